@@ -1,0 +1,28 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import truewood
+from truewood.cli import demo
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, or 2 for input that cannot be used."""
+    parser = argparse.ArgumentParser(
+        prog="truewood",
+        description="Which features does a tree model really use? Unbiased importance, scored on unseen rows.",
+    )
+    parser.add_argument("--version", action="version", version=f"truewood {truewood.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    demo.add_command(commands)
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"truewood: error: {error}\n")
+        return 2
+    return 0

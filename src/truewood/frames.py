@@ -1,0 +1,179 @@
+"""Tables in: any data frame, array or sparse matrix becomes float32 columns with names, and columns become groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMatrix:
+    """The rows to route, as the trees compare them: float32, row after row.
+
+    Parameters
+    ----------
+    values : ndarray of float32, shape (n_rows, n_features), or scipy.sparse.csr_array
+        The numbers.
+    names : ndarray of str, shape (n_features,)
+        Column names.
+    has_missing : bool
+        Whether any value is NaN.
+    """
+
+    values: Any
+    names: NDArray[np.str_]
+    has_missing: bool
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def parts(self) -> Any:
+        """The array itself, or (data, indices, indptr) of a sparse matrix."""
+        if not sparse.issparse(self.values):
+            return self.values
+        return self.values.data, self.values.indices, self.values.indptr.astype(np.int64)
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Rows by number, dense, shape (len(rows), n_features)."""
+        taken = self.values[rows]
+        return taken.toarray() if sparse.issparse(taken) else taken  # type: ignore[no-any-return]
+
+
+def read_features(
+    X: Any, *, n_features: int, model_names: NDArray[Any] | None, accepts_missing: bool, model: str
+) -> FeatureMatrix:
+    """Read X as the model's features, and refuse what the model would not take.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        The features; never modified.
+    n_features : int
+        Number of columns the model was fit on.
+    model_names : ndarray of str, shape (n_features,), or None
+        Column names the model was fit on, where it knows them.
+    accepts_missing : bool
+        Whether the model knows what to do with NaN.
+    model : str
+        The model's name, for messages.
+    """
+    names, values = _read_values(X)
+    if values.ndim != 2:
+        raise ValueError(f"X must have two dimensions, (n_rows, n_features), got shape {values.shape}.")
+    if values.shape[1] != n_features:
+        raise ValueError(f"X must have the {n_features} columns {model} was fit on, got {values.shape[1]}.")
+    if values.shape[0] == 0:
+        raise ValueError("X must hold at least one row, got none.")
+    has_missing = _check_finite(values, accepts_missing=accepts_missing, model=model)
+    return FeatureMatrix(values, _choose_names(names, model_names, n_features, model), has_missing)
+
+
+def _read_values(X: Any) -> tuple[list[str] | None, Any]:
+    if sparse.issparse(X):
+        matrix = sparse.csr_array(X, dtype=np.float32)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy() if matrix.data is getattr(X, "data", None) else matrix
+            matrix.sum_duplicates()
+        matrix.indices = matrix.indices.astype(np.int32, copy=False)
+        return None, matrix
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        try:
+            with np.errstate(over="ignore"):
+                return None, np.ascontiguousarray(X, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X must be numbers, as the model compares them: {error}") from error
+    values = np.empty(frame.shape, dtype=np.float32)
+    for j, name in enumerate(frame.columns):
+        with np.errstate(over="ignore"):
+            values[:, j] = _read_column(frame[name])
+    return [str(name) for name in frame.columns], values
+
+
+def _read_column(column: nw.Series[Any]) -> NDArray[Any]:
+    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+        raise ValueError(
+            f"X must be numbers, but column {column.name!r} is {column.dtype}; encode it as when the model was fit."
+        )
+    return column.cast(nw.Float64).to_numpy() if column.null_count() else column.to_numpy()
+
+
+def _check_finite(values: Any, *, accepts_missing: bool, model: str) -> bool:
+    numbers = values.data if sparse.issparse(values) else values
+    if np.isfinite(numbers.sum(dtype=np.float64)):
+        return False
+    if any(np.isinf(block).any() for block in np.array_split(numbers, max(1, numbers.size // 1_000_000))):
+        raise ValueError("X must not hold infinite values, or values too large for float32.")
+    if not np.isnan(numbers.sum(dtype=np.float64)):
+        return False
+    if sparse.issparse(values) or not accepts_missing:
+        kind = "a sparse X" if sparse.issparse(values) else "X"
+        raise ValueError(f"{kind} must not hold NaN: {model} does not take missing values.")
+    return True
+
+
+def _choose_names(
+    names: list[str] | None, model_names: NDArray[Any] | None, n_features: int, model: str
+) -> NDArray[np.str_]:
+    if names is not None and model_names is not None and names != list(model_names):
+        place = next(j for j, (name, known) in enumerate(zip(names, model_names, strict=True)) if name != known)
+        raise ValueError(
+            f"X must have the columns {model} was fit on, in that order: column {place} should be "
+            f"{str(model_names[place])!r}, got {names[place]!r}."
+        )
+    if model_names is not None:
+        return np.asarray(model_names, dtype=np.str_)
+    return np.asarray(names if names is not None else [f"x{j}" for j in range(n_features)], dtype=np.str_)
+
+
+def read_groups(groups: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+    """Read `groups` as names of the groups and the group of each column.
+
+    Parameters
+    ----------
+    groups : None, dict or sequence
+        None: each column for itself. A dict from group name to columns (names or numbers): columns not mentioned stay
+        for themselves. A sequence: the group name of each column.
+    names : ndarray of str, shape (n_features,)
+        Column names.
+    """
+    if groups is None:
+        return names, np.arange(len(names))
+    if isinstance(groups, Mapping):
+        labels = _labels_from_mapping(groups, names)
+    elif isinstance(groups, Sequence | np.ndarray) and not isinstance(groups, str):
+        labels = [str(label) for label in groups]
+        if len(labels) != len(names):
+            raise ValueError(f"groups must name the group of each of the {len(names)} columns, got {len(labels)}.")
+    else:
+        raise TypeError(f"groups must be a dict or a sequence, got {type(groups).__name__}.")
+    order = list(dict.fromkeys(labels))
+    position = {label: g for g, label in enumerate(order)}
+    return np.asarray(order, dtype=np.str_), np.array([position[label] for label in labels], dtype=np.intp)
+
+
+def _labels_from_mapping(groups: Mapping[Any, Any], names: NDArray[np.str_]) -> list[str]:
+    labels = [str(name) for name in names]
+    position = {name: j for j, name in enumerate(labels)}
+    taken: dict[int, str] = {}
+    for label, columns in groups.items():
+        for column in [columns] if isinstance(columns, str | int) else columns:
+            j = position.get(column, -1) if isinstance(column, str) else int(column)
+            if not 0 <= j < len(names):
+                raise ValueError(f"groups names a column that X does not have: {column!r}.")
+            if j in taken:
+                raise ValueError(f"groups puts column {names[j]!r} into both {taken[j]!r} and {str(label)!r}.")
+            taken[j] = str(label)
+    clash = {label for label in groups if str(label) in position and taken.get(position[str(label)]) != str(label)}
+    if clash:
+        raise ValueError(f"groups uses {min(map(str, clash))!r}, which is also the name of a column outside that group.")
+    return [taken.get(j, name) for j, name in enumerate(labels)]

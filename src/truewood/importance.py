@@ -1,0 +1,254 @@
+"""`importance()`: from a fitted model and rows to scores, top to bottom."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from truewood.adapters import ModelView, open_model
+from truewood.ensemble import TreeEnsemble
+from truewood.frames import FeatureMatrix, read_features, read_groups
+from truewood.measures import MEASURES, add_features, find_skipped, mdi, permutation
+from truewood.result import ImportanceResult
+from truewood.routing import RowLists, get_engine
+from truewood.rows import RowChoice, choose_rows
+from truewood.target import Target, encode_target, read_sample_weight
+from truewood.training import recompute_means, root_impurity
+
+# What one step holds at a time; a single tree may be larger.
+_BATCH_NODES = 1 << 17
+_BATCH_ROWS = 1 << 20
+_BLOCK_LEAVES = 1 << 20
+
+
+def importance(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    rows: Any = "auto",
+    measure: str = "ufi",
+    sample_weight: Any = None,
+    groups: Any = None,
+    inference: bool = False,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> ImportanceResult:
+    """Score the features of a fitted tree model on rows its trees never saw.
+
+    Parameters
+    ----------
+    model : object
+        A fitted tree or forest, or a `TreeEnsemble`.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+        Their target.
+    rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
+        Which rows score a tree: those left out of its bag, all of them, or a list of row numbers (or a mask) for each
+        tree. "auto" means "oob", and is an error for a model that has no recorded bags.
+    measure : str, default="ufi"
+        One of `measures()`.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows. For ``rows="oob"`` pass what the model was fit with.
+    groups : dict or sequence, default=None
+        Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
+        columns, or the group name of each column.
+    inference : bool, default=False
+        Standard errors and p-values; not available yet.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn; the result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of ``measure="permutation"``; the other measures have no randomness.
+
+    Returns
+    -------
+    ImportanceResult
+        Scores by feature and by tree. A feature without predictive power scores zero on average, so scores may be
+        negative; they are never clipped or normalised.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> import truewood as tw
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(random_state=0).fit(X, y)
+    >>> tw.importance(forest, X, y).frame()["feature"][:2].tolist()
+    ['petal width (cm)', 'petal length (cm)']
+    """
+    if measure not in MEASURES:
+        raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}.")
+    if inference:
+        raise ValueError("inference must be False: standard errors and p-values are not available yet.")
+    view = open_model(model)
+    matrix = read_features(
+        X,
+        n_features=view.n_features,
+        model_names=view.feature_names,
+        accepts_missing=view.accepts_missing,
+        model=view.name,
+    )
+    target = encode_target(y, view.kind, _find_origin(view))
+    if target.n_rows != matrix.n_rows:
+        raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {target.n_rows}.")
+    weight = read_sample_weight(sample_weight, matrix.n_rows)
+    names, group_of = read_groups(groups, matrix.names)
+    choice = choose_rows(rows, view, matrix, target, weight)
+
+    data = _Data(view, matrix, target, weight, choice)
+    seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=view.n_trees)
+    parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
+        delayed(_score_batch)(data, measure, trees, seeds) for trees in _split_into_batches(view, matrix.n_rows)
+    )
+    return _make_result(data, measure, _Scores.join(parts), names, group_of)
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """What every batch reads."""
+
+    view: ModelView
+    matrix: FeatureMatrix
+    target: Target
+    row_weight: NDArray[np.float64] | None
+    choice: RowChoice
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """What a batch of trees gives; the first axis is the tree."""
+
+    scores: NDArray[np.float64]  # (n_trees, n_features, n_outputs)
+    mdi: NDArray[np.float64]  # (n_trees, n_features, n_outputs)
+    impurity: NDArray[np.float64]
+    split_weight: NDArray[np.float64]
+    skipped_weight: NDArray[np.float64]
+    is_left_out: NDArray[np.bool_]
+
+    @classmethod
+    def join(cls, parts: list[_Scores]) -> _Scores:
+        names = cls.__dataclass_fields__
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+def _find_origin(view: ModelView) -> NDArray[np.float64]:
+    """A typical target, known from the model alone: the mean at the first root."""
+    if view.kind.is_classification:
+        return np.zeros(view.kind.n_columns)
+    return view.read(range(1)).value[0].copy()
+
+
+def _split_into_batches(view: ModelView, n_rows: int) -> Iterator[range]:
+    """Runs of trees that are small enough together."""
+    start, n_nodes = 0, 0
+    most_trees = max(1, _BATCH_ROWS // n_rows)
+    for tree, size in enumerate(view.n_nodes):
+        if tree > start and (n_nodes + size > _BATCH_NODES or tree - start == most_trees):
+            yield range(start, tree)
+            start, n_nodes = tree, 0
+        n_nodes += int(size)
+    yield range(start, view.n_trees)
+
+
+def _read_batch(data: _Data, trees: range) -> TreeEnsemble:
+    """The trees with training means at their nodes."""
+    ensemble = data.view.read(trees)
+    if data.view.holds_means or data.choice.name != "oob" or data.view.bags is None:
+        return ensemble
+    return recompute_means(ensemble, trees, data.view.bags, data.matrix, data.target, data.row_weight)
+
+
+def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int64]) -> _Scores:
+    """Route the unseen rows of some trees and apply the measure."""
+    engine, formula = get_engine(), MEASURES[measure]
+    ensemble = _read_batch(data, trees)
+    rows = RowLists.join([data.choice.unseen(tree) for tree in trees])
+    leaves = engine.find_leaves(ensemble, data.matrix, rows)
+    sums = engine.sum_leaves(ensemble, leaves, rows, data.target, data.row_weight)
+    split_weight = ensemble.omega[ensemble.splits]
+    skipped = find_skipped(ensemble, sums) if formula.skips else np.zeros(len(split_weight), dtype=np.bool_)
+    decrease = mdi(ensemble, sums)
+    if formula.contributions is None:
+        scores = _permute(data, trees, rows, leaves, seeds)
+    else:
+        contributions = decrease if formula.contributions is mdi else formula.contributions(ensemble, sums)
+        scores = add_features(ensemble, np.where(skipped[:, np.newaxis], 0.0, contributions))
+    roots = ensemble.offset[:-1]
+    known = ensemble.root_impurity
+    return _Scores(
+        scores=scores,
+        mdi=add_features(ensemble, decrease),
+        impurity=np.where(np.isnan(known), [root_impurity(ensemble, sums, root) for root in roots], known),
+        split_weight=np.array([split_weight.sum()]),
+        skipped_weight=np.array([split_weight[skipped].sum()]),
+        is_left_out=(sums.weight[roots] <= 0) & formula.uses_unseen,
+    )
+
+
+def _permute(
+    data: _Data, trees: range, rows: RowLists, leaves: NDArray[np.int32], seeds: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Permutation scores, by blocks of rows: a tree's rows swap one column at a time with rows of the same tree."""
+    engine = get_engine()
+    ensemble = data.view.read(trees)  # with the values it predicts by
+    scores = np.zeros((len(trees), ensemble.n_features, ensemble.kind.n_outputs))
+    block = max(1, _BLOCK_LEAVES // ensemble.n_features)
+    for k, tree in enumerate(trees):
+        one, first = ensemble[k : k + 1], rows.offset[k]
+        own = rows.index[first : rows.offset[k + 1]]
+        donors = np.random.default_rng(seeds[tree]).permutation(own)
+        weight = np.ones(len(own)) if data.row_weight is None else data.row_weight[own]
+        for start in range(0, len(own), block):
+            part = slice(start, start + block)
+            swapped = engine.find_swapped_leaves(one, data.matrix, own[part], donors[part])
+            reached = leaves[first:][part][: len(own[part])] - np.int32(ensemble.offset[k])
+            scores[k] += permutation(one, reached, swapped, own[part], data.target, weight[part])
+        scores[k] /= max(weight.sum(), np.finfo(np.float64).tiny)
+    return scores
+
+
+def _make_result(
+    data: _Data, measure: str, scored: _Scores, names: NDArray[np.str_], group_of: NDArray[np.intp]
+) -> ImportanceResult:
+    """Average over outputs and trees, sum within groups, and add what a reader needs to know."""
+    kept = ~scored.is_left_out
+    if not kept.any():
+        raise ValueError("no tree has a row it never saw; pass such rows with rows='heldout'.")
+    if not kept.all():
+        warnings.warn(
+            f"{np.count_nonzero(~kept)} of {len(kept)} trees have no unseen row and were left out of the mean.",
+            UserWarning,
+            stacklevel=3,
+        )
+    n_trees, _, n_outputs = scored.scores.shape
+    grouped = np.zeros((n_trees, len(names), n_outputs))
+    np.add.at(grouped, (slice(None), group_of), scored.scores)
+    grouped[~kept] = np.nan
+    biased = np.zeros(len(names))
+    np.add.at(biased, group_of, scored.mdi.mean(axis=(0, 2)))
+    per_output = grouped[kept].mean(axis=0).T
+    values = per_output.mean(axis=0)
+    scale = 1.0 if data.view.kind.is_classification else MEASURES[measure].regression_scale
+    impurity = scored.impurity[kept].mean()
+    split_weight = scored.split_weight.sum()
+    return ImportanceResult(
+        values=values,
+        share=values / (scale * impurity) if impurity > 0 else np.full(len(values), np.nan),
+        per_tree=grouped.mean(axis=2),
+        per_output=per_output,
+        mdi=biased,
+        feature_names=names,
+        measure=measure,
+        task=data.view.kind.task,
+        rows=data.choice.name,
+        n_rows=data.matrix.n_rows,
+        skipped_weight=float(scored.skipped_weight.sum() / split_weight) if split_weight > 0 else 0.0,
+    )

@@ -1,0 +1,110 @@
+"""Sends rows down trees. Two engines of the same results: `native` (C++) and `numpy` (the readable reference)."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.ensemble import TreeEnsemble
+from truewood.frames import FeatureMatrix
+from truewood.node_sums import NodeSums
+from truewood.target import Target
+
+ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
+
+
+class NativeEngineWarning(UserWarning):
+    """The compiled kernel is not installed, so the slower numpy engine is in use."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowLists:
+    """The rows that score each of some trees.
+
+    Parameters
+    ----------
+    index : ndarray of int64, shape (n,)
+        Row numbers, those of the first tree first. A row may be listed several times.
+    offset : ndarray of int64, shape (n_trees + 1,)
+        Tree t takes ``index[offset[t]:offset[t + 1]]``.
+    """
+
+    index: NDArray[np.int64]
+    offset: NDArray[np.int64]
+
+    @classmethod
+    def join(cls, lists: list[NDArray[np.int64]]) -> RowLists:
+        """Put the lists of several trees behind each other."""
+        index = lists[0] if len(lists) == 1 else np.concatenate(lists)
+        return cls(
+            np.ascontiguousarray(index, dtype=np.int64), np.cumsum([0, *map(len, lists)], dtype=np.int64)
+        )
+
+
+class Engine(Protocol):
+    """What an engine module offers."""
+
+    find_leaves: Callable[[TreeEnsemble, FeatureMatrix, RowLists], NDArray[np.int32]]
+    find_swapped_leaves: Callable[
+        [TreeEnsemble, FeatureMatrix, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int32]
+    ]
+    sum_leaves: Callable[[TreeEnsemble, NDArray[np.int32], RowLists, Target, NDArray[np.float64] | None], NodeSums]
+
+
+def has_native_engine() -> bool:
+    """Whether the compiled kernel is installed."""
+    return importlib.util.find_spec("truewood.routing._kernel") is not None
+
+
+def engine_name() -> str:
+    """Name of the engine in use: that of the variable TRUEWOOD_ENGINE, else native where it is installed."""
+    name = os.environ.get(ENGINE_VARIABLE, "native" if has_native_engine() else "numpy")
+    if name not in ("native", "numpy"):
+        raise ValueError(f"{ENGINE_VARIABLE} must be 'native' or 'numpy', got {name!r}.")
+    if name == "native" and not has_native_engine():
+        raise ValueError(f"{ENGINE_VARIABLE} is 'native', but the compiled kernel is not installed.")
+    return name
+
+
+def get_engine() -> Engine:
+    """Return the engine in use."""
+    if engine_name() == "native":
+        from truewood.routing import native_engine
+
+        return native_engine
+    if not has_native_engine():
+        _warn_once()
+    from truewood.routing import numpy_engine
+
+    return numpy_engine
+
+
+@cache
+def _warn_once() -> None:
+    warnings.warn(
+        "the compiled kernel is not installed, the slower numpy engine is in use; to change that, install a C++17 "
+        "compiler and reinstall truewood.",
+        NativeEngineWarning,
+        stacklevel=4,
+    )
+
+
+def sum_rows(
+    ensemble: TreeEnsemble,
+    matrix: FeatureMatrix,
+    rows: RowLists,
+    target: Target,
+    row_weight: NDArray[np.float64] | None,
+) -> NodeSums:
+    """Send each tree's rows down the tree and sum them at its nodes."""
+    engine = get_engine()
+    leaves = engine.find_leaves(ensemble, matrix, rows)
+    return engine.sum_leaves(ensemble, leaves, rows, target, row_weight)

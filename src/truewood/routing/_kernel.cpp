@@ -1,0 +1,127 @@
+// The Python face of kernel.hpp: unwraps arrays, releases the GIL, calls. Arrays are taken as they are, never converted.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+
+#include "kernel.hpp"
+
+namespace py = pybind11;
+using namespace truewood;
+
+template <class T>
+using Array = py::array_t<T, py::array::c_style>;
+
+namespace {
+
+struct TreeArrays {
+    Array<std::int32_t> feature;
+    Array<double> threshold;
+    Array<std::int32_t> left;
+    Array<std::int32_t> right;
+    Array<bool> missing_left;
+    Array<std::int64_t> offset;
+
+    Trees view() const {
+        return {feature.data(), threshold.data(),    left.data(),
+                right.data(),   missing_left.data(), offset.data(), static_cast<std::size_t>(offset.size() - 1)};
+    }
+};
+
+// Calls body(matrix) with a DenseMatrix when X is one array, with a SparseMatrix when it is (data, indices, indptr).
+template <class Body>
+void with_matrix(const py::object& X, Body body) {
+    if (py::isinstance<py::tuple>(X)) {
+        const auto parts = X.cast<py::tuple>();
+        const auto data = parts[0].cast<Array<float>>();
+        const auto indices = parts[1].cast<Array<std::int32_t>>();
+        const auto indptr = parts[2].cast<Array<std::int64_t>>();
+        const SparseMatrix matrix{data.data(), indices.data(), indptr.data()};
+        py::gil_scoped_release release;
+        body(matrix);
+    } else {
+        const auto dense = X.cast<Array<float>>();
+        const DenseMatrix matrix{dense.data(), static_cast<std::size_t>(dense.shape(1))};
+        py::gil_scoped_release release;
+        body(matrix);
+    }
+}
+
+void bind_find_leaves(const TreeArrays& arrays, const py::object& X, bool has_missing, const Array<std::int64_t>& index,
+                      const Array<std::int64_t>& offset, Array<std::int32_t>& leaves) {
+    const Trees trees = arrays.view();
+    const Rows rows{index.data(), offset.data()};
+    std::int32_t* out = leaves.mutable_data();
+    with_matrix(X, [&](const auto& matrix) {
+        if (has_missing) find_all_leaves<true>(trees, matrix, rows, out);
+        else find_all_leaves<false>(trees, matrix, rows, out);
+    });
+}
+
+void bind_find_swapped_leaves(const TreeArrays& arrays, const py::object& X, bool has_missing,
+                              const Array<std::int64_t>& index, const Array<std::int64_t>& donors,
+                              Array<std::int32_t>& leaves) {
+    const Trees trees = arrays.view();
+    const auto n = static_cast<std::size_t>(index.size());
+    const auto n_features = static_cast<std::size_t>(leaves.shape(1));
+    const std::int64_t* rows = index.data();
+    const std::int64_t* from = donors.data();
+    std::int32_t* out = leaves.mutable_data();
+    with_matrix(X, [&](const auto& matrix) {
+        if (has_missing) find_swapped_leaves<true>(trees, matrix, rows, from, n, n_features, out);
+        else find_swapped_leaves<false>(trees, matrix, rows, from, n, n_features, out);
+    });
+}
+
+void bind_sum_codes(const TreeArrays& arrays, const Array<std::int32_t>& leaves, const Array<std::int64_t>& index,
+                    const Array<std::int32_t>& codes, const Array<std::int64_t>& first_column,
+                    const std::optional<Array<double>>& row_weight, Array<double>& weight, Array<double>& total) {
+    const Trees trees = arrays.view();
+    const auto n_columns = static_cast<std::size_t>(total.shape(1));
+    const double* w = row_weight ? row_weight->data() : nullptr;
+    double* weight_out = weight.mutable_data();
+    double* total_out = total.mutable_data();
+    py::gil_scoped_release release;
+    add_codes(leaves.data(), index.data(), static_cast<std::size_t>(index.size()), codes.data(), first_column.data(),
+              static_cast<std::size_t>(codes.shape(1)), n_columns, w, weight_out, total_out);
+    add_up(trees, 1, weight_out);
+    add_up(trees, n_columns, total_out);
+}
+
+void bind_sum_numbers(const TreeArrays& arrays, const Array<std::int32_t>& leaves, const Array<std::int64_t>& index,
+                      const Array<double>& numbers, const std::optional<Array<double>>& row_weight,
+                      Array<double>& weight, Array<double>& total, Array<double>& square) {
+    const Trees trees = arrays.view();
+    const auto n_outputs = static_cast<std::size_t>(numbers.shape(1));
+    const double* w = row_weight ? row_weight->data() : nullptr;
+    double* weight_out = weight.mutable_data();
+    double* total_out = total.mutable_data();
+    double* square_out = square.mutable_data();
+    py::gil_scoped_release release;
+    add_numbers(leaves.data(), index.data(), static_cast<std::size_t>(index.size()), numbers.data(), n_outputs, w,
+                weight_out, total_out, square_out);
+    add_up(trees, 1, weight_out);
+    add_up(trees, n_outputs, total_out);
+    add_up(trees, n_outputs, square_out);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_kernel, module) {
+    py::class_<TreeArrays>(module, "TreeArrays")
+        .def(py::init<Array<std::int32_t>, Array<double>, Array<std::int32_t>, Array<std::int32_t>, Array<bool>,
+                      Array<std::int64_t>>(),
+             py::arg("feature").noconvert(), py::arg("threshold").noconvert(), py::arg("left").noconvert(),
+             py::arg("right").noconvert(), py::arg("missing_left").noconvert(), py::arg("offset").noconvert());
+    module.def("find_leaves", &bind_find_leaves, py::arg("trees"), py::arg("X"), py::arg("has_missing"),
+               py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("leaves").noconvert());
+    module.def("find_swapped_leaves", &bind_find_swapped_leaves, py::arg("trees"), py::arg("X"), py::arg("has_missing"),
+               py::arg("index").noconvert(), py::arg("donors").noconvert(), py::arg("leaves").noconvert());
+    module.def("sum_codes", &bind_sum_codes, py::arg("trees"), py::arg("leaves").noconvert(),
+               py::arg("index").noconvert(), py::arg("codes").noconvert(), py::arg("first_column").noconvert(),
+               py::arg("row_weight").noconvert().none(true), py::arg("weight").noconvert(), py::arg("total").noconvert());
+    module.def("sum_numbers", &bind_sum_numbers, py::arg("trees"), py::arg("leaves").noconvert(),
+               py::arg("index").noconvert(), py::arg("numbers").noconvert(), py::arg("row_weight").noconvert().none(true),
+               py::arg("weight").noconvert(), py::arg("total").noconvert(), py::arg("square").noconvert());
+}

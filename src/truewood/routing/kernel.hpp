@@ -1,0 +1,244 @@
+// Routes rows down trees and adds them up at the nodes. No Python here.
+//
+// Every sum is taken in row order, and a parent's sum is its left child's plus its right child's. The numpy engine does
+// the same additions in the same order, so both give the same bits.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace truewood {
+
+// The flat arrays of a TreeEnsemble. Children are positions in these arrays; a leaf's children are -1.
+struct Trees {
+    const std::int32_t* feature;
+    const double* threshold;
+    const std::int32_t* left;
+    const std::int32_t* right;
+    const bool* missing_left;
+    const std::int64_t* offset;  // tree t owns the nodes offset[t] .. offset[t + 1]
+    std::size_t n_trees;
+};
+
+// The rows that score each tree: tree t takes index[offset[t]] .. index[offset[t + 1]].
+struct Rows {
+    const std::int64_t* index;
+    const std::int64_t* offset;
+};
+
+// One row of a row-major float32 matrix.
+struct DenseMatrix {
+    const float* data;
+    std::size_t n_features;
+    struct Row {
+        const float* values;
+        float operator[](std::int32_t feature) const { return values[feature]; }
+    };
+    Row row(std::int64_t i) const { return {data + static_cast<std::size_t>(i) * n_features}; }
+};
+
+// One row of a CSR float32 matrix whose column indices are sorted within each row.
+struct SparseMatrix {
+    const float* data;
+    const std::int32_t* indices;
+    const std::int64_t* indptr;
+    struct Row {
+        const float* values;
+        const std::int32_t* columns;
+        std::size_t n_stored;
+        float operator[](std::int32_t feature) const {
+            std::size_t low = 0, high = n_stored;
+            while (low < high) {
+                const std::size_t middle = (low + high) / 2;
+                if (columns[middle] < feature) low = middle + 1;
+                else high = middle;
+            }
+            return low < n_stored && columns[low] == feature ? values[low] : 0.0f;
+        }
+    };
+    Row row(std::int64_t i) const {
+        const std::int64_t start = indptr[i];
+        return {data + start, indices + start, static_cast<std::size_t>(indptr[i + 1] - start)};
+    }
+};
+
+// The largest float32 that is not above t: for a float32 x, x <= t and x <= floor_to_float(t) are the same question.
+inline float floor_to_float(double t) {
+    if (t > std::numeric_limits<float>::max()) {
+        return std::isinf(t) ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::max();
+    }
+    if (t < std::numeric_limits<float>::lowest()) return -std::numeric_limits<float>::infinity();
+    const float rounded = static_cast<float>(t);
+    return rounded <= t ? rounded : std::nextafterf(rounded, -std::numeric_limits<float>::infinity());
+}
+
+// One tree, laid out for walking: 12 bytes a node, siblings are neighbours, and a leaf leads to itself.
+class PackedTree {
+public:
+    struct Node {
+        float threshold;
+        std::uint32_t feature_and_missing;  // the top bit: a missing value goes left
+        std::int32_t left;                  // right is left + 1
+    };
+    static constexpr std::uint32_t kMissingLeft = 0x80000000u;
+
+    void pack(const Trees& trees, std::size_t tree) {
+        const std::int32_t root = static_cast<std::int32_t>(trees.offset[tree]);
+        const std::size_t n_nodes = static_cast<std::size_t>(trees.offset[tree + 1] - trees.offset[tree]);
+        nodes_.resize(n_nodes);
+        original_.resize(n_nodes);
+        original_[0] = root;
+        std::int32_t free_place = 1;
+        for (std::size_t place = 0; place < n_nodes; ++place) {
+            const std::int32_t m = original_[place];
+            if (trees.left[m] < 0) {
+                nodes_[place] = {std::numeric_limits<float>::infinity(), kMissingLeft, static_cast<std::int32_t>(place)};
+                continue;
+            }
+            nodes_[place] = {floor_to_float(trees.threshold[m]),
+                             static_cast<std::uint32_t>(trees.feature[m]) | (trees.missing_left[m] ? kMissingLeft : 0u),
+                             free_place};
+            original_[free_place++] = trees.left[m];
+            original_[free_place++] = trees.right[m];
+        }
+    }
+
+    std::int32_t original(std::int32_t place) const { return original_[place]; }
+    std::int32_t feature(std::int32_t place) const {
+        return static_cast<std::int32_t>(nodes_[place].feature_and_missing & ~kMissingLeft);
+    }
+    bool is_leaf(std::int32_t place) const { return nodes_[place].left == place; }
+
+    // The place that value x leads to from here. At a leaf that is the leaf itself, whatever x is.
+    template <bool HasMissing>
+    std::int32_t next(std::int32_t place, float x) const {
+        const Node& node = nodes_[place];
+        if constexpr (HasMissing) {
+            if (std::isnan(x)) return node.left + !(node.feature_and_missing & kMissingLeft);
+        }
+        return node.left + !(x <= node.threshold);
+    }
+
+private:
+    std::vector<Node> nodes_;
+    std::vector<std::int32_t> original_;
+};
+
+// Leaves of n rows, many rows at a time so that the processor has other rows to work on while one waits for memory.
+template <bool HasMissing, class Matrix>
+void find_leaves(const PackedTree& tree, const Matrix& matrix, const std::int64_t* rows, std::size_t n, std::int32_t* leaves) {
+    constexpr std::size_t kLanes = 16;
+    for (std::size_t start = 0; start < n; start += kLanes) {
+        const std::size_t n_lanes = n - start < kLanes ? n - start : kLanes;
+        typename Matrix::Row row[kLanes];
+        std::int32_t place[kLanes];
+        for (std::size_t k = 0; k < kLanes; ++k) {
+            row[k] = matrix.row(rows[start + (k < n_lanes ? k : 0)]);
+            place[k] = 0;
+        }
+        std::int32_t moved;
+        do {
+            moved = 0;
+            for (std::size_t k = 0; k < kLanes; ++k) {
+                const std::int32_t next = tree.next<HasMissing>(place[k], row[k][tree.feature(place[k])]);
+                moved |= next ^ place[k];
+                place[k] = next;
+            }
+        } while (moved);
+        for (std::size_t k = 0; k < n_lanes; ++k) leaves[start + k] = tree.original(place[k]);
+    }
+}
+
+template <bool HasMissing, class Matrix>
+void find_all_leaves(const Trees& trees, const Matrix& matrix, const Rows& rows, std::int32_t* leaves) {
+    PackedTree packed;
+    for (std::size_t t = 0; t < trees.n_trees; ++t) {
+        const std::int64_t start = rows.offset[t];
+        packed.pack(trees, t);
+        find_leaves<HasMissing>(packed, matrix, rows.index + start, static_cast<std::size_t>(rows.offset[t + 1] - start),
+                                leaves + start);
+    }
+}
+
+// For each row (in `rows`, with a donor each) and each of `n_features` columns: the leaf it reaches when that column's
+// value is the donor's. A column that is not on the row's path changes nothing and costs nothing.
+template <bool HasMissing, class Matrix>
+void find_swapped_leaves(const Trees& trees, const Matrix& matrix, const std::int64_t* rows, const std::int64_t* donors,
+                         std::size_t n, std::size_t n_features, std::int32_t* leaves) {
+    PackedTree tree;
+    tree.pack(trees, 0);
+    std::vector<std::int32_t> first_on_path;
+    std::vector<std::size_t> seen_at(n_features, 0);
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto row = matrix.row(rows[i]);
+        const auto donor = matrix.row(donors[i]);
+        first_on_path.clear();
+        std::int32_t place = 0;
+        while (!tree.is_leaf(place)) {
+            const std::int32_t feature = tree.feature(place);
+            if (seen_at[feature] != i + 1) {
+                seen_at[feature] = i + 1;
+                first_on_path.push_back(place);
+            }
+            place = tree.next<HasMissing>(place, row[feature]);
+        }
+        std::int32_t* out = leaves + i * n_features;
+        for (std::size_t j = 0; j < n_features; ++j) out[j] = tree.original(place);
+        for (const std::int32_t start : first_on_path) {
+            const std::int32_t swapped = tree.feature(start);
+            const float value = donor[swapped];
+            std::int32_t at = start;
+            while (!tree.is_leaf(at)) {
+                const std::int32_t feature = tree.feature(at);
+                at = tree.next<HasMissing>(at, feature == swapped ? value : row[feature]);
+            }
+            out[swapped] = tree.original(at);
+        }
+    }
+}
+
+// Every inner node becomes left child + right child. Children come after their parent in the arrays.
+inline void add_up(const Trees& trees, std::size_t n_columns, double* sums) {
+    for (std::int64_t m = trees.offset[trees.n_trees] - 1; m >= 0; --m) {
+        const std::int32_t l = trees.left[m];
+        if (l < 0) continue;
+        const double* from_left = sums + static_cast<std::size_t>(l) * n_columns;
+        const double* from_right = sums + static_cast<std::size_t>(trees.right[m]) * n_columns;
+        double* into = sums + static_cast<std::size_t>(m) * n_columns;
+        for (std::size_t c = 0; c < n_columns; ++c) into[c] = from_left[c] + from_right[c];
+    }
+}
+
+// Adds n rows to their leaves: class codes (column `first_column[o] + code` of output o counts the row's weight).
+inline void add_codes(const std::int32_t* leaves, const std::int64_t* rows, std::size_t n, const std::int32_t* codes,
+                      const std::int64_t* first_column, std::size_t n_outputs, std::size_t n_columns,
+                      const double* row_weight, double* weight, double* total) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const double w = row_weight ? row_weight[rows[i]] : 1.0;
+        const std::size_t leaf = static_cast<std::size_t>(leaves[i]);
+        const std::int32_t* code = codes + static_cast<std::size_t>(rows[i]) * n_outputs;
+        weight[leaf] += w;
+        for (std::size_t o = 0; o < n_outputs; ++o) total[leaf * n_columns + first_column[o] + code[o]] += w;
+    }
+}
+
+// Adds n rows to their leaves: numbers, and their squares.
+inline void add_numbers(const std::int32_t* leaves, const std::int64_t* rows, std::size_t n, const double* numbers,
+                        std::size_t n_outputs, const double* row_weight, double* weight, double* total, double* square) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const double w = row_weight ? row_weight[rows[i]] : 1.0;
+        const std::size_t leaf = static_cast<std::size_t>(leaves[i]);
+        const double* y = numbers + static_cast<std::size_t>(rows[i]) * n_outputs;
+        weight[leaf] += w;
+        for (std::size_t o = 0; o < n_outputs; ++o) {
+            const double weighted = w * y[o];
+            total[leaf * n_outputs + o] += weighted;
+            square[leaf * n_outputs + o] += weighted * y[o];
+        }
+    }
+}
+
+}  // namespace truewood

@@ -1,0 +1,63 @@
+"""The C++ engine: allocates the output, the kernel fills it with the GIL released."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.ensemble import TreeEnsemble
+from truewood.frames import FeatureMatrix
+from truewood.node_sums import NodeSums
+from truewood.routing import RowLists, _kernel
+from truewood.target import Target
+
+
+def find_leaves(ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists) -> NDArray[np.int32]:
+    """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+    leaves = np.empty(len(rows.index), dtype=np.int32)
+    _kernel.find_leaves(_trees(ensemble), matrix.parts, matrix.has_missing, rows.index, rows.offset, leaves)
+    return leaves
+
+
+def find_swapped_leaves(
+    ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+    leaves = np.empty((len(rows), ensemble.n_features), dtype=np.int32)
+    _kernel.find_swapped_leaves(_trees(ensemble), matrix.parts, matrix.has_missing, rows, donors, leaves)
+    return leaves
+
+
+def sum_leaves(
+    ensemble: TreeEnsemble,
+    leaves: NDArray[np.int32],
+    rows: RowLists,
+    target: Target,
+    row_weight: NDArray[np.float64] | None,
+) -> NodeSums:
+    """Sum rows at their leaves, in row order, and from there up to the roots."""
+    n_nodes, kind = len(ensemble.feature), ensemble.kind
+    weight = np.zeros(n_nodes)
+    total = np.zeros((n_nodes, kind.n_columns))
+    if target.codes is not None:
+        _kernel.sum_codes(
+            _trees(ensemble), leaves, rows.index, target.codes, kind.first_column, row_weight, weight, total
+        )
+        square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, kind.n_outputs))
+    else:
+        square = np.zeros((n_nodes, kind.n_outputs))
+        _kernel.sum_numbers(_trees(ensemble), leaves, rows.index, target.numbers, row_weight, weight, total, square)
+    return NodeSums(weight, total, square, target.origin)
+
+
+def _trees(ensemble: TreeEnsemble) -> Any:
+    return _kernel.TreeArrays(
+        ensemble.feature,
+        ensemble.threshold,
+        ensemble.left,
+        ensemble.right,
+        ensemble.missing_left,
+        ensemble.offset,
+    )

@@ -1,0 +1,81 @@
+"""The readable reference engine, and the one in use where no compiler was found."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.ensemble import TreeEnsemble
+from truewood.frames import FeatureMatrix
+from truewood.node_sums import NodeSums, add_up
+from truewood.routing import RowLists
+from truewood.target import Target
+
+_BLOCK_VALUES = 4_000_000
+
+
+def find_leaves(ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists) -> NDArray[np.int32]:
+    """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+    leaves = np.empty(len(rows.index), dtype=np.int32)
+    block = max(1, _BLOCK_VALUES // ensemble.n_features)
+    for tree in range(ensemble.n_trees):
+        start, end = rows.offset[tree], rows.offset[tree + 1]
+        for first in range(start, end, block):
+            part = slice(first, min(first + block, end))
+            leaves[part] = _walk(ensemble, tree, matrix.take(rows.index[part]))
+    return leaves
+
+
+def find_swapped_leaves(
+    ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+    values, swapped = matrix.take(rows), matrix.take(donors)
+    leaves = np.repeat(_walk(ensemble, 0, values)[:, np.newaxis], ensemble.n_features, axis=1)
+    for feature in np.unique(ensemble.feature[ensemble.splits]):
+        changed = values.copy()
+        changed[:, feature] = swapped[:, feature]
+        leaves[:, feature] = _walk(ensemble, 0, changed)
+    return leaves
+
+
+def _walk(ensemble: TreeEnsemble, tree: int, values: NDArray[np.float32]) -> NDArray[np.int32]:
+    node = np.full(len(values), ensemble.offset[tree], dtype=np.int32)
+    walking = np.flatnonzero(ensemble.left[node] >= 0)
+    while len(walking):
+        at = node[walking]
+        x = values[walking, ensemble.feature[at]]
+        # A float32 compared with a float64 threshold is compared as float64.
+        goes_left = np.where(np.isnan(x), ensemble.missing_left[at], x.astype(np.float64) <= ensemble.threshold[at])
+        node[walking] = np.where(goes_left, ensemble.left[at], ensemble.right[at])
+        walking = walking[ensemble.left[node[walking]] >= 0]
+    return node
+
+
+def sum_leaves(
+    ensemble: TreeEnsemble,
+    leaves: NDArray[np.int32],
+    rows: RowLists,
+    target: Target,
+    row_weight: NDArray[np.float64] | None,
+) -> NodeSums:
+    """Sum rows at their leaves, in row order, and from there up to the roots."""
+    n_nodes, kind = len(ensemble.feature), ensemble.kind
+    w = np.ones(len(leaves)) if row_weight is None else row_weight[rows.index]
+    weight = add_up(ensemble, np.bincount(leaves, weights=w, minlength=n_nodes))
+    total = np.empty((n_nodes, kind.n_columns))
+    if target.codes is not None:
+        for o, (first, labels) in enumerate(zip(kind.first_column, kind.classes, strict=True)):
+            cell = leaves.astype(np.int64) * len(labels) + target.codes[rows.index, o]
+            sums = np.bincount(cell, weights=w, minlength=n_nodes * len(labels))
+            total[:, first : first + len(labels)] = sums.reshape(n_nodes, len(labels))
+        square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, kind.n_outputs))
+        return NodeSums(weight, add_up(ensemble, total), square, target.origin)
+    square = np.empty((n_nodes, kind.n_outputs))
+    if target.numbers is not None:
+        for o in range(kind.n_outputs):
+            numbers = target.numbers[rows.index, o]
+            weighted = w * numbers
+            total[:, o] = np.bincount(leaves, weights=weighted, minlength=n_nodes)
+            square[:, o] = np.bincount(leaves, weights=weighted * numbers, minlength=n_nodes)
+    return NodeSums(weight, add_up(ensemble, total), add_up(ensemble, square), target.origin)

@@ -1,0 +1,155 @@
+"""What y means to a model: class labels become codes, numbers stay numbers, and everything else is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class TargetKind:
+    """What a model predicts: one or several outputs, each a class or a number.
+
+    Parameters
+    ----------
+    classes : tuple of ndarray
+        The class labels of each output, in the order of the model's columns; empty for regression.
+    n_outputs : int
+        Number of outputs.
+    """
+
+    classes: tuple[NDArray[Any], ...] = ()
+    n_outputs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.classes and len(self.classes) != self.n_outputs:
+            raise ValueError(f"classes must hold one array per output: {self.n_outputs}, got {len(self.classes)}.")
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether the outputs are classes."""
+        return bool(self.classes)
+
+    @property
+    def task(self) -> str:
+        """Either "classification" or "regression"."""
+        return "classification" if self.is_classification else "regression"
+
+    @cached_property
+    def first_column(self) -> NDArray[np.int64]:
+        """Where the value columns of each output begin, shape (n_outputs,)."""
+        if not self.is_classification:
+            return np.arange(self.n_outputs, dtype=np.int64)
+        sizes = [len(labels) for labels in self.classes]
+        return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of value columns: one per class of each output, or one per number."""
+        return sum(len(labels) for labels in self.classes) if self.is_classification else self.n_outputs
+
+    def sum_columns(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum value columns within each output, shape (n, n_columns) -> (n, n_outputs)."""
+        if self.n_columns == self.n_outputs:
+            return products
+        if self.n_outputs == 1 and self.n_columns == 2:
+            return products[:, :1] + products[:, 1:]
+        return np.add.reduceat(products, self.first_column, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The target of some rows, ready to be summed at nodes.
+
+    Parameters
+    ----------
+    kind : TargetKind
+        What the model predicts.
+    codes : ndarray of int32, shape (n_rows, n_outputs), or None
+        Position of each row's label among the classes of the output.
+    numbers : ndarray of float64, shape (n_rows, n_outputs), or None
+        The numbers, less `origin`.
+    origin : ndarray of float64, shape (n_columns,)
+        What was subtracted from the numbers. No measure changes when target and node values move together, and sums
+        of squares stay exact when they are taken near zero.
+    """
+
+    kind: TargetKind
+    codes: NDArray[np.int32] | None
+    numbers: NDArray[np.float64] | None
+    origin: NDArray[np.float64]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        encoded = self.numbers if self.codes is None else self.codes
+        return 0 if encoded is None else len(encoded)
+
+    def labels(self) -> NDArray[Any]:
+        """The class labels again, shape (n_rows,) or (n_rows, n_outputs)."""
+        codes = np.empty((0, 0), dtype=np.int32) if self.codes is None else self.codes
+        columns = [labels[codes[:, o]] for o, labels in enumerate(self.kind.classes)]
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Target:
+    """Read y as the model's target.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+        Class labels or numbers.
+    kind : TargetKind
+        What the model predicts.
+    origin : ndarray of shape (n_columns,)
+        A typical value of each number; zeros for classes.
+    """
+    array = np.asarray(y)
+    if array.ndim == 1:
+        array = array[:, np.newaxis]
+    if array.ndim != 2 or array.shape[1] != kind.n_outputs:
+        expected = "(n_rows,)" if kind.n_outputs == 1 else f"(n_rows, {kind.n_outputs})"
+        raise ValueError(f"y must have shape {expected}, as when the model was fit, got {np.shape(y)}.")
+    if kind.is_classification:
+        columns = [_encode_labels(array[:, o], labels) for o, labels in enumerate(kind.classes)]
+        return Target(kind, np.ascontiguousarray(np.column_stack(columns), dtype=np.int32), None, origin)
+    return Target(kind, None, _read_numbers(array) - origin, origin)
+
+
+def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
+    if y.dtype == bool and np.issubdtype(labels.dtype, np.number):
+        y = y.astype(labels.dtype)
+    codes = pd.Index(labels).get_indexer(pd.Index(y))
+    unknown = codes < 0
+    if unknown.any():
+        found = ", ".join(repr(label) for label in pd.unique(y[unknown])[:3].tolist())
+        known = ", ".join(repr(label) for label in labels[:3].tolist()) + (", ..." if len(labels) > 3 else "")
+        raise ValueError(f"y holds labels the model was not fit on: {found}; it knows {known}.")
+    return codes.astype(np.int32)
+
+
+def _read_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        numbers = y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must be numbers, as the model is a regressor, got {y.dtype} values.") from error
+    if not np.isfinite(numbers).all():
+        raise ValueError("y must not hold NaN or infinite values.")
+    return numbers
+
+
+def read_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Check the weights of the scoring rows; None means that every row counts once."""
+    if sample_weight is None:
+        return None
+    weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weight.shape}.")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must be finite and not negative.")
+    return weight
