@@ -79,7 +79,7 @@ def main() -> None:
     nodes = sum(tree.tree_.node_count for tree in forest.estimators_)
     table.add_row("nodes", f"{nodes}")
     table.add_row("fit, one thread", f"{fit:.2f} s")
-    table.add_row("apply(X[oob]) over the trees, best and median", f"{min(apply):.3f} s, {np.median(apply):.3f} s")
+    table.add_row("tree.apply(X of oob rows) over the trees, best and median", f"{min(apply):.3f} s, {np.median(apply):.3f} s")
     table.add_row("importance, one thread, best and median", f"{min(scored):.3f} s, {np.median(scored):.3f} s")
     table.add_row("importance / apply, best and median", f"{min(scored) / min(apply):.2f}, {np.median(scored) / np.median(apply):.2f}")
     table.add_row("importance / fit", f"{100 * np.median(scored) / fit:.2f} %")

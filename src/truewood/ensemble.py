@@ -106,7 +106,7 @@ class TreeEnsemble:
         used = self.feature[splits]
         if len(splits) and (used.min() < 0 or used.max() >= self.n_features):
             raise ValueError(f"feature must lie in 0..{self.n_features - 1} at splits.")
-        left, right = self.left[splits], self.right[splits]
+        left, right = self.split_children
         # A node has one parent, before it; as many children as nodes that are not roots then leaves no node over.
         is_child = np.zeros(n_nodes, dtype=np.bool_)
         is_child[left] = True
@@ -129,6 +129,11 @@ class TreeEnsemble:
     def splits(self) -> NDArray[np.intp]:
         """Positions of the inner nodes, ascending."""
         return np.flatnonzero(self.left >= 0)
+
+    @cached_property
+    def split_children(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Left and right children of `splits`."""
+        return self.left[self.splits].astype(np.intp), self.right[self.splits].astype(np.intp)
 
     @cached_property
     def omega(self) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from truewood.target import Target, encode_target, read_sample_weight
 from truewood.training import recompute_means, root_impurity
 
 # What one step holds at a time; a single tree may be larger.
-_BATCH_NODES = 1 << 17
+_BATCH_NODES = 1 << 15
 _BATCH_ROWS = 1 << 20
 _BLOCK_LEAVES = 1 << 20
 
@@ -173,23 +173,27 @@ def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int6
     rows = RowLists.join([data.choice.unseen(tree) for tree in trees])
     leaves = engine.find_leaves(ensemble, data.matrix, rows)
     sums = engine.sum_leaves(ensemble, leaves, rows, data.target, data.row_weight)
-    split_weight = ensemble.omega[ensemble.splits]
-    skipped = find_skipped(ensemble, sums) if formula.skips else np.zeros(len(split_weight), dtype=np.bool_)
-    decrease = mdi(ensemble, sums)
+    biased = add_features(ensemble, mdi(ensemble, sums))
+    split_weight, skipped_weight = ensemble.omega[ensemble.splits], 0.0
     if formula.contributions is None:
         scores = _permute(data, trees, rows, leaves, seeds)
+    elif not formula.uses_unseen:
+        scores = biased
     else:
-        contributions = decrease if formula.contributions is mdi else formula.contributions(ensemble, sums)
-        scores = add_features(ensemble, np.where(skipped[:, np.newaxis], 0.0, contributions))
-    roots = ensemble.offset[:-1]
+        contributions = formula.contributions(ensemble, sums)
+        if formula.skips:
+            skipped = find_skipped(ensemble, sums)
+            contributions[skipped] = 0.0
+            skipped_weight = split_weight[skipped].sum()
+        scores = add_features(ensemble, contributions)
     known = ensemble.root_impurity
     return _Scores(
         scores=scores,
-        mdi=add_features(ensemble, decrease),
-        impurity=np.where(np.isnan(known), [root_impurity(ensemble, sums, root) for root in roots], known),
+        mdi=biased,
+        impurity=np.where(np.isnan(known), root_impurity(ensemble, sums), known),
         split_weight=np.array([split_weight.sum()]),
-        skipped_weight=np.array([split_weight[skipped].sum()]),
-        is_left_out=(sums.weight[roots] <= 0) & formula.uses_unseen,
+        skipped_weight=np.array([skipped_weight]),
+        is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & formula.uses_unseen,
     )
 
 

@@ -24,14 +24,11 @@ Floats = NDArray[np.float64]
 def mdi(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Split improvement on the training rows, eq. (di): omega_m H(m) - omega_l H(l) - omega_r H(r).
 
-    With v_m the weighted mean of its children this is (omega_l omega_r / omega_m) |v_l - v_r|^2, for Gini and variance.
+    H is 1 - |v|^2 for classes and the variance for numbers. As v_m and the mean square are weighted means of the
+    children's, all but the squares of v cancel.
     """
-    del sums
-    left, right = trees.left[trees.splits], trees.right[trees.splits]
-    gap = trees.value[left] - trees.value[right]
-    parent = trees.omega[trees.splits]
-    factor = trees.omega[left] * trees.omega[right] / np.where(parent > 0, parent, 1.0)
-    return factor[:, np.newaxis] * trees.kind.sum_columns(gap * gap)
+    value = _centre(trees, sums)
+    return _children_less_parent(trees, trees.omega[:, np.newaxis] * trees.kind.sum_columns(value * value))
 
 
 def ufi(trees: TreeEnsemble, sums: NodeSums) -> Floats:
@@ -40,19 +37,19 @@ def ufi(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     Classes: H'(m) = 1 - v_m . v'_m. Numbers: Delta + Delta' with H'(m) = q'_m - 2 v'_m v_m + v_m^2; the squares of v
     cancel against Delta, which leaves omega (2 v v' - q') at the children less the same at m.
     """
-    node = trees.kind.sum_columns((trees.value - sums.origin) * sums.mean)
+    node = trees.kind.sum_columns(_centre(trees, sums) * sums.total)
     if not trees.kind.is_classification:
-        node = 2.0 * node - sums.mean_square
-    return _children_less_parent(trees, trees.omega[:, np.newaxis] * node)
+        node = 2.0 * node - sums.square
+    return _children_less_parent(trees, (trees.omega / sums.divisor)[:, np.newaxis] * node)
 
 
 def ufi_centered(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """The shift-free form: sum over children of omega_c (v_c - v_m) . (v'_c - v_m)."""
-    value = trees.value - sums.origin
+    value = _centre(trees, sums)
     mean = sums.mean
     parent = value[trees.splits]
     score = np.zeros((len(trees.splits), trees.kind.n_outputs))
-    for child in (trees.left[trees.splits], trees.right[trees.splits]):
+    for child in trees.split_children:
         products = trees.kind.sum_columns((value[child] - parent) * (mean[child] - parent))
         score += trees.omega[child, np.newaxis] * products
     return score
@@ -64,27 +61,36 @@ def mdi_oob(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     The target is centred at the training mean of the tree's root. As omega'_m v'_m = sum_c omega'_c v'_c, a child
     contributes omega'_c (v_c - v_m) . v'_c.
     """
-    value = trees.value - sums.origin
+    value = _centre(trees, sums)
     roots = trees.offset[:-1]
     centred = sums.total - sums.weight[:, np.newaxis] * trees.spread(value[roots])
     n_unseen = trees.spread(np.where(sums.weight[roots] > 0, sums.weight[roots], 1.0))
     share = centred / np.broadcast_to(n_unseen, sums.weight.shape)[:, np.newaxis]
     parent = value[trees.splits]
     score = np.zeros((len(trees.splits), trees.kind.n_outputs))
-    for child in (trees.left[trees.splits], trees.right[trees.splits]):
+    for child in trees.split_children:
         score += trees.kind.sum_columns((value[child] - parent) * share[child])
     return score
 
 
 def naive_oob(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """The one that over-corrects: Delta' alone, H'(m) = mean of |y' - v_m|^2 over the unseen rows."""
-    value = trees.value - sums.origin
+    value = _centre(trees, sums)
     node = sums.mean_square + trees.kind.sum_columns(value * (value - 2.0 * sums.mean))
     return -_children_less_parent(trees, trees.omega[:, np.newaxis] * node)
 
 
+def _centre(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Node values less the sums' origin, which is zero for classes."""
+    if trees.kind.is_classification:
+        return trees.value
+    # A scalar for a single output: numpy is slow to broadcast along a short axis.
+    return trees.value - (sums.origin[0] if trees.kind.n_outputs == 1 else sums.origin)
+
+
 def _children_less_parent(trees: TreeEnsemble, node: Floats) -> Floats:
-    return node[trees.left[trees.splits]] + node[trees.right[trees.splits]] - node[trees.splits]
+    left, right = trees.split_children
+    return np.take(node, left, axis=0) + np.take(node, right, axis=0) - np.take(node, trees.splits, axis=0)
 
 
 def permutation(
@@ -178,7 +184,9 @@ def measures() -> dict[str, str]:
 
 def find_skipped(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
     """Which splits have a child without unseen rows, shape (n_splits,)."""
-    return (sums.weight[trees.left[trees.splits]] <= 0) | (sums.weight[trees.right[trees.splits]] <= 0)
+    left, right = trees.split_children
+    is_empty = sums.weight <= 0
+    return is_empty[left] | is_empty[right]
 
 
 def add_features(trees: TreeEnsemble, contributions: Floats) -> Floats:

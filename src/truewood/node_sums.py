@@ -40,19 +40,24 @@ class NodeSums:
             self.weight + other.weight, self.total + other.total, self.square + other.square, self.origin
         )
 
+    def take(self, nodes: NDArray[np.int64]) -> NodeSums:
+        """Sums of some of the nodes."""
+        return NodeSums(self.weight[nodes], self.total[nodes], self.square[nodes], self.origin)
+
+    @property
+    def divisor(self) -> NDArray[np.float64]:
+        """The weight, or 1 where there is none, shape (n_nodes,)."""
+        return np.where(self.weight > 0, self.weight, 1.0)
+
     @property
     def mean(self) -> NDArray[np.float64]:
         """Mean of the target less `origin`, shape (n_nodes, n_columns); 0 where no weight is."""
-        return _divide(self.total, self.weight)
+        return self.total / self.divisor[:, np.newaxis]
 
     @property
     def mean_square(self) -> NDArray[np.float64]:
         """Mean of the squared target less `origin`, shape (n_nodes, n_outputs); 0 where no weight is."""
-        return _divide(self.square, self.weight)
-
-
-def _divide(sums: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    return sums / np.where(weight > 0, weight, 1.0)[:, np.newaxis]
+        return self.square / self.divisor[:, np.newaxis]
 
 
 def add_up(ensemble: TreeEnsemble, leaf_sums: NDArray[np.float64]) -> NDArray[np.float64]:

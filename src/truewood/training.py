@@ -9,7 +9,7 @@ from truewood.adapters import Bags, ModelView
 from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix
 from truewood.node_sums import NodeSums
-from truewood.routing import RowLists, sum_rows
+from truewood.routing import RowLists, get_engine, sum_rows
 from truewood.target import Target
 
 # Relative difference up to which two sums of the same numbers, taken in another order, are called the same.
@@ -40,12 +40,15 @@ def is_training_data(
         entered = entered[weight[entered] > 0]
     if len(entered) != counts[0]:
         return False
-    ensemble = view.read(range(tree, tree + 1))
-    if not np.array_equal(_sum_training_rows(ensemble, matrix, target, entered, None).weight, counts):
+    ensemble, rows, engine = view.read(range(tree, tree + 1)), RowLists.join([entered]), get_engine()
+    leaves = engine.find_leaves(ensemble, matrix, rows)
+    if not np.array_equal(engine.sum_leaves(ensemble, leaves, rows, target, None).weight, counts):
         return False
-    sums = _sum_training_rows(ensemble, matrix, target, np.arange(matrix.n_rows), weight)
-    comparable = view.holds_means and np.allclose(sums.weight, ensemble.weight, rtol=_SAME_SUM, atol=0.0)
-    return not comparable or _same_means(ensemble, sums)
+    if weight is not None:
+        weight = weight / np.maximum(np.bincount(entered, minlength=matrix.n_rows), 1)
+    sums = engine.sum_leaves(ensemble, leaves, rows, target, weight)
+    has_means = view.holds_means and np.allclose(sums.weight, ensemble.weight, rtol=_SAME_SUM, atol=0.0)
+    return not has_means or _same_means(ensemble, sums)
 
 
 def _same_means(ensemble: TreeEnsemble, sums: NodeSums) -> bool:
@@ -63,32 +66,24 @@ def recompute_means(
     sample_weight: NDArray[np.float64] | None,
 ) -> TreeEnsemble:
     """Replace node values by training means, from the training rows themselves."""
-    parts = []
+    means, impurity = [], []
     for k, tree in enumerate(trees):
         one = ensemble[k : k + 1]
         weight = bags.weigh(tree, target, sample_weight)
-        sums = _sum_training_rows(one, matrix, target, np.flatnonzero(weight), weight)
+        sums = sum_rows(one, matrix, RowLists.join([np.flatnonzero(weight)]), target, weight)
         if not np.allclose(sums.weight, one.weight, rtol=_SAME_SUM, atol=0.0):
             raise ValueError(
                 "the training means of this model have to be recomputed, and its rows do not have the weights it was "
                 "fit with; pass the sample_weight of the fit."
             )
-        parts.append(sums)
-    mean = np.concatenate([sums.mean for sums in parts])
-    return ensemble.with_values(mean + target.origin, np.array([root_impurity(ensemble, sums) for sums in parts]))
+        means.append(sums.mean)
+        impurity.append(root_impurity(one, sums))
+    mean = np.concatenate(means)
+    return ensemble.with_values(mean + target.origin, np.concatenate(impurity))
 
 
-def root_impurity(ensemble: TreeEnsemble, sums: NodeSums, root: int = 0) -> float:
-    """Impurity of the rows at a root, around their own mean: Gini or variance, mean over outputs."""
-    mean = sums.mean[root : root + 1]
-    return float((sums.mean_square[root] - ensemble.kind.sum_columns(mean * mean)[0]).mean())
-
-
-def _sum_training_rows(
-    ensemble: TreeEnsemble,
-    matrix: FeatureMatrix,
-    target: Target,
-    rows: NDArray[np.int64],
-    weight: NDArray[np.float64] | None,
-) -> NodeSums:
-    return sum_rows(ensemble, matrix, RowLists.join([rows]), target, weight)
+def root_impurity(ensemble: TreeEnsemble, sums: NodeSums) -> NDArray[np.float64]:
+    """Impurity of the rows at each root around their own mean, (n_trees,): Gini or variance, mean over outputs."""
+    at_roots = sums.take(ensemble.offset[:-1])
+    mean = at_roots.mean
+    return (at_roots.mean_square - ensemble.kind.sum_columns(mean * mean)).mean(axis=1)

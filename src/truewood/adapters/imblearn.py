@@ -22,7 +22,7 @@ def open_model(model: Any) -> ModelView:
         bags = Bags(
             n_rows=None,
             draw=lambda tree: _sample(model, tree)[_draw_positions(model, tree)],
-            enter=lambda tree: _sample(model, tree)[np.unique(_draw_positions(model, tree))],
+            enter=lambda tree: _sample(model, tree)[np.flatnonzero(np.bincount(_draw_positions(model, tree)))],
             weigh=lambda tree, target, weight: weigh_bag(
                 model, _sample(model, tree)[_draw_positions(model, tree)], target, weight
             ),

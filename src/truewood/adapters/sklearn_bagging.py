@@ -52,7 +52,7 @@ def _enter_bag(bagging: Any, tree: int) -> NDArray[Any]:
     bag = _draw_bag(bagging, tree)
     # Draws are given to the tree as weights of distinct rows, or as copied rows where it may not be given weights.
     are_copied = bagging.estimators_[tree].tree_.n_node_samples[0] == len(bag)
-    return bag if are_copied else np.unique(bag)
+    return bag if are_copied else np.flatnonzero(np.bincount(bag))
 
 
 def _weigh_bag(

@@ -27,7 +27,7 @@ def open_model(model: Any) -> ModelView:
         bags = Bags(
             n_rows=model._n_samples,
             draw=lambda tree: draw_bag(model, tree),
-            enter=lambda tree: np.unique(draw_bag(model, tree)),
+            enter=lambda tree: np.flatnonzero(np.bincount(draw_bag(model, tree))),
             weigh=lambda tree, target, weight: weigh_bag(model, draw_bag(model, tree), target, weight),
         )
     return view_trees(

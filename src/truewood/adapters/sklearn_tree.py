@@ -122,10 +122,8 @@ def _join(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _shift(children: NDArray[Any], start: int) -> NDArray[np.int32]:
-    moved = children.astype(np.int32)
-    if start:
-        moved[moved >= 0] += np.int32(start)
-    return moved
+    own = children.astype(np.int32)
+    return np.where(own < 0, own, own + np.int32(start)) if start else own
 
 
 def _read_values(tree: Any, kind: TargetKind) -> NDArray[np.float64]:

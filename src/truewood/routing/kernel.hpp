@@ -29,6 +29,14 @@ struct Rows {
     const std::int64_t* offset;
 };
 
+inline void prefetch_line(const void* address) {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(address);
+#else
+    (void)address;
+#endif
+}
+
 // One row of a row-major float32 matrix.
 struct DenseMatrix {
     const float* data;
@@ -38,6 +46,11 @@ struct DenseMatrix {
         float operator[](std::int32_t feature) const { return values[feature]; }
     };
     Row row(std::int64_t i) const { return {data + static_cast<std::size_t>(i) * n_features}; }
+    void prefetch(std::int64_t i) const {
+        // The first two cache lines: all of a narrow row; a wide one is not read from end to end.
+        prefetch_line(row(i).values);
+        prefetch_line(row(i).values + 16);
+    }
 };
 
 // One row of a CSR float32 matrix whose column indices are sorted within each row.
@@ -59,6 +72,7 @@ struct SparseMatrix {
             return low < n_stored && columns[low] == feature ? values[low] : 0.0f;
         }
     };
+    void prefetch(std::int64_t i) const { prefetch_line(data + indptr[i]); }
     Row row(std::int64_t i) const {
         const std::int64_t start = indptr[i];
         return {data + start, indices + start, static_cast<std::size_t>(indptr[i + 1] - start)};
@@ -127,28 +141,38 @@ private:
     std::vector<std::int32_t> original_;
 };
 
-// Leaves of n rows, many rows at a time so that the processor has other rows to work on while one waits for memory.
+// Leaves of n rows. Many rows are under way at a time, so that the processor has other rows to work on while one waits
+// for memory. After every few steps, rows that have reached their leaf make room for the next ones.
 template <bool HasMissing, class Matrix>
 void find_leaves(const PackedTree& tree, const Matrix& matrix, const std::int64_t* rows, std::size_t n, std::int32_t* leaves) {
     constexpr std::size_t kLanes = 16;
-    for (std::size_t start = 0; start < n; start += kLanes) {
-        const std::size_t n_lanes = n - start < kLanes ? n - start : kLanes;
-        typename Matrix::Row row[kLanes];
-        std::int32_t place[kLanes];
-        for (std::size_t k = 0; k < kLanes; ++k) {
-            row[k] = matrix.row(rows[start + (k < n_lanes ? k : 0)]);
-            place[k] = 0;
-        }
-        std::int32_t moved;
-        do {
-            moved = 0;
+    constexpr int kSteps = 6;
+    if (n == 0) return;
+    typename Matrix::Row row[kLanes];
+    std::int32_t place[kLanes];
+    std::size_t number[kLanes];  // n or more: the lane has no row of its own and idles
+    std::size_t n_started = kLanes;
+    for (std::size_t k = 0; k < kLanes; ++k) {
+        number[k] = k;
+        row[k] = matrix.row(rows[k < n ? k : 0]);
+        place[k] = 0;
+    }
+    for (std::size_t n_done = 0; n_done < n;) {
+        for (int step = 0; step < kSteps; ++step) {
             for (std::size_t k = 0; k < kLanes; ++k) {
-                const std::int32_t next = tree.next<HasMissing>(place[k], row[k][tree.feature(place[k])]);
-                moved |= next ^ place[k];
-                place[k] = next;
+                place[k] = tree.next<HasMissing>(place[k], row[k][tree.feature(place[k])]);
             }
-        } while (moved);
-        for (std::size_t k = 0; k < n_lanes; ++k) leaves[start + k] = tree.original(place[k]);
+        }
+        for (std::size_t k = 0; k < kLanes; ++k) {
+            if (number[k] >= n || !tree.is_leaf(place[k])) continue;
+            leaves[number[k]] = tree.original(place[k]);
+            ++n_done;
+            number[k] = n_started;
+            if (n_started >= n) continue;
+            row[k] = matrix.row(rows[n_started++]);
+            place[k] = 0;
+            if (n_started + kLanes < n) matrix.prefetch(rows[n_started + kLanes]);
+        }
     }
 }
 
