@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from truewood.adapters import ModelView
 from truewood.frames import FeatureMatrix
+from truewood.routing import get_engine
 from truewood.target import Target
 from truewood.training import is_training_data
 
@@ -77,13 +78,7 @@ def _choose_oob(
             "counts and means its trees have stored; for other rows pass rows='heldout', and if it was fit with "
             "sample_weight pass that too."
         )
-
-    def unseen(tree: int) -> NDArray[np.int64]:
-        is_unseen = np.ones(matrix.n_rows, dtype=np.bool_)
-        is_unseen[bags.draw(tree)] = False
-        return np.flatnonzero(is_unseen)
-
-    return RowChoice("oob", unseen)
+    return RowChoice("oob", lambda tree: get_engine().list_unseen(bags.draw(tree), matrix.n_rows))
 
 
 def _choose_heldout(

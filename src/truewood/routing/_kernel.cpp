@@ -74,6 +74,16 @@ void bind_find_swapped_leaves(const TreeArrays& arrays, const py::object& X, boo
     });
 }
 
+template <class Index>
+std::size_t bind_list_unseen(const Array<Index>& bag, Array<std::int64_t>& unseen) {
+    const Index* drawn = bag.data();
+    std::int64_t* out = unseen.mutable_data();
+    const auto n_drawn = static_cast<std::size_t>(bag.size());
+    const auto n_rows = static_cast<std::size_t>(unseen.size());
+    py::gil_scoped_release release;
+    return list_unseen(drawn, n_drawn, n_rows, out);
+}
+
 void bind_sum_codes(const TreeArrays& arrays, const Array<std::int32_t>& leaves, const Array<std::int64_t>& index,
                     const Array<std::int32_t>& codes, const Array<std::int64_t>& first_column,
                     const std::optional<Array<double>>& row_weight, Array<double>& weight, Array<double>& total) {
@@ -118,6 +128,8 @@ PYBIND11_MODULE(_kernel, module) {
                py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("leaves").noconvert());
     module.def("find_swapped_leaves", &bind_find_swapped_leaves, py::arg("trees"), py::arg("X"), py::arg("has_missing"),
                py::arg("index").noconvert(), py::arg("donors").noconvert(), py::arg("leaves").noconvert());
+    module.def("list_unseen", &bind_list_unseen<std::int32_t>, py::arg("bag").noconvert(), py::arg("unseen").noconvert());
+    module.def("list_unseen", &bind_list_unseen<std::int64_t>, py::arg("bag").noconvert(), py::arg("unseen").noconvert());
     module.def("sum_codes", &bind_sum_codes, py::arg("trees"), py::arg("leaves").noconvert(),
                py::arg("index").noconvert(), py::arg("codes").noconvert(), py::arg("first_column").noconvert(),
                py::arg("row_weight").noconvert().none(true), py::arg("weight").noconvert(), py::arg("total").noconvert());

@@ -224,6 +224,19 @@ void find_swapped_leaves(const Trees& trees, const Matrix& matrix, const std::in
     }
 }
 
+// The rows from 0 to n_rows - 1 that are not in the bag, ascending; returns how many. `unseen` has room for n_rows.
+template <class Index>
+std::size_t list_unseen(const Index* bag, std::size_t n_drawn, std::size_t n_rows, std::int64_t* unseen) {
+    std::vector<char> is_seen(n_rows, 0);
+    for (std::size_t i = 0; i < n_drawn; ++i) is_seen[static_cast<std::size_t>(bag[i])] = 1;
+    std::size_t n_unseen = 0;
+    for (std::size_t row = 0; row < n_rows; ++row) {
+        unseen[n_unseen] = static_cast<std::int64_t>(row);
+        n_unseen += !is_seen[row];
+    }
+    return n_unseen;
+}
+
 // Every inner node becomes left child + right child. Children come after their parent in the arrays.
 inline void add_up(const Trees& trees, std::size_t n_columns, double* sums) {
     for (std::int64_t m = trees.offset[trees.n_trees] - 1; m >= 0; --m) {

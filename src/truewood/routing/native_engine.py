@@ -14,6 +14,12 @@ from truewood.routing import RowLists, _kernel
 from truewood.target import Target
 
 
+def list_unseen(bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+    """Rows that are not in a bag, ascending."""
+    unseen = np.empty(n_rows, dtype=np.int64)
+    return unseen[: _kernel.list_unseen(bag, unseen)]
+
+
 def find_leaves(ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists) -> NDArray[np.int32]:
     """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
     leaves = np.empty(len(rows.index), dtype=np.int32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,13 @@ from truewood.routing import RowLists
 from truewood.target import Target
 
 _BLOCK_VALUES = 4_000_000
+
+
+def list_unseen(bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+    """Rows that are not in a bag, ascending."""
+    is_unseen = np.ones(n_rows, dtype=np.bool_)
+    is_unseen[bag] = False
+    return np.flatnonzero(is_unseen)
 
 
 def find_leaves(ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists) -> NDArray[np.int32]:
