@@ -6,7 +6,11 @@ from pybind11 import get_include
 from setuptools import Extension, setup
 
 # No fused multiply-add: both engines must give the same bits on every machine.
-flags = ["/O2", "/std:c++17"] if sys.platform == "win32" else ["-O3", "-std=c++17", "-ffp-contract=off", "-fvisibility=hidden"]
+flags = (
+    ["/O2", "/std:c++17"]
+    if sys.platform == "win32"
+    else ["-O3", "-std=c++17", "-ffp-contract=off", "-fvisibility=hidden"]
+)
 
 setup(
     ext_modules=[

@@ -79,9 +79,14 @@ def main() -> None:
     nodes = sum(tree.tree_.node_count for tree in forest.estimators_)
     table.add_row("nodes", f"{nodes}")
     table.add_row("fit, one thread", f"{fit:.2f} s")
-    table.add_row("tree.apply(X of oob rows) over the trees, best and median", f"{min(apply):.3f} s, {np.median(apply):.3f} s")
+    table.add_row(
+        "tree.apply(X of oob rows) over the trees, best and median", f"{min(apply):.3f} s, {np.median(apply):.3f} s"
+    )
     table.add_row("importance, one thread, best and median", f"{min(scored):.3f} s, {np.median(scored):.3f} s")
-    table.add_row("importance / apply, best and median", f"{min(scored) / min(apply):.2f}, {np.median(scored) / np.median(apply):.2f}")
+    table.add_row(
+        "importance / apply, best and median",
+        f"{min(scored) / min(apply):.2f}, {np.median(scored) / np.median(apply):.2f}",
+    )
     table.add_row("importance / fit", f"{100 * np.median(scored) / fit:.2f} %")
     table.add_row("one thread / two threads", f"{np.median(scored) / np.median(threads):.2f}")
     table.add_row("peak extra memory", f"{measure_memory(forest, X, y):.1f} MB (X is {X.nbytes / 1e6:.1f} MB)")
@@ -90,7 +95,9 @@ def main() -> None:
         start = time.perf_counter()
         permutation_importance(forest, X, y, n_repeats=1, random_state=0)
         peer = time.perf_counter() - start
-        table.add_row("permutation", f"{ours:.2f} s; scikit-learn's permutation_importance {peer:.2f} s, ratio {ours / peer:.2f}")
+        table.add_row(
+            "permutation", f"{ours:.2f} s; scikit-learn's permutation_importance {peer:.2f} s, ratio {ours / peer:.2f}"
+        )
     Console().print(table)
 
 

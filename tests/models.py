@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import sklearn
 from imblearn.ensemble import BalancedRandomForestClassifier
-from oracle import OracleTree
 from quantile_forest import ExtraTreesQuantileRegressor, RandomForestQuantileRegressor
 from scipy import sparse
 from sklearn.ensemble import (
@@ -23,6 +22,8 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
+
+from oracle import OracleTree
 
 N_ROWS, N_FEATURES, N_TREES = 60, 4, 3
 VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
@@ -39,7 +40,6 @@ class Case:
     container: str = "float64"  # float64, float32, csr, csc
     weighted: bool = False
     warm: bool = False
-    since: tuple[int, int] = (1, 5)
 
     @property
     def is_classifier(self) -> bool:
@@ -85,7 +85,7 @@ CASES = {
     "rfr-csr": Case(RFR, container="csr", labels="number"),
     "rfr-sample-weight": Case(RFR, weighted=True, labels="number"),
     "et": Case(ET, BOOT, labels="three"),
-    "et-missing": Case(ET, BOOT, missing=True, since=(1, 6)),
+    "et-missing": Case(ET, BOOT, missing=True),
     "etr": Case(ETR, BOOT, labels="number"),
     "etr-max-features": Case(ETR, {**BOOT, "max_features": 1}, labels="number"),
     "bagging": Case(BAG),
@@ -118,7 +118,8 @@ CASES = {
 
 
 def supported_cases() -> list[str]:
-    return [name for name, case in CASES.items() if case.since <= VERSION]
+    """Names of CASES; missing values only where scikit-learn's trees treat them alike in training and prediction."""
+    return [name for name, case in CASES.items() if not case.missing or VERSION >= (1, 8)]
 
 
 @dataclass
@@ -170,9 +171,7 @@ def build(name: str, seed: int) -> Built:
     if weight is not None:
         for tree in trees:
             tree.unseen = [(row, weight[row]) for row, _ in tree.unseen]
-    return Built(
-        case, model, contain(case, X), decode(case, codes), rows, weight, X, codes, count_classes(case), trees
-    )
+    return Built(case, model, contain(case, X), decode(case, codes), rows, weight, X, codes, count_classes(case), trees)
 
 
 def draw_rows(rng: np.random.Generator, case: Case) -> tuple[np.ndarray, np.ndarray]:
@@ -252,15 +251,15 @@ def put_on_thresholds(rng: np.random.Generator, model: Any, X: np.ndarray) -> No
             X[rng.integers(len(X)), inner.feature[node]] = rng.choice(steps)
 
 
-def list_trees(
-    case: Case, model: Any, codes: np.ndarray, weight: np.ndarray | None, n_rows: int
-) -> list[OracleTree]:
+def list_trees(case: Case, model: Any, codes: np.ndarray, weight: np.ndarray | None, n_rows: int) -> list[OracleTree]:
     """Training rows with their weights, and unseen rows, for each tree."""
     y, trees = decode(case, codes), []
     everything = range(N_ROWS)
     for t, tree in enumerate(getattr(model, "estimators_", [model])):
         columns = list(getattr(model, "estimators_features_", {t: range(N_FEATURES)})[t])
-        if not hasattr(model, "estimators_") or not (model.bootstrap or hasattr(model, "samplers_") or "_seeds" in vars(model)):
+        if not hasattr(model, "estimators_") or not (
+            model.bootstrap or hasattr(model, "samplers_") or "_seeds" in vars(model)
+        ):
             bag, unseen = list(everything), range(N_ROWS, n_rows)
         else:
             bag = list(draw_bag(model, t))

@@ -28,10 +28,7 @@ def walk(tree, columns, x):
     node, path = 0, [0]
     while tree.children_left[node] != -1:
         value = np.float32(x[columns[tree.feature[node]]])
-        if math.isnan(value):
-            goes_left = bool(tree.missing_go_to_left[node])
-        else:
-            goes_left = float(value) <= tree.threshold[node]
+        goes_left = tree.missing_go_to_left[node] if math.isnan(value) else float(value) <= tree.threshold[node]
         node = int(tree.children_left[node] if goes_left else tree.children_right[node])
         path.append(node)
     return path

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+import truewood as tw
 from conftest import ENGINES
 from models import CASES, build, supported_cases
 from oracle import score_forest
-
-import truewood as tw
 from truewood.routing import ENGINE_VARIABLE
 
 SEEDS = range(6)

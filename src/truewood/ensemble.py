@@ -89,7 +89,12 @@ class TreeEnsemble:
                 raise ValueError(f"{name} must have shape ({n_nodes},), got {getattr(self, name).shape}.")
         if self.value.shape != (n_nodes, self.kind.n_columns):
             raise ValueError(f"value must have shape ({n_nodes}, {self.kind.n_columns}), got {self.value.shape}.")
-        if len(self.offset) < 2 or self.offset[0] != 0 or self.offset[-1] != n_nodes or (np.diff(self.offset) < 1).any():
+        if (
+            len(self.offset) < 2
+            or self.offset[0] != 0
+            or self.offset[-1] != n_nodes
+            or (np.diff(self.offset) < 1).any()
+        ):
             raise ValueError("offset must rise from 0 to the number of nodes, with at least one node per tree.")
         if self.root_impurity.shape != (self.n_trees,):
             raise ValueError(f"root_impurity must have shape ({self.n_trees},), got {self.root_impurity.shape}.")
@@ -138,7 +143,8 @@ class TreeEnsemble:
     @cached_property
     def omega(self) -> NDArray[np.float64]:
         """Training weight as a share of the tree's root, shape (n_nodes,)."""
-        return self.weight / self.spread(self.weight[self.offset[:-1]])
+        roots: NDArray[np.float64] = self.spread(self.weight[self.offset[:-1]])
+        return self.weight / roots
 
     def spread(self, per_tree: NDArray[Any]) -> NDArray[Any]:
         """Give every node what its tree has, shape (n_trees, ...) -> (n_nodes, ...); one tree is left to broadcast."""
@@ -154,9 +160,7 @@ class TreeEnsemble:
             frontier = np.concatenate([self.left[inner], self.right[inner]])
         return levels
 
-    def with_values(
-        self, value: NDArray[np.float64], root_impurity: NDArray[np.float64] | None = None
-    ) -> TreeEnsemble:
+    def with_values(self, value: NDArray[np.float64], root_impurity: NDArray[np.float64] | None = None) -> TreeEnsemble:
         """Return the same trees with other node values."""
         return replace(self, value=value, root_impurity=self.root_impurity if root_impurity is None else root_impurity)
 

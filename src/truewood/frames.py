@@ -49,7 +49,7 @@ class FeatureMatrix:
 
 
 def read_features(
-    X: Any, *, n_features: int, model_names: NDArray[Any] | None, accepts_missing: bool, model: str
+    X: Any, *, n_features: int, model_names: NDArray[Any] | None, no_missing: str | None, model: str
 ) -> FeatureMatrix:
     """Read X as the model's features, and refuse what the model would not take.
 
@@ -61,8 +61,8 @@ def read_features(
         Number of columns the model was fit on.
     model_names : ndarray of str, shape (n_features,), or None
         Column names the model was fit on, where it knows them.
-    accepts_missing : bool
-        Whether the model knows what to do with NaN.
+    no_missing : str or None
+        Why X may not hold NaN; None where it may.
     model : str
         The model's name, for messages.
     """
@@ -73,7 +73,7 @@ def read_features(
         raise ValueError(f"X must have the {n_features} columns {model} was fit on, got {values.shape[1]}.")
     if values.shape[0] == 0:
         raise ValueError("X must hold at least one row, got none.")
-    has_missing = _check_finite(values, accepts_missing=accepts_missing, model=model)
+    has_missing = _check_finite(values, no_missing)
     return FeatureMatrix(values, _choose_names(names, model_names, n_features, model), has_missing)
 
 
@@ -81,7 +81,7 @@ def _read_values(X: Any) -> tuple[list[str] | None, Any]:
     if sparse.issparse(X):
         matrix = sparse.csr_array(X, dtype=np.float32)
         if not matrix.has_canonical_format:
-            matrix = matrix.copy() if matrix.data is getattr(X, "data", None) else matrix
+            matrix = matrix.copy()  # its arrays may be the caller's
             matrix.sum_duplicates()
         matrix.indices = matrix.indices.astype(np.int32, copy=False)
         return None, matrix
@@ -107,17 +107,18 @@ def _read_column(column: nw.Series[Any]) -> NDArray[Any]:
     return column.cast(nw.Float64).to_numpy() if column.null_count() else column.to_numpy()
 
 
-def _check_finite(values: Any, *, accepts_missing: bool, model: str) -> bool:
+def _check_finite(values: Any, no_missing: str | None) -> bool:
     numbers = values.data if sparse.issparse(values) else values
-    if np.isfinite(numbers.sum(dtype=np.float64)):
-        return False
-    if any(np.isinf(block).any() for block in np.array_split(numbers, max(1, numbers.size // 1_000_000))):
+    with np.errstate(invalid="ignore"):
+        # A sum of float32 in float64 cannot overflow: it is finite unless a value is not.
+        if np.isfinite(numbers.sum(dtype=np.float64)):
+            return False
+    if any(np.isinf(block).any() for block in np.array_split(numbers, numbers.size // 1_000_000 + 1)):
         raise ValueError("X must not hold infinite values, or values too large for float32.")
-    if not np.isnan(numbers.sum(dtype=np.float64)):
-        return False
-    if sparse.issparse(values) or not accepts_missing:
-        kind = "a sparse X" if sparse.issparse(values) else "X"
-        raise ValueError(f"{kind} must not hold NaN: {model} does not take missing values.")
+    if sparse.issparse(values):
+        no_missing = "trees take no missing values in a sparse matrix"
+    if no_missing is not None:
+        raise ValueError(f"X must not hold NaN: {no_missing}.")
     return True
 
 
@@ -171,9 +172,11 @@ def _labels_from_mapping(groups: Mapping[Any, Any], names: NDArray[np.str_]) -> 
             if not 0 <= j < len(names):
                 raise ValueError(f"groups names a column that X does not have: {column!r}.")
             if j in taken:
-                raise ValueError(f"groups puts column {names[j]!r} into both {taken[j]!r} and {str(label)!r}.")
+                raise ValueError(f"groups puts column {labels[j]!r} into both {taken[j]!r} and {str(label)!r}.")
             taken[j] = str(label)
     clash = {label for label in groups if str(label) in position and taken.get(position[str(label)]) != str(label)}
     if clash:
-        raise ValueError(f"groups uses {min(map(str, clash))!r}, which is also the name of a column outside that group.")
+        raise ValueError(
+            f"groups uses {min(map(str, clash))!r}, which is also the name of a column outside that group."
+        )
     return [taken.get(j, name) for j, name in enumerate(labels)]

@@ -82,7 +82,7 @@ def importance(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> forest = RandomForestClassifier(random_state=0).fit(X, y)
     >>> tw.importance(forest, X, y).frame()["feature"][:2].tolist()
-    ['petal width (cm)', 'petal length (cm)']
+    ['petal length (cm)', 'petal width (cm)']
     """
     if measure not in MEASURES:
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}.")
@@ -93,7 +93,7 @@ def importance(
         X,
         n_features=view.n_features,
         model_names=view.feature_names,
-        accepts_missing=view.accepts_missing,
+        no_missing=view.no_missing,
         model=view.name,
     )
     target = encode_target(y, view.kind, _find_origin(view))
@@ -143,7 +143,8 @@ def _find_origin(view: ModelView) -> NDArray[np.float64]:
     """A typical target, known from the model alone: the mean at the first root."""
     if view.kind.is_classification:
         return np.zeros(view.kind.n_columns)
-    return view.read(range(1)).value[0].copy()
+    root: NDArray[np.float64] = view.read(range(1)).value[0].copy()
+    return root
 
 
 def _split_into_batches(view: ModelView, n_rows: int) -> Iterator[range]:
@@ -234,7 +235,8 @@ def _make_result(
         )
     n_trees, _, n_outputs = scored.scores.shape
     grouped = np.zeros((n_trees, len(names), n_outputs))
-    np.add.at(grouped, (slice(None), group_of), scored.scores)
+    for column, group in enumerate(group_of):
+        grouped[:, group] += scored.scores[:, column]
     grouped[~kept] = np.nan
     biased = np.zeros(len(names))
     np.add.at(biased, group_of, scored.mdi.mean(axis=(0, 2)))

@@ -2,8 +2,8 @@
 
 Each takes trees and sums and gives the contribution of every split to the score of the feature it splits on, shape
 (n_splits, n_outputs), in the order of `TreeEnsemble.splits`. Equation names are those of Zhou & Hooker, "Unbiased
-Measurement of Feature Importance in Tree-Based Methods". Notation: omega is a node's share of the training weight, v its
-training mean, v' and q' mean and mean square of the unseen rows there, m a split and c its children l, r.
+Measurement of Feature Importance in Tree-Based Methods". Notation: omega is a node's share of the training weight, v
+its training mean, v' and q' mean and mean square of the unseen rows there, m a split and c its children l, r.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def permutation(
     target: Target,
     row_weight: Floats,
 ) -> Floats:
-    """Increase of a tree's loss when one column is permuted, eq. (p), summed over rows by weight, (n_features, n_outputs).
+    """Increase of a tree's loss when one column is permuted, eq. (p): weighted sum over rows, (n_features, n_outputs).
 
     Parameters
     ----------
@@ -131,7 +131,8 @@ def permutation(
             number, value = target.numbers[rows, o], trees.value[:, o] - target.origin[o]
             before = (number - value[leaves]) ** 2
             after = (number[:, np.newaxis] - value[swapped]) ** 2
-        increase[:, o] = row_weight @ (after - before[:, np.newaxis])
+        # Row after row, not a matrix product, whose order of additions depends on the machine.
+        increase[:, o] = (row_weight[:, np.newaxis] * (after - before[:, np.newaxis])).sum(axis=0)
     return increase
 
 
@@ -198,4 +199,4 @@ def add_features(trees: TreeEnsemble, contributions: Floats) -> Floats:
         np.bincount(cell, weights=contributions[:, o], minlength=trees.n_trees * trees.n_features)
         for o in range(trees.kind.n_outputs)
     ]
-    return np.stack(scores, axis=-1).reshape(trees.n_trees, trees.n_features, trees.kind.n_outputs)
+    return np.stack(scores, axis=-1, dtype=np.float64).reshape(trees.n_trees, trees.n_features, trees.kind.n_outputs)

@@ -36,9 +36,7 @@ class NodeSums:
     def __add__(self, other: NodeSums) -> NodeSums:
         if self.total.shape != other.total.shape or not np.array_equal(self.origin, other.origin):
             raise ValueError("only sums of the same trees with the same origin can be added.")
-        return NodeSums(
-            self.weight + other.weight, self.total + other.total, self.square + other.square, self.origin
-        )
+        return NodeSums(self.weight + other.weight, self.total + other.total, self.square + other.square, self.origin)
 
     def take(self, nodes: NDArray[np.int64]) -> NodeSums:
         """Sums of some of the nodes."""

@@ -167,9 +167,10 @@ def _to_json(value: Any) -> Any:
     """Turn arrays into lists; JSON has no NaN, so that becomes null."""
     if not isinstance(value, np.ndarray):
         return value
+    listed = value.astype(object)
     if value.dtype.kind == "f":
-        return np.where(np.isnan(value), None, value.astype(object)).tolist()
-    return value.tolist()
+        listed[np.isnan(value)] = None
+    return listed.tolist()
 
 
 def load(path: str | PathLike[str]) -> ImportanceResult:
@@ -185,7 +186,10 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
     ImportanceResult
         The same result, to the last bit.
     """
-    content = json.loads(Path(path).read_text(encoding="utf-8"))
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
         raise ValueError(f"{path} must be a file written by ImportanceResult.save.")
     version = content.pop("version")

@@ -70,9 +70,7 @@ def _choose_oob(
             f"rows='oob' needs the {bags.n_rows} rows this forest was fit on, got {matrix.n_rows}; for other rows pass "
             "rows='heldout'."
         )
-    if not all(
-        is_training_data(view, tree, matrix, target, sample_weight) for tree in sorted({0, view.n_trees - 1})
-    ):
+    if not all(is_training_data(view, tree, matrix, target, sample_weight) for tree in sorted({0, view.n_trees - 1})):
         raise ValueError(
             "rows='oob' needs X and y as this forest was fit on, in the same order, but these rows do not give the "
             "counts and means its trees have stored; for other rows pass rows='heldout', and if it was fit with "

@@ -130,7 +130,7 @@ def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
         found = ", ".join(repr(label) for label in pd.unique(y[unknown])[:3].tolist())
         known = ", ".join(repr(label) for label in labels[:3].tolist()) + (", ..." if len(labels) > 3 else "")
         raise ValueError(f"y holds labels the model was not fit on: {found}; it knows {known}.")
-    return codes.astype(np.int32)
+    return np.asarray(codes, dtype=np.int32)
 
 
 def _read_numbers(y: NDArray[Any]) -> NDArray[np.float64]:

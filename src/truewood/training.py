@@ -23,7 +23,7 @@ def is_training_data(
     target: Target,
     sample_weight: NDArray[np.float64] | None,
 ) -> bool:
-    """Whether the tree's training rows, routed again, give the counts it has stored, and the means where it stores them.
+    """Whether the tree's training rows, routed again, give the counts and (where it stores them) the means it has.
 
     A model without bags is taken to have trained each tree on all rows.
     """
@@ -86,4 +86,5 @@ def root_impurity(ensemble: TreeEnsemble, sums: NodeSums) -> NDArray[np.float64]
     """Impurity of the rows at each root around their own mean, (n_trees,): Gini or variance, mean over outputs."""
     at_roots = sums.take(ensemble.offset[:-1])
     mean = at_roots.mean
-    return (at_roots.mean_square - ensemble.kind.sum_columns(mean * mean)).mean(axis=1)
+    impurity: NDArray[np.float64] = (at_roots.mean_square - ensemble.kind.sum_columns(mean * mean)).mean(axis=1)
+    return impurity

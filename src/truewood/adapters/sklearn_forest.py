@@ -6,17 +6,16 @@ import copy
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.sklearn_tree import view_trees
+from truewood.adapters.sklearn_tree import SKLEARN_VERSION, view_trees
 from truewood.adapters.view import Bags, ModelView
 from truewood.target import Target
 
 # Since then weights set the probability to be drawn; before, they multiplied the number of times a row was drawn.
-WEIGHTS_ARE_DRAWN = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+WEIGHTS_ARE_DRAWN = SKLEARN_VERSION >= (1, 9)
 
 
 def open_model(model: Any) -> ModelView:

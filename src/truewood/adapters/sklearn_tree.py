@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +15,8 @@ from truewood.adapters.view import Bags, ModelView
 from truewood.ensemble import TreeEnsemble
 from truewood.node_sums import add_up
 from truewood.target import TargetKind
+
+SKLEARN_VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
 
 # Criteria under which a tree stores what the measures need: training means, and Gini or variance at the root.
 _MEAN_CRITERIA = ("gini", "entropy", "log_loss", "squared_error", "friedman_mse")
@@ -68,9 +71,9 @@ def view_trees(
         feature_names=getattr(model, "feature_names_in_", None),
         n_nodes=np.array([tree.tree_.node_count for tree in trees], dtype=np.int64),
         read=read,
-        accepts_missing=all(_accepts_missing(tree) for tree in trees),
+        no_missing=_find_missing_problem(model, trees[0]),
         holds_means=stores_means,
-        training_counts=lambda t: trees[t].tree_.n_node_samples,  # type: ignore[no-any-return]
+        training_counts=lambda t: trees[t].tree_.n_node_samples,
         bags=bags,
         no_bags=no_bags,
     )
@@ -86,10 +89,15 @@ def _target_kind(model: Any) -> TargetKind:
     raise TypeError(f"{type(model).__name__} has no target, so its splits cannot be scored by one.")
 
 
-def _accepts_missing(tree: Any) -> bool:
-    if hasattr(tree, "__sklearn_tags__"):
-        return bool(tree.__sklearn_tags__().input_tags.allow_nan)
-    return bool(tree._get_tags()["allow_nan"])  # scikit-learn < 1.6
+def _find_missing_problem(model: Any, tree: Any) -> str | None:
+    """Why a model's trees may not be given NaN."""
+    if SKLEARN_VERSION < (1, 8):
+        return (
+            f"trees of scikit-learn {sklearn.__version__} send missing values elsewhere in prediction than in training "
+            "(scikit-learn/scikit-learn#32351); fit the model with 1.8 or later"
+        )
+    accepts = tree.__sklearn_tags__().input_tags.allow_nan
+    return None if accepts else f"{type(model).__name__} does not take missing values"
 
 
 def _read_trees(
@@ -111,7 +119,9 @@ def _read_trees(
         weight=_join([tree.weighted_n_node_samples for tree in inner]),
         value=_join(values),
         offset=offset,
-        root_impurity=np.array([_root_impurity(tree, value[0], kind) for tree, value in zip(trees, values, strict=True)]),
+        root_impurity=np.array(
+            [_root_impurity(tree, value[0], kind) for tree, value in zip(trees, values, strict=True)]
+        ),
         n_features=n_features,
         kind=kind,
     )

@@ -55,8 +55,8 @@ class ModelView:
         Number of nodes of each tree.
     read : callable
         ``read(trees)`` gives the trees of a range as a `TreeEnsemble`.
-    accepts_missing : bool
-        Whether NaN has a direction at every split.
+    no_missing : str or None
+        Why X may not hold NaN; None where NaN has a direction at every split.
     holds_means : bool
         Whether node values are training means and root impurities are known. Otherwise the values of inner nodes are
         weighted means of their leaves' values, and the means are recomputed from the bags where there are any.
@@ -74,7 +74,7 @@ class ModelView:
     feature_names: NDArray[Any] | None
     n_nodes: NDArray[np.int64]
     read: Callable[[range], TreeEnsemble]
-    accepts_missing: bool = True
+    no_missing: str | None = None
     holds_means: bool = True
     training_counts: Callable[[int], NDArray[Any]] | None = None
     bags: Bags | None = None

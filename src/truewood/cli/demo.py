@@ -64,9 +64,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def simulate(task: str, seed: int) -> tuple[NDArray[np.int64], NDArray[Any], list[str]]:
-    """Draw the paper's hard simulation (section 5.1): X1 binary and informative, X2 to X10 noise with 3 to 11 levels."""
+    """Draw the paper's hard simulation: X1 binary and informative, X2 to X10 noise with 3 to 11 levels."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.integers(levels, size=_N_ROWS) for levels in range(2, 12)])
+    y: NDArray[Any]
     if task == "classification":
         y = rng.random(_N_ROWS) < np.where(X[:, 0] == 1, 0.55, 0.45)
     else:
@@ -79,7 +80,7 @@ def _make_table(result: ImportanceResult) -> Table:
     table.add_column("feature")
     for heading in ("biased (mdi)", "rank", "unbiased (ufi)", "rank"):
         table.add_column(heading, justify="right")
-    frame = result.frame().set_index("feature").loc[result.feature_names]
+    frame = result.frame().set_index("feature").loc[result.feature_names.tolist()]
     for row in frame.itertuples():
         is_signal = row.Index == result.feature_names[0]
         cells = [
@@ -95,7 +96,7 @@ def _make_table(result: ImportanceResult) -> Table:
 
 def _explain(result: ImportanceResult) -> str:
     frame = result.frame().set_index("feature")
-    biased_rank, rank = (int(frame.at[result.feature_names[0], column]) for column in ("mdi_rank", "rank"))
+    biased_rank, rank = frame.loc[str(result.feature_names[0]), ["mdi_rank", "rank"]].astype(int)
     return (
         f"[bold]What went wrong:[/bold] judged on the rows that chose the splits, the only informative feature ranks "
         f"{biased_rank} of {len(frame)}: {biased_rank - 1} noise features score higher, because they have more places "

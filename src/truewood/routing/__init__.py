@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,19 +43,32 @@ class RowLists:
     def join(cls, lists: list[NDArray[np.int64]]) -> RowLists:
         """Put the lists of several trees behind each other."""
         index = lists[0] if len(lists) == 1 else np.concatenate(lists)
-        return cls(
-            np.ascontiguousarray(index, dtype=np.int64), np.cumsum([0, *map(len, lists)], dtype=np.int64)
-        )
+        return cls(np.ascontiguousarray(index, dtype=np.int64), np.cumsum([0, *map(len, lists)], dtype=np.int64))
 
 
 class Engine(Protocol):
     """What an engine module offers."""
 
-    find_leaves: Callable[[TreeEnsemble, FeatureMatrix, RowLists], NDArray[np.int32]]
-    find_swapped_leaves: Callable[
-        [TreeEnsemble, FeatureMatrix, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int32]
-    ]
-    sum_leaves: Callable[[TreeEnsemble, NDArray[np.int32], RowLists, Target, NDArray[np.float64] | None], NodeSums]
+    def list_unseen(self, bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+        """Rows that are not in a bag, ascending."""
+
+    def find_leaves(self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists) -> NDArray[np.int32]:
+        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+
+    def find_swapped_leaves(
+        self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
+    ) -> NDArray[np.int32]:
+        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+
+    def sum_leaves(
+        self,
+        ensemble: TreeEnsemble,
+        leaves: NDArray[np.int32],
+        rows: RowLists,
+        target: Target,
+        row_weight: NDArray[np.float64] | None,
+    ) -> NodeSums:
+        """Sum rows at their leaves, in row order, and from there up to the roots."""
 
 
 def has_native_engine() -> bool:

@@ -58,7 +58,7 @@ def sum_leaves(
     return NodeSums(weight, total, square, target.origin)
 
 
-def _trees(ensemble: TreeEnsemble) -> Any:
+def _trees(ensemble: TreeEnsemble) -> _kernel.TreeArrays:
     return _kernel.TreeArrays(
         ensemble.feature,
         ensemble.threshold,

@@ -71,7 +71,7 @@ def sum_leaves(
     """Sum rows at their leaves, in row order, and from there up to the roots."""
     n_nodes, kind = len(ensemble.feature), ensemble.kind
     w = np.ones(len(leaves)) if row_weight is None else row_weight[rows.index]
-    weight = add_up(ensemble, np.bincount(leaves, weights=w, minlength=n_nodes))
+    weight = add_up(ensemble, np.bincount(leaves, weights=w, minlength=n_nodes).astype(np.float64, copy=False))
     total = np.empty((n_nodes, kind.n_columns))
     if target.codes is not None:
         for o, (first, labels) in enumerate(zip(kind.first_column, kind.classes, strict=True)):

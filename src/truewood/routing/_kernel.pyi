@@ -1,0 +1,53 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+class TreeArrays:
+    def __init__(
+        self,
+        feature: NDArray[np.int32],
+        threshold: NDArray[np.float64],
+        left: NDArray[np.int32],
+        right: NDArray[np.int32],
+        missing_left: NDArray[np.bool_],
+        offset: NDArray[np.int64],
+    ) -> None: ...
+
+def find_leaves(
+    trees: TreeArrays,
+    X: Any,
+    has_missing: bool,
+    index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    leaves: NDArray[np.int32],
+) -> None: ...
+def find_swapped_leaves(
+    trees: TreeArrays,
+    X: Any,
+    has_missing: bool,
+    index: NDArray[np.int64],
+    donors: NDArray[np.int64],
+    leaves: NDArray[np.int32],
+) -> None: ...
+def list_unseen(bag: NDArray[Any], unseen: NDArray[np.int64]) -> int: ...
+def sum_codes(
+    trees: TreeArrays,
+    leaves: NDArray[np.int32],
+    index: NDArray[np.int64],
+    codes: NDArray[np.int32],
+    first_column: NDArray[np.int64],
+    row_weight: NDArray[np.float64] | None,
+    weight: NDArray[np.float64],
+    total: NDArray[np.float64],
+) -> None: ...
+def sum_numbers(
+    trees: TreeArrays,
+    leaves: NDArray[np.int32],
+    index: NDArray[np.int64],
+    numbers: NDArray[np.float64] | None,
+    row_weight: NDArray[np.float64] | None,
+    weight: NDArray[np.float64],
+    total: NDArray[np.float64],
+    square: NDArray[np.float64],
+) -> None: ...

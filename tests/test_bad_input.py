@@ -1,0 +1,138 @@
+"""What bad input gets: one line that names the argument, what was expected and what came."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import ExtraTreeClassifier
+
+import truewood as tw
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((60, 3))
+y = (X[:, 0] > 0).astype(int)
+classifier = RandomForestClassifier(5, random_state=0).fit(X, y)
+regressor = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
+frame = pd.DataFrame(X, columns=["a", "b", "c"])
+named = RandomForestClassifier(5, random_state=0).fit(frame, y)
+
+
+def replaced(value):
+    changed = X.copy()
+    changed[3, 1] = value
+    return changed
+
+
+INFINITE = "X must not hold infinite values, or values too large for float32."
+CASES = {
+    "no rows": (classifier, X[:0], y[:0], {}, "X must hold at least one row, got none."),
+    "columns": (classifier, X[:, :2], y, {}, "X must have the 3 columns RandomForestClassifier was fit on, got 2."),
+    "one axis": (classifier, X[:, 0], y, {}, r"X must have two dimensions, \(n_rows, n_features\), got shape \(60,\)."),
+    "infinite": (classifier, replaced(np.inf), y, {}, INFINITE),
+    "too large": (classifier, replaced(1e39), y, {}, INFINITE),
+    "both infinities": (
+        classifier,
+        np.where(np.arange(3) == 0, np.inf, replaced(-np.inf)),
+        y,
+        {},
+        INFINITE,
+    ),
+    "text": (classifier, X.astype(str).astype(object) + "x", y, {}, "X must be numbers"),
+    "text column": (
+        classifier,
+        frame.assign(b="x"),
+        y,
+        {},
+        "X must be numbers, but column 'b' is String; encode it as when the model was fit.",
+    ),
+    "sparse NaN": (
+        classifier,
+        sparse.csr_matrix(replaced(np.nan)),
+        y,
+        {},
+        "X must not hold NaN: trees take no",
+    ),
+    "names": (
+        named,
+        frame[["a", "c", "b"]],
+        y,
+        {},
+        "X must have the columns RandomForestClassifier was fit on, in that order: column 1 should be 'b', got 'c'.",
+    ),
+    "unknown labels": (
+        classifier,
+        X,
+        np.where(y == 0, 7, y),
+        {},
+        "y holds labels the model was not fit on: 7; it knows 0, 1.",
+    ),
+    "text labels": (classifier, X, np.array(["no", "yes"])[y], {}, "y holds labels the model was not fit on: '"),
+    "numbers for classes": (classifier, X, X[:, 0], {}, "y holds labels the model was not fit on: "),
+    "missing label": (classifier, X, np.where(y == 0, np.nan, y), {}, "y holds labels the model was not fit on: nan"),
+    "text for numbers": (
+        regressor,
+        X,
+        np.array(["no", "yes"])[y],
+        {},
+        "y must be numbers, as the model",
+    ),
+    "NaN target": (regressor, X, np.where(y == 0, np.nan, y), {}, "y must not hold NaN or infinite values."),
+    "infinite target": (regressor, X, np.where(y == 0, np.inf, y), {}, "y must not hold NaN or infinite values."),
+    "outputs": (regressor, X, X, {}, r"y must have shape \(n_rows,\), as when the model was fit, got \(60, 3\)."),
+    "lengths": (classifier, X, y[:50], {}, "X and y must have the same number of rows, got 60 and 50."),
+    "measure": (classifier, X, y, {"measure": "gini"}, "measure must be one of ufi, .*, got 'gini'."),
+    "weights": (
+        classifier,
+        X,
+        y,
+        {"sample_weight": [1.0]},
+        r"sample_weight must have shape \(60,\), one weight",
+    ),
+    "negative": (classifier, X, y, {"sample_weight": -np.ones(60)}, "sample_weight must be finite and not negative."),
+    "inference": (classifier, X, y, {"inference": True}, "inference must be False: .* not available yet."),
+    "groups": (classifier, X, y, {"groups": ["a", "b"]}, "groups must name the group of each of the 3 columns, got 2."),
+    "group column": (named, frame, y, {"groups": {"g": ["z"]}}, "groups names a column that X does not have: 'z'."),
+    "group number": (named, frame, y, {"groups": {"g": [3]}}, "groups names a column that X does not have: 3."),
+    "two groups": (
+        named,
+        frame,
+        y,
+        {"groups": {"g": ["a"], "h": ["a"]}},
+        "groups puts column 'a' into both 'g' and 'h'.",
+    ),
+    "group name": (
+        named,
+        frame,
+        y,
+        {"groups": {"c": ["a", "b"]}},
+        "groups uses 'c', which is also the name of a column outside that group.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_gets_one_clear_line(case):
+    model, X, y, options, message = CASES[case]
+    with pytest.raises(ValueError, match=f"^{message}") as caught:
+        tw.importance(model, X, y, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_nan_where_the_model_knows_none():
+    tree = ExtraTreeClassifier(splitter="best").fit(X, y)
+    with pytest.raises(ValueError, match=r"^X must not hold NaN: .*"):
+        tw.importance(tree, replaced(np.nan), y, rows="heldout")
+
+
+def test_groups_of_another_kind():
+    with pytest.raises(TypeError, match="groups must be a dict or a sequence, got int"):
+        tw.importance(classifier, X, y, groups=3)
+
+
+def test_several_outputs_want_as_many_targets():
+    forest = ExtraTreesRegressor(3, bootstrap=True).fit(X, X[:, :2])
+    with pytest.raises(ValueError, match=r"y must have shape \(n_rows, 2\), as when the model was fit, got \(60,\)"):
+        tw.importance(forest, X, y)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import truewood
+from truewood.cli import main
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_demo_shows_the_bias_and_its_repair(task, tmp_path, capsys):
+    assert main(["demo", "--task", task, "--output", str(tmp_path / "new" / "folder")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "X1 (2 levels), informative" in shown
+    assert "the only informative feature ranks 10 of 10" in shown
+    assert "judged on out-of-bag rows it ranks 1," in shown
+    assert (tmp_path / "new" / "folder" / "truewood-demo.png").stat().st_size > 10_000
+
+
+def test_demo_is_the_same_for_the_same_seed(tmp_path, capsys):
+    shown = []
+    for seed in (3, 3, 4):
+        main(["demo", "--seed", str(seed), "--output", str(tmp_path)])
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1] != shown[2]
+
+
+def test_help_names_commands_and_options(capsys):
+    for arguments, words in (
+        (["--help"], ["demo", "--version"]),
+        (["demo", "--help"], ["--task", "--output", "example:"]),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 0
+        shown = capsys.readouterr().out
+        assert all(word in shown for word in words)
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.strip() == f"truewood {truewood.__version__}"
+
+
+@pytest.mark.parametrize("arguments", [[], ["unknown"], ["demo", "--task", "clustering"], ["demo", "--seed", "x"]])
+def test_wrong_arguments_end_with_code_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert re.search(r"truewood( demo)?: error: ", capsys.readouterr().err)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["demo", "--output", str(tmp_path / "file")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("truewood: error: ")
+    assert error.count("\n") == 1

@@ -1,0 +1,104 @@
+"""Names are kept, containers agree, the caller's data stays as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+import truewood as tw
+from truewood.frames import read_features
+
+rng = np.random.default_rng(0)
+X = np.column_stack([rng.integers(0, 5, 80), rng.standard_normal(80).round(2), rng.random(80) < 0.5]).astype(float)
+y = (X[:, 0] + X[:, 1] > 2).astype(int)
+frame = pd.DataFrame({"count": X[:, 0].astype(int), "size": X[:, 1], "flag": X[:, 2].astype(bool)})
+forest = RandomForestClassifier(8, random_state=0).fit(X, y)
+named = RandomForestClassifier(8, random_state=0).fit(frame, y)
+expected = tw.importance(forest, X, y)
+
+CONTAINERS = {
+    "list": X.tolist(),
+    "fortran": np.asfortranarray(X),
+    "float32": X.astype(np.float32),
+    "strided": np.repeat(X, 2, axis=0)[::2],
+    "pandas": frame,
+    "pandas nullable": frame.convert_dtypes(),
+    "polars": pl.from_pandas(frame),
+    "csr": sparse.csr_matrix(X),
+    "csc array": sparse.csc_array(X),
+    "coo": sparse.coo_matrix(X),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container_gives_the_same(container, engine):
+    result = tw.importance(forest, CONTAINERS[container], y)
+    np.testing.assert_array_equal(result.per_tree, expected.per_tree)
+
+
+@pytest.mark.parametrize("target", [y.tolist(), pd.Series(y, index=y.cumsum()), pl.Series(y), y[:, np.newaxis], y == 1])
+def test_every_kind_of_target_gives_the_same(target):
+    np.testing.assert_array_equal(tw.importance(forest, X, target).per_tree, expected.per_tree)
+
+
+def test_string_targets_of_every_kind():
+    words = np.array(["no", "yes"])[y]
+    by_words = RandomForestClassifier(8, random_state=0).fit(X, words)
+    for target in (words, words.astype(object), pd.Series(words), pd.Series(words, dtype="category"), pl.Series(words)):
+        np.testing.assert_array_equal(tw.importance(by_words, X, target).per_tree, expected.per_tree)
+
+
+def test_names_come_from_the_model_or_the_frame():
+    assert tw.importance(forest, X, y).feature_names.tolist() == ["x0", "x1", "x2"]
+    assert tw.importance(forest, frame, y).feature_names.tolist() == ["count", "size", "flag"]
+    assert tw.importance(named, frame, y).feature_names.tolist() == ["count", "size", "flag"]
+    assert tw.importance(named, X, y).feature_names.tolist() == ["count", "size", "flag"]
+
+
+def test_missing_values_of_nullable_columns_become_nan():
+    values = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True]})
+    for table in (values, pl.DataFrame({"a": [1, None, 3], "b": [True, False, True]})):
+        matrix = read_features(table, n_features=2, model_names=None, no_missing=None, model="")
+        np.testing.assert_array_equal(matrix.values, [[1, 1], [np.nan, 0], [3, 1]])
+        assert matrix.has_missing
+
+
+def test_nothing_is_written_into_the_callers_data():
+    rows = sparse.csr_matrix(
+        (np.array([1.0, 2.0, 3.0, -1.0]), np.array([2, 0, 0, 1]), np.array([0, 2, 4])), shape=(2, 3), dtype=np.float32
+    )
+    before = [part.copy() for part in (rows.data, rows.indices, rows.indptr)]
+    matrix = read_features(rows, n_features=3, model_names=None, no_missing=None, model="")
+    for part, copy in zip((rows.data, rows.indices, rows.indptr), before, strict=True):
+        np.testing.assert_array_equal(part, copy)
+    assert matrix.values.has_sorted_indices
+    np.testing.assert_array_equal(matrix.take(np.array([0, 1])), [[2, 0, 1], [3, -1, 0]])
+    copies = X.copy(), y.copy(), np.ones(80)
+    read_only = [array.copy() for array in copies]
+    for array in read_only:
+        array.flags.writeable = False
+    for measure in tw.measures():
+        tw.importance(forest, read_only[0], read_only[1], measure=measure, sample_weight=read_only[2])
+
+
+def test_groups_sum_columns():
+    by_column = tw.importance(named, frame, y)
+    by_dict = tw.importance(named, frame, y, groups={"both": ["count", 2]})
+    assert by_dict.feature_names.tolist() == ["both", "size"]
+    np.testing.assert_allclose(by_dict.values, [by_column.values[[0, 2]].sum(), by_column.values[1]], rtol=1e-12)
+    np.testing.assert_allclose(by_dict.mdi, [by_column.mdi[[0, 2]].sum(), by_column.mdi[1]], rtol=1e-12)
+    np.testing.assert_allclose(by_dict.per_tree[:, 0], by_column.per_tree[:, [0, 2]].sum(axis=1), rtol=1e-12)
+    by_list = tw.importance(named, frame, y, groups=["both", "size", "both"])
+    np.testing.assert_array_equal(by_list.per_tree, by_dict.per_tree)
+    renamed = tw.importance(named, frame, y, groups={"size": "size", "flag": [2]})
+    np.testing.assert_array_equal(renamed.values, by_column.values)
+
+
+def test_a_regressor_takes_integers_and_booleans():
+    regressor = RandomForestRegressor(5, random_state=0).fit(X, y)
+    whole = tw.importance(regressor, X, y).values
+    np.testing.assert_array_equal(tw.importance(regressor, X, y.astype(bool)).values, whole)

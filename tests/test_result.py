@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+import truewood as tw
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((90, 12))
+y = (X[:, 3] > 0).astype(int)
+forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+
+
+@pytest.fixture
+def result():
+    return tw.importance(forest, X, y)
+
+
+def test_frame_is_sorted_by_score(result):
+    table = result.frame()
+    assert list(table) == ["feature", "importance", "share", "rank", "mdi", "mdi_rank"]
+    assert table["feature"][0] == "x3"
+    assert table["rank"].tolist() == list(range(1, 13))
+    assert (np.diff(table["importance"]) <= 0).all()
+    assert sorted(table["mdi_rank"]) == list(range(1, 13))
+
+
+def test_equal_scores_share_a_rank(result):
+    tied = dataclasses.replace(result, values=np.array([1.0, 0.0, 0.0] + [-1.0] * 9))
+    assert tied.frame()["rank"].tolist() == [1, 2, 2] + [4] * 9
+    assert tied.frame()["feature"].tolist()[:3] == ["x0", "x1", "x2"]
+
+
+def test_select_takes_the_best(result):
+    mask = result.select(k=3)
+    assert mask.dtype == bool
+    assert set(result.feature_names[mask]) == set(result.frame()["feature"][:3])
+    assert result.select(k=0).sum() == 0
+    for k in (-1, 13):
+        with pytest.raises(ValueError, match=f"k must lie between 0 and the number of features, 12, got {k}"):
+            result.select(k=k)
+
+
+def test_save_and_load_are_exact(result, tmp_path):
+    lists = [np.setdiff1d(np.arange(90), bag) for bag in forest.estimators_samples_]
+    lists[0] = []
+    with pytest.warns(UserWarning, match="1 of 10 trees"):
+        partial = tw.importance(forest, X, y, rows=lists, groups={'<b>"é': [0, 1]})
+    several = RandomForestRegressor(4, random_state=0).fit(X, X[:, :2])
+    for one in (result, partial, tw.importance(several, X, X[:, :2], measure="mdi_oob")):
+        one.save(tmp_path / "result.json")
+        again = tw.load(tmp_path / "result.json")
+        for field in dataclasses.fields(one):
+            before, after = getattr(one, field.name), getattr(again, field.name)
+            if isinstance(before, np.ndarray):
+                np.testing.assert_array_equal(after, before)
+                assert after.dtype.kind == before.dtype.kind
+            else:
+                assert after == before
+                assert type(after) is type(before)
+
+
+def test_the_file_is_plain_json(result, tmp_path):
+    result.save(tmp_path / "result.json")
+    text = (tmp_path / "result.json").read_text()
+    content = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert content["format"] == "truewood.ImportanceResult"
+    assert content["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "must be a file written by ImportanceResult.save"),
+        ('{"a": 1}', "must be a file written by ImportanceResult.save"),
+        ("not json", "must be a file written by ImportanceResult.save"),
+        ('{"format": "truewood.ImportanceResult", "version": 99}', "has format version 99, this truewood reads 1"),
+    ],
+)
+def test_other_files_are_refused(text, message, tmp_path):
+    (tmp_path / "other.json").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        tw.load(tmp_path / "other.json")
+
+
+def test_repr_says_what_was_measured_on_what(result):
+    lines = repr(result).splitlines()
+    assert lines[0] == "ImportanceResult: ufi, classification, 10 trees, 90 out-of-bag rows"
+    assert lines[1].split() == ["feature", "importance", "share", "rank", "mdi", "mdi_rank"]
+    assert lines[2].split()[0] == "x3"
+    assert len(lines) == 13
+    assert lines[-1].startswith("2 more features; all of them in .frame(). ")
+    assert "of split weight had no unseen rows" in lines[-1]
+
+
+def test_html_keeps_names_as_text():
+    name = "<script>alert(1)</script>"
+    result = tw.importance(forest, X, y, groups={name: [0, 1, 2, 3]})
+    assert name not in result._repr_html_()
+    assert html.escape(name) in result._repr_html_()
+
+
+def test_results_are_frozen(result):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.measure = "mdi"
+
+
+def test_show_versions_names_the_engine(capsys, engine):
+    tw.show_versions()
+    shown = capsys.readouterr().out
+    assert f"engine        {engine}\n" in shown
+    for name in ("truewood", "scikit-learn", "numpy", "narwhals"):
+        assert f"\n{name}" in f"\n{shown}"
