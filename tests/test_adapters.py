@@ -58,7 +58,7 @@ def test_leaves_weights_and_values_are_the_librarys_own(name, engine):
     trees = getattr(model, "estimators_", [model])
     features = getattr(model, "estimators_features_", [np.arange(N_FEATURES)] * len(trees))
     rows = odd_rows([ensemble], np.random.default_rng(0), case.missing)
-    matrix = read_features(contain(case, rows), n_features=N_FEATURES, model_names=None, no_missing=None, model="")
+    matrix = read_features(contain(case, rows), n_features=N_FEATURES, model_names=None, why_no_missing=None, model="")
     everything = np.arange(len(rows))
     leaves = get_engine().find_leaves(ensemble, matrix, RowLists.join([everything] * len(trees)))
     for t, (tree, columns) in enumerate(zip(trees, features, strict=True)):
@@ -66,10 +66,8 @@ def test_leaves_weights_and_values_are_the_librarys_own(name, engine):
         own = leaves[t * len(rows) : (t + 1) * len(rows)] - start
         np.testing.assert_array_equal(own, tree.tree_.apply(rows.astype(np.float32)[:, columns]))
         np.testing.assert_array_equal(ensemble.weight[start:end], tree.tree_.weighted_n_node_samples)
-        is_leaf = tree.tree_.children_left == -1
-        stored = tree.tree_.value.reshape(end - start, -1)
-        if "several" not in case.labels:
-            np.testing.assert_array_equal(ensemble.value[start:end][is_leaf], stored[is_leaf])
+        stored = [tree.tree_.value[:, o, :n] for o, n in enumerate(built.n_classes or [1] * tree.n_outputs_)]
+        np.testing.assert_array_equal(ensemble.value[start:end], np.hstack(stored))
 
 
 @pytest.mark.parametrize("name", ["rf", "rfr-several-outputs", "bagging-columns", "rf-missing"])
@@ -94,9 +92,9 @@ def test_a_run_of_trees_is_read_as_in_the_whole(name):
 
 def test_bags_are_the_forests_own():
     forest = RandomForestClassifier(5, max_samples=0.7, random_state=None).fit(X, y)
-    bags = open_model(forest).bags
+    draw_bag = open_model(forest).draw_bag
     for tree, bag in enumerate(forest.estimators_samples_):
-        np.testing.assert_array_equal(bags.draw(tree), bag)
+        np.testing.assert_array_equal(draw_bag(tree), bag)
 
 
 def test_subclasses_are_read_through_their_parents():

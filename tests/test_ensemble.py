@@ -48,8 +48,11 @@ def test_the_callers_array_stays_writable():
         ({"left": [2, -1, -1]}, "every node but the roots exactly once"),
         ({"left": [0, -1, -1]}, "every node but the roots exactly once"),
         ({"weight": [0.0, 0.0, 0.0]}, "positive at roots"),
-        ({"weight": [4.0, -1.0, 5.0]}, "weight must not be negative"),
-        ({"weight": [4.0, np.nan, 5.0]}, "weight must not be negative or NaN"),
+        ({"weight": [4.0, -1.0, 5.0]}, "not negative"),
+        ({"weight": [4.0, np.nan, 5.0]}, "weight must be finite"),
+        ({"weight": [4.0, np.inf, 5.0]}, "weight must be finite"),
+        ({"right": [9, -1, -1]}, "left and right must name nodes"),
+        ({"statistic": "mode"}, "statistic must be"),
         ({"value": [[np.inf], [1.0], [3.0]]}, "value must be finite"),
     ],
 )

@@ -62,7 +62,7 @@ def test_names_come_from_the_model_or_the_frame():
 def test_missing_values_of_nullable_columns_become_nan():
     values = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True]})
     for table in (values, pl.DataFrame({"a": [1, None, 3], "b": [True, False, True]})):
-        matrix = read_features(table, n_features=2, model_names=None, no_missing=None, model="")
+        matrix = read_features(table, n_features=2, model_names=None, why_no_missing=None, model="")
         np.testing.assert_array_equal(matrix.values, [[1, 1], [np.nan, 0], [3, 1]])
         assert matrix.has_missing
 
@@ -72,7 +72,7 @@ def test_nothing_is_written_into_the_callers_data():
         (np.array([1.0, 2.0, 3.0, -1.0]), np.array([2, 0, 0, 1]), np.array([0, 2, 4])), shape=(2, 3), dtype=np.float32
     )
     before = [part.copy() for part in (rows.data, rows.indices, rows.indptr)]
-    matrix = read_features(rows, n_features=3, model_names=None, no_missing=None, model="")
+    matrix = read_features(rows, n_features=3, model_names=None, why_no_missing=None, model="")
     for part, copy in zip((rows.data, rows.indices, rows.indptr), before, strict=True):
         np.testing.assert_array_equal(part, copy)
     assert matrix.values.has_sorted_indices
@@ -102,3 +102,23 @@ def test_a_regressor_takes_integers_and_booleans():
     regressor = RandomForestRegressor(5, random_state=0).fit(X, y)
     whole = tw.importance(regressor, X, y).values
     np.testing.assert_array_equal(tw.importance(regressor, X, y.astype(bool)).values, whole)
+
+
+@pytest.mark.parametrize(
+    "columns", [range(3), ["a", "a", "b"], pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])]
+)
+def test_columns_of_any_name(columns):
+    table = pd.DataFrame(X, columns=columns)
+    result = tw.importance(forest, table, y)
+    np.testing.assert_array_equal(result.per_tree, expected.per_tree)
+    assert result.feature_names.tolist() == [str(name) for name in table.columns]
+
+
+def test_columns_of_numbers_by_another_type():
+    for table in (frame.astype(object), frame.astype({"count": "category"})):
+        np.testing.assert_array_equal(tw.importance(forest, table, y).per_tree, expected.per_tree)
+
+
+@pytest.mark.parametrize("groups", [pd.Index(["a", "b", "a"]), pd.Series(["a", "b", "a"]), np.array(["a", "b", "a"])])
+def test_groups_of_any_sequence(groups):
+    assert tw.importance(forest, X, y, groups=groups).feature_names.tolist() == ["a", "b"]

@@ -138,7 +138,7 @@ def test_a_shift_of_the_target_changes_nothing(measure, engine):
     X_test, y_test = make_data(5)
     forest = RandomForestRegressor(10, random_state=0).fit(X, y)
     ensemble = tw.to_ensemble(forest)
-    far = ensemble.with_values(ensemble.value + 1e6)
+    far = dataclasses.replace(ensemble, value=ensemble.value + 1e6)
     options = {"rows": "heldout", "measure": measure, "random_state": 0}
     near = tw.importance(ensemble, X_test, y_test, **options).values
     np.testing.assert_allclose(tw.importance(far, X_test, y_test + 1e6, **options).values, near, atol=1e-8)

@@ -108,6 +108,14 @@ def test_html_keeps_names_as_text():
 def test_results_are_frozen(result):
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.measure = "mdi"
+    with pytest.raises(ValueError, match="read-only"):
+        result.values[0] = 1.0
+
+
+def test_an_incomplete_file_is_refused(tmp_path):
+    (tmp_path / "part.json").write_text('{"format": "truewood.ImportanceResult", "version": 1, "values": []}')
+    with pytest.raises(ValueError, match="is not complete"):
+        tw.load(tmp_path / "part.json")
 
 
 def test_show_versions_names_the_engine(capsys, engine):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import sklearn
+from imblearn.ensemble import BalancedRandomForestClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import truewood as tw
 from models import build, supported_cases
+from truewood.training import average_leaves
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 3))
@@ -121,8 +124,6 @@ def test_rows_of_no_weight_are_no_rows():
     fewer = tw.importance(forest, X_new[:50], y_new[:50], rows="heldout")
     np.testing.assert_array_equal(weighted.per_tree, fewer.per_tree)
     assert weighted.skipped_weight == fewer.skipped_weight
-    with pytest.raises(ValueError, match="no tree has a row it never saw"):
-        tw.importance(forest, X_new, y_new, rows="heldout", sample_weight=np.zeros(80))
 
 
 def test_a_bagging_that_saw_everything_has_no_unseen_rows():
@@ -165,9 +166,8 @@ def test_medians_give_way_to_means_only_with_bags(engine):
 
     # Without training rows, an inner node stands for the mean of its leaves' predictions.
     single = DecisionTreeRegressor(criterion="absolute_error", max_depth=2, random_state=0).fit(X, target)
-    value, inner = tw.to_ensemble(single).value[:, 0], single.tree_
-    leaves = single.apply(X)
-    assert value[0] == pytest.approx(inner.value[leaves, 0, 0].mean())
+    value, leaves = average_leaves(tw.to_ensemble(single)).value[:, 0], single.apply(X)
+    assert value[0] == pytest.approx(single.tree_.value[leaves, 0, 0].mean())
     result = tw.importance(single, X_new, X_new[:, 0] ** 3, rows="heldout", measure="ufi_centered")
     assert result.share[0] == pytest.approx(result.values[0] / np.var(X_new[:, 0] ** 3))
 
@@ -181,3 +181,73 @@ def test_recomputed_means_want_the_weights_of_the_fit():
     bagging.estimators_[2].class_weight = None
     with pytest.raises(ValueError, match="do not have the weights it was fit with; pass the sample_weight of the fit"):
         tw.importance(bagging, X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("name", [name for name in supported_cases() if build(name, 0).rows == "oob"])
+def test_the_right_rows_with_another_target_are_refused(name):
+    built = build(name, seed=6)
+    order = np.random.default_rng(2).permutation(len(built.y))
+    with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+        tw.importance(built.model, built.X, built.y[order], sample_weight=built.sample_weight)
+
+
+@pytest.mark.parametrize("target", [np.full(120, 0.1), np.full(120, 7.7), 1e9 + X[:, 0], 1e-9 * X[:, 0]])
+def test_the_guard_knows_rounding_from_other_data(target):
+    regressor = RandomForestRegressor(5, random_state=0).fit(X, target)
+    assert np.isfinite(tw.importance(regressor, X, target).values).all()
+
+
+def test_columns_that_few_trees_use_are_checked_too():
+    wide = rng.standard_normal((200, 30))
+    shallow = RandomForestClassifier(100, max_depth=2, random_state=0).fit(wide, wide[:, 3] > 0)
+    for other in range(4, 30):
+        swapped = wide.copy()
+        swapped[:, [3, other]] = wide[:, [other, 3]]
+        with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+            tw.importance(shallow, swapped, wide[:, 3] > 0)
+
+
+def test_a_balanced_forest_wants_all_its_rows(engine):
+    rare = (np.arange(400) % 20 == 0).astype(int)
+    many = rng.standard_normal((400, 3)) + rare[:, np.newaxis]
+    balanced = BalancedRandomForestClassifier(30, random_state=1).fit(many, rare)
+    assert tw.importance(balanced, many, rare).n_rows == 400
+    with pytest.raises(ValueError, match=r"rows='oob' needs the at least \d+ rows this forest was fit on, got 380"):
+        tw.importance(balanced, many[:380], rare[:380])
+
+
+def test_rows_of_no_weight_in_the_fit_do_not_hide_training_rows():
+    weight = rng.integers(0, 2, 120).astype(float)
+    weighted = DecisionTreeClassifier(random_state=0).fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="got the rows it was fit on"):
+        tw.importance(weighted, X, y, rows="heldout", sample_weight=weight)
+
+
+def test_equal_counts_alone_do_not_make_training_rows():
+    design = np.repeat([0.0, 1.0], 50)[:, np.newaxis]
+    single = DecisionTreeClassifier(max_depth=1).fit(design, rng.random(100) < 0.3 + 0.4 * design[:, 0])
+    fresh = rng.random(100) < 0.3 + 0.4 * design[:, 0]
+    assert tw.importance(single, design, fresh, rows="heldout").n_rows == 100
+
+
+def test_the_largest_tree_tells_training_rows():
+    sparse_forest = RandomForestClassifier(20, random_state=9, min_impurity_decrease=0.05, max_features=1).fit(X, y)
+    sizes = [tree.tree_.node_count for tree in sparse_forest.estimators_]
+    assert min(sizes) == 1 < max(sizes)
+    with pytest.raises(ValueError, match="got the rows it was fit on"):
+        tw.importance(sparse_forest, X, y, rows="heldout")
+
+
+def test_copied_rows_with_class_weights():
+    with sklearn.config_context(enable_metadata_routing=True):
+        tree = DecisionTreeClassifier(class_weight="balanced", monotonic_cst=[1, 0, 0])
+        bagging = BaggingClassifier(tree, 5, random_state=0).fit(X, y)
+        assert tw.importance(bagging, X, y).values[0] > 0
+
+
+def test_scores_leave_the_global_random_state_alone():
+    np.random.seed(0)  # noqa: NPY002
+    tw.importance(forest, X, y)
+    drawn = np.random.rand()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    assert drawn == np.random.rand()  # noqa: NPY002

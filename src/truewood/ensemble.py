@@ -44,7 +44,7 @@ class TreeEnsemble:
     weight : ndarray of float64, shape (n_nodes,)
         Training weight of the node.
     value : ndarray of float64, shape (n_nodes, n_columns)
-        Training mean of the target: class proportions, or numbers.
+        What the node says of the target: class proportions, or numbers.
     offset : ndarray of int64, shape (n_trees + 1,)
         Tree t owns the nodes from ``offset[t]`` up to ``offset[t + 1]``; the first of them is its root.
     root_impurity : ndarray of float64, shape (n_trees,)
@@ -53,6 +53,9 @@ class TreeEnsemble:
         Number of columns of the data.
     kind : TargetKind
         What the trees predict.
+    statistic : {"mean", "median", "clipped mean"}, default="mean"
+        What the library stored as `value`. Where it is not the mean, scoring replaces it by the mean of the training
+        rows, or, without those, by the weighted mean of the leaves below.
 
     Examples
     --------
@@ -74,10 +77,14 @@ class TreeEnsemble:
     root_impurity: NDArray[np.float64]
     n_features: int
     kind: TargetKind
+    statistic: str = "mean"
 
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
-            frozen = np.ascontiguousarray(getattr(self, name), dtype=dtype).view()
+            # The kernel trusts what is checked here, so nobody else may hold the structure.
+            is_structure = name in ("feature", "left", "right", "offset")
+            array = np.array if is_structure else np.ascontiguousarray
+            frozen = array(getattr(self, name), dtype=dtype).view()
             frozen.flags.writeable = False
             object.__setattr__(self, name, frozen)
         self._check()
@@ -98,9 +105,12 @@ class TreeEnsemble:
             raise ValueError("offset must rise from 0 to the number of nodes, with at least one node per tree.")
         if self.root_impurity.shape != (self.n_trees,):
             raise ValueError(f"root_impurity must have shape ({self.n_trees},), got {self.root_impurity.shape}.")
+        if self.statistic not in ("mean", "median", "clipped mean"):
+            raise ValueError(f"statistic must be 'mean', 'median' or 'clipped mean', got {self.statistic!r}.")
         self._check_structure(n_nodes)
-        if not (self.weight[self.offset[:-1]] > 0).all() or not self.weight.min() >= 0:
-            raise ValueError("weight must not be negative or NaN, and must be positive at roots.")
+        roots = self.weight[self.offset[:-1]]
+        if not (self.weight.min() >= 0 and roots.min() > 0 and np.isfinite(self.weight.sum())):
+            raise ValueError("weight must be finite, not negative, and positive at roots.")
         if not np.isfinite(self.value.sum()):
             raise ValueError("value must be finite.")
 
@@ -108,10 +118,12 @@ class TreeEnsemble:
         splits = self.splits
         if ((self.left < 0) != (self.right < 0)).any():
             raise ValueError("left and right must both be -1 at leaves.")
-        used = self.feature[splits]
+        used = self.split_features
         if len(splits) and (used.min() < 0 or used.max() >= self.n_features):
             raise ValueError(f"feature must lie in 0..{self.n_features - 1} at splits.")
         left, right = self.split_children
+        if len(splits) and max(left.max(), right.max()) >= n_nodes:
+            raise ValueError("left and right must name nodes.")
         # A node has one parent, before it; as many children as nodes that are not roots then leaves no node over.
         is_child = np.zeros(n_nodes, dtype=np.bool_)
         is_child[left] = True
@@ -140,6 +152,11 @@ class TreeEnsemble:
         """Left and right children of `splits`."""
         return self.left[self.splits].astype(np.intp), self.right[self.splits].astype(np.intp)
 
+    @property
+    def split_features(self) -> NDArray[np.int32]:
+        """Columns of `splits`."""
+        return self.feature[self.splits]
+
     @cached_property
     def omega(self) -> NDArray[np.float64]:
         """Training weight as a share of the tree's root, shape (n_nodes,)."""
@@ -160,9 +177,9 @@ class TreeEnsemble:
             frontier = np.concatenate([self.left[inner], self.right[inner]])
         return levels
 
-    def with_values(self, value: NDArray[np.float64], root_impurity: NDArray[np.float64] | None = None) -> TreeEnsemble:
-        """Return the same trees with other node values."""
-        return replace(self, value=value, root_impurity=self.root_impurity if root_impurity is None else root_impurity)
+    def with_means(self, value: NDArray[np.float64], root_impurity: NDArray[np.float64]) -> TreeEnsemble:
+        """Return the same trees with means as node values."""
+        return replace(self, value=value, root_impurity=root_impurity, statistic="mean")
 
     def __repr__(self) -> str:
         kind = f"{self.kind.task}, {self.kind.n_outputs} output{'s' * (self.kind.n_outputs > 1)}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
+from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -40,7 +43,7 @@ class FeatureMatrix:
         """The array itself, or (data, indices, indptr) of a sparse matrix."""
         if not sparse.issparse(self.values):
             return self.values
-        return self.values.data, self.values.indices, self.values.indptr.astype(np.int64)
+        return self.values.data, self.values.indices, self.values.indptr
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Rows by number, dense, shape (len(rows), n_features)."""
@@ -49,7 +52,7 @@ class FeatureMatrix:
 
 
 def read_features(
-    X: Any, *, n_features: int, model_names: NDArray[Any] | None, no_missing: str | None, model: str
+    X: Any, *, n_features: int, model_names: NDArray[Any] | None, why_no_missing: str | None, model: str
 ) -> FeatureMatrix:
     """Read X as the model's features, and refuse what the model would not take.
 
@@ -61,7 +64,7 @@ def read_features(
         Number of columns the model was fit on.
     model_names : ndarray of str, shape (n_features,), or None
         Column names the model was fit on, where it knows them.
-    no_missing : str or None
+    why_no_missing : str or None
         Why X may not hold NaN; None where it may.
     model : str
         The model's name, for messages.
@@ -73,7 +76,7 @@ def read_features(
         raise ValueError(f"X must have the {n_features} columns {model} was fit on, got {values.shape[1]}.")
     if values.shape[0] == 0:
         raise ValueError("X must hold at least one row, got none.")
-    has_missing = _check_finite(values, no_missing)
+    has_missing = _check_finite(values, why_no_missing)
     return FeatureMatrix(values, _choose_names(names, model_names, n_features, model), has_missing)
 
 
@@ -83,31 +86,56 @@ def _read_values(X: Any) -> tuple[list[str] | None, Any]:
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # its arrays may be the caller's
             matrix.sum_duplicates()
+        # What the kernel reads; a copy only where the types differ.
         matrix.indices = matrix.indices.astype(np.int32, copy=False)
+        matrix.indptr = matrix.indptr.astype(np.int64, copy=False)
         return None, matrix
+    names = None
+    if isinstance(X, pd.DataFrame):
+        # Names may be numbers, tuples or repeated, as scikit-learn allows; places are unique.
+        names = [str(name) for name in X.columns]
+        X = X.set_axis([str(j) for j in range(len(names))], axis=1)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        try:
-            with np.errstate(over="ignore"):
-                return None, np.ascontiguousarray(X, dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"X must be numbers, as the model compares them: {error}") from error
+        return None, _read_array(X)
+    names = names or list(frame.columns)
     values = np.empty(frame.shape, dtype=np.float32)
-    for j, name in enumerate(frame.columns):
+    for j, name in enumerate(names):
         with np.errstate(over="ignore"):
-            values[:, j] = _read_column(frame[name])
-    return [str(name) for name in frame.columns], values
+            values[:, j] = _read_column(frame[frame.columns[j]], name)
+    return names, values
 
 
-def _read_column(column: nw.Series[Any]) -> NDArray[Any]:
-    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+def _read_array(X: Any) -> NDArray[np.float32]:
+    if isinstance(X, np.ma.MaskedArray):
+        raise ValueError("X must not be a masked array; fill it, for instance with NaN.")
+    try:
+        with np.errstate(over="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error", ComplexWarning)
+            return np.ascontiguousarray(X, dtype=np.float32)
+    except (TypeError, ValueError, ComplexWarning) as error:
+        raise ValueError(f"X must be a table of numbers, got {_describe(X)}: {error}") from error
+
+
+def _describe(X: Any) -> str:
+    return f"an array of {X.dtype}" if isinstance(X, np.ndarray) else type(X).__name__
+
+
+def _read_column(column: nw.Series[Any], name: str) -> NDArray[Any]:
+    try:
+        if column.dtype.is_temporal():
+            raise ValueError("dates and times are not numbers")
+        is_number = column.dtype.is_numeric() or column.dtype == nw.Boolean
+        if is_number and column.null_count():
+            return column.cast(nw.Float64).to_numpy()
+        return column.to_numpy().astype(np.float32)
+    except (TypeError, ValueError) as error:
         raise ValueError(
-            f"X must be numbers, but column {column.name!r} is {column.dtype}; encode it as when the model was fit."
-        )
-    return column.cast(nw.Float64).to_numpy() if column.null_count() else column.to_numpy()
+            f"X must be numbers, but column {name!r} is {column.dtype}; encode it as when the model was fit."
+        ) from error
 
 
-def _check_finite(values: Any, no_missing: str | None) -> bool:
+def _check_finite(values: Any, why_no_missing: str | None) -> bool:
     numbers = values.data if sparse.issparse(values) else values
     with np.errstate(invalid="ignore"):
         # A sum of float32 in float64 cannot overflow: it is finite unless a value is not.
@@ -116,9 +144,9 @@ def _check_finite(values: Any, no_missing: str | None) -> bool:
     if any(np.isinf(block).any() for block in np.array_split(numbers, numbers.size // 1_000_000 + 1)):
         raise ValueError("X must not hold infinite values, or values too large for float32.")
     if sparse.issparse(values):
-        no_missing = "trees take no missing values in a sparse matrix"
-    if no_missing is not None:
-        raise ValueError(f"X must not hold NaN: {no_missing}.")
+        why_no_missing = "trees take no missing values in a sparse matrix"
+    if why_no_missing is not None:
+        raise ValueError(f"X must not hold NaN: {why_no_missing}.")
     return True
 
 
@@ -151,12 +179,12 @@ def read_groups(groups: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.str_],
         return names, np.arange(len(names))
     if isinstance(groups, Mapping):
         labels = _labels_from_mapping(groups, names)
-    elif isinstance(groups, Sequence | np.ndarray) and not isinstance(groups, str):
+    elif isinstance(groups, str) or np.ndim(groups) != 1:
+        raise TypeError(f"groups must be a dict or a sequence, got {type(groups).__name__}.")
+    else:
         labels = [str(label) for label in groups]
         if len(labels) != len(names):
             raise ValueError(f"groups must name the group of each of the {len(names)} columns, got {len(labels)}.")
-    else:
-        raise TypeError(f"groups must be a dict or a sequence, got {type(groups).__name__}.")
     order = list(dict.fromkeys(labels))
     position = {label: g for g, label in enumerate(order)}
     return np.asarray(order, dtype=np.str_), np.array([position[label] for label in labels], dtype=np.intp)
@@ -164,19 +192,28 @@ def read_groups(groups: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.str_],
 
 def _labels_from_mapping(groups: Mapping[Any, Any], names: NDArray[np.str_]) -> list[str]:
     labels = [str(name) for name in names]
-    position = {name: j for j, name in enumerate(labels)}
-    taken: dict[int, str] = {}
+    group_of: dict[int, str] = {}
     for label, columns in groups.items():
-        for column in [columns] if isinstance(columns, str | int) else columns:
-            j = position.get(column, -1) if isinstance(column, str) else int(column)
-            if not 0 <= j < len(names):
-                raise ValueError(f"groups names a column that X does not have: {column!r}.")
-            if j in taken:
-                raise ValueError(f"groups puts column {labels[j]!r} into both {taken[j]!r} and {str(label)!r}.")
-            taken[j] = str(label)
-    clash = {label for label in groups if str(label) in position and taken.get(position[str(label)]) != str(label)}
-    if clash:
-        raise ValueError(
-            f"groups uses {min(map(str, clash))!r}, which is also the name of a column outside that group."
-        )
-    return [taken.get(j, name) for j, name in enumerate(labels)]
+        listed = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
+        if not listed or str(label) in group_of.values():
+            raise ValueError(
+                f"groups must give each name once, with at least one column, but {str(label)!r} is not so."
+            )
+        for column in listed:
+            j = _find_column(column, labels)
+            if j in group_of:
+                raise ValueError(f"groups puts column {labels[j]!r} into both {group_of[j]!r} and {str(label)!r}.")
+            group_of[j] = str(label)
+    clash = next((name for j, name in enumerate(labels) if j not in group_of and name in group_of.values()), None)
+    if clash is not None:
+        raise ValueError(f"groups uses {clash!r}, which is also the name of a column outside that group.")
+    return [group_of.get(j, name) for j, name in enumerate(labels)]
+
+
+def _find_column(column: Any, names: list[str]) -> int:
+    """Place of a column that is given by name or by number."""
+    if isinstance(column, str) and names.count(column) == 1:
+        return names.index(column)
+    if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
+        return int(column)
+    raise ValueError(f"groups names a column that X does not have, or has more than once: {column!r}.")

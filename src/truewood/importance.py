@@ -17,10 +17,10 @@ from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix, read_features, read_groups
 from truewood.measures import MEASURES, add_features, find_skipped, mdi, permutation
 from truewood.result import ImportanceResult
-from truewood.routing import RowLists, get_engine
+from truewood.routing import RowLists, get_engine, sum_rows
 from truewood.rows import RowChoice, choose_rows
 from truewood.target import Target, encode_target, read_sample_weight
-from truewood.training import recompute_means, root_impurity
+from truewood.training import average_leaves, recompute_means, root_impurity
 
 # What one step holds at a time; a single tree may be larger.
 _BATCH_NODES = 1 << 15
@@ -57,7 +57,8 @@ def importance(
     measure : str, default="ufi"
         One of `measures()`.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows. For ``rows="oob"`` pass what the model was fit with.
+        Weights of the rows when they score. A model of scikit-learn before 1.9 that was fit with weights needs the
+        same ones here with ``rows="oob"``, to recognise its training data.
     groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
         columns, or the group name of each column.
@@ -84,7 +85,7 @@ def importance(
     >>> tw.importance(forest, X, y).frame()["feature"][:2].tolist()
     ['petal length (cm)', 'petal width (cm)']
     """
-    if measure not in MEASURES:
+    if not isinstance(measure, str) or measure not in MEASURES:
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}.")
     if inference:
         raise ValueError("inference must be False: standard errors and p-values are not available yet.")
@@ -93,7 +94,7 @@ def importance(
         X,
         n_features=view.n_features,
         model_names=view.feature_names,
-        no_missing=view.no_missing,
+        why_no_missing=view.why_no_missing,
         model=view.name,
     )
     target = encode_target(y, view.kind, _find_origin(view))
@@ -104,7 +105,9 @@ def importance(
     choice = choose_rows(rows, view, matrix, target, weight)
 
     data = _Data(view, matrix, target, weight, choice)
-    seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=view.n_trees)
+    seeds = np.empty(0, dtype=np.int64)
+    if measure == "permutation":
+        seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=view.n_trees)
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
         delayed(_score_batch)(data, measure, trees, seeds) for trees in _split_into_batches(view, matrix.n_rows)
     )
@@ -162,22 +165,23 @@ def _split_into_batches(view: ModelView, n_rows: int) -> Iterator[range]:
 def _read_batch(data: _Data, trees: range) -> TreeEnsemble:
     """The trees with training means at their nodes."""
     ensemble = data.view.read(trees)
-    if data.view.holds_means or data.choice.name != "oob" or data.view.bags is None:
+    if ensemble.statistic == "mean":
         return ensemble
-    return recompute_means(ensemble, trees, data.view.bags, data.matrix, data.target, data.row_weight)
+    if data.choice.name == "oob" and data.view.training is not None:
+        return recompute_means(ensemble, trees, data.view.training, data.matrix, data.target, data.row_weight)
+    return average_leaves(ensemble)
 
 
 def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int64]) -> _Scores:
     """Route the unseen rows of some trees and apply the measure."""
-    engine, formula = get_engine(), MEASURES[measure]
+    formula = MEASURES[measure]
     ensemble = _read_batch(data, trees)
     rows = RowLists.join([data.choice.unseen(tree) for tree in trees])
-    leaves = engine.find_leaves(ensemble, data.matrix, rows)
-    sums = engine.sum_leaves(ensemble, leaves, rows, data.target, data.row_weight)
+    sums = sum_rows(ensemble, data.matrix, rows, data.target, data.row_weight)
     biased = add_features(ensemble, mdi(ensemble, sums))
     split_weight, skipped_weight = ensemble.omega[ensemble.splits], 0.0
     if formula.contributions is None:
-        scores = _permute(data, trees, rows, leaves, seeds)
+        scores = _permute(data, trees, rows, seeds)
     elif not formula.uses_unseen:
         scores = biased
     else:
@@ -198,24 +202,22 @@ def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int6
     )
 
 
-def _permute(
-    data: _Data, trees: range, rows: RowLists, leaves: NDArray[np.int32], seeds: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _permute(data: _Data, trees: range, rows: RowLists, seeds: NDArray[np.int64]) -> NDArray[np.float64]:
     """Permutation scores, by blocks of rows: a tree's rows swap one column at a time with rows of the same tree."""
     engine = get_engine()
     ensemble = data.view.read(trees)  # with the values it predicts by
     scores = np.zeros((len(trees), ensemble.n_features, ensemble.kind.n_outputs))
     block = max(1, _BLOCK_LEAVES // ensemble.n_features)
     for k, tree in enumerate(trees):
-        one, first = ensemble[k : k + 1], rows.offset[k]
-        own = rows.index[first : rows.offset[k + 1]]
+        one = ensemble[k : k + 1]
+        own = rows.index[rows.offset[k] : rows.offset[k + 1]]
         donors = np.random.default_rng(seeds[tree]).permutation(own)
         weight = np.ones(len(own)) if data.row_weight is None else data.row_weight[own]
         for start in range(0, len(own), block):
             part = slice(start, start + block)
+            leaves = engine.find_leaves(one, data.matrix, RowLists.join([own[part]]))
             swapped = engine.find_swapped_leaves(one, data.matrix, own[part], donors[part])
-            reached = leaves[first:][part][: len(own[part])] - np.int32(ensemble.offset[k])
-            scores[k] += permutation(one, reached, swapped, own[part], data.target, weight[part])
+            scores[k] += permutation(one, leaves, swapped, own[part], data.target, weight[part])
         scores[k] /= max(weight.sum(), np.finfo(np.float64).tiny)
     return scores
 

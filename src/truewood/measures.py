@@ -192,7 +192,7 @@ def find_skipped(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
 
 def add_features(trees: TreeEnsemble, contributions: Floats) -> Floats:
     """Sum contributions of splits by tree and feature, shape (n_trees, n_features, n_outputs)."""
-    cell = trees.feature[trees.splits].astype(np.int64)
+    cell = trees.split_features.astype(np.int64)
     if trees.n_trees > 1:
         cell += np.repeat(np.arange(trees.n_trees) * trees.n_features, np.diff(trees.offset))[trees.splits]
     scores = [

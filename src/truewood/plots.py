@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,9 +32,9 @@ def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | Non
     """Draw one kind of picture; see `ImportanceResult.plot`."""
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
-    if top is not None and top < 1:
+    if top is not None and index(top) < 1:
         raise ValueError(f"top must be at least 1, or None for all features, got {top}.")
-    n_shown = len(result.values) if top is None else min(top, len(result.values))
+    n_shown = len(result.values) if top is None else min(index(top), len(result.values))
     if ax is None:
         ax = _new_axes(kind, n_shown)
     _KINDS[kind](result, n_shown, ax)
@@ -88,7 +89,7 @@ def _unit(result: ImportanceResult) -> str:
 
 def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
     order = _order(result, n_shown)
-    table = result.frame().set_index("feature", drop=False)
+    table = result.frame()
     rank, biased = table["rank"].to_numpy(), table["mdi_rank"].to_numpy()
     # The table is sorted by rank as `order` is; equal ranks are drawn apart so that no name covers another.
     left = np.argsort(np.argsort(biased, kind="stable"), kind="stable")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass, fields
+from operator import index
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +67,13 @@ class ImportanceResult:
     n_rows: int
     skipped_weight: float
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if isinstance(getattr(self, field.name), np.ndarray):
+                frozen = getattr(self, field.name).view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, field.name, frozen)
+
     @property
     def n_trees(self) -> int:
         """Number of trees."""
@@ -104,7 +112,7 @@ class ImportanceResult:
         ndarray of bool, shape (n_features,)
             Mask of the chosen features; of equal scores the earlier feature is chosen.
         """
-        if not 0 <= k <= len(self.values):
+        if not 0 <= index(k) <= len(self.values):
             raise ValueError(f"k must lie between 0 and the number of features, {len(self.values)}, got {k}.")
         mask = np.zeros(len(self.values), dtype=np.bool_)
         mask[np.argsort(-self.values, kind="stable")[:k]] = True
@@ -192,9 +200,11 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
         content = None
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
         raise ValueError(f"{path} must be a file written by ImportanceResult.save.")
-    version = content.pop("version")
+    version = content.pop("version", None)
     if version != FORMAT_VERSION:
         raise ValueError(f"{path} has format version {version}, this truewood reads {FORMAT_VERSION}.")
+    if content.keys() != {field.name for field in fields(ImportanceResult)}:
+        raise ValueError(f"{path} is not complete.")
     for name in ("values", "share", "per_tree", "per_output", "mdi"):
         content[name] = np.array(content[name], dtype=np.float64)
     content["feature_names"] = np.array(content["feature_names"], dtype=np.str_)

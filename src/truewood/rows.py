@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from truewood.frames import FeatureMatrix
 from truewood.routing import get_engine
 from truewood.target import Target
 from truewood.training import is_training_data
+
+_MOST_WITNESSES = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,66 +44,81 @@ def choose_rows(
     """Read the argument `rows` of `importance`, and check that the data fits it."""
     if not isinstance(rows, str):
         return _choose_lists(rows, view.n_trees, matrix.n_rows)
-    if rows == "auto":
-        if view.bags is None:
-            raise ValueError(
-                f"rows='auto' needs recorded out-of-bag rows, but {view.name} {view.no_bags}; pass rows it never saw "
-                "and rows='heldout'."
-            )
-        rows = "oob"
-    if rows == "oob":
-        return _choose_oob(view, matrix, target, sample_weight)
+    if rows in ("auto", "oob"):
+        return _choose_oob(rows, view, matrix, target, sample_weight)
     if rows == "heldout":
         return _choose_heldout(view, matrix, target, sample_weight)
     raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {rows!r}.")
 
 
 def _choose_oob(
-    view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
+    asked: str, view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
 ) -> RowChoice:
-    bags = view.bags
-    if bags is None:
+    draw_bag, training = view.draw_bag, view.training
+    if draw_bag is None or training is None:
         raise ValueError(
-            f"rows='oob' needs recorded out-of-bag rows, but {view.name} {view.no_bags}; pass rows it never saw and "
-            "rows='heldout'."
+            f"rows={asked!r} needs recorded out-of-bag rows, but {view.name} {view.why_no_bags}; pass rows it never "
+            "saw and rows='heldout'."
         )
-    if bags.n_rows is not None and bags.n_rows != matrix.n_rows:
+    if not training.fits(matrix.n_rows):
+        least = "" if training.is_exact else "at least "
         raise ValueError(
-            f"rows='oob' needs the {bags.n_rows} rows this forest was fit on, got {matrix.n_rows}; for other rows pass "
-            "rows='heldout'."
+            f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {matrix.n_rows}; for "
+            "other rows pass rows='heldout'."
         )
-    if not all(is_training_data(view, tree, matrix, target, sample_weight) for tree in sorted({0, view.n_trees - 1})):
+    if not all(is_training_data(view, tree, matrix, target, sample_weight) for tree in _choose_witnesses(view)):
         raise ValueError(
             "rows='oob' needs X and y as this forest was fit on, in the same order, but these rows do not give the "
-            "counts and means its trees have stored; for other rows pass rows='heldout', and if it was fit with "
+            "counts and values its trees have stored; for other rows pass rows='heldout', and if it was fit with "
             "sample_weight pass that too."
         )
-    return RowChoice("oob", lambda tree: get_engine().list_unseen(bags.draw(tree), matrix.n_rows))
+    return RowChoice("oob", lambda tree: get_engine().list_unseen(draw_bag(tree), matrix.n_rows))
+
+
+def _choose_witnesses(view: ModelView) -> list[int]:
+    """Trees that the data is checked with: the first, the last, and some that split on columns these do not."""
+    witnesses = sorted({0, view.n_trees - 1})
+    is_used = np.zeros(view.n_features, dtype=np.bool_)
+    for tree in [*witnesses, *range(1, min(view.n_trees - 1, _MOST_WITNESSES))]:
+        if is_used.all():
+            break
+        columns = view.read(range(tree, tree + 1)).split_features
+        if tree not in witnesses and not is_used[columns].all():
+            witnesses.append(tree)
+        is_used[columns] = True
+    return witnesses
 
 
 def _choose_heldout(
     view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
 ) -> RowChoice:
-    if view.n_nodes[0] > 1 and is_training_data(view, 0, matrix, target, sample_weight):
-        remedy = f"{view.name} {view.no_bags}" if view.bags is None else "rows='oob' uses the ones each tree never saw"
+    largest = int(view.n_nodes.argmax())
+    if view.n_nodes[largest] > 1 and is_training_data(view, largest, matrix, target, sample_weight):
+        remedy = (
+            f"{view.name} {view.why_no_bags}" if view.draw_bag is None else "rows='oob' uses what each tree never saw"
+        )
         raise ValueError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
     every_row = np.arange(matrix.n_rows, dtype=np.int64)
     return RowChoice("heldout", lambda _tree: every_row)
 
 
 def _choose_lists(rows: Any, n_trees: int, n_rows: int) -> RowChoice:
-    try:
-        lists = [np.asarray(list_) for list_ in rows]
-    except TypeError as error:
+    if not isinstance(rows, Iterable):
         raise TypeError(
             f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {type(rows).__name__}."
-        ) from error
-    if len(lists) != n_trees:
-        raise ValueError(f"rows must hold one list per tree: {n_trees}, got {len(lists)}.")
-    return RowChoice("lists", [_read_list(t, list_, n_rows) for t, list_ in enumerate(lists)].__getitem__)
+        )
+    given = list(rows)
+    if len(given) != n_trees:
+        raise ValueError(f"rows must hold one list per tree: {n_trees}, got {len(given)}.")
+    lists = [_read_list(tree, listed, n_rows) for tree, listed in enumerate(given)]
+    return RowChoice("lists", lists.__getitem__)
 
 
-def _read_list(tree: int, listed: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+def _read_list(tree: int, given: Any, n_rows: int) -> NDArray[np.int64]:
+    # As objects, a ragged list is an array that is refused below rather than an error of numpy's.
+    listed = given if isinstance(given, np.ndarray) else np.array(given, dtype=object)
+    if listed.dtype == object and listed.ndim == 1:
+        listed = np.array(given)
     if listed.dtype == np.bool_ and listed.shape == (n_rows,):
         return np.flatnonzero(listed)
     if listed.size == 0:

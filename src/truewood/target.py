@@ -90,6 +90,7 @@ class Target:
         encoded = self.numbers if self.codes is None else self.codes
         return 0 if encoded is None else len(encoded)
 
+    @property
     def labels(self) -> NDArray[Any]:
         """The class labels again, shape (n_rows,) or (n_rows, n_outputs)."""
         codes = np.empty((0, 0), dtype=np.int32) if self.codes is None else self.codes
@@ -109,12 +110,16 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
     origin : ndarray of shape (n_columns,)
         A typical value of each number; zeros for classes.
     """
-    array = np.asarray(y)
+    try:
+        array = np.asarray(y)
+    except ValueError:
+        array = np.empty(())  # ragged
+    came = array.shape if array.ndim else type(y).__name__
     if array.ndim == 1:
         array = array[:, np.newaxis]
     if array.ndim != 2 or array.shape[1] != kind.n_outputs:
         expected = "(n_rows,)" if kind.n_outputs == 1 else f"(n_rows, {kind.n_outputs})"
-        raise ValueError(f"y must have shape {expected}, as when the model was fit, got {np.shape(y)}.")
+        raise ValueError(f"y must have shape {expected}, as when the model was fit, got {came}.")
     if kind.is_classification:
         columns = [_encode_labels(array[:, o], labels) for o, labels in enumerate(kind.classes)]
         return Target(kind, np.ascontiguousarray(np.column_stack(columns), dtype=np.int32), None, origin)
@@ -135,6 +140,8 @@ def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
 
 def _read_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
     try:
+        if y.dtype.kind not in "biufOSU":
+            raise TypeError
         numbers = y.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must be numbers, as the model is a regressor, got {y.dtype} values.") from error
@@ -147,9 +154,14 @@ def read_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] |
     """Check the weights of the scoring rows; None means that every row counts once."""
     if sample_weight is None:
         return None
-    weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must be numbers, one per row, got {type(sample_weight).__name__}.") from error
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weight.shape}.")
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("sample_weight must be finite and not negative.")
+    if not weight.any():
+        raise ValueError("sample_weight must not be zero for every row.")
     return weight

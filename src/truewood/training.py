@@ -1,14 +1,16 @@
-"""What the training rows said: is this the data the model was fit on, and what were the means at its nodes?"""
+"""What the training rows said: whether given data is the data of the fit, and the means at the nodes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.adapters import Bags, ModelView
+from truewood.adapters import ModelView, Training, TrainingRows
 from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix
-from truewood.node_sums import NodeSums
+from truewood.node_sums import NodeSums, add_up
 from truewood.routing import RowLists, get_engine, sum_rows
 from truewood.target import Target
 
@@ -23,44 +25,54 @@ def is_training_data(
     target: Target,
     sample_weight: NDArray[np.float64] | None,
 ) -> bool:
-    """Whether the tree's training rows, routed again, give the counts and (where it stores them) the means it has.
-
-    A model without bags is taken to have trained each tree on all rows.
-    """
-    if view.training_counts is None:
+    """Whether the tree's training rows, routed again, give the counts, weights and values that it has stored."""
+    training = view.training
+    if training is None or not training.fits(matrix.n_rows):
         return False
-    counts = view.training_counts(tree)
-    if view.bags is None:
-        entered, weight = np.arange(matrix.n_rows), sample_weight
-    else:
-        entered = view.bags.enter(tree)
-        if len(entered) and entered.max() >= matrix.n_rows:
-            return False
-        weight = view.bags.weigh(tree, target, sample_weight)
-        entered = entered[weight[entered] > 0]
-    if len(entered) != counts[0]:
+    counts = training.node_counts(tree)
+    rows = training.recall(tree, target, sample_weight)
+    if len(rows.counted) != counts[0]:
         return False
-    ensemble, rows, engine = view.read(range(tree, tree + 1)), RowLists.join([entered]), get_engine()
-    leaves = engine.find_leaves(ensemble, matrix, rows)
-    if not np.array_equal(engine.sum_leaves(ensemble, leaves, rows, target, None).weight, counts):
+    ensemble, lists, engine = view.read(range(tree, tree + 1)), RowLists.join([rows.counted]), get_engine()
+    leaves = engine.find_leaves(ensemble, matrix, lists)
+    if not np.array_equal(engine.sum_leaves(ensemble, leaves, lists, target, None).weight, counts):
         return False
-    if weight is not None:
-        weight = weight / np.maximum(np.bincount(entered, minlength=matrix.n_rows), 1)
-    sums = engine.sum_leaves(ensemble, leaves, rows, target, weight)
-    has_means = view.holds_means and np.allclose(sums.weight, ensemble.weight, rtol=_SAME_SUM, atol=0.0)
-    return not has_means or _same_means(ensemble, sums)
+    # A row that is counted twice has its weight once in `rows.weight`.
+    weight = rows.weight / np.maximum(np.bincount(rows.counted, minlength=matrix.n_rows), 1)
+    sums = engine.sum_leaves(ensemble, leaves, lists, target, weight)
+    return _same_weights(ensemble, sums) and _same_values(ensemble, sums, target, rows)
 
 
-def _same_means(ensemble: TreeEnsemble, sums: NodeSums) -> bool:
-    value = ensemble.value - sums.origin
-    spread = float(np.abs(value).max())
-    return bool(np.abs(sums.mean - value).max() <= _SAME_SUM * max(spread, 1e-300))
+def _same_weights(ensemble: TreeEnsemble, sums: NodeSums) -> bool:
+    return bool(np.allclose(sums.weight, ensemble.weight, rtol=_SAME_SUM, atol=0.0))
+
+
+def _same_values(ensemble: TreeEnsemble, sums: NodeSums, target: Target, rows: TrainingRows) -> bool:
+    """Whether the rows have the values of the nodes: means at all nodes, or mean or median at the root."""
+    if ensemble.statistic == "median":
+        return _is_median(ensemble.value[0] - target.origin, target, rows.weight)
+    nodes: Any = slice(None) if ensemble.statistic == "mean" else slice(1)
+    value = ensemble.value[nodes] - sums.origin
+    # The library's means carry the rounding of sums of numbers that were not centred.
+    rounding = len(rows.counted) * np.finfo(np.float64).eps * float(np.abs(ensemble.value).max())
+    tolerance = _SAME_SUM * float(np.abs(value).max()) + rounding
+    return bool(np.abs(sums.mean[nodes] - value).max() <= tolerance)
+
+
+def _is_median(value: NDArray[np.float64], target: Target, weight: NDArray[np.float64]) -> bool:
+    """Whether at most half of the weight lies on either side of the value, for each output."""
+    numbers = np.empty((0, 0)) if target.numbers is None else target.numbers
+    # Centring moved the numbers by a rounding error at most.
+    near = 4 * np.finfo(np.float64).eps * (np.abs(numbers).max() + np.abs(target.origin).max())
+    half = (0.5 + _SAME_SUM) * weight.sum()
+    below, above = weight @ (numbers < value - near), weight @ (numbers > value + near)
+    return bool((below <= half).all() and (above <= half).all())
 
 
 def recompute_means(
     ensemble: TreeEnsemble,
     trees: range,
-    bags: Bags,
+    training: Training,
     matrix: FeatureMatrix,
     target: Target,
     sample_weight: NDArray[np.float64] | None,
@@ -69,17 +81,25 @@ def recompute_means(
     means, impurity = [], []
     for k, tree in enumerate(trees):
         one = ensemble[k : k + 1]
-        weight = bags.weigh(tree, target, sample_weight)
+        weight = training.recall(tree, target, sample_weight).weight
         sums = sum_rows(one, matrix, RowLists.join([np.flatnonzero(weight)]), target, weight)
-        if not np.allclose(sums.weight, one.weight, rtol=_SAME_SUM, atol=0.0):
+        if not _same_weights(one, sums):
             raise ValueError(
                 "the training means of this model have to be recomputed, and its rows do not have the weights it was "
                 "fit with; pass the sample_weight of the fit."
             )
         means.append(sums.mean)
         impurity.append(root_impurity(one, sums))
-    mean = np.concatenate(means)
-    return ensemble.with_values(mean + target.origin, np.concatenate(impurity))
+    return ensemble.with_means(np.concatenate(means) + target.origin, np.concatenate(impurity))
+
+
+def average_leaves(ensemble: TreeEnsemble) -> TreeEnsemble:
+    """Replace values of inner nodes by the weighted means of their leaves' values."""
+    is_leaf = (ensemble.left < 0)[:, np.newaxis]
+    weight = ensemble.weight[:, np.newaxis]
+    weighted = add_up(ensemble, np.where(is_leaf, ensemble.value * weight, 0.0))
+    means = np.where(is_leaf, ensemble.value, weighted / np.where(weight > 0, weight, 1.0))
+    return ensemble.with_means(means, ensemble.root_impurity)
 
 
 def root_impurity(ensemble: TreeEnsemble, sums: NodeSums) -> NDArray[np.float64]:

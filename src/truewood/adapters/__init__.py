@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from truewood.adapters.view import Bags, ModelView
+from truewood.adapters.view import ModelView, Training, TrainingRows
 from truewood.ensemble import TreeEnsemble
 
-__all__ = ["Bags", "ModelView", "open_model", "register_adapter", "to_ensemble"]
+__all__ = ["ModelView", "Training", "TrainingRows", "open_model", "register_adapter", "to_ensemble"]
 
 # The only list of what is supported: class path -> adapter module.
 _REGISTRY = {

@@ -11,39 +11,39 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.sklearn_forest import draw_bag, weigh_bag
 from truewood.adapters.sklearn_tree import view_trees
-from truewood.adapters.view import Bags, ModelView
+from truewood.adapters.view import ModelView, Training, TrainingRows
+from truewood.target import Target
 
 
 def open_model(model: Any) -> ModelView:
     """Read a fitted balanced forest."""
     check_is_fitted(model)
-    bags = None
-    if not model.bootstrap or model.class_weight in (None, "balanced_subsample"):
-        bags = Bags(
-            n_rows=None,
-            draw=lambda tree: _sample(model, tree)[_draw_positions(model, tree)],
-            enter=lambda tree: _sample(model, tree)[np.flatnonzero(np.bincount(_draw_positions(model, tree)))],
-            weigh=lambda tree, target, weight: weigh_bag(
-                model, _sample(model, tree)[_draw_positions(model, tree)], target, weight
-            ),
-        )
+
+    def recall(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
+        sample, positions = model.samplers_[tree].sample_indices_, _draw_positions(model, tree)
+        weight = weigh_bag(model, sample[positions], target, sample_weight)
+        counted = sample[np.flatnonzero(np.bincount(positions))]
+        return TrainingRows(counted[weight[counted] > 0], weight)
+
+    training = Training(
+        n_rows=1 + max(int(sampler.sample_indices_.max()) for sampler in model.samplers_),
+        node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
+        recall=recall,
+        draw_bag=lambda tree: model.samplers_[tree].sample_indices_[_draw_positions(model, tree)],
+        is_exact=False,
+    )
+    has_bags = not model.bootstrap or model.class_weight in (None, "balanced_subsample")
     return view_trees(
         model,
         model.estimators_,
-        features=None,
-        bags=bags,
-        no_bags="was fit with both bootstrap and class_weight, and does not record the bags that gives",
+        training=training if has_bags else None,
+        why_no_bags="was fit with both bootstrap and class_weight, and does not record the bags that gives",
     )
-
-
-def _sample(forest: Any, tree: int) -> NDArray[Any]:
-    sample: NDArray[Any] = forest.samplers_[tree].sample_indices_
-    return sample
 
 
 def _draw_positions(forest: Any, tree: int) -> NDArray[Any]:
     """Where in the tree's balanced sample its training rows stand."""
-    n_balanced = len(_sample(forest, tree))
+    n_balanced = len(forest.samplers_[tree].sample_indices_)
     if not forest.bootstrap:
         return np.arange(n_balanced)
     # The forest leaves out what scikit-learn's `estimators_samples_` reads. The root's weight is the number of draws.

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.sklearn_forest import WEIGHTS_ARE_DRAWN
 from truewood.adapters.sklearn_tree import view_trees
-from truewood.adapters.view import Bags, ModelView
+from truewood.adapters.view import ModelView, Training, TrainingRows
 from truewood.target import Target
 
 
@@ -23,21 +23,20 @@ def open_model(model: Any) -> ModelView:
     other = next((tree for tree in model.estimators_ if not isinstance(tree, BaseDecisionTree)), None)
     if other is not None:
         raise TypeError(f"{type(model).__name__} must be fit over decision trees, got {type(other).__name__}.")
-    bags = None
+    training = Training(
+        n_rows=model._n_samples,
+        node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
+        recall=lambda tree, target, weight: _recall(model, tree, target, weight),
+        draw_bag=lambda tree: _draw_bag(model, tree),
+    )
     # A warm start keeps the seeds of its last trees only.
-    if len(model._seeds) == len(model.estimators_):
-        bags = Bags(
-            n_rows=model._n_samples,
-            draw=lambda tree: _draw_bag(model, tree),
-            enter=lambda tree: _enter_bag(model, tree),
-            weigh=lambda tree, target, weight: _weigh_bag(model, tree, target, weight),
-        )
+    has_bags = len(model._seeds) == len(model.estimators_)
     return view_trees(
         model,
         model.estimators_,
+        training=training if has_bags else None,
+        why_no_bags="was fit with warm_start=True, which forgets the bags of the first trees",
         features=model.estimators_features_,
-        bags=bags,
-        no_bags="was fit with warm_start=True, which forgets the bags of the first trees",
     )
 
 
@@ -48,19 +47,15 @@ def _draw_bag(bagging: Any, tree: int) -> NDArray[Any]:
     return bag
 
 
-def _enter_bag(bagging: Any, tree: int) -> NDArray[Any]:
-    bag = _draw_bag(bagging, tree)
+def _recall(bagging: Any, tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
+    bag, fitted = _draw_bag(bagging, tree), bagging.estimators_[tree]
+    weight = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
     # Draws are given to the tree as weights of distinct rows, or as copied rows where it may not be given weights.
-    are_copied = bagging.estimators_[tree].tree_.n_node_samples[0] == len(bag)
-    return bag if are_copied else np.flatnonzero(np.bincount(bag))
-
-
-def _weigh_bag(
-    bagging: Any, tree: int, target: Target, sample_weight: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
-    weight = np.bincount(_draw_bag(bagging, tree), minlength=target.n_rows).astype(np.float64)
-    class_weight = getattr(bagging.estimators_[tree], "class_weight", None)
-    if class_weight is not None and target.codes is not None:
-        # The tree met the codes of the classes, not their labels.
-        weight *= compute_sample_weight(class_weight, target.codes[:, 0])
-    return weight if sample_weight is None or WEIGHTS_ARE_DRAWN else weight * sample_weight
+    are_copied = fitted.tree_.n_node_samples[0] == len(bag)
+    if getattr(fitted, "class_weight", None) is not None and target.codes is not None:
+        # The tree met the codes of the classes, not their labels, and of copied rows only those in the bag.
+        indices = bag if are_copied else None
+        weight *= compute_sample_weight(fitted.class_weight, target.codes[:, 0], indices=indices)
+    if sample_weight is not None and not WEIGHTS_ARE_DRAWN:
+        weight *= sample_weight
+    return TrainingRows(bag if are_copied else np.flatnonzero(weight), weight)

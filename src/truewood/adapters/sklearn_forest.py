@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.sklearn_tree import SKLEARN_VERSION, view_trees
-from truewood.adapters.view import Bags, ModelView
+from truewood.adapters.sklearn_tree import SKLEARN_VERSION, recall_every_row, view_trees
+from truewood.adapters.view import ModelView, Training, TrainingRows
 from truewood.target import Target
 
 # Since then weights set the probability to be drawn; before, they multiplied the number of times a row was drawn.
@@ -21,20 +21,24 @@ WEIGHTS_ARE_DRAWN = SKLEARN_VERSION >= (1, 9)
 def open_model(model: Any) -> ModelView:
     """Read a fitted forest."""
     check_is_fitted(model)
-    bags = None
-    if model.bootstrap:
-        bags = Bags(
-            n_rows=model._n_samples,
-            draw=lambda tree: draw_bag(model, tree),
-            enter=lambda tree: np.flatnonzero(np.bincount(draw_bag(model, tree))),
-            weigh=lambda tree, target, weight: weigh_bag(model, draw_bag(model, tree), target, weight),
-        )
+
+    def recall(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
+        if not model.bootstrap:
+            return recall_every_row(_overall_class_weight(model), target, sample_weight)
+        weight = weigh_bag(model, draw_bag(model, tree), target, sample_weight)
+        return TrainingRows(np.flatnonzero(weight), weight)
+
+    training = Training(
+        n_rows=model._n_samples,
+        node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
+        recall=recall,
+        draw_bag=(lambda tree: draw_bag(model, tree)) if model.bootstrap else None,
+    )
     return view_trees(
         model,
         model.estimators_,
-        features=None,
-        bags=bags,
-        no_bags="was fit with bootstrap=False, so every tree saw every row",
+        training=training,
+        why_no_bags="was fit with bootstrap=False, so every tree saw every row",
     )
 
 
@@ -51,13 +55,16 @@ def weigh_bag(
 ) -> NDArray[np.float64]:
     """Weight of every row in the fit of the tree with this bag."""
     weight = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
-    class_weight = getattr(forest, "class_weight", None)
-    if class_weight == "balanced_subsample" and forest.bootstrap:
-        weight *= compute_sample_weight("balanced", target.labels(), indices=bag)
-        class_weight = None
+    if forest.bootstrap and getattr(forest, "class_weight", None) == "balanced_subsample":
+        weight *= compute_sample_weight("balanced", target.labels, indices=bag)
     if forest.bootstrap and WEIGHTS_ARE_DRAWN:
         return weight
-    if class_weight is not None:
-        named = "balanced" if class_weight == "balanced_subsample" else class_weight
-        weight *= compute_sample_weight(named, target.labels())
-    return weight if sample_weight is None else weight * sample_weight
+    return weight * recall_every_row(_overall_class_weight(forest), target, sample_weight).weight
+
+
+def _overall_class_weight(forest: Any) -> Any:
+    """The class weights that do not depend on the bag."""
+    class_weight = getattr(forest, "class_weight", None)
+    if class_weight == "balanced_subsample":
+        return None if forest.bootstrap else "balanced"
+    return class_weight

@@ -9,33 +9,45 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.view import Bags, ModelView
+from truewood.adapters.view import ModelView, Training, TrainingRows
 from truewood.ensemble import TreeEnsemble
-from truewood.node_sums import add_up
-from truewood.target import TargetKind
+from truewood.target import Target, TargetKind
 
 SKLEARN_VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
-
-# Criteria under which a tree stores what the measures need: training means, and Gini or variance at the root.
-_MEAN_CRITERIA = ("gini", "entropy", "log_loss", "squared_error", "friedman_mse")
 
 
 def open_model(model: Any) -> ModelView:
     """Read a fitted DecisionTree or ExtraTree."""
     check_is_fitted(model)
+    training = Training(
+        n_rows=int(model.tree_.n_node_samples[0]),
+        node_counts=lambda _tree: model.tree_.n_node_samples,
+        recall=lambda _tree, target, weight: recall_every_row(model.class_weight, target, weight),
+        is_exact=False,  # rows of weight 0 are not counted
+    )
     return view_trees(
-        model,
-        [model],
-        features=None,
-        bags=None,
-        no_bags="is a single tree, which saw every row it was fit on",
+        model, [model], training=training, why_no_bags="is a single tree, which saw every row it was fit on"
     )
 
 
+def recall_every_row(class_weight: Any, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
+    """Training rows of a tree that was given all rows, with weights of classes and of rows."""
+    weight = np.ones(target.n_rows) if sample_weight is None else sample_weight.copy()
+    if class_weight is not None:
+        weight *= compute_sample_weight(class_weight, target.labels)
+    return TrainingRows(np.flatnonzero(weight), weight)
+
+
 def view_trees(
-    model: Any, trees: Sequence[Any], *, features: Sequence[NDArray[Any]] | None, bags: Bags | None, no_bags: str
+    model: Any,
+    trees: Sequence[Any],
+    *,
+    training: Training | None,
+    why_no_bags: str,
+    features: Sequence[NDArray[Any]] | None = None,
 ) -> ModelView:
     """View fitted trees as one model.
 
@@ -45,24 +57,18 @@ def view_trees(
         The ensemble, or the tree itself.
     trees : sequence of BaseDecisionTree
         Its trees.
+    training : Training or None
+        What is known of their training rows.
+    why_no_bags : str
+        Why there are no bags, if there are none.
     features : sequence of ndarray or None
         For each tree, the column of X behind each column the tree knows.
-    bags : Bags or None
-        Training rows of the trees.
-    no_bags : str
-        Why there are none.
     """
     kind = _target_kind(model)
-    stores_means = all(tree.criterion in _MEAN_CRITERIA and tree.monotonic_cst is None for tree in trees)
 
     def read(chosen: range) -> TreeEnsemble:
-        ensemble = _read_trees(
-            [trees[t] for t in chosen],
-            None if features is None else [features[t] for t in chosen],
-            kind,
-            model.n_features_in_,
-        )
-        return ensemble if stores_means else _average_leaves(ensemble)
+        columns = None if features is None else [features[t] for t in chosen]
+        return _read_trees([trees[t] for t in chosen], columns, kind, model.n_features_in_)
 
     return ModelView(
         name=type(model).__name__,
@@ -71,11 +77,9 @@ def view_trees(
         feature_names=getattr(model, "feature_names_in_", None),
         n_nodes=np.array([tree.tree_.node_count for tree in trees], dtype=np.int64),
         read=read,
-        no_missing=_find_missing_problem(model, trees[0]),
-        holds_means=stores_means,
-        training_counts=lambda t: trees[t].tree_.n_node_samples,
-        bags=bags,
-        no_bags=no_bags,
+        why_no_missing=_find_missing_problem(model, trees[0]),
+        training=training,
+        why_no_bags=why_no_bags,
     )
 
 
@@ -124,6 +128,7 @@ def _read_trees(
         ),
         n_features=n_features,
         kind=kind,
+        statistic=_find_statistic(trees[0]),
     )
 
 
@@ -150,14 +155,13 @@ def _read_values(tree: Any, kind: TargetKind) -> NDArray[np.float64]:
     return placed
 
 
+def _find_statistic(tree: Any) -> str:
+    if tree.criterion == "absolute_error":
+        return "median"
+    return "mean" if tree.monotonic_cst is None else "clipped mean"
+
+
 def _root_impurity(tree: Any, root: NDArray[np.float64], kind: TargetKind) -> float:
     if kind.is_classification:
         return float(1.0 - (root @ root) / kind.n_outputs)
-    return float(tree.tree_.impurity[0]) if tree.criterion in _MEAN_CRITERIA else float("nan")
-
-
-def _average_leaves(ensemble: TreeEnsemble) -> TreeEnsemble:
-    """Give each inner node the weighted mean of its leaves' values."""
-    is_leaf = (ensemble.left < 0)[:, np.newaxis]
-    weighted = add_up(ensemble, np.where(is_leaf, ensemble.value * ensemble.weight[:, np.newaxis], 0.0))
-    return ensemble.with_values(np.where(is_leaf, ensemble.value, weighted / ensemble.weight[:, np.newaxis]))
+    return float(tree.tree_.impurity[0]) if tree.criterion in ("squared_error", "friedman_mse") else float("nan")

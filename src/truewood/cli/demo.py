@@ -95,8 +95,9 @@ def _make_table(result: ImportanceResult) -> Table:
 
 
 def _explain(result: ImportanceResult) -> str:
-    frame = result.frame().set_index("feature")
-    biased_rank, rank = frame.loc[str(result.feature_names[0]), ["mdi_rank", "rank"]].astype(int)
+    frame = result.frame()
+    signal = frame[frame["feature"] == result.feature_names[0]]
+    biased_rank, rank = int(signal["mdi_rank"].iloc[0]), int(signal["rank"].iloc[0])
     return (
         f"[bold]What went wrong:[/bold] judged on the rows that chose the splits, the only informative feature ranks "
         f"{biased_rank} of {len(frame)}: {biased_rank - 1} noise features score higher, because they have more places "

@@ -228,7 +228,7 @@ void find_swapped_leaves(const Trees& trees, const Matrix& matrix, const std::in
 template <class Index>
 std::size_t list_unseen(const Index* bag, std::size_t n_drawn, std::size_t n_rows, std::int64_t* unseen) {
     std::vector<char> is_seen(n_rows, 0);
-    for (std::size_t i = 0; i < n_drawn; ++i) is_seen[static_cast<std::size_t>(bag[i])] = 1;
+    for (std::size_t i = 0; i < n_drawn; ++i) is_seen.at(static_cast<std::size_t>(bag[i])) = 1;
     std::size_t n_unseen = 0;
     for (std::size_t row = 0; row < n_rows; ++row) {
         unseen[n_unseen] = static_cast<std::int64_t>(row);

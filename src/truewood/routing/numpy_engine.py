@@ -41,7 +41,7 @@ def find_swapped_leaves(
     """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
     values, swapped = matrix.take(rows), matrix.take(donors)
     leaves = np.repeat(_walk(ensemble, 0, values)[:, np.newaxis], ensemble.n_features, axis=1)
-    for feature in np.unique(ensemble.feature[ensemble.splits]):
+    for feature in np.unique(ensemble.split_features):
         changed = values.copy()
         changed[:, feature] = swapped[:, feature]
         leaves[:, feature] = _walk(ensemble, 0, changed)
