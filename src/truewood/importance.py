@@ -188,14 +188,16 @@ def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int6
         contributions = formula.contributions(ensemble, sums)
         if formula.skips:
             skipped = find_skipped(ensemble, sums)
-            contributions[skipped] = 0.0
-            skipped_weight = split_weight[skipped].sum()
+            contributions *= ~skipped[:, np.newaxis]
+            skipped_weight = float(split_weight @ skipped)
         scores = add_features(ensemble, contributions)
-    known = ensemble.root_impurity
+    impurity = ensemble.root_impurity
+    if np.isnan(impurity).any():
+        impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
     return _Scores(
         scores=scores,
         mdi=biased,
-        impurity=np.where(np.isnan(known), root_impurity(ensemble, sums), known),
+        impurity=impurity,
         split_weight=np.array([split_weight.sum()]),
         skipped_weight=np.array([skipped_weight]),
         is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & formula.uses_unseen,
@@ -245,7 +247,7 @@ def _make_result(
     per_output = grouped[kept].mean(axis=0).T
     values = per_output.mean(axis=0)
     scale = 1.0 if data.view.kind.is_classification else MEASURES[measure].regression_scale
-    impurity = scored.impurity[kept].mean()
+    impurity = float(scored.impurity[kept].mean())
     split_weight = scored.split_weight.sum()
     return ImportanceResult(
         values=values,
@@ -253,6 +255,7 @@ def _make_result(
         per_tree=grouped.mean(axis=2),
         per_output=per_output,
         mdi=biased,
+        impurity=impurity,
         feature_names=names,
         measure=measure,
         task=data.view.kind.task,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class NodeSums:
         """Sums of some of the nodes."""
         return NodeSums(self.weight[nodes], self.total[nodes], self.square[nodes], self.origin)
 
-    @property
+    @cached_property
     def divisor(self) -> NDArray[np.float64]:
         """The weight, or 1 where there is none, shape (n_nodes,)."""
         return np.where(self.weight > 0, self.weight, 1.0)

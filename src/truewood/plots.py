@@ -88,20 +88,18 @@ def _unit(result: ImportanceResult) -> str:
 
 
 def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
-    order = _order(result, n_shown)
-    table = result.frame()
+    table = result.frame()[:n_shown]
     rank, biased = table["rank"].to_numpy(), table["mdi_rank"].to_numpy()
-    # The table is sorted by rank as `order` is; equal ranks are drawn apart so that no name covers another.
+    # Drawn in the order of the biased ranks, not at them: the top 20 of 200 features need 20 lines.
     left = np.argsort(np.argsort(biased, kind="stable"), kind="stable")
-    names = [str(result.feature_names[j]) for j in order]
-    for k in range(n_shown):
-        moved = abs(int(left[k]) - k)
-        colour = _MUTED if moved <= 1 else (UNBIASED if left[k] > k else BIASED)
+    for k, name in enumerate(map(_shorten, table["feature"])):
+        rises = int(biased[k]) - int(rank[k])
+        colour = _MUTED if abs(rises) <= 1 else (UNBIASED if rises > 0 else BIASED)
         ax.plot([0, 1], [left[k], k], color=colour, linewidth=1.6, marker="o", markersize=4)
-        ax.text(-0.03, left[k], f"{_shorten(names[k])}  {biased[k]}", ha="right", va="center", parse_math=False)
-        ax.text(1.03, k, f"{rank[k]}  {_shorten(names[k])}", ha="left", va="center", parse_math=False)
+        ax.text(-0.03, left[k], f"{name}  {biased[k]}", ha="right", va="center", parse_math=False)
+        ax.text(1.03, k, f"{rank[k]}  {name}", ha="left", va="center", parse_math=False)
     ax.set_xlim(-0.9, 1.9)
-    ax.set_ylim(max(left[:n_shown].max(), n_shown - 1) + 0.7, -0.7)
+    ax.set_ylim(n_shown - 0.3, -0.7)
     ax.set_xticks([0, 1], ["biased rank (mdi)", f"rank by {result.measure}"])
     ax.set_yticks([])
     ax.spines[["left", "bottom"]].set_visible(False)
@@ -128,14 +126,19 @@ def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
 
 
 def _draw_ranks(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     del n_shown
     n_features = len(result.values)
     places = np.arange(1, n_features + 1)
-    ax.plot(places, np.sort(result.mdi)[::-1], color=BIASED, marker=".", linewidth=1.2, label="mdi (biased)")
-    ax.plot(places, np.sort(result.values)[::-1], color=UNBIASED, marker=".", linewidth=1.2, label=result.measure)
+    # As shares, because scores of different measures have different scales.
+    biased = result.mdi / result.impurity if result.impurity > 0 else np.full(n_features, np.nan)
+    for scores, colour, label in ((biased, BIASED, "mdi (biased)"), (result.share, UNBIASED, result.measure)):
+        ax.plot(places, 100 * np.sort(scores)[::-1], color=colour, marker=".", linewidth=1.2, label=label)
     ax.axhline(0, color="black", linewidth=0.8)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("rank")
-    ax.set_ylabel(_unit(result))
+    ax.set_ylabel("share of the target's impurity, %")
     ax.legend(frameon=False)
     ax.set_title(f"{n_features} features in falling order of score")
 

@@ -41,6 +41,8 @@ class ImportanceResult:
         Scores by output.
     mdi : ndarray of shape (n_features,)
         The biased score of the same trees (mean decrease in impurity, not normalised), for comparison.
+    impurity : float
+        The target's impurity at the roots (Gini or variance): what `share` is a share of.
     feature_names : ndarray of str, shape (n_features,)
         Names of the features, or of the groups.
     measure : str
@@ -60,6 +62,7 @@ class ImportanceResult:
     per_tree: NDArray[np.float64]
     per_output: NDArray[np.float64]
     mdi: NDArray[np.float64]
+    impurity: float
     feature_names: NDArray[np.str_]
     measure: str
     task: str
