@@ -210,7 +210,9 @@ def test_columns_that_few_trees_use_are_checked_too():
 def test_a_balanced_forest_wants_all_its_rows(engine):
     rare = (np.arange(400) % 20 == 0).astype(int)
     many = rng.standard_normal((400, 3)) + rare[:, np.newaxis]
-    balanced = BalancedRandomForestClassifier(30, random_state=1).fit(many, rare)
+    balanced = BalancedRandomForestClassifier(
+        30, sampling_strategy="all", replacement=True, bootstrap=False, random_state=1
+    ).fit(many, rare)
     assert tw.importance(balanced, many, rare).n_rows == 400
     with pytest.raises(ValueError, match=r"rows='oob' needs the at least \d+ rows this forest was fit on, got 380"):
         tw.importance(balanced, many[:380], rare[:380])

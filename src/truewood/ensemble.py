@@ -62,8 +62,8 @@ class TreeEnsemble:
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> import truewood as tw
     >>> tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [10.0, 20.0])
-    >>> tw.to_ensemble(tree).threshold[0]
-    np.float64(0.5)
+    >>> float(tw.to_ensemble(tree).threshold[0])
+    0.5
     """
 
     feature: NDArray[np.int32]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
@@ -38,12 +39,13 @@ class FeatureMatrix:
         """Number of rows."""
         return int(self.values.shape[0])
 
-    @property
+    @cached_property
     def parts(self) -> Any:
-        """The array itself, or (data, indices, indptr) of a sparse matrix."""
+        """What the kernel reads: the array itself, or (data, indices, indptr) of a sparse matrix."""
         if not sparse.issparse(self.values):
             return self.values
-        return self.values.data, self.values.indices, self.values.indptr
+        indices = self.values.indices.astype(np.int32, copy=False)
+        return self.values.data, indices, self.values.indptr.astype(np.int64, copy=False)
 
     def take(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Rows by number, dense, shape (len(rows), n_features)."""
@@ -86,9 +88,6 @@ def _read_values(X: Any) -> tuple[list[str] | None, Any]:
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # its arrays may be the caller's
             matrix.sum_duplicates()
-        # What the kernel reads; a copy only where the types differ.
-        matrix.indices = matrix.indices.astype(np.int32, copy=False)
-        matrix.indptr = matrix.indptr.astype(np.int64, copy=False)
         return None, matrix
     names = None
     if isinstance(X, pd.DataFrame):
