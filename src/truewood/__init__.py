@@ -7,6 +7,7 @@ because splits are judged on the rows that chose them. truewood scores the same 
 from importlib.metadata import version as _version
 
 from truewood.adapters import register_adapter, to_ensemble
+from truewood.corrected import corrected_importance
 from truewood.ensemble import TreeEnsemble
 from truewood.importance import importance
 from truewood.measures import measures
@@ -24,6 +25,7 @@ __all__ = [
     "NodeSums",
     "TargetKind",
     "TreeEnsemble",
+    "corrected_importance",
     "importance",
     "load",
     "measures",

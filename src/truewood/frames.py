@@ -54,7 +54,7 @@ class FeatureMatrix:
 
 
 def read_features(
-    X: Any, *, n_features: int, model_names: NDArray[Any] | None, why_no_missing: str | None, model: str
+    X: Any, *, n_features: int | None, model_names: NDArray[Any] | None, why_no_missing: str | None, model: str
 ) -> FeatureMatrix:
     """Read X as the model's features, and refuse what the model would not take.
 
@@ -62,8 +62,8 @@ def read_features(
     ----------
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         The features; never modified.
-    n_features : int
-        Number of columns the model was fit on.
+    n_features : int or None
+        Number of columns the model was fit on; None for a model that is yet to be fit.
     model_names : ndarray of str, shape (n_features,), or None
         Column names the model was fit on, where it knows them.
     why_no_missing : str or None
@@ -74,12 +74,12 @@ def read_features(
     names, values = _read_values(X)
     if values.ndim != 2:
         raise ValueError(f"X must have two dimensions, (n_rows, n_features), got shape {values.shape}.")
-    if values.shape[1] != n_features:
+    if n_features is not None and values.shape[1] != n_features:
         raise ValueError(f"X must have the {n_features} columns {model} was fit on, got {values.shape[1]}.")
     if values.shape[0] == 0:
         raise ValueError("X must hold at least one row, got none.")
     has_missing = _check_finite(values, why_no_missing)
-    return FeatureMatrix(values, _choose_names(names, model_names, n_features, model), has_missing)
+    return FeatureMatrix(values, _choose_names(names, model_names, values.shape[1], model), has_missing)
 
 
 def _read_values(X: Any) -> tuple[list[str] | None, Any]:
@@ -216,3 +216,11 @@ def _find_column(column: Any, names: list[str]) -> int:
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
         return int(column)
     raise ValueError(f"groups names a column that X does not have, or has more than once: {column!r}.")
+
+
+def add_groups(scores: NDArray[np.float64], group_of: NDArray[np.intp], n_groups: int) -> NDArray[np.float64]:
+    """Sum the columns (second axis) of each group, in the order of the columns."""
+    grouped = np.zeros((scores.shape[0], n_groups, *scores.shape[2:]))
+    for column, group in enumerate(group_of):
+        grouped[:, group] += scores[:, column]
+    return grouped

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from truewood.adapters import ModelView, open_model
 from truewood.ensemble import TreeEnsemble
-from truewood.frames import FeatureMatrix, read_features, read_groups
+from truewood.frames import FeatureMatrix, add_groups, read_features, read_groups
 from truewood.measures import MEASURES, add_features, find_skipped, mdi, permutation
 from truewood.result import ImportanceResult
 from truewood.routing import RowLists, get_engine, sum_rows
@@ -237,13 +237,9 @@ def _make_result(
             UserWarning,
             stacklevel=3,
         )
-    n_trees, _, n_outputs = scored.scores.shape
-    grouped = np.zeros((n_trees, len(names), n_outputs))
-    for column, group in enumerate(group_of):
-        grouped[:, group] += scored.scores[:, column]
+    grouped = add_groups(scored.scores, group_of, len(names))
     grouped[~kept] = np.nan
-    biased = np.zeros(len(names))
-    np.add.at(biased, group_of, scored.mdi.mean(axis=(0, 2)))
+    biased = add_groups(scored.mdi, group_of, len(names)).mean(axis=(0, 2))
     per_output = grouped[kept].mean(axis=0).T
     values = per_output.mean(axis=0)
     scale = 1.0 if data.view.kind.is_classification else MEASURES[measure].regression_scale

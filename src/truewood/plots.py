@@ -25,6 +25,7 @@ _MEASURE_IN_WORDS = {
     "mdi_oob": "mean decrease in impurity, unseen rows",
     "naive_oob": "impurity decrease of unseen rows (over-corrected)",
     "permutation": "permutation importance",
+    "corrected": "pseudo-data corrected importance",
 }
 
 

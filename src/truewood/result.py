@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 FORMAT = "truewood.ImportanceResult"
 FORMAT_VERSION = 1
 
-_ROWS_IN_WORDS = {"oob": "out-of-bag rows", "heldout": "held-out rows", "lists": "rows from lists"}
+_ROWS_IN_WORDS = {
+    "oob": "out-of-bag rows",
+    "heldout": "held-out rows",
+    "lists": "rows from lists",
+    "training": "training rows",
+}
 _SHOWN = 10
 
 
@@ -49,7 +54,7 @@ class ImportanceResult:
         Name of the measure.
     task : {"classification", "regression"}
         What the model predicts.
-    rows : {"oob", "heldout", "lists"}
+    rows : {"oob", "heldout", "lists", "training"}
         Which rows scored the trees.
     n_rows : int
         Number of rows that were passed.

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import truewood
-from truewood.cli import demo
+from truewood.cli import demo, reproduce
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"truewood {truewood.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     demo.add_command(commands)
+    reproduce.add_command(commands)
     options = parser.parse_args(arguments)
     try:
         options.run(options)

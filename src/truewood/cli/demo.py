@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
     from truewood.result import ImportanceResult
 
-_N_ROWS = 1000
 _N_TREES = 300
 _MAX_DEPTH = 10
 
@@ -46,33 +44,23 @@ def run(options: argparse.Namespace) -> None:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     from truewood.importance import importance
+    from truewood.paper.data import draw_ten
 
     options.output.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
-    X, y, names = simulate(options.task, options.seed)
+    problem = draw_ten(np.random.default_rng(options.seed), task=options.task)
+    names = [f"{name} ({levels} levels)" for levels, name in enumerate(problem.X, start=2)]
     forest = (RandomForestClassifier if options.task == "classification" else RandomForestRegressor)(
         n_estimators=_N_TREES, max_depth=_MAX_DEPTH, n_jobs=-1, random_state=options.seed
     )
-    with console.status(f"Fitting {_N_TREES} trees to {_N_ROWS} rows ..."):
-        forest.fit(X, y)
-        result = importance(forest, X, y, groups=names, n_jobs=-1)
+    with console.status(f"Fitting {_N_TREES} trees to {len(problem.y)} rows ..."):
+        forest.fit(problem.X, problem.y)
+        result = importance(forest, problem.X, problem.y, groups=names, n_jobs=-1)
     console.print(_make_table(result))
     console.print(_explain(result))
     picture = options.output / "truewood-demo.png"
     _draw(result, options.task, picture)
     console.print(f"[dim]Picture: {picture}[/dim]", soft_wrap=True)
-
-
-def simulate(task: str, seed: int) -> tuple[NDArray[np.int64], NDArray[Any], list[str]]:
-    """Draw the paper's hard simulation: X1 binary and informative, X2 to X10 noise with 3 to 11 levels."""
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.integers(levels, size=_N_ROWS) for levels in range(2, 12)])
-    y: NDArray[Any]
-    if task == "classification":
-        y = rng.random(_N_ROWS) < np.where(X[:, 0] == 1, 0.55, 0.45)
-    else:
-        y = X[:, 0] + 5.0 * rng.standard_normal(_N_ROWS)
-    return X, y, [f"X{i} ({i + 1} levels)" for i in range(1, 11)]
 
 
 def _make_table(result: ImportanceResult) -> Table:
@@ -124,5 +112,5 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
         ax.spines[["top", "right"]].set_visible(False)
     panels[0].set_yticks(range(len(result.feature_names)), result.feature_names)
     panels[0].invert_yaxis()
-    figure.suptitle(f"Only X1 is informative ({task}, {_N_ROWS} rows, {_N_TREES} trees)")
+    figure.suptitle(f"Only X1 is informative ({task}, {result.n_rows} rows, {_N_TREES} trees)")
     figure.savefig(path, dpi=150)

@@ -1,0 +1,77 @@
+"""The methods that are compared, each from data sets to scores by feature."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+from truewood.importance import importance
+from truewood.paper.data import Problem
+
+OUR_MEASURES = {
+    "UFI": "ufi",
+    "UFI centred": "ufi_centered",
+    "MDI-oob": "mdi_oob",
+    "permutation": "permutation",
+}
+PEERS = {"cforest": "party", "ranger": "ranger"}
+INSTALL_PEERS = "apt-get install r-base-core r-cran-party r-cran-ranger"
+
+
+def score_in_python(
+    problem: Problem, *, methods: list[str], trees: int, depth: int | None, seed: int
+) -> dict[str, Any]:
+    """Scores of SI (scikit-learn's own importances) and of truewood's measures, all of one forest."""
+    X, owners = problem.encode()
+    make = RandomForestClassifier if problem.is_classification else RandomForestRegressor
+    forest = make(trees, max_depth=depth, random_state=seed).fit(X, problem.y)
+    scores = {}
+    for method in methods:
+        if method == "SI":
+            names = [str(name) for name in problem.X]
+            scores[method] = [float(forest.feature_importances_[np.array(owners) == name].sum()) for name in names]
+        else:
+            result = importance(forest, X, problem.y, measure=OUR_MEASURES[method], groups=owners, random_state=seed)
+            scores[method] = result.values.tolist()
+    return scores
+
+
+def find_peers() -> dict[str, bool]:
+    """Which of the R packages are installed."""
+    if shutil.which("Rscript") is None:
+        return dict.fromkeys(PEERS, False)
+    code = ";".join(f"cat(requireNamespace('{package}', quietly = TRUE), '\\n')" for package in PEERS.values())
+    answer = subprocess.run(["Rscript", "-e", code], capture_output=True, text=True, check=True).stdout.split()
+    return {peer: said == "TRUE" for peer, said in zip(PEERS, answer, strict=True)}
+
+
+def score_in_r(
+    peer: str, problems: list[Problem], *, trees: int, depth: int | None, mincriterion: float, seed: int
+) -> list[list[float]]:
+    """Scores of `cforest` or `ranger` for some data sets, run by Rscript on files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for k, problem in enumerate(problems):
+            # Names such as -20 are none in R; categories are factors there, as R's users would have them.
+            table = problem.X.set_axis([f"f{j}" for j in range(problem.X.shape[1])], axis=1)
+            target: NDArray[Any] = np.where(problem.y, "yes", "no") if problem.is_classification else problem.y
+            table.assign(target=target).to_csv(Path(folder) / f"{k}.csv", index=False, float_format="%.17g")
+        with resources.as_file(resources.files("truewood.paper") / "peers.R") as script:
+            settings = [str(value) for value in (trees, depth or 0, mincriterion, seed)]
+            run = subprocess.run(
+                ["Rscript", str(script), peer, folder, *settings], capture_output=True, text=True, check=False
+            )
+    if run.returncode != 0:
+        raise RuntimeError(f"Rscript failed for {peer}: {run.stderr.strip()[-500:]}")
+    scores = [[float("nan")] * problem.X.shape[1] for problem in problems]
+    for line in run.stdout.splitlines():
+        number, feature, value = line.split(",")
+        scores[int(number)][int(feature[1:])] = float(value)
+    return scores
