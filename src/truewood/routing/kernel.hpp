@@ -99,24 +99,28 @@ public:
     };
     static constexpr std::uint32_t kMissingLeft = 0x80000000u;
 
+    // Nodes are taken in the order of the arrays, in which parents come first, so each is given a place by its parent.
     void pack(const Trees& trees, std::size_t tree) {
         const std::int32_t root = static_cast<std::int32_t>(trees.offset[tree]);
         const std::size_t n_nodes = static_cast<std::size_t>(trees.offset[tree + 1] - trees.offset[tree]);
         nodes_.resize(n_nodes);
         original_.resize(n_nodes);
-        original_[0] = root;
+        place_.resize(n_nodes);
+        place_[0] = 0;
         std::int32_t free_place = 1;
-        for (std::size_t place = 0; place < n_nodes; ++place) {
-            const std::int32_t m = original_[place];
+        for (std::size_t k = 0; k < n_nodes; ++k) {
+            const std::int32_t m = root + static_cast<std::int32_t>(k);
+            const std::int32_t place = place_[k];
+            original_[place] = m;
             if (trees.left[m] < 0) {
-                nodes_[place] = {std::numeric_limits<float>::infinity(), kMissingLeft, static_cast<std::int32_t>(place)};
+                nodes_[place] = {std::numeric_limits<float>::infinity(), kMissingLeft, place};
                 continue;
             }
             nodes_[place] = {floor_to_float(trees.threshold[m]),
                              static_cast<std::uint32_t>(trees.feature[m]) | (trees.missing_left[m] ? kMissingLeft : 0u),
                              free_place};
-            original_[free_place++] = trees.left[m];
-            original_[free_place++] = trees.right[m];
+            place_[trees.left[m] - root] = free_place++;
+            place_[trees.right[m] - root] = free_place++;
         }
     }
 
@@ -139,6 +143,7 @@ public:
 private:
     std::vector<Node> nodes_;
     std::vector<std::int32_t> original_;
+    std::vector<std::int32_t> place_;
 };
 
 // Leaves of n rows. Many rows are under way at a time, so that the processor has other rows to work on while one waits
