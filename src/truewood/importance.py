@@ -189,7 +189,7 @@ def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int6
         if formula.skips:
             skipped = find_skipped(ensemble, sums)
             contributions *= ~skipped[:, np.newaxis]
-            skipped_weight = float(split_weight @ skipped)
+            skipped_weight = float(split_weight.sum(where=skipped))
         scores = add_features(ensemble, contributions)
     impurity = ensemble.root_impurity
     if np.isnan(impurity).any():

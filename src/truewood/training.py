@@ -65,8 +65,10 @@ def _is_median(value: NDArray[np.float64], target: Target, weight: NDArray[np.fl
     # Centring moved the numbers by a rounding error at most.
     near = 4 * np.finfo(np.float64).eps * (np.abs(numbers).max() + np.abs(target.origin).max())
     half = (0.5 + _SAME_SUM) * weight.sum()
-    below, above = weight @ (numbers < value - near), weight @ (numbers > value + near)
-    return bool((below <= half).all() and (above <= half).all())
+    for outside in (numbers < value - near, numbers > value + near):
+        if (np.where(outside, weight[:, np.newaxis], 0.0).sum(axis=0) > half).any():
+            return False
+    return True
 
 
 def recompute_means(
