@@ -72,5 +72,5 @@ def test_ranks_agree_with_ranger(task):
     make = RandomForestRegressor if task == "regression" else RandomForestClassifier
     ours = tw.corrected_importance(make(300, max_features="sqrt", random_state=0), problem.X, target, random_state=0)
     given = type(problem)(problem.X, np.asarray(target))
-    theirs = score_in_r("ranger", [given], trees=300, depth=None, mincriterion=1.28, seed=1)[0]
+    theirs = score_in_r("ranger", [given], trees=300, depth=None, mincriterion=1.28, seeds=[1])[0]
     assert spearmanr(ours.values, theirs).statistic > 0.9

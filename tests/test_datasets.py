@@ -70,12 +70,12 @@ def test_download_from_loopback(cache, monkeypatch, tmp_path):
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.write(DATA / "adult.data", "adult.data")
-    content = {"/adult.zip": archive.getvalue(), "/rna": (DATA / FILES[0]).read_bytes()}
+    content = {"/adult.zip": archive.getvalue(), "/rna": (DATA / FILES[0]).read_bytes(), "/cut": b"half a file"}
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.send_response(200)
-            self.send_header("Content-Length", str(len(content[self.path])))
+            self.send_header("Content-Length", str(len(content[self.path]) * (2 if self.path == "/cut" else 1)))
             self.end_headers()
             self.wfile.write(content[self.path])
 
@@ -89,6 +89,10 @@ def test_download_from_loopback(cache, monkeypatch, tmp_path):
     try:
         assert datasets.load_adult()[0].shape == (27504, 13)
         assert datasets.load_rna()[0].shape == (876, 44)
+        for broken in ("/cut", "/adult.zip"):  # cut off, and not a text
+            monkeypatch.setattr(datasets, "_ADDRESSES", {FILES[2]: here + broken})
+            with pytest.raises((OSError, ValueError), match=r"boston_house_prices.csv is not here"):
+                datasets.load_boston()
     finally:
         server.shutdown()
         server.server_close()
@@ -105,9 +109,12 @@ def test_without_a_network_the_error_says_what_to_do(cache, monkeypatch):
 
 
 @pytest.mark.parametrize("load", [datasets.load_rna, datasets.load_adult, datasets.load_boston])
-def test_other_content_is_refused(load, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    "content", [b"", b"<html>sign in</html>", b"edit loc a\n+ 1 2\n", b"506,13\na,b\n1,2\n", b"\xff\xfe"]
+)
+def test_other_content_is_refused(load, content, monkeypatch, tmp_path):
     monkeypatch.setenv(datasets.DATA_VARIABLE, str(tmp_path))
     for name in FILES:
-        (tmp_path / name).write_text("edit loc a\n+ 1 2\n")
-    with pytest.raises(ValueError, match="does not have the content it should have"):
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"^{tmp_path}.* does not have the content it should have"):
         load()

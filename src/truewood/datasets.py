@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
 import io
 import os
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -68,9 +71,7 @@ def load_rna() -> tuple[pd.DataFrame, pd.Series]:
     y : Series
         Whether the site is edited.
     """
-    table = pd.read_csv(io.StringIO(_find("rna_editing_arabidopsis.txt")), sep=r"\s+", na_values="X")
-    table = table.drop(columns="loc").dropna(ignore_index=True)
-    _check("RNA", table.shape == (876, 45) and (table["edit"] == "+").sum() == 437)
+    table = _load("rna_editing_arabidopsis.txt", _read_rna)
     return table.drop(columns="edit"), table["edit"] == "+"
 
 
@@ -84,12 +85,7 @@ def load_adult() -> tuple[pd.DataFrame, pd.Series]:
     y : Series
         Whether the income exceeds 50,000 dollars.
     """
-    text = _find("adult.data")
-    table = pd.read_csv(io.StringIO(text), names=_ADULT_COLUMNS, skipinitialspace=True, na_values="?")
-    _check("Adult", table.shape == (32561, 15))
-    table = table.dropna()
-    table = table[table["native-country"] == "United-States"].reset_index(drop=True)
-    _check("Adult", len(table) == 27504)
+    table = _load("adult.data", _read_adult)
     return table.drop(columns=["native-country", "income"]), table["income"] == ">50K"
 
 
@@ -106,22 +102,42 @@ def load_boston() -> tuple[pd.DataFrame, pd.Series]:
     y : Series
         Median value of homes, in 1,000 dollars.
     """
-    lines = _find("boston_house_prices.csv").splitlines()
+    table = _load("boston_house_prices.csv", _read_boston)
+    return table.drop(columns="MEDV"), table["MEDV"]
+
+
+def _read_rna(text: str) -> pd.DataFrame:
+    table = pd.read_csv(io.StringIO(text), sep=r"\s+", na_values="X").drop(columns="loc").dropna(ignore_index=True)
+    _require(table.shape == (876, 45) and (table["edit"] == "+").sum() == 437)
+    return table
+
+
+def _read_adult(text: str) -> pd.DataFrame:
+    table = pd.read_csv(io.StringIO(text), names=_ADULT_COLUMNS, skipinitialspace=True, na_values="?")
+    _require(table.shape == (32561, 15))
+    table = table.dropna()
+    table = table[table["native-country"] == "United-States"].reset_index(drop=True)
+    _require(len(table) == 27504)
+    return table
+
+
+def _read_boston(text: str) -> pd.DataFrame:
+    lines = text.splitlines()
     if lines[0].startswith("506,"):
         table = pd.read_csv(io.StringIO("\n".join(lines[1:])))
     else:
         # The original file: prose, then two lines per tract.
-        start = next((k for k, line in enumerate(lines) if line.split()[:1] == ["0.00632"]), len(lines))
+        start = next(k for k, line in enumerate(lines) if line.split()[:1] == ["0.00632"])
         numbers = [float(number) for line in lines[start:] for number in line.split()]
-        _check("Boston", len(numbers) == 506 * 14)
+        _require(len(numbers) == 506 * 14)
         table = pd.DataFrame([numbers[k : k + 14] for k in range(0, len(numbers), 14)], columns=_BOSTON_COLUMNS)
-    _check("Boston", table.shape == (506, 14) and list(table) == _BOSTON_COLUMNS)
-    return table.drop(columns="MEDV"), table["MEDV"]
+    _require(table.shape == (506, 14) and list(table) == _BOSTON_COLUMNS)
+    return table
 
 
-def _check(name: str, is_right: bool) -> None:
+def _require(is_right: bool) -> None:
     if not is_right:
-        raise ValueError(f"the {name} file does not have the content it should have; remove it and load it again.")
+        raise ValueError("its size or counts are not those of the data set")
 
 
 def cache_folder() -> Path:
@@ -133,15 +149,27 @@ def cache_folder() -> Path:
     return Path(base) / "truewood"
 
 
-def _find(name: str) -> str:
+def _load(name: str, read: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
+    """Read a file from the folder that is named, from the cache, or from its address, and then keep it."""
     given = os.environ.get(DATA_VARIABLE)
     for folder in [*([Path(given)] if given else []), cache_folder()]:
         if (folder / name).is_file():
-            return (folder / name).read_text(encoding="utf-8")
+            return _read_checked((folder / name).read_bytes(), read, str(folder / name))
     content = _download(name)
+    table = _read_checked(content, read, _ADDRESSES[name])
     cache_folder().mkdir(parents=True, exist_ok=True)
-    (cache_folder() / name).write_bytes(content)
-    return content.decode()
+    # Written aside first: another process must never see half a file.
+    with tempfile.NamedTemporaryFile(dir=cache_folder(), delete=False) as file:
+        file.write(content)
+    Path(file.name).replace(cache_folder() / name)
+    return table
+
+
+def _read_checked(content: bytes, read: Callable[[str], pd.DataFrame], source: str) -> pd.DataFrame:
+    try:
+        return read(content.decode())
+    except (ValueError, LookupError, StopIteration) as error:
+        raise ValueError(f"{source} does not have the content it should have ({error}); replace it.") from error
 
 
 def _download(name: str) -> bytes:
@@ -150,13 +178,15 @@ def _download(name: str) -> bytes:
         with urllib.request.urlopen(address, timeout=60) as response:
             size = int(response.headers.get("Content-Length") or 0)
             with wrap_file(response, size, description=name, console=Console(stderr=True)) as file:
-                content = file.read()
-    except (urllib.error.URLError, TimeoutError) as error:
+                content: bytes = file.read()
+        if size and len(content) != size:
+            raise urllib.error.URLError(f"got {len(content)} of {size} bytes")
+        if address.endswith(".zip"):
+            content = zipfile.ZipFile(io.BytesIO(content)).read(name)
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, zipfile.BadZipFile, KeyError) as error:
         reason = getattr(error, "reason", error)
         raise OSError(
             f"{name} is not here and could not be downloaded ({reason}); get it from {address} and put it, under that "
             f"name, into {cache_folder()} or the folder that {DATA_VARIABLE} names."
         ) from error
-    if address.endswith(".zip"):
-        content = zipfile.ZipFile(io.BytesIO(content)).read(name)
     return content

@@ -11,7 +11,7 @@ from truewood.cli import demo, reproduce
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, or 2 for input that cannot be used."""
+    """Run the command line and return its exit code: 0, 2 for input that cannot be used, or 130 when interrupted."""
     parser = argparse.ArgumentParser(
         prog="truewood",
         description="Which features does a tree model really use? Unbiased importance, scored on unseen rows.",
@@ -26,4 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         sys.stderr.write(f"truewood: error: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("truewood: stopped\n")
+        return 130
     return 0

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NAMES = ("bias", "ranking", "table1", "rna", "adult", "boston")
+_WITHOUT_PEERS = ("bias", "ranking")
+_LOADERS = {"rna": "load_rna", "adult": "load_adult", "boston": "load_boston"}
 
 
 def add_command(commands: Any) -> None:
@@ -42,8 +44,8 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--repetitions", type=_positive, default=100, help="repetitions (default: %(default)s)")
     parser.add_argument("--trees", type=_positive, help="trees per forest (default: as in the paper)")
-    parser.add_argument("--n-jobs", type=int, default=-1, help="processes; -1 for all cores (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed (default: %(default)s)")
+    parser.add_argument("--n-jobs", type=_jobs, default=-1, help="processes; -1 for all cores (default: %(default)s)")
+    parser.add_argument("--seed", type=_not_negative, default=0, help="seed (default: %(default)s)")
     parser.add_argument(
         "--output",
         type=Path,
@@ -61,24 +63,44 @@ def add_command(commands: Any) -> None:
 
 
 def _positive(text: str) -> int:
+    return _at_least(1, text)
+
+
+def _not_negative(text: str) -> int:
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
+    if number < least:
+        raise argparse.ArgumentTypeError(f"must be at least {least}, got {number}")
+    return number
+
+
+def _jobs(text: str) -> int:
+    number = int(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError("must not be 0; -1 means all cores")
     return number
 
 
 def run(options: argparse.Namespace) -> None:
     """Run one experiment, or all."""
+    from truewood import datasets
     from truewood.paper.methods import INSTALL_PEERS, PEERS, find_peers
 
     options.output.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
-    peers = find_peers() if options.peers == "auto" else dict.fromkeys(PEERS, False)
+    names = _NAMES if options.name == "all" else (options.name,)
+    has_peers = not set(names) <= set(_WITHOUT_PEERS)
+    peers = find_peers() if has_peers and options.peers == "auto" else dict.fromkeys(PEERS, False)
     state = "not installed" if options.peers == "auto" else "not run"
     absent = {peer: state for peer, is_there in peers.items() if not is_there}
-    for name in _NAMES if options.name == "all" else [options.name]:
+    for load in [_LOADERS[name] for name in names if name in _LOADERS]:
+        getattr(datasets, load)()  # once, and before anything that takes long
+    for name in names:
         _run_one(name, options, absent, console)
-    if options.peers == "auto" and absent:
+    if has_peers and options.peers == "auto" and absent:
         console.print(f"{', '.join(absent)}: not installed; on Debian: {INSTALL_PEERS}", soft_wrap=True)
 
 
@@ -101,9 +123,9 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
         n_jobs=options.n_jobs,
         console=console,
     )
-    table = tidy(cells, scores, repetitions=options.repetitions, seed=options.seed)
+    table = tidy(cells, scores, repetitions=options.repetitions, seed=options.seed, absent=set(absent))
     summary = summarise(table)
-    stem = f"{name}_{options.encoding}" if name in ("bias", "ranking") else name
+    stem = f"{name}_{options.encoding}" if name in _WITHOUT_PEERS else name
     if name == "table1":
         result = make_table1(table, cells[0].methods)
         result.to_csv(folder / "table1.csv", index=False, float_format="%.6g")
@@ -111,8 +133,7 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
         paths = figures.draw_ranks(result, folder, stem)
     else:
         summary.to_csv(folder / f"{stem}.csv", index=False, float_format="%.6g")
-        has_peers = name not in ("bias", "ranking")
-        console.print(_show_claims(name, list_claims(name, summary), absent if has_peers else {}))
+        console.print(_show_claims(name, list_claims(name, summary), {} if name in _WITHOUT_PEERS else absent))
         if name == "bias":
             paths = figures.draw_bias(table, folder, stem)
         elif name == "ranking":
@@ -130,7 +151,7 @@ def _show_table1(result: pd.DataFrame, absent: dict[str, str]) -> Table:
     for method, part in result.groupby("method", sort=False):
         cells = [str(method)]
         for mean, error, published in part[["mean_rank", "std_error", "published"]].to_numpy(dtype=float):
-            measured = absent.get(str(method)) or f"{mean:.2f} ± {error:.2f}"
+            measured = absent.get(str(method)) or f"{mean:.2f}" + ("" if np.isnan(error) else f" ± {error:.2f}")
             cells.append(measured + ("" if np.isnan(published) else f"\n({published:.2f})"))
         table.add_row(*cells, style="bold" if method == "UFI" else "")
     return table

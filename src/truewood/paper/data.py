@@ -43,7 +43,8 @@ class Problem:
             if pd.api.types.is_numeric_dtype(column):
                 block = column.to_numpy(dtype=np.float64)[:, np.newaxis]
             else:
-                block = pd.get_dummies(column).to_numpy(dtype=np.float64)
+                # Two levels make one column.
+                block = pd.get_dummies(column, drop_first=column.nunique() == 2).to_numpy(dtype=np.float64)
             parts.append(block)
             owners += [str(name)] * block.shape[1]
         return np.hstack(parts), owners
@@ -61,8 +62,7 @@ def draw_five(rng: np.random.Generator, *, task: str, encoding: str, rho: float 
         y = (X["X2"] == 1) ^ is_flipped
     table = pd.DataFrame(X)
     if encoding == "dummy":
-        # A binary feature is one column as it is.
-        table = table.astype(dict.fromkeys(("X3", "X4", "X5"), str))
+        table = table.astype(dict.fromkeys(("X2", "X3", "X4", "X5"), str))
     return Problem(table, y)
 
 

@@ -50,34 +50,24 @@ class Cell:
 
     def run(self, methods: list[str], seed: int, repetitions: list[int]) -> list[tuple[str, list[float]]]:
         """Run methods on some repetitions; a result depends on cell, seed and repetition alone."""
-        names = "".join(f"{name}{value}" for name, value in self.labels.items())
-        problems = {}
-        for repetition in repetitions:
-            problems[repetition] = self.draw(np.random.default_rng([seed, repetition, *names.encode()]))
+        names = ";".join(f"{name}={value}" for name, value in self.labels.items())
+        generators = [np.random.default_rng([seed, repetition, *names.encode()]) for repetition in repetitions]
+        problems = [self.draw(rng) for rng in generators]
+        seeds = [int(rng.integers(2**31 - 1)) for rng in generators]
         results = []
         ours = [method for method in methods if method not in PEERS]
-        for repetition, problem in problems.items():
-            if ours:
-                scores = score_in_python(
-                    problem, methods=ours, trees=self.trees, depth=self.depth, seed=seed + repetition
-                )
+        if ours:
+            for repetition, problem, own_seed in zip(repetitions, problems, seeds, strict=True):
+                scores = score_in_python(problem, methods=ours, trees=self.trees, depth=self.depth, seed=own_seed)
                 results += [(self.key(seed, repetition, method), scores[method]) for method in ours]
-        for method in methods:
-            if method in PEERS:
-                listed = score_in_r(
-                    method,
-                    list(problems.values()),
-                    trees=self.trees,
-                    depth=self.depth,
-                    mincriterion=self.mincriterion,
-                    seed=seed + 1 + repetitions[0],
-                )
-                keys = [self.key(seed, repetition, method) for repetition in repetitions]
-                results += list(zip(keys, listed, strict=True))
+        for peer in [method for method in methods if method in PEERS]:
+            listed = score_in_r(
+                peer, problems, seeds=seeds, trees=self.trees, depth=self.depth, mincriterion=self.mincriterion
+            )
+            results += [(self.key(seed, r, peer), scores) for r, scores in zip(repetitions, listed, strict=True)]
         return results
 
 
-FIVE = ("X1", "X2", "X3", "X4", "X5")
 OURS = ("SI", "UFI", "UFI centred", "MDI-oob", "permutation")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -26,8 +27,9 @@ def _panels(n_rows: int, n_columns: int, *, width: float, height: float, share_y
 def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
     figure.savefig(paths[0], dpi=120)
-    # Nothing of the time or the machine, so that the same run gives the same file.
-    figure.savefig(paths[1], metadata={"Date": None})
+    # No time, and no random names of elements, so that the same run gives the same file.
+    with rc_context({"svg.hashsalt": "truewood"}):
+        figure.savefig(paths[1], metadata={"Date": None})
     return paths
 
 

@@ -26,6 +26,10 @@ PEERS = {"cforest": "party", "ranger": "ranger"}
 INSTALL_PEERS = "apt-get install r-base-core r-cran-party r-cran-ranger"
 
 
+class PeerError(ValueError):
+    """An R package did not do its work."""
+
+
 def score_in_python(
     problem: Problem, *, methods: list[str], trees: int, depth: int | None, seed: int
 ) -> dict[str, Any]:
@@ -49,14 +53,14 @@ def find_peers() -> dict[str, bool]:
     if shutil.which("Rscript") is None:
         return dict.fromkeys(PEERS, False)
     code = ";".join(f"cat(requireNamespace('{package}', quietly = TRUE), '\\n')" for package in PEERS.values())
-    answer = subprocess.run(["Rscript", "-e", code], capture_output=True, text=True, check=True).stdout.split()
-    return {peer: said == "TRUE" for peer, said in zip(PEERS, answer, strict=True)}
+    answer = subprocess.run(["Rscript", "-e", code], capture_output=True, text=True, check=False).stdout.split()
+    return {peer: answer[k : k + 1] == ["TRUE"] for k, peer in enumerate(PEERS)}
 
 
 def score_in_r(
-    peer: str, problems: list[Problem], *, trees: int, depth: int | None, mincriterion: float, seed: int
+    peer: str, problems: list[Problem], *, seeds: list[int], trees: int, depth: int | None, mincriterion: float
 ) -> list[list[float]]:
-    """Scores of `cforest` or `ranger` for some data sets, run by Rscript on files."""
+    """Scores of `cforest` or `ranger` for some data sets, with a seed each, run by Rscript on files."""
     with tempfile.TemporaryDirectory() as folder:
         for k, problem in enumerate(problems):
             # Names such as -20 are none in R; categories are factors there, as R's users would have them.
@@ -64,12 +68,13 @@ def score_in_r(
             target: NDArray[Any] = np.where(problem.y, "yes", "no") if problem.is_classification else problem.y
             table.assign(target=target).to_csv(Path(folder) / f"{k}.csv", index=False, float_format="%.17g")
         with resources.as_file(resources.files("truewood.paper") / "peers.R") as script:
-            settings = [str(value) for value in (trees, depth or 0, mincriterion, seed)]
+            settings = [str(value) for value in (trees, depth or 0, mincriterion, *seeds)]
             run = subprocess.run(
                 ["Rscript", str(script), peer, folder, *settings], capture_output=True, text=True, check=False
             )
     if run.returncode != 0:
-        raise RuntimeError(f"Rscript failed for {peer}: {run.stderr.strip()[-500:]}")
+        said = " ".join(run.stderr.split())[-300:]
+        raise PeerError(f"R's {peer} failed: {said}; --peers none runs without it.")
     scores = [[float("nan")] * problem.X.shape[1] for problem in problems]
     for line in run.stdout.splitlines():
         number, feature, value = line.split(",")

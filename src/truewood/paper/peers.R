@@ -1,13 +1,13 @@
 # Scores of cforest or ranger for data sets in files, one result line per data set and feature.
-# Usage: Rscript peers.R METHOD FOLDER TREES DEPTH MINCRITERION SEED
-# FOLDER holds 0.csv, 1.csv, ... with the target in the column `target`; DEPTH 0 means no limit.
+# Usage: Rscript peers.R METHOD FOLDER TREES DEPTH MINCRITERION SEED...
+# FOLDER holds 0.csv, 1.csv, ... with the target in the column `target`, a SEED each; DEPTH 0 means no limit.
 arguments <- commandArgs(trailingOnly = TRUE)
 method <- arguments[1]
 folder <- arguments[2]
 trees <- as.integer(arguments[3])
 depth <- as.integer(arguments[4])
 mincriterion <- as.numeric(arguments[5])
-seed <- as.integer(arguments[6])
+seeds <- as.integer(arguments[-(1:5)])
 suppressPackageStartupMessages(library(if (method == "cforest") "party" else "ranger", character.only = TRUE))
 
 score <- function(data) {
@@ -24,7 +24,7 @@ files <- list.files(folder, pattern = "^[0-9]+[.]csv$")
 for (file in files[order(as.integer(sub(".csv", "", files)))]) {
   data <- read.csv(file.path(folder, file), stringsAsFactors = TRUE)
   number <- as.integer(sub(".csv", "", file))
-  set.seed(seed + number)
+  set.seed(seeds[number + 1])
   values <- score(data)
   cat(sprintf("%d,%s,%.17g\n", number, names(values), values), sep = "")
 }

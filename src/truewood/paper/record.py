@@ -54,7 +54,7 @@ def run_cells(
     work = []
     for cell in cells:
         methods = [method for method in cell.methods if method not in absent]
-        # A peer runs apart from our methods, so that its absence or failure costs only itself.
+        # A peer runs apart from our methods, which are scores of one forest.
         groups = [[m for m in methods if m not in PEERS], *([m] for m in methods if m in PEERS)]
         for group in filter(None, groups):
             for start in range(0, repetitions, _CHUNK):
@@ -84,7 +84,10 @@ def _read(record: Path) -> Scores:
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
         record.write_text("".join(lines), encoding="utf-8")
-    for line in lines:
-        entry = json.loads(line)
-        done[entry["key"]] = entry["scores"]
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = json.loads(line)
+            done[entry["key"]] = entry["scores"]
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"{record}, line {number}, is damaged; remove the line or the file.") from error
     return done

@@ -32,16 +32,16 @@ PUBLISHED_RANKS = {
 }
 
 
-def tidy(cells: list[Cell], scores: Scores, *, repetitions: int, seed: int) -> pd.DataFrame:
+def tidy(cells: list[Cell], scores: Scores, *, repetitions: int, seed: int, absent: set[str]) -> pd.DataFrame:
     """Put scores into a table: the cell's labels, repetition, method, feature, score, rank (ties share the mean)."""
     rows: list[dict[str, Any]] = []
     for cell in cells:
         features = [str(name) for name in cell.draw(np.random.default_rng(0)).X]
         for repetition in range(repetitions):
             for method in cell.methods:
-                listed = scores.get(cell.key(seed, repetition, method))
-                if listed is None:
+                if method in absent:
                     continue
+                listed = scores[cell.key(seed, repetition, method)]
                 ranks = rankdata(-np.array(listed), method="average")
                 rows += [
                     {**cell.labels, "repetition": repetition, "method": method, "feature": name, "score": s, "rank": r}
@@ -100,9 +100,7 @@ def _claim_bias(summary: pd.DataFrame) -> list[Claim]:
         if not len(part):
             continue
         si, ufi = _scores(part, "SI"), _scores(part, "UFI")
-        claims.append(
-            (f"{task}: largest SI", published if _is_dummy(summary) else "not said", str(si["mean"].idxmax()))
-        )
+        claims.append((f"{task}: largest SI", published if _is_dummy(summary) else "X1", str(si["mean"].idxmax())))
         claims.append((f"{task}: SI of features without signal", "all above 0", f"lowest mean {si['mean'].min():.4f}"))
         error = ufi["std"] / np.sqrt(ufi["repetitions"])
         furthest = (ufi["mean"] / error).abs().max()
