@@ -19,8 +19,9 @@ def corrected_importance(
 ) -> ImportanceResult:
     """Fit a forest to the data joined with a row-permuted copy of every column, and subtract the copies' importance.
 
-    The correction of Sandri & Zuccolotto (2008) in the form of Nembrini, König & Wright (2018), as in R's ranger with
-    ``importance="impurity_corrected"``. Unlike `importance` it fits a model, to twice as many columns.
+    The correction of Sandri & Zuccolotto (2008) in the form of Nembrini, König & Wright (2018), which R's ranger has as
+    ``importance="impurity_corrected"``. Unlike `importance` it fits a model, to twice as many columns; the estimator's
+    `max_features` counts columns and copies alike.
 
     Parameters
     ----------
