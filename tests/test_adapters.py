@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 import truewood as tw
 from models import CASES, N_FEATURES, build, contain, supported_cases
 from truewood.adapters import open_model
-from truewood.frames import read_features
+from truewood.frames import TableForm, read_features
 from truewood.routing import RowLists, get_engine
 
 X = np.random.default_rng(0).standard_normal((50, 3))
@@ -58,7 +58,7 @@ def test_leaves_weights_and_values_are_the_librarys_own(name, engine):
     trees = getattr(model, "estimators_", [model])
     features = getattr(model, "estimators_features_", [np.arange(N_FEATURES)] * len(trees))
     rows = odd_rows([ensemble], np.random.default_rng(0), case.missing)
-    matrix = read_features(contain(case, rows), n_features=N_FEATURES, model_names=None, why_no_missing=None, model="")
+    matrix = read_features(contain(case, rows), TableForm("", N_FEATURES))
     everything = np.arange(len(rows))
     leaves = get_engine().find_leaves(ensemble, matrix, RowLists.join([everything] * len(trees)))
     for t, (tree, columns) in enumerate(zip(trees, features, strict=True)):

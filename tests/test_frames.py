@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from truewood.frames import read_features
+from truewood.frames import TableForm, read_features
 
 rng = np.random.default_rng(0)
 X = np.column_stack([rng.integers(0, 5, 80), rng.standard_normal(80).round(2), rng.random(80) < 0.5]).astype(float)
@@ -62,7 +62,7 @@ def test_names_come_from_the_model_or_the_frame():
 def test_missing_values_of_nullable_columns_become_nan():
     values = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True]})
     for table in (values, pl.DataFrame({"a": [1, None, 3], "b": [True, False, True]})):
-        matrix = read_features(table, n_features=2, model_names=None, why_no_missing=None, model="")
+        matrix = read_features(table, TableForm("", 2))
         np.testing.assert_array_equal(matrix.values, [[1, 1], [np.nan, 0], [3, 1]])
         assert matrix.has_missing
 
@@ -72,7 +72,7 @@ def test_nothing_is_written_into_the_callers_data():
         (np.array([1.0, 2.0, 3.0, -1.0]), np.array([2, 0, 0, 1]), np.array([0, 2, 4])), shape=(2, 3), dtype=np.float32
     )
     before = [part.copy() for part in (rows.data, rows.indices, rows.indptr)]
-    matrix = read_features(rows, n_features=3, model_names=None, why_no_missing=None, model="")
+    matrix = read_features(rows, TableForm("", 3))
     for part, copy in zip((rows.data, rows.indices, rows.indptr), before, strict=True):
         np.testing.assert_array_equal(part, copy)
     assert matrix.values.has_sorted_indices

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from truewood.frames import add_groups, read_features, read_groups
+from truewood.frames import TableForm, add_groups, read_features, read_groups
 from truewood.importance import importance
 from truewood.result import ImportanceResult
 
@@ -53,7 +53,7 @@ def corrected_importance(
     >>> result.frame()["feature"][0]
     'petal length (cm)'
     """
-    matrix = read_features(X, n_features=None, model_names=None, why_no_missing=None, model=type(estimator).__name__)
+    matrix = read_features(X, TableForm(type(estimator).__name__, None))
     names, group_of = read_groups(groups, matrix.names)
     order = check_random_state(random_state).permutation(matrix.n_rows)
     join = sparse.hstack if sparse.issparse(matrix.values) else np.hstack

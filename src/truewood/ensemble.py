@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -22,14 +23,79 @@ _DTYPES: dict[str, Any] = {
     "offset": np.int64,
     "root_impurity": np.float64,
 }
+_STATISTICS = ("mean", "median", "clipped mean", "leaf")
+_WORD = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """Splits that send some categories to the left and all other values to the right.
+
+    Parameters
+    ----------
+    node_set : ndarray of int32, shape (n_nodes,)
+        Number of the set that goes left, -1 where a threshold decides.
+    offset : ndarray of int64, shape (n_sets + 1,)
+        Set s is ``bits[offset[s]:offset[s + 1]]``.
+    bits : ndarray of uint32
+        Category k is in a set where bit ``k % 32`` of its word ``k // 32`` is on.
+    """
+
+    node_set: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    bits: NDArray[np.uint32]
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("node_set", np.int32), ("offset", np.int64), ("bits", np.uint32)):
+            frozen = np.array(getattr(self, name), dtype=dtype).view()
+            frozen.flags.writeable = False
+            object.__setattr__(self, name, frozen)
+        n_sets = len(self.offset) - 1
+        if n_sets < 0 or self.offset[0] != 0 or self.offset[-1] != len(self.bits) or (np.diff(self.offset) < 0).any():
+            raise ValueError("offset must rise from 0 to the number of words.")
+        if len(self.node_set) and not -1 <= self.node_set.min() <= self.node_set.max() < n_sets:
+            raise ValueError(f"node_set must lie in -1..{n_sets - 1}.")
+
+    @classmethod
+    def from_lists(cls, n_nodes: int, nodes: Sequence[int], lists: Iterable[Sequence[int]]) -> Categories | None:
+        """Take the categories that go left at some nodes, one list per node; None where there are no such nodes."""
+        if not len(nodes):
+            return None
+        node_set = np.full(n_nodes, -1, dtype=np.int32)
+        node_set[np.asarray(nodes)] = np.arange(len(nodes))
+        words = [_to_words(np.asarray(listed, dtype=np.int64)) for listed in lists]
+        return cls(node_set, np.cumsum([0, *map(len, words)]), np.concatenate(words))
+
+    def holds(self, nodes: NDArray[Any], x: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether each value is a category in the set of its node."""
+        chosen = self.node_set[nodes]
+        start, n_words = self.offset[chosen], np.diff(self.offset)[chosen]
+        with np.errstate(invalid="ignore"):
+            is_within = (x >= 0) & (x < n_words * _WORD)
+        category = np.where(is_within, x, 0).astype(np.int64)
+        word = self.bits[np.where(is_within, start + category // _WORD, 0)]
+        is_in: NDArray[np.bool_] = is_within & ((word >> (category % _WORD).astype(np.uint32)) & 1).astype(np.bool_)
+        return is_in
+
+    def __getitem__(self, nodes: slice) -> Categories:
+        return Categories(self.node_set[nodes], self.offset, self.bits)
+
+
+def _to_words(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Categories as bits; at least one word, so that a set is never empty space."""
+    if len(categories) and categories.min() < 0:
+        raise ValueError("categories must not be negative.")
+    words = np.zeros(1 + (int(categories.max()) // _WORD if len(categories) else 0), dtype=np.uint32)
+    np.bitwise_or.at(words, categories // _WORD, np.uint32(1) << (categories % _WORD).astype(np.uint32))
+    return words
 
 
 @dataclass(frozen=True, eq=False)
 class TreeEnsemble:
     """The nodes of one or more trees, one after the other.
 
-    A row goes left where ``float32(x) <= threshold``, right where it is greater, and where it is missing as
-    `missing_left` says. Children come after their parent. Arrays are read-only.
+    A row goes left where ``x <= threshold``, or where x is one of the split's categories, else right; a missing x goes
+    where `missing_left` says. Children come after their parent. Arrays are read-only.
 
     Parameters
     ----------
@@ -53,9 +119,18 @@ class TreeEnsemble:
         Number of columns of the data.
     kind : TargetKind
         What the trees predict.
-    statistic : {"mean", "median", "clipped mean"}, default="mean"
-        What the library stored as `value`. Where it is not the mean, scoring replaces it by the mean of the training
-        rows, or, without those, by the weighted mean of the leaves below.
+    statistic : {"mean", "median", "clipped mean", "leaf"}, default="mean"
+        What the library stored as `value`; "leaf" where only leaves have one. Where it is not the mean, scoring
+        replaces it by the mean of the training rows, or, without those, by the weighted mean of the leaves below.
+    x_dtype : {"float32", "float64"}, default="float32"
+        The type in which x is compared.
+    categories : Categories or None, default=None
+        The splits on categories; a value of x stands for the category it is when cut to an integer.
+    column : ndarray of int32, shape (n_trees,), or None, default=None
+        For trees of one value each, the column of the target that a tree speaks of: its class, or its output. None
+        where the values have all columns.
+    is_additive : bool, default=False
+        Whether values add up to a raw score over the trees, rather than each being an estimate of the target.
 
     Examples
     --------
@@ -78,6 +153,10 @@ class TreeEnsemble:
     n_features: int
     kind: TargetKind
     statistic: str = "mean"
+    x_dtype: str = "float32"
+    categories: Categories | None = None
+    column: NDArray[np.int32] | None = None
+    is_additive: bool = False
 
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
@@ -87,6 +166,9 @@ class TreeEnsemble:
             frozen = array(getattr(self, name), dtype=dtype).view()
             frozen.flags.writeable = False
             object.__setattr__(self, name, frozen)
+        if self.column is not None:
+            object.__setattr__(self, "column", np.array(self.column, dtype=np.int32))
+            self.column.flags.writeable = False
         self._check()
 
     def _check(self) -> None:
@@ -105,8 +187,14 @@ class TreeEnsemble:
             raise ValueError("offset must rise from 0 to the number of nodes, with at least one node per tree.")
         if self.root_impurity.shape != (self.n_trees,):
             raise ValueError(f"root_impurity must have shape ({self.n_trees},), got {self.root_impurity.shape}.")
-        if self.statistic not in ("mean", "median", "clipped mean"):
-            raise ValueError(f"statistic must be 'mean', 'median' or 'clipped mean', got {self.statistic!r}.")
+        if self.statistic not in _STATISTICS:
+            raise ValueError(f"statistic must be one of {', '.join(_STATISTICS)}, got {self.statistic!r}.")
+        if self.x_dtype not in ("float32", "float64"):
+            raise ValueError(f"x_dtype must be 'float32' or 'float64', got {self.x_dtype!r}.")
+        if self.categories is not None and self.categories.node_set.shape != (n_nodes,):
+            raise ValueError(f"categories must be of {n_nodes} nodes, got {self.categories.node_set.shape}.")
+        if self.column is not None and (self.column.shape != (self.n_trees,) or self.column.min() < 0):
+            raise ValueError(f"column must hold a column of the target for each of the {self.n_trees} trees.")
         self._check_structure(n_nodes)
         roots = self.weight[self.offset[:-1]]
         if not (self.weight.min() >= 0 and roots.min() > 0 and np.isfinite(self.weight.sum())):
@@ -177,9 +265,15 @@ class TreeEnsemble:
             frontier = np.concatenate([self.left[inner], self.right[inner]])
         return levels
 
-    def with_means(self, value: NDArray[np.float64], root_impurity: NDArray[np.float64]) -> TreeEnsemble:
-        """Return the same trees with means as node values."""
-        return replace(self, value=value, root_impurity=root_impurity, statistic="mean")
+    def with_means(
+        self,
+        value: NDArray[np.float64],
+        root_impurity: NDArray[np.float64],
+        weight: NDArray[np.float64] | None = None,
+    ) -> TreeEnsemble:
+        """Return the same trees with means as node values, and with other weights where such are given."""
+        weight = self.weight if weight is None else weight
+        return replace(self, value=value, weight=weight, root_impurity=root_impurity, statistic="mean")
 
     def __repr__(self) -> str:
         kind = f"{self.kind.task}, {self.kind.n_outputs} output{'s' * (self.kind.n_outputs > 1)}"
@@ -198,4 +292,8 @@ class TreeEnsemble:
             parts[name] = np.where(parts[name] < 0, -1, parts[name] - first)
         parts["offset"] = self.offset[start : stop + 1] - first
         parts["root_impurity"] = self.root_impurity[start:stop]
+        if self.categories is not None:
+            parts["categories"] = self.categories[first:end]
+        if self.column is not None:
+            parts["column"] = self.column[start:stop]
         return TreeEnsemble(**parts)

@@ -17,9 +17,9 @@ from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix, add_groups, read_features, read_groups
 from truewood.measures import MEASURES, add_features, find_skipped, mdi, permutation
 from truewood.result import ImportanceResult
-from truewood.routing import RowLists, get_engine, sum_rows
+from truewood.routing import RowLists, find_leaves, get_engine
 from truewood.rows import RowChoice, choose_rows
-from truewood.target import Target, encode_target, read_sample_weight
+from truewood.target import Target, encode_target, pull_target, read_sample_weight, read_target
 from truewood.training import average_leaves, recompute_means, root_impurity
 
 # What one step holds at a time; a single tree may be larger.
@@ -40,13 +40,14 @@ def importance(
     inference: bool = False,
     n_jobs: int | None = None,
     random_state: Any = None,
+    target: Any = None,
 ) -> ImportanceResult:
     """Score the features of a fitted tree model on rows its trees never saw.
 
     Parameters
     ----------
     model : object
-        A fitted tree or forest, or a `TreeEnsemble`.
+        A fitted tree, forest or boosted model, or a `TreeEnsemble`.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs)
@@ -55,7 +56,8 @@ def importance(
         Which rows score a tree: those left out of its bag, all of them, or a list of row numbers (or a mask) for each
         tree. "auto" means "oob", and is an error for a model that has no recorded bags.
     measure : str, default="ufi"
-        One of `measures()`.
+        One of `measures()`. Boosted trees add up to a raw score, so that "ufi" means its shift-free form
+        "ufi_centered" for them, and measures of a single tree's predictions do not apply.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows when they score. A model of scikit-learn before 1.9 that was fit with weights needs the
         same ones here with ``rows="oob"``, to recognise its training data.
@@ -68,6 +70,10 @@ def importance(
         Number of threads, as in scikit-learn; the result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of ``measure="permutation"``; the other measures have no randomness.
+    target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
+        For boosted trees, what pulls each row's raw score upwards, or a function that makes it of y; any number that
+        follows from the row's y alone will do. By default the negative gradient of the model's loss at the best
+        constant; ranking and custom objectives have no such default.
 
     Returns
     -------
@@ -90,21 +96,16 @@ def importance(
     if inference:
         raise ValueError("inference must be False: standard errors and p-values are not available yet.")
     view = open_model(model)
-    matrix = read_features(
-        X,
-        n_features=view.n_features,
-        model_names=view.feature_names,
-        why_no_missing=view.why_no_missing,
-        model=view.name,
-    )
-    target = encode_target(y, view.kind, _find_origin(view))
-    if target.n_rows != matrix.n_rows:
-        raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {target.n_rows}.")
+    measure = _choose_measure(measure, view)
+    matrix = read_features(X, view.form)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
-    names, group_of = read_groups(groups, matrix.names)
-    choice = choose_rows(rows, view, matrix, target, weight)
+    goal = _read_target(y, target, view, weight)
+    if goal.n_rows != matrix.n_rows:
+        raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {goal.n_rows}.")
+    names, group_of = read_groups(groups, np.concatenate([matrix.names, np.asarray(view.combined, dtype=np.str_)]))
+    choice = choose_rows(rows, view, matrix, goal, weight)
 
-    data = _Data(view, matrix, target, weight, choice)
+    data = _Data(view, matrix, goal, weight, choice)
     seeds = np.empty(0, dtype=np.int64)
     if measure == "permutation":
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=view.n_trees)
@@ -112,6 +113,34 @@ def importance(
         delayed(_score_batch)(data, measure, trees, seeds) for trees in _split_into_batches(view, matrix.n_rows)
     )
     return _make_result(data, measure, _Scores.join(parts), names, group_of)
+
+
+def _choose_measure(asked: str, view: ModelView) -> str:
+    """The measure under the name that fits the model."""
+    if not view.is_additive:
+        return asked
+    chosen = MEASURES[asked].additive
+    if chosen is None:
+        fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.additive)
+        raise ValueError(f"measure={asked!r} is not defined for trees that add up, as in {view.name}; use {fitting}.")
+    return chosen
+
+
+def _read_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] | None) -> Target:
+    """What the trees are scored by: y itself, what the loss makes of it, or the caller's own numbers."""
+    if own is not None:
+        if not view.is_additive:
+            raise ValueError(f"target is for boosted trees; {view.name} is scored by y, so pass what you want as y.")
+        return read_target(own, y, weight, view.n_scores)
+    if view.why_no_loss is not None:
+        raise ValueError(f"{view.why_no_loss}; pass target=, a number per row or a function that makes it of y.")
+    given = y if view.read_y is None else view.read_y(y)
+    if view.loss is None:
+        return encode_target(given, view.kind, _find_origin(view))
+    encoded = encode_target(given, view.kind, np.zeros(view.kind.n_columns))
+    if weight is not None and len(weight) != encoded.n_rows:
+        raise ValueError(f"X and y must have the same number of rows, got {len(weight)} and {encoded.n_rows}.")
+    return pull_target(encoded, view.loss, weight, view.n_scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +206,8 @@ def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int6
     formula = MEASURES[measure]
     ensemble = _read_batch(data, trees)
     rows = RowLists.join([data.choice.unseen(tree) for tree in trees])
-    sums = sum_rows(ensemble, data.matrix, rows, data.target, data.row_weight)
+    leaves = find_leaves(data.view, trees, ensemble, data.matrix, rows)
+    sums = get_engine().sum_leaves(ensemble, leaves, rows, data.target, data.row_weight)
     biased = add_features(ensemble, mdi(ensemble, sums))
     split_weight, skipped_weight = ensemble.omega[ensemble.splits], 0.0
     if formula.contributions is None:
@@ -195,13 +225,22 @@ def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int6
     if np.isnan(impurity).any():
         impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
     return _Scores(
-        scores=scores,
-        mdi=biased,
+        scores=_place_outputs(ensemble, scores, data.view.n_scores),
+        mdi=_place_outputs(ensemble, biased, data.view.n_scores),
         impurity=impurity,
         split_weight=np.array([split_weight.sum()]),
         skipped_weight=np.array([skipped_weight]),
         is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & formula.uses_unseen,
     )
+
+
+def _place_outputs(ensemble: TreeEnsemble, scores: NDArray[np.float64], n_scores: int) -> NDArray[np.float64]:
+    """Scores by all outputs, of trees that speak of one of them."""
+    if ensemble.column is None or n_scores == 1:
+        return scores
+    placed = np.zeros((*scores.shape[:2], n_scores))
+    placed[np.arange(ensemble.n_trees), :, ensemble.column] = scores[:, :, 0]
+    return placed
 
 
 def _permute(data: _Data, trees: range, rows: RowLists, seeds: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -239,18 +278,22 @@ def _make_result(
         )
     grouped = add_groups(scored.scores, group_of, len(names))
     grouped[~kept] = np.nan
-    biased = add_groups(scored.mdi, group_of, len(names)).mean(axis=(0, 2))
-    per_output = grouped[kept].mean(axis=0).T
-    values = per_output.mean(axis=0)
+    biased = add_groups(scored.mdi, group_of, len(names))
+    share_of, mdi_share_of = _weigh_trees(data.view, kept), _weigh_trees(data.view, np.ones_like(kept))
+    # Outputs are averaged where each is predicted by every tree, and added up where raw scores are.
+    n_averaged = 1 if data.view.is_additive else grouped.shape[2]
+    per_output = (share_of[kept, np.newaxis, np.newaxis] * grouped[kept]).sum(axis=0).T
+    values = per_output.sum(axis=0) / n_averaged
     scale = 1.0 if data.view.kind.is_classification else MEASURES[measure].regression_scale
     impurity = float(scored.impurity[kept].mean())
+    has_share = impurity > 0 and (data.view.loss is None or data.view.loss.is_natural)
     split_weight = scored.split_weight.sum()
     return ImportanceResult(
         values=values,
-        share=values / (scale * impurity) if impurity > 0 else np.full(len(values), np.nan),
-        per_tree=grouped.mean(axis=2),
+        share=values / (scale * impurity) if has_share else np.full(len(values), np.nan),
+        per_tree=grouped.sum(axis=2) / n_averaged,
         per_output=per_output,
-        mdi=biased,
+        mdi=(mdi_share_of[:, np.newaxis] * biased.sum(axis=2)).sum(axis=0) / n_averaged,
         impurity=impurity,
         feature_names=names,
         measure=measure,
@@ -259,3 +302,12 @@ def _make_result(
         n_rows=data.matrix.n_rows,
         skipped_weight=float(scored.skipped_weight.sum() / split_weight) if split_weight > 0 else 0.0,
     )
+
+
+def _weigh_trees(view: ModelView, kept: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """What each tree counts for in the model's score, shape (n_trees,): the same, or its own weight, or all of it."""
+    if view.is_additive:
+        return np.ones(view.n_trees)
+    weight = np.ones(view.n_trees) if view.tree_weight is None else view.tree_weight
+    share: NDArray[np.float64] = np.where(kept, weight, 0.0) / weight.sum(where=kept)
+    return share

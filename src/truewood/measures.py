@@ -58,12 +58,14 @@ def ufi_centered(trees: TreeEnsemble, sums: NodeSums) -> Floats:
 def mdi_oob(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Li et al. 2019: sum over children of omega'_c v_c . v'_c less omega'_m v_m . v'_m, omega' the unseen share.
 
-    The target is centred at the training mean of the tree's root. As omega'_m v'_m = sum_c omega'_c v'_c, a child
-    contributes omega'_c (v_c - v_m) . v'_c.
+    The target is centred at the training mean of the tree's root; that of additive trees has mean zero already. As
+    omega'_m v'_m = sum_c omega'_c v'_c, a child contributes omega'_c (v_c - v_m) . v'_c.
     """
     value = _centre(trees, sums)
     roots = trees.offset[:-1]
-    centred = sums.total - sums.weight[:, np.newaxis] * trees.spread(value[roots])
+    centred = sums.total
+    if not trees.is_additive:
+        centred = centred - sums.weight[:, np.newaxis] * trees.spread(value[roots])
     n_unseen = trees.spread(np.where(sums.weight[roots] > 0, sums.weight[roots], 1.0))
     share = centred / np.broadcast_to(n_unseen, sums.weight.shape)[:, np.newaxis]
     parent = value[trees.splits]
@@ -152,6 +154,8 @@ class Measure:
         Whether unseen rows matter at all.
     regression_scale : float
         The score of a perfect split in units of the variance it removes.
+    additive : str or None
+        The measure that scores trees whose values add up to a raw score; None where there is none.
     """
 
     summary: str
@@ -159,13 +163,20 @@ class Measure:
     skips: bool = True
     uses_unseen: bool = True
     regression_scale: float = 1.0
+    additive: str | None = None
 
 
 MEASURES = {
-    "ufi": Measure("unbiased feature importance (Zhou & Hooker)", ufi, regression_scale=2.0),
-    "ufi_centered": Measure("unbiased feature importance in its shift-free form", ufi_centered),
-    "mdi": Measure("mean decrease in impurity on the training rows; biased", mdi, skips=False, uses_unseen=False),
-    "mdi_oob": Measure("mean decrease in impurity on unseen rows (Li et al.)", mdi_oob, skips=False),
+    "ufi": Measure("unbiased feature importance (Zhou & Hooker)", ufi, regression_scale=2.0, additive="ufi_centered"),
+    "ufi_centered": Measure(
+        "unbiased feature importance in its shift-free form", ufi_centered, additive="ufi_centered"
+    ),
+    "mdi": Measure(
+        "mean decrease in impurity on the training rows; biased", mdi, skips=False, uses_unseen=False, additive="mdi"
+    ),
+    "mdi_oob": Measure(
+        "mean decrease in impurity on unseen rows (Li et al.)", mdi_oob, skips=False, additive="mdi_oob"
+    ),
     "naive_oob": Measure("impurity decrease of unseen rows around training means; over-corrects", naive_oob),
     "permutation": Measure("increase of each tree's loss when a column is permuted (Breiman)", None, skips=False),
 }

@@ -13,7 +13,7 @@ from truewood.adapters import ModelView
 from truewood.frames import FeatureMatrix
 from truewood.routing import get_engine
 from truewood.target import Target
-from truewood.training import is_training_data
+from truewood.training import is_counted, is_training_data
 
 _MOST_WITNESSES = 20
 
@@ -78,7 +78,7 @@ def _choose_oob(
 def _choose_witnesses(view: ModelView) -> list[int]:
     """Trees that the data is checked with: the first, the last, and some that split on columns these do not."""
     witnesses = sorted({0, view.n_trees - 1})
-    is_used = np.zeros(view.n_features, dtype=np.bool_)
+    is_used = np.zeros(view.form.n_features or 0, dtype=np.bool_)
     for tree in [*witnesses, *range(1, min(view.n_trees - 1, _MOST_WITNESSES))]:
         if is_used.all():
             break
@@ -93,7 +93,10 @@ def _choose_heldout(
     view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
 ) -> RowChoice:
     largest = int(view.n_nodes.argmax())
-    if view.n_nodes[largest] > 1 and is_training_data(view, largest, matrix, target, sample_weight):
+    is_known = (
+        is_counted(view, matrix) if view.is_additive else is_training_data(view, largest, matrix, target, sample_weight)
+    )
+    if view.n_nodes[largest] > 1 and is_known:
         remedy = (
             f"{view.name} {view.why_no_bags}" if view.draw_bag is None else "rows='oob' uses what each tree never saw"
         )

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.losses import Loss
+
 
 @dataclass(frozen=True, eq=False)
 class TargetKind:
@@ -123,7 +125,34 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
     if kind.is_classification:
         columns = [_encode_labels(array[:, o], labels) for o, labels in enumerate(kind.classes)]
         return Target(kind, np.ascontiguousarray(np.column_stack(columns), dtype=np.int32), None, origin)
-    return Target(kind, None, _read_numbers(array) - origin, origin)
+    return Target(kind, None, _read_numbers(array, "y", "the model is a regressor") - origin, origin)
+
+
+def pull_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] | None, n_scores: int) -> Target:
+    """What a loss makes of y: the negative gradient at the best constant, one number per row and raw score."""
+    encoded = y.numbers if y.codes is None else y.codes
+    weight = np.ones(y.n_rows) if sample_weight is None else sample_weight
+    numbers = loss.pull(np.asarray(encoded, dtype=np.float64), weight)
+    return _centre(numbers, weight, n_scores)
+
+
+def read_target(target: Any, y: Any, sample_weight: NDArray[np.float64] | None, n_scores: int) -> Target:
+    """Read the caller's own target: numbers, or a function that makes them of y."""
+    given = np.asarray(target(y) if callable(target) else target)
+    numbers = given[:, np.newaxis] if given.ndim == 1 else given
+    if numbers.ndim != 2 or numbers.shape[1] != n_scores:
+        expected = "(n_rows,)" if n_scores == 1 else f"(n_rows, {n_scores}), a column per raw score"
+        raise ValueError(f"target must have shape {expected}, got {given.shape}.")
+    numbers = _read_numbers(numbers, "target", "it scores additive trees")
+    return _centre(numbers, np.ones(len(numbers)) if sample_weight is None else sample_weight, n_scores)
+
+
+def _centre(numbers: NDArray[np.float64], weight: NDArray[np.float64], n_scores: int) -> Target:
+    """Numbers less their mean: no score depends on it, and sums stay exact near zero."""
+    if weight.shape != (len(numbers),):
+        raise ValueError(f"sample_weight must have shape ({len(numbers)},), one weight per row, got {weight.shape}.")
+    centred = np.ascontiguousarray(numbers - np.average(numbers, axis=0, weights=weight))
+    return Target(TargetKind((), n_scores), None, centred, np.zeros(n_scores))
 
 
 def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
@@ -138,15 +167,15 @@ def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
     return np.asarray(codes, dtype=np.int32)
 
 
-def _read_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
+def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
     try:
         if y.dtype.kind not in "biufOSU":
             raise TypeError
         numbers = y.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y must be numbers, as the model is a regressor, got {y.dtype} values.") from error
+        raise ValueError(f"{name} must be numbers, as {why}, got {y.dtype} values.") from error
     if not np.isfinite(numbers).all():
-        raise ValueError("y must not hold NaN or infinite values.")
+        raise ValueError(f"{name} must not hold NaN or infinite values.")
     return numbers
 
 

@@ -11,11 +11,13 @@ from truewood.adapters import ModelView, Training, TrainingRows
 from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix
 from truewood.node_sums import NodeSums, add_up
-from truewood.routing import RowLists, get_engine, sum_rows
+from truewood.routing import RowLists, find_leaves, get_engine
 from truewood.target import Target
 
 # Relative difference up to which two sums of the same numbers, taken in another order, are called the same.
 _SAME_SUM = 1e-6
+# Number of trees whose leaf counts tell that rows are those of the fit.
+_MOST_COUNTED = 20
 
 
 def is_training_data(
@@ -49,6 +51,8 @@ def _same_weights(ensemble: TreeEnsemble, sums: NodeSums) -> bool:
 
 def _same_values(ensemble: TreeEnsemble, sums: NodeSums, target: Target, rows: TrainingRows) -> bool:
     """Whether the rows have the values of the nodes: means at all nodes, or mean or median at the root."""
+    if ensemble.statistic == "leaf":
+        return True
     if ensemble.statistic == "median":
         return _is_median(ensemble.value[0] - target.origin, target, rows.weight)
     nodes: Any = slice(None) if ensemble.statistic == "mean" else slice(1)
@@ -84,7 +88,8 @@ def recompute_means(
     for k, tree in enumerate(trees):
         one = ensemble[k : k + 1]
         weight = training.recall(tree, target, sample_weight).weight
-        sums = sum_rows(one, matrix, RowLists.join([np.flatnonzero(weight)]), target, weight)
+        rows, engine = RowLists.join([np.flatnonzero(weight)]), get_engine()
+        sums = engine.sum_leaves(one, engine.find_leaves(one, matrix, rows), rows, target, weight)
         if not _same_weights(one, sums):
             raise ValueError(
                 "the training means of this model have to be recomputed, and its rows do not have the weights it was "
@@ -96,12 +101,31 @@ def recompute_means(
 
 
 def average_leaves(ensemble: TreeEnsemble) -> TreeEnsemble:
-    """Replace values of inner nodes by the weighted means of their leaves' values."""
-    is_leaf = (ensemble.left < 0)[:, np.newaxis]
-    weight = ensemble.weight[:, np.newaxis]
-    weighted = add_up(ensemble, np.where(is_leaf, ensemble.value * weight, 0.0))
-    means = np.where(is_leaf, ensemble.value, weighted / np.where(weight > 0, weight, 1.0))
-    return ensemble.with_means(means, ensemble.root_impurity)
+    """Replace values of inner nodes by the weighted means of their leaves' values, and weights by the leaves' sums.
+
+    Libraries round the weights of inner nodes, and a score is free of the target's mean only where they add up.
+    """
+    is_leaf = ensemble.left < 0
+    weight = add_up(ensemble, np.where(is_leaf, ensemble.weight, 0.0))
+    is_leaf, divisor = is_leaf[:, np.newaxis], np.where(weight > 0, weight, 1.0)[:, np.newaxis]
+    weighted = add_up(ensemble, np.where(is_leaf, ensemble.value * weight[:, np.newaxis], 0.0))
+    means = np.where(is_leaf, ensemble.value, weighted / divisor)
+    return ensemble.with_means(means, ensemble.root_impurity, weight)
+
+
+def is_counted(view: ModelView, matrix: FeatureMatrix) -> bool:
+    """Whether the rows, each of weight one, give the weights of the leaves of additive trees: then they grew them."""
+    every_row = np.arange(matrix.n_rows)
+    for tree in range(min(view.n_trees, _MOST_COUNTED)):
+        ensemble = view.read(range(tree, tree + 1))
+        if not np.isclose(ensemble.weight[0], matrix.n_rows, rtol=_SAME_SUM, atol=0.0):
+            return False
+        leaves = find_leaves(view, range(tree, tree + 1), ensemble, matrix, RowLists.join([every_row]))
+        is_leaf = ensemble.left < 0
+        counts = np.bincount(leaves, minlength=len(ensemble.weight))[is_leaf]
+        if not np.allclose(counts, ensemble.weight[is_leaf], rtol=_SAME_SUM, atol=0.0):
+            return False
+    return True
 
 
 def root_impurity(ensemble: TreeEnsemble, sums: NodeSums) -> NDArray[np.float64]:

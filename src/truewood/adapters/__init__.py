@@ -12,8 +12,9 @@ import numpy as np
 
 from truewood.adapters.view import ModelView, Training, TrainingRows
 from truewood.ensemble import TreeEnsemble
+from truewood.frames import TableForm
 
-__all__ = ["ModelView", "Training", "TrainingRows", "open_model", "register_adapter", "to_ensemble"]
+__all__ = ["ModelView", "TableForm", "Training", "TrainingRows", "open_model", "register_adapter", "to_ensemble"]
 
 # The only list of what is supported: class path -> adapter module.
 _REGISTRY = {
@@ -70,10 +71,11 @@ def _is_class(cls: type, class_path: str) -> bool:
 
 def _view_ensemble(ensemble: TreeEnsemble) -> ModelView:
     return ModelView(
-        name="TreeEnsemble",
         kind=ensemble.kind,
-        n_features=ensemble.n_features,
-        feature_names=None,
+        form=TableForm("TreeEnsemble", ensemble.n_features, dtype=ensemble.x_dtype, takes_infinite=True),
+        is_additive=ensemble.is_additive,
+        n_scores=ensemble.kind.n_columns if ensemble.column is None else 1 + int(ensemble.column.max()),
+        why_no_loss="a TreeEnsemble does not know the loss of its trees" if ensemble.is_additive else None,
         n_nodes=np.diff(ensemble.offset),
         read=lambda trees: ensemble[trees.start : trees.stop],
     )

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.view import ModelView, Training, TrainingRows
 from truewood.ensemble import TreeEnsemble
+from truewood.frames import TableForm
 from truewood.target import Target, TargetKind
 
 SKLEARN_VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
@@ -71,15 +72,22 @@ def view_trees(
         return _read_trees([trees[t] for t in chosen], columns, kind, model.n_features_in_)
 
     return ModelView(
-        name=type(model).__name__,
         kind=kind,
-        n_features=model.n_features_in_,
-        feature_names=getattr(model, "feature_names_in_", None),
+        form=sklearn_form(model, trees[0]),
         n_nodes=np.array([tree.tree_.node_count for tree in trees], dtype=np.int64),
         read=read,
-        why_no_missing=_find_missing_problem(model, trees[0]),
         training=training,
         why_no_bags=why_no_bags,
+    )
+
+
+def sklearn_form(model: Any, tree: Any) -> TableForm:
+    """The table that an ensemble of trees takes."""
+    return TableForm(
+        type(model).__name__,
+        model.n_features_in_,
+        getattr(model, "feature_names_in_", None),
+        why_no_missing=_find_missing_problem(model, tree),
     )
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.ensemble import TreeEnsemble
+from truewood.frames import TableForm
+from truewood.losses import Loss
 from truewood.target import Target, TargetKind
 
 
@@ -66,35 +68,56 @@ class ModelView:
 
     Parameters
     ----------
-    name : str
-        The model's class, for messages.
     kind : TargetKind
-        What it predicts.
-    n_features : int
-        Number of columns it was fit on.
-    feature_names : ndarray of str, shape (n_features,), or None
-        Their names, where the model knows them.
+        What it predicts: what y is.
+    form : TableForm
+        The table it takes.
     n_nodes : ndarray of int, shape (n_trees,)
         Number of nodes of each tree.
     read : callable
         ``read(trees)`` gives the trees of a range as a `TreeEnsemble`.
-    why_no_missing : str or None
-        Why X may not hold NaN; None where NaN has a direction at every split.
     training : Training or None
         What the model remembers of its training rows.
     why_no_bags : str
         Why there are no bags, as the rest of a sentence that begins with the model's name.
+    n_scores : int
+        Number of columns of the target that `loss` makes: of raw scores per row.
+    loss : Loss or None
+        How y becomes the target of the trees; None where the trees were fit to y itself.
+    why_no_loss : str or None
+        Why no target follows from y, for a model whose trees were not fit to y and that has no `loss`.
+    is_additive : bool
+        Whether the trees' values add up to a raw score, rather than each being an estimate of the target.
+    tree_weight : ndarray of shape (n_trees,), or None
+        How much each tree counts in the mean; None where all count the same.
+    read_y : callable or None
+        ``read_y(y)`` gives y in the form of `kind`, where the library has a form of its own.
+    find_leaves : callable or None
+        ``find_leaves(trees, values)`` gives the leaf of each row in each tree of a range, shape (n_rows, n_trees), as
+        node numbers within the tree, for a library that has to find them itself.
+    combined : tuple of str
+        Names of features that are made of several columns, which follow the columns in the numbering of features.
     """
 
-    name: str
     kind: TargetKind
-    n_features: int
-    feature_names: NDArray[Any] | None
+    form: TableForm
     n_nodes: NDArray[np.int64]
     read: Callable[[range], TreeEnsemble]
-    why_no_missing: str | None = None
     training: Training | None = None
     why_no_bags: str = "has no recorded bags"
+    n_scores: int = 1
+    loss: Loss | None = None
+    why_no_loss: str | None = None
+    is_additive: bool = False
+    tree_weight: NDArray[np.float64] | None = None
+    read_y: Callable[[Any], Any] | None = None
+    find_leaves: Callable[[range, Any], NDArray[Any]] | None = None
+    combined: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The model's class, for messages."""
+        return self.form.model
 
     @property
     def n_trees(self) -> int:

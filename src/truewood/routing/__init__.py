@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.adapters import ModelView
 from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix
 from truewood.node_sums import NodeSums
@@ -109,14 +110,26 @@ def _warn_once() -> None:
     )
 
 
-def sum_rows(
-    ensemble: TreeEnsemble,
-    matrix: FeatureMatrix,
-    rows: RowLists,
-    target: Target,
-    row_weight: NDArray[np.float64] | None,
-) -> NodeSums:
-    """Send each tree's rows down the tree and sum them at its nodes."""
-    engine = get_engine()
-    leaves = engine.find_leaves(ensemble, matrix, rows)
-    return engine.sum_leaves(ensemble, leaves, rows, target, row_weight)
+def find_leaves(
+    view: ModelView, trees: range, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists
+) -> NDArray[np.int32]:
+    """Leaf of each listed row, shape (n,): from the engine, or from the library where it has to find them itself.
+
+    Parameters
+    ----------
+    view : ModelView
+        The model.
+    trees : range
+        Which of its trees.
+    ensemble : TreeEnsemble
+        These trees.
+    matrix : FeatureMatrix
+        All rows.
+    rows : RowLists
+        The rows to send down each tree.
+    """
+    if view.find_leaves is None:
+        return get_engine().find_leaves(ensemble, matrix, rows)
+    found = view.find_leaves(trees, matrix.values)
+    tree_of = np.repeat(np.arange(len(trees)), np.diff(rows.offset))
+    return (found[rows.index, tree_of] + ensemble.offset[tree_of]).astype(np.int32)

@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <optional>
+#include <type_traits>
 
 #include "kernel.hpp"
 
@@ -22,30 +23,57 @@ struct TreeArrays {
     Array<std::int32_t> right;
     Array<bool> missing_left;
     Array<std::int64_t> offset;
+    std::optional<Array<std::int32_t>> node_set;  // these three come together
+    std::optional<Array<std::int64_t>> set_offset;
+    std::optional<Array<std::uint32_t>> bits;
 
     Trees view() const {
-        return {feature.data(), threshold.data(),    left.data(),
-                right.data(),   missing_left.data(), offset.data(), static_cast<std::size_t>(offset.size() - 1)};
+        return {feature.data(),
+                threshold.data(),
+                left.data(),
+                right.data(),
+                missing_left.data(),
+                offset.data(),
+                static_cast<std::size_t>(offset.size() - 1),
+                node_set ? node_set->data() : nullptr,
+                set_offset ? set_offset->data() : nullptr,
+                bits ? bits->data() : nullptr};
     }
 };
 
-// Calls body(matrix) with a DenseMatrix when X is one array, with a SparseMatrix when it is (data, indices, indptr).
-template <class Body>
-void with_matrix(const py::object& X, Body body) {
+// Calls body(matrix) with a DenseMatrix when X is one array, with a SparseMatrix when it is (data, indices, indptr, fill).
+template <class T, class Body>
+void with_matrix_of(const py::object& X, Body body) {
     if (py::isinstance<py::tuple>(X)) {
         const auto parts = X.cast<py::tuple>();
-        const auto data = parts[0].cast<Array<float>>();
+        const auto data = parts[0].cast<Array<T>>();
         const auto indices = parts[1].cast<Array<std::int32_t>>();
         const auto indptr = parts[2].cast<Array<std::int64_t>>();
-        const SparseMatrix matrix{data.data(), indices.data(), indptr.data()};
+        const SparseMatrix<T> matrix{data.data(), indices.data(), indptr.data(), parts[3].cast<T>()};
         py::gil_scoped_release release;
         body(matrix);
     } else {
-        const auto dense = X.cast<Array<float>>();
-        const DenseMatrix matrix{dense.data(), static_cast<std::size_t>(dense.shape(1))};
+        const auto dense = X.cast<Array<T>>();
+        const DenseMatrix<T> matrix{dense.data(), static_cast<std::size_t>(dense.shape(1))};
         py::gil_scoped_release release;
         body(matrix);
     }
+}
+
+// Calls body(matrix, has_missing, has_categories) with both as constants of the compiler.
+template <class Body>
+void with_matrix(const py::object& X, bool has_missing, bool has_categories, Body body) {
+    const auto choose = [&](const auto& matrix) {
+        using True = std::true_type;
+        using False = std::false_type;
+        if (has_missing && has_categories) body(matrix, True{}, True{});
+        else if (has_missing) body(matrix, True{}, False{});
+        else if (has_categories) body(matrix, False{}, True{});
+        else body(matrix, False{}, False{});
+    };
+    const py::object first = py::isinstance<py::tuple>(X) ? py::object(X.cast<py::tuple>()[0]) : X;
+    if (py::isinstance<py::array_t<float>>(first)) with_matrix_of<float>(X, choose);
+    else with_matrix_of<double>(X, choose);
 }
 
 void bind_find_leaves(const TreeArrays& arrays, const py::object& X, bool has_missing, const Array<std::int64_t>& index,
@@ -53,9 +81,8 @@ void bind_find_leaves(const TreeArrays& arrays, const py::object& X, bool has_mi
     const Trees trees = arrays.view();
     const Rows rows{index.data(), offset.data()};
     std::int32_t* out = leaves.mutable_data();
-    with_matrix(X, [&](const auto& matrix) {
-        if (has_missing) find_all_leaves<true>(trees, matrix, rows, out);
-        else find_all_leaves<false>(trees, matrix, rows, out);
+    with_matrix(X, has_missing, trees.node_set != nullptr, [&](const auto& matrix, auto missing, auto categories) {
+        find_all_leaves<missing.value, categories.value>(trees, matrix, rows, out);
     });
 }
 
@@ -68,9 +95,8 @@ void bind_find_swapped_leaves(const TreeArrays& arrays, const py::object& X, boo
     const std::int64_t* rows = index.data();
     const std::int64_t* from = donors.data();
     std::int32_t* out = leaves.mutable_data();
-    with_matrix(X, [&](const auto& matrix) {
-        if (has_missing) find_swapped_leaves<true>(trees, matrix, rows, from, n, n_features, out);
-        else find_swapped_leaves<false>(trees, matrix, rows, from, n, n_features, out);
+    with_matrix(X, has_missing, trees.node_set != nullptr, [&](const auto& matrix, auto missing, auto categories) {
+        find_swapped_leaves<missing.value, categories.value>(trees, matrix, rows, from, n, n_features, out);
     });
 }
 
@@ -100,20 +126,26 @@ void bind_sum_codes(const TreeArrays& arrays, const Array<std::int32_t>& leaves,
 }
 
 void bind_sum_numbers(const TreeArrays& arrays, const Array<std::int32_t>& leaves, const Array<std::int64_t>& index,
-                      const Array<double>& numbers, const std::optional<Array<double>>& row_weight,
+                      const Array<std::int64_t>& offset, const Array<double>& numbers,
+                      const std::optional<Array<std::int32_t>>& column, const std::optional<Array<double>>& row_weight,
                       Array<double>& weight, Array<double>& total, Array<double>& square) {
     const Trees trees = arrays.view();
-    const auto n_outputs = static_cast<std::size_t>(numbers.shape(1));
+    const auto stride = static_cast<std::size_t>(numbers.shape(1));
+    const auto n_columns = static_cast<std::size_t>(total.shape(1));
     const double* w = row_weight ? row_weight->data() : nullptr;
+    const std::int32_t* first = column ? column->data() : nullptr;
     double* weight_out = weight.mutable_data();
     double* total_out = total.mutable_data();
     double* square_out = square.mutable_data();
     py::gil_scoped_release release;
-    add_numbers(leaves.data(), index.data(), static_cast<std::size_t>(index.size()), numbers.data(), n_outputs, w,
-                weight_out, total_out, square_out);
+    for (std::size_t t = 0; t < trees.n_trees; ++t) {
+        const std::int64_t start = offset.data()[t], end = offset.data()[t + 1];
+        add_numbers(leaves.data() + start, index.data() + start, static_cast<std::size_t>(end - start),
+                    numbers.data() + (first ? first[t] : 0), stride, n_columns, w, weight_out, total_out, square_out);
+    }
     add_up(trees, 1, weight_out);
-    add_up(trees, n_outputs, total_out);
-    add_up(trees, n_outputs, square_out);
+    add_up(trees, n_columns, total_out);
+    add_up(trees, n_columns, square_out);
 }
 
 }  // namespace
@@ -121,9 +153,12 @@ void bind_sum_numbers(const TreeArrays& arrays, const Array<std::int32_t>& leave
 PYBIND11_MODULE(_kernel, module) {
     py::class_<TreeArrays>(module, "TreeArrays")
         .def(py::init<Array<std::int32_t>, Array<double>, Array<std::int32_t>, Array<std::int32_t>, Array<bool>,
-                      Array<std::int64_t>>(),
+                      Array<std::int64_t>, std::optional<Array<std::int32_t>>, std::optional<Array<std::int64_t>>,
+                      std::optional<Array<std::uint32_t>>>(),
              py::arg("feature").noconvert(), py::arg("threshold").noconvert(), py::arg("left").noconvert(),
-             py::arg("right").noconvert(), py::arg("missing_left").noconvert(), py::arg("offset").noconvert());
+             py::arg("right").noconvert(), py::arg("missing_left").noconvert(), py::arg("offset").noconvert(),
+             py::arg("node_set").noconvert().none(true), py::arg("set_offset").noconvert().none(true),
+             py::arg("bits").noconvert().none(true));
     module.def("find_leaves", &bind_find_leaves, py::arg("trees"), py::arg("X"), py::arg("has_missing"),
                py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("leaves").noconvert());
     module.def("find_swapped_leaves", &bind_find_swapped_leaves, py::arg("trees"), py::arg("X"), py::arg("has_missing"),
@@ -134,6 +169,7 @@ PYBIND11_MODULE(_kernel, module) {
                py::arg("index").noconvert(), py::arg("codes").noconvert(), py::arg("first_column").noconvert(),
                py::arg("row_weight").noconvert().none(true), py::arg("weight").noconvert(), py::arg("total").noconvert());
     module.def("sum_numbers", &bind_sum_numbers, py::arg("trees"), py::arg("leaves").noconvert(),
-               py::arg("index").noconvert(), py::arg("numbers").noconvert(), py::arg("row_weight").noconvert().none(true),
+               py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("numbers").noconvert(),
+               py::arg("column").noconvert().none(true), py::arg("row_weight").noconvert().none(true),
                py::arg("weight").noconvert(), py::arg("total").noconvert(), py::arg("square").noconvert());
 }

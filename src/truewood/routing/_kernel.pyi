@@ -12,6 +12,9 @@ class TreeArrays:
         right: NDArray[np.int32],
         missing_left: NDArray[np.bool_],
         offset: NDArray[np.int64],
+        node_set: NDArray[np.int32] | None,
+        set_offset: NDArray[np.int64] | None,
+        bits: NDArray[np.uint32] | None,
     ) -> None: ...
 
 def find_leaves(
@@ -45,7 +48,9 @@ def sum_numbers(
     trees: TreeArrays,
     leaves: NDArray[np.int32],
     index: NDArray[np.int64],
+    offset: NDArray[np.int64],
     numbers: NDArray[np.float64] | None,
+    column: NDArray[np.int32] | None,
     row_weight: NDArray[np.float64] | None,
     weight: NDArray[np.float64],
     total: NDArray[np.float64],

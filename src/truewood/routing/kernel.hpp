@@ -21,6 +21,10 @@ struct Trees {
     const bool* missing_left;
     const std::int64_t* offset;  // tree t owns the nodes offset[t] .. offset[t + 1]
     std::size_t n_trees;
+    // Splits on categories, null where there are none: set s is bits[set_offset[s]] .. bits[set_offset[s + 1]].
+    const std::int32_t* node_set;  // -1: a threshold decides
+    const std::int64_t* set_offset;
+    const std::uint32_t* bits;
 };
 
 // The rows that score each tree: tree t takes index[offset[t]] .. index[offset[t + 1]].
@@ -37,45 +41,51 @@ inline void prefetch_line(const void* address) {
 #endif
 }
 
-// One row of a row-major float32 matrix.
+// A row-major matrix.
+template <class T>
 struct DenseMatrix {
-    const float* data;
+    using Value = T;
+    const T* data;
     std::size_t n_features;
     struct Row {
-        const float* values;
-        float operator[](std::int32_t feature) const { return values[feature]; }
+        const T* values;
+        T operator[](std::int32_t feature) const { return values[feature]; }
     };
     Row row(std::int64_t i) const { return {data + static_cast<std::size_t>(i) * n_features}; }
     void prefetch(std::int64_t i) const {
         // The first two cache lines: all of a narrow row; a wide one is not read from end to end.
         prefetch_line(row(i).values);
-        prefetch_line(row(i).values + 16);
+        prefetch_line(row(i).values + 64 / sizeof(T));
     }
 };
 
-// One row of a CSR float32 matrix whose column indices are sorted within each row.
+// A CSR matrix whose column indices are sorted within each row. What is not stored is `fill`.
+template <class T>
 struct SparseMatrix {
-    const float* data;
+    using Value = T;
+    const T* data;
     const std::int32_t* indices;
     const std::int64_t* indptr;
+    T fill;
     struct Row {
-        const float* values;
+        const T* values;
         const std::int32_t* columns;
         std::size_t n_stored;
-        float operator[](std::int32_t feature) const {
+        T fill;
+        T operator[](std::int32_t feature) const {
             std::size_t low = 0, high = n_stored;
             while (low < high) {
                 const std::size_t middle = (low + high) / 2;
                 if (columns[middle] < feature) low = middle + 1;
                 else high = middle;
             }
-            return low < n_stored && columns[low] == feature ? values[low] : 0.0f;
+            return low < n_stored && columns[low] == feature ? values[low] : fill;
         }
     };
     void prefetch(std::int64_t i) const { prefetch_line(data + indptr[i]); }
     Row row(std::int64_t i) const {
         const std::int64_t start = indptr[i];
-        return {data + start, indices + start, static_cast<std::size_t>(indptr[i + 1] - start)};
+        return {data + start, indices + start, static_cast<std::size_t>(indptr[i + 1] - start), fill};
     }
 };
 
@@ -89,11 +99,19 @@ inline float floor_to_float(double t) {
     return rounded <= t ? rounded : std::nextafterf(rounded, -std::numeric_limits<float>::infinity());
 }
 
-// One tree, laid out for walking: 12 bytes a node, siblings are neighbours, and a leaf leads to itself.
+// A threshold in the type that x is compared in.
+template <class T>
+T as_threshold(double t) {
+    if constexpr (sizeof(T) == sizeof(double)) return t;
+    else return floor_to_float(t);
+}
+
+// One tree, laid out for walking: 12 bytes a node (16 for doubles), siblings are neighbours, and a leaf leads to itself.
+template <class T>
 class PackedTree {
 public:
     struct Node {
-        float threshold;
+        T threshold;
         std::uint32_t feature_and_missing;  // the top bit: a missing value goes left
         std::int32_t left;                  // right is left + 1
     };
@@ -106,6 +124,7 @@ public:
         nodes_.resize(n_nodes);
         original_.resize(n_nodes);
         place_.resize(n_nodes);
+        if (trees.node_set) sets_.assign(n_nodes, Set{nullptr, 0});
         place_[0] = 0;
         std::int32_t free_place = 1;
         for (std::size_t k = 0; k < n_nodes; ++k) {
@@ -113,12 +132,16 @@ public:
             const std::int32_t place = place_[k];
             original_[place] = m;
             if (trees.left[m] < 0) {
-                nodes_[place] = {std::numeric_limits<float>::infinity(), kMissingLeft, place};
+                nodes_[place] = {std::numeric_limits<T>::infinity(), kMissingLeft, place};
                 continue;
             }
-            nodes_[place] = {floor_to_float(trees.threshold[m]),
+            nodes_[place] = {as_threshold<T>(trees.threshold[m]),
                              static_cast<std::uint32_t>(trees.feature[m]) | (trees.missing_left[m] ? kMissingLeft : 0u),
                              free_place};
+            if (trees.node_set && trees.node_set[m] >= 0) {
+                const std::int64_t* bounds = trees.set_offset + trees.node_set[m];
+                sets_[place] = {trees.bits + bounds[0], bounds[1] - bounds[0]};
+            }
             place_[trees.left[m] - root] = free_place++;
             place_[trees.right[m] - root] = free_place++;
         }
@@ -131,25 +154,39 @@ public:
     bool is_leaf(std::int32_t place) const { return nodes_[place].left == place; }
 
     // The place that value x leads to from here. At a leaf that is the leaf itself, whatever x is.
-    template <bool HasMissing>
-    std::int32_t next(std::int32_t place, float x) const {
+    template <bool HasMissing, bool HasCategories>
+    std::int32_t next(std::int32_t place, T x) const {
         const Node& node = nodes_[place];
         if constexpr (HasMissing) {
             if (std::isnan(x)) return node.left + !(node.feature_and_missing & kMissingLeft);
+        }
+        if constexpr (HasCategories) {
+            if (sets_[place].bits) return node.left + !sets_[place].holds(x);
         }
         return node.left + !(x <= node.threshold);
     }
 
 private:
+    struct Set {
+        const std::uint32_t* bits;  // null: a threshold decides
+        std::int64_t n_words;
+        bool holds(T x) const {
+            if (!(x >= 0 && x < static_cast<double>(n_words * 32))) return false;
+            const auto category = static_cast<std::int64_t>(x);
+            return (bits[category / 32] >> (category % 32)) & 1u;
+        }
+    };
     std::vector<Node> nodes_;
+    std::vector<Set> sets_;
     std::vector<std::int32_t> original_;
     std::vector<std::int32_t> place_;
 };
 
 // Leaves of n rows. Many rows are under way at a time, so that the processor has other rows to work on while one waits
 // for memory. After every few steps, rows that have reached their leaf make room for the next ones.
-template <bool HasMissing, class Matrix>
-void find_leaves(const PackedTree& tree, const Matrix& matrix, const std::int64_t* rows, std::size_t n, std::int32_t* leaves) {
+template <bool HasMissing, bool HasCategories, class Matrix>
+void find_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& matrix, const std::int64_t* rows,
+                 std::size_t n, std::int32_t* leaves) {
     constexpr std::size_t kLanes = 16;
     constexpr int kSteps = 6;
     if (n == 0) return;
@@ -165,7 +202,7 @@ void find_leaves(const PackedTree& tree, const Matrix& matrix, const std::int64_
     for (std::size_t n_done = 0; n_done < n;) {
         for (int step = 0; step < kSteps; ++step) {
             for (std::size_t k = 0; k < kLanes; ++k) {
-                place[k] = tree.next<HasMissing>(place[k], row[k][tree.feature(place[k])]);
+                place[k] = tree.template next<HasMissing, HasCategories>(place[k], row[k][tree.feature(place[k])]);
             }
         }
         for (std::size_t k = 0; k < kLanes; ++k) {
@@ -181,23 +218,23 @@ void find_leaves(const PackedTree& tree, const Matrix& matrix, const std::int64_
     }
 }
 
-template <bool HasMissing, class Matrix>
+template <bool HasMissing, bool HasCategories, class Matrix>
 void find_all_leaves(const Trees& trees, const Matrix& matrix, const Rows& rows, std::int32_t* leaves) {
-    PackedTree packed;
+    PackedTree<typename Matrix::Value> packed;
     for (std::size_t t = 0; t < trees.n_trees; ++t) {
         const std::int64_t start = rows.offset[t];
         packed.pack(trees, t);
-        find_leaves<HasMissing>(packed, matrix, rows.index + start, static_cast<std::size_t>(rows.offset[t + 1] - start),
-                                leaves + start);
+        find_leaves<HasMissing, HasCategories>(packed, matrix, rows.index + start,
+                                               static_cast<std::size_t>(rows.offset[t + 1] - start), leaves + start);
     }
 }
 
 // For each row (in `rows`, with a donor each) and each of `n_features` columns: the leaf it reaches when that column's
 // value is the donor's. A column that is not on the row's path changes nothing and costs nothing.
-template <bool HasMissing, class Matrix>
+template <bool HasMissing, bool HasCategories, class Matrix>
 void find_swapped_leaves(const Trees& trees, const Matrix& matrix, const std::int64_t* rows, const std::int64_t* donors,
                          std::size_t n, std::size_t n_features, std::int32_t* leaves) {
-    PackedTree tree;
+    PackedTree<typename Matrix::Value> tree;
     tree.pack(trees, 0);
     std::vector<std::int32_t> first_on_path;
     std::vector<std::size_t> seen_at(n_features, 0);
@@ -212,17 +249,17 @@ void find_swapped_leaves(const Trees& trees, const Matrix& matrix, const std::in
                 seen_at[feature] = i + 1;
                 first_on_path.push_back(place);
             }
-            place = tree.next<HasMissing>(place, row[feature]);
+            place = tree.template next<HasMissing, HasCategories>(place, row[feature]);
         }
         std::int32_t* out = leaves + i * n_features;
         for (std::size_t j = 0; j < n_features; ++j) out[j] = tree.original(place);
         for (const std::int32_t start : first_on_path) {
             const std::int32_t swapped = tree.feature(start);
-            const float value = donor[swapped];
+            const auto value = donor[swapped];
             std::int32_t at = start;
             while (!tree.is_leaf(at)) {
                 const std::int32_t feature = tree.feature(at);
-                at = tree.next<HasMissing>(at, feature == swapped ? value : row[feature]);
+                at = tree.template next<HasMissing, HasCategories>(at, feature == swapped ? value : row[feature]);
             }
             out[swapped] = tree.original(at);
         }
@@ -267,18 +304,19 @@ inline void add_codes(const std::int32_t* leaves, const std::int64_t* rows, std:
     }
 }
 
-// Adds n rows to their leaves: numbers, and their squares.
+// Adds n rows to their leaves: numbers, and their squares. A row's numbers are `n_columns` of `stride`, from `numbers` on.
 inline void add_numbers(const std::int32_t* leaves, const std::int64_t* rows, std::size_t n, const double* numbers,
-                        std::size_t n_outputs, const double* row_weight, double* weight, double* total, double* square) {
+                        std::size_t stride, std::size_t n_columns, const double* row_weight, double* weight,
+                        double* total, double* square) {
     for (std::size_t i = 0; i < n; ++i) {
         const double w = row_weight ? row_weight[rows[i]] : 1.0;
         const std::size_t leaf = static_cast<std::size_t>(leaves[i]);
-        const double* y = numbers + static_cast<std::size_t>(rows[i]) * n_outputs;
+        const double* y = numbers + static_cast<std::size_t>(rows[i]) * stride;
         weight[leaf] += w;
-        for (std::size_t o = 0; o < n_outputs; ++o) {
+        for (std::size_t o = 0; o < n_columns; ++o) {
             const double weighted = w * y[o];
-            total[leaf * n_outputs + o] += weighted;
-            square[leaf * n_outputs + o] += weighted * y[o];
+            total[leaf * n_columns + o] += weighted;
+            square[leaf * n_columns + o] += weighted * y[o];
         }
     }
 }

@@ -54,11 +54,23 @@ def sum_leaves(
         square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, kind.n_outputs))
     else:
         square = np.zeros((n_nodes, kind.n_outputs))
-        _kernel.sum_numbers(_trees(ensemble), leaves, rows.index, target.numbers, row_weight, weight, total, square)
+        _kernel.sum_numbers(
+            _trees(ensemble),
+            leaves,
+            rows.index,
+            rows.offset,
+            target.numbers,
+            ensemble.column,
+            row_weight,
+            weight,
+            total,
+            square,
+        )
     return NodeSums(weight, total, square, target.origin)
 
 
 def _trees(ensemble: TreeEnsemble) -> _kernel.TreeArrays:
+    categories = ensemble.categories
     return _kernel.TreeArrays(
         ensemble.feature,
         ensemble.threshold,
@@ -66,4 +78,7 @@ def _trees(ensemble: TreeEnsemble) -> _kernel.TreeArrays:
         ensemble.right,
         ensemble.missing_left,
         ensemble.offset,
+        None if categories is None else categories.node_set,
+        None if categories is None else categories.offset,
+        None if categories is None else categories.bits,
     )

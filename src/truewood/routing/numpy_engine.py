@@ -48,14 +48,17 @@ def find_swapped_leaves(
     return leaves
 
 
-def _walk(ensemble: TreeEnsemble, tree: int, values: NDArray[np.float32]) -> NDArray[np.int32]:
+def _walk(ensemble: TreeEnsemble, tree: int, values: NDArray[Any]) -> NDArray[np.int32]:
     node = np.full(len(values), ensemble.offset[tree], dtype=np.int32)
     walking = np.flatnonzero(ensemble.left[node] >= 0)
     while len(walking):
         at = node[walking]
         x = values[walking, ensemble.feature[at]]
         # A float32 compared with a float64 threshold is compared as float64.
-        goes_left = np.where(np.isnan(x), ensemble.missing_left[at], x.astype(np.float64) <= ensemble.threshold[at])
+        is_left = x.astype(np.float64) <= ensemble.threshold[at]
+        if ensemble.categories is not None:
+            is_left = np.where(ensemble.categories.node_set[at] < 0, is_left, ensemble.categories.holds(at, x))
+        goes_left = np.where(np.isnan(x), ensemble.missing_left[at], is_left)
         node[walking] = np.where(goes_left, ensemble.left[at], ensemble.right[at])
         walking = walking[ensemble.left[node[walking]] >= 0]
     return node
@@ -83,7 +86,8 @@ def sum_leaves(
     square = np.empty((n_nodes, kind.n_outputs))
     if target.numbers is not None:
         for o in range(kind.n_outputs):
-            numbers = target.numbers[rows.index, o]
+            column = o if ensemble.column is None else np.repeat(ensemble.column, np.diff(rows.offset))
+            numbers = target.numbers[rows.index, column]
             weighted = w * numbers
             total[:, o] = np.bincount(leaves, weights=weighted, minlength=n_nodes)
             square[:, o] = np.bincount(leaves, weights=weighted * numbers, minlength=n_nodes)

@@ -1,0 +1,262 @@
+"""The target that the trees of a model are scored by when they were not fit to y itself.
+
+Trees that add up to a raw score follow the gradient of a loss. What scores them is the negative gradient of that loss
+at the best constant score: one number per row, known from y alone. (At the score of the stage a tree was fit at,
+earlier trees that overfit a feature would leave their mistake in the number, and noise would score below zero.) The
+constant is the best one for the rows that score; adding a number to all rows changes no score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """How y becomes the target of the trees.
+
+    Parameters
+    ----------
+    name : str
+        The loss, in words.
+    pull : callable
+        ``pull(y, weight)`` takes numbers (of classes, their codes), shape (n_rows, n_outputs), and weights, and gives
+        what pulls each row's raw scores upwards, shape (n_rows, n_scores).
+    is_natural : bool
+        Whether raw scores are in the units of the target.
+    """
+
+    name: str
+    pull: Callable[[Floats, Floats], Floats]
+    is_natural: bool = False
+
+
+def squared_error() -> Loss:
+    """Y less its mean."""
+    return Loss("squared error", lambda y, weight: y - _mean(y, weight), is_natural=True)
+
+
+def logistic() -> Loss:
+    """One less the prior for rows of the second class, minus the prior for others; also for y between 0 and 1."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        _require((y >= 0) & (y <= 1), "between 0 and 1", "logistic loss")
+        return y - _mean(y, weight)
+
+    return Loss("logistic", pull)
+
+
+def softmax(n_classes: int) -> Loss:
+    """One-hot class less the priors; also what one-vs-rest logistic losses pull by."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        _require((y >= 0) & (y < n_classes), f"class numbers from 0 to {n_classes - 1}", "softmax loss")
+        one_hot: Floats = (y == np.arange(n_classes)).astype(np.float64)
+        return one_hot - _mean(one_hot, weight)
+
+    return Loss("softmax", pull)
+
+
+def poisson() -> Loss:
+    """Y less its mean, for a log link."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        _require(y >= 0, "not negative", "Poisson loss")
+        return y - _mean(y, weight)
+
+    return Loss("Poisson", pull)
+
+
+def gamma() -> Loss:
+    """Y / mean - 1, for a log link."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        _require(y > 0, "positive", "gamma loss")
+        return y / _mean(y, weight) - 1.0
+
+    return Loss("gamma", pull)
+
+
+def tweedie(power: float) -> Loss:
+    """(y - mean) mean^(1 - power), for a log link."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        _require(y >= 0, "not negative", "Tweedie loss")
+        mean = _mean(y, weight)
+        if not (mean > 0).all():
+            raise ValueError("y must not be zero for every row, as the model has Tweedie loss.")
+        return (y - mean) * mean ** (1.0 - power)
+
+    return Loss("Tweedie", pull)
+
+
+def absolute_error() -> Loss:
+    """The sign of y less its median."""
+    return Loss("absolute error", lambda y, weight: np.sign(y - _quantile(y, weight, 0.5)))
+
+
+def absolute_percentage_error() -> Loss:
+    """The sign of y less its median of weights 1 / max(1, abs(y)), times these weights."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        scale = 1.0 / np.maximum(1.0, np.abs(y))
+        return np.sign(y - _quantile(y, weight * scale[:, 0], 0.5)) * scale
+
+    return Loss("absolute percentage error", pull)
+
+
+def quantile(*levels: float) -> Loss:
+    """Level less 1 where y lies below its quantile; one column per level."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        columns = [level - (y < _quantile(y, weight, level)) for level in levels]
+        return np.concatenate(columns, axis=1)
+
+    return Loss("quantile", pull)
+
+
+def huber(delta: float) -> Loss:
+    """Y less the best constant, cut at +-delta."""
+    return _robust("Huber", lambda residual: np.clip(residual, -delta, delta))
+
+
+def huber_quantile(level: float) -> Loss:
+    """Huber loss whose delta is a quantile of the absolute residuals around the median."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        residual = y - _quantile(y, weight, 0.5)
+        delta = _quantile(np.abs(residual), weight, level)
+        return huber(float(delta[0])).pull(y, weight) if delta[0] > 0 else np.sign(residual)
+
+    return Loss("Huber", pull)
+
+
+def pseudo_huber(slope: float) -> Loss:
+    """R / sqrt(1 + (r / slope)^2), r being y less the best constant."""
+    return _robust("pseudo-Huber", lambda residual: residual / np.sqrt(1.0 + (residual / slope) ** 2))
+
+
+def fair(c: float) -> Loss:
+    """C r / (abs(r) + c), r being y less the best constant."""
+    return _robust("fair", lambda residual: c * residual / (np.abs(residual) + c))
+
+
+def log_cosh() -> Loss:
+    """tanh(r), r being y less the best constant."""
+    return _robust("log-cosh", np.tanh)
+
+
+def expectile(level: float) -> Loss:
+    """R times level where r is positive, times 1 - level where it is not, r being y less the expectile."""
+    return _robust("expectile", lambda residual: residual * np.where(residual > 0, level, 1.0 - level))
+
+
+def squared_log_error() -> Loss:
+    """log(1 + y) less its mean, divided by 1 + the constant."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        _require(y > -1, "above -1", "squared log error")
+        mean = _mean(np.log1p(y), weight)
+        return (np.log1p(y) - mean) / np.exp(mean)
+
+    return Loss("squared log error", pull)
+
+
+def aft(distribution: str, scale: float) -> Loss:
+    """Accelerated failure time: y is the lower and the upper bound of each row's time, equal where it was seen.
+
+    Parameters
+    ----------
+    distribution : {"normal", "logistic", "extreme"}
+        Of the noise of the logarithm of time.
+    scale : float
+        Its scale.
+    """
+    noise = {"normal": stats.norm, "logistic": stats.logistic, "extreme": stats.gumbel_l}[distribution]
+
+    def slope(y: Floats, score: float) -> Floats:
+        """Derivative of the log likelihood by the raw score."""
+        with np.errstate(divide="ignore"):
+            low, high = ((np.log(column) - score) / scale for column in (y[:, 0], y[:, 1]))
+        is_seen = y[:, 0] == y[:, 1]
+        step = 1e-6
+        z = np.where(is_seen, low, 0.0)
+        seen = (noise.logpdf(z - step) - noise.logpdf(z + step)) / (2 * step)
+        # Of a mass that is too small for floating point, what counts is its nearer end, as for a time seen there.
+        mass = np.maximum(noise.cdf(high) - noise.cdf(low), np.finfo(np.float64).tiny)
+        censored = (noise.pdf(low) - noise.pdf(high)) / mass
+        derivative: Floats = np.where(is_seen, seen, censored) / scale
+        return derivative
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        _require((y[:, :1] >= 0) & (y[:, 1:] >= y[:, :1]) & (y[:, 1:] > 0), "a lower and an upper bound of time", "AFT")
+        times = np.log(y[np.isfinite(y) & (y > 0)])
+        bounds = (float(times.min()) - scale, float(times.max()) + scale)
+        best = _find_zero(lambda score: float(np.average(slope(y, score), weights=weight)), bounds)
+        return slope(y, best)[:, np.newaxis]
+
+    return Loss("accelerated failure time", pull)
+
+
+def cox() -> Loss:
+    """Null martingale residuals: event less the cumulative hazard (Nelson-Aalen) at the row's time.
+
+    y has two columns: time, and 1 for an event, 0 for a censored row.
+    """
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        time, event = y[:, 0], y[:, 1]
+        _require(np.isin(y[:, 1:], (0, 1)), "times and events", "Cox loss")
+        order = np.argsort(time, kind="stable")
+        distinct, first = np.unique(time[order], return_index=True)
+        at_risk = np.cumsum(weight[order][::-1])[::-1][first]
+        events = np.add.reduceat((weight * event)[order], first)
+        hazard = np.cumsum(np.divide(events, at_risk, out=np.zeros(len(first)), where=at_risk > 0))
+        residual: Floats = event - hazard[np.searchsorted(distinct, time)]
+        return residual[:, np.newaxis]
+
+    return Loss("Cox", pull)
+
+
+def _robust(name: str, slope: Callable[[Floats], Floats]) -> Loss:
+    """A loss of the residual alone, with a slope that rises with it."""
+
+    def pull(y: Floats, weight: Floats) -> Floats:
+        bounds = (float(y.min()), float(y.max()))
+        best = _find_zero(lambda score: float(np.average(slope(y - score)[:, 0], weights=weight)), bounds)
+        return slope(y - best)
+
+    return Loss(name, pull)
+
+
+def _find_zero(function: Callable[[float], float], bounds: tuple[float, float]) -> float:
+    low, high = bounds
+    if low == high or function(low) * function(high) >= 0:
+        return low if abs(function(low)) <= abs(function(high)) else high
+    return float(optimize.brentq(function, low, high))
+
+
+def _mean(y: Floats, weight: Floats) -> Floats:
+    mean: Floats = np.average(y, axis=0, weights=weight)
+    return mean
+
+
+def _quantile(y: Floats, weight: Floats, level: float) -> Floats:
+    """Smallest value of each column up to which at least this share of the weight lies."""
+    order = np.argsort(y, axis=0, kind="stable")
+    reached = np.cumsum(weight[order], axis=0)
+    place = (reached < level * reached[-1]).sum(axis=0)
+    found: Floats = np.take_along_axis(y, np.take_along_axis(order, place[np.newaxis], axis=0), axis=0)[0]
+    return found
+
+
+def _require(holds: NDArray[np.bool_], what: str, loss: str) -> None:
+    if not holds.all():
+        raise ValueError(f"y must be {what}, as the model has {loss}.")
