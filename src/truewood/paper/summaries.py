@@ -120,7 +120,7 @@ def _claim_ranking(summary: pd.DataFrame) -> list[Claim]:
         for method in ("SI", "UFI", "UFI centred"):
             part = summary.query("task == @task and method == @method")
             best = part.loc[part.groupby("rho")["mean_rank"].idxmin()].set_index("rho")["feature"]
-            found = [rho for rho in best.index if (best.loc[rho:] == "X2").all()]
+            found = [rho for rho in best.index if rho > 0 and (best.loc[rho:] == "X2").all()]
             said = published.get((method, task), "") if _is_dummy(summary) else "not said"
             measured = f"{found[0]:.1f}" if found else "never"
             claims.append((f"{task}, {method}: rho from which X2 ranks first", said, measured))
