@@ -18,10 +18,21 @@ __all__ = ["ModelView", "TableForm", "Training", "TrainingRows", "open_model", "
 
 # The only list of what is supported: class path -> adapter module.
 _REGISTRY = {
+    "catboost.CatBoost": "truewood.adapters.catboost",
+    "econml.BaseGRF": "truewood.adapters.econml",
     "imblearn.ensemble.BalancedRandomForestClassifier": "truewood.adapters.imblearn",
+    "lightgbm.Booster": "truewood.adapters.lightgbm",
+    "lightgbm.LGBMModel": "truewood.adapters.lightgbm",
     "sklearn.ensemble.BaseBagging": "truewood.adapters.sklearn_bagging",
     "sklearn.ensemble.BaseForest": "truewood.adapters.sklearn_forest",
+    "sklearn.ensemble.BaseGradientBoosting": "truewood.adapters.sklearn_gradient_boosting",
+    "sklearn.ensemble.BaseHistGradientBoosting": "truewood.adapters.sklearn_hist_gradient_boosting",
+    "sklearn.ensemble.BaseWeightBoosting": "truewood.adapters.sklearn_adaboost",
     "sklearn.tree.BaseDecisionTree": "truewood.adapters.sklearn_tree",
+    "sksurv.ensemble._BaseSurvivalForest": "truewood.adapters.sksurv",
+    "treelite.Model": "truewood.adapters.treelite",
+    "xgboost.Booster": "truewood.adapters.xgboost",
+    "xgboost.XGBModel": "truewood.adapters.xgboost",
 }
 
 
