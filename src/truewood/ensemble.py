@@ -67,11 +67,11 @@ class Categories:
         return cls(node_set, np.cumsum([0, *map(len, words)]), np.concatenate(words))
 
     def holds(self, nodes: NDArray[Any], x: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether each value is a category in the set of its node."""
+        """Whether each value is a category in the set of its node; False where a threshold decides."""
         chosen = self.node_set[nodes]
         start, n_words = self.offset[chosen], np.diff(self.offset)[chosen]
         with np.errstate(invalid="ignore"):
-            is_within = (x >= 0) & (x < n_words * _WORD)
+            is_within = (chosen >= 0) & (x >= 0) & (x < n_words * _WORD)
         category = np.where(is_within, x, 0).astype(np.int64)
         word = self.bits[np.where(is_within, start + category // _WORD, 0)]
         is_in: NDArray[np.bool_] = is_within & ((word >> (category % _WORD).astype(np.uint32)) & 1).astype(np.bool_)

@@ -112,7 +112,8 @@ def importance(
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
         delayed(_score_batch)(data, measure, trees, seeds) for trees in _split_into_batches(view, matrix.n_rows)
     )
-    return _make_result(data, measure, _Scores.join(parts), names, group_of)
+    has_share = target is None and (not view.is_additive or (view.loss is not None and view.loss.is_natural))
+    return _make_result(data, measure, _Scores.join(parts), names, group_of, has_share)
 
 
 def _choose_measure(asked: str, view: ModelView) -> str:
@@ -194,10 +195,11 @@ def _split_into_batches(view: ModelView, n_rows: int) -> Iterator[range]:
 def _read_batch(data: _Data, trees: range) -> TreeEnsemble:
     """The trees with training means at their nodes."""
     ensemble = data.view.read(trees)
-    if ensemble.statistic == "mean":
+    training = data.view.training if data.choice.name == "oob" else None
+    if ensemble.statistic == "mean" and (training is None or training.recall_growth is None):
         return ensemble
-    if data.choice.name == "oob" and data.view.training is not None:
-        return recompute_means(ensemble, trees, data.view.training, data.matrix, data.target, data.row_weight)
+    if training is not None:
+        return recompute_means(ensemble, trees, training, data.matrix, data.target, data.row_weight)
     return average_leaves(ensemble)
 
 
@@ -211,7 +213,7 @@ def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int6
     biased = add_features(ensemble, mdi(ensemble, sums))
     split_weight, skipped_weight = ensemble.omega[ensemble.splits], 0.0
     if formula.contributions is None:
-        scores = _permute(data, trees, rows, seeds)
+        scores = _permute(data, trees, ensemble, rows, seeds)
     elif not formula.uses_unseen:
         scores = biased
     else:
@@ -222,7 +224,7 @@ def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int6
             skipped_weight = float(split_weight.sum(where=skipped))
         scores = add_features(ensemble, contributions)
     impurity = ensemble.root_impurity
-    if np.isnan(impurity).any():
+    if np.isnan(impurity).any() and not data.view.is_additive:
         impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
     return _Scores(
         scores=_place_outputs(ensemble, scores, data.view.n_scores),
@@ -243,10 +245,15 @@ def _place_outputs(ensemble: TreeEnsemble, scores: NDArray[np.float64], n_scores
     return placed
 
 
-def _permute(data: _Data, trees: range, rows: RowLists, seeds: NDArray[np.int64]) -> NDArray[np.float64]:
+def _permute(
+    data: _Data, trees: range, means: TreeEnsemble, rows: RowLists, seeds: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Permutation scores, by blocks of rows: a tree's rows swap one column at a time with rows of the same tree."""
     engine = get_engine()
     ensemble = data.view.read(trees)  # with the values it predicts by
+    if ensemble.statistic in ("mean", "leaf"):
+        # Means where it has no such values, or where unseen rows gave honest trees theirs.
+        ensemble = means
     scores = np.zeros((len(trees), ensemble.n_features, ensemble.kind.n_outputs))
     block = max(1, _BLOCK_LEAVES // ensemble.n_features)
     for k, tree in enumerate(trees):
@@ -264,7 +271,12 @@ def _permute(data: _Data, trees: range, rows: RowLists, seeds: NDArray[np.int64]
 
 
 def _make_result(
-    data: _Data, measure: str, scored: _Scores, names: NDArray[np.str_], group_of: NDArray[np.intp]
+    data: _Data,
+    measure: str,
+    scored: _Scores,
+    names: NDArray[np.str_],
+    group_of: NDArray[np.intp],
+    has_share: bool,
 ) -> ImportanceResult:
     """Average over outputs and trees, sum within groups, and add what a reader needs to know."""
     kept = ~scored.is_left_out
@@ -285,12 +297,11 @@ def _make_result(
     per_output = (share_of[kept, np.newaxis, np.newaxis] * grouped[kept]).sum(axis=0).T
     values = per_output.sum(axis=0) / n_averaged
     scale = 1.0 if data.view.kind.is_classification else MEASURES[measure].regression_scale
-    impurity = float(scored.impurity[kept].mean())
-    has_share = impurity > 0 and (data.view.loss is None or data.view.loss.is_natural)
+    impurity = _spread_target(data) if data.view.is_additive else float(scored.impurity[kept].mean())
     split_weight = scored.split_weight.sum()
     return ImportanceResult(
         values=values,
-        share=values / (scale * impurity) if has_share else np.full(len(values), np.nan),
+        share=values / (scale * impurity) if has_share and impurity > 0 else np.full(len(values), np.nan),
         per_tree=grouped.sum(axis=2) / n_averaged,
         per_output=per_output,
         mdi=(mdi_share_of[:, np.newaxis] * biased.sum(axis=2)).sum(axis=0) / n_averaged,
@@ -311,3 +322,9 @@ def _weigh_trees(view: ModelView, kept: NDArray[np.bool_]) -> NDArray[np.float64
     weight = np.ones(view.n_trees) if view.tree_weight is None else view.tree_weight
     share: NDArray[np.float64] = np.where(kept, weight, 0.0) / weight.sum(where=kept)
     return share
+
+
+def _spread_target(data: _Data) -> float:
+    """Variance of the target of additive trees, which is centred, summed over raw scores."""
+    numbers = np.empty((0, 0)) if data.target.numbers is None else data.target.numbers
+    return float(np.average(numbers**2, axis=0, weights=data.row_weight).sum())

@@ -37,9 +37,11 @@ class ImportanceResult:
     Attributes
     ----------
     values : ndarray of shape (n_features,)
-        Scores: mean over trees, and over outputs. Signed; a feature without predictive power is zero on average.
+        Scores: mean over trees, and over outputs; for boosted trees the sum. Signed; a feature without predictive power
+        is zero on average.
     share : ndarray of shape (n_features,)
-        Scores as the part of the target's impurity that splits on the feature explain.
+        Scores as the part of the target's impurity that splits on the feature explain; NaN where raw scores are not in
+        the units of the target, as for boosted classifiers.
     per_tree : ndarray of shape (n_trees, n_features)
         Scores by tree; NaN for trees that no unseen row scores.
     per_output : ndarray of shape (n_outputs, n_features)
@@ -47,7 +49,8 @@ class ImportanceResult:
     mdi : ndarray of shape (n_features,)
         The biased score of the same trees (mean decrease in impurity, not normalised), for comparison.
     impurity : float
-        The target's impurity at the roots (Gini or variance): what `share` is a share of.
+        The target's impurity at the roots (Gini or variance; for boosted trees the variance of what they are scored
+        by): what `share` is a share of.
     feature_names : ndarray of str, shape (n_features,)
         Names of the features, or of the groups.
     measure : str
