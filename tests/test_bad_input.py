@@ -92,7 +92,14 @@ CASES = {
         r"sample_weight must have shape \(60,\), one weight",
     ),
     "negative": (classifier, X, y, {"sample_weight": -np.ones(60)}, "sample_weight must be finite and not negative."),
-    "inference": (classifier, X, y, {"inference": True}, "inference must be False: .* not available yet."),
+    "inference": (classifier, X, y, {"inference": "row"}, "inference must be True, False or 'rows', got 'row'"),
+    "inference of mdi": (
+        classifier,
+        X,
+        y,
+        {"inference": "rows", "measure": "mdi"},
+        "inference='rows' has nothing to give: measure='mdi' is not a sum of contributions of unseen rows",
+    ),
     "groups": (classifier, X, y, {"groups": ["a", "b"]}, "groups must name the group of each of the 3 columns, got 2."),
     "group column": (
         named,

@@ -23,7 +23,10 @@ def result():
 
 def test_frame_is_sorted_by_score(result):
     table = result.frame()
-    assert list(table) == ["feature", "importance", "share", "rank", "mdi", "mdi_rank"]
+    inferred = ["std_error", "ci_low", "ci_high", "p_value"]
+    assert list(table) == ["feature", "importance", "share", *inferred, "rank", "mdi", "mdi_rank"]
+    plain = tw.importance(forest, X, y, inference=False).frame()
+    assert list(plain) == ["feature", "importance", "share", "rank", "mdi", "mdi_rank"]
     assert table["feature"][0] == "x3"
     assert table["rank"].tolist() == list(range(1, 13))
     assert (np.diff(table["importance"]) <= 0).all()
@@ -91,7 +94,7 @@ def test_other_files_are_refused(text, message, tmp_path):
 def test_repr_says_what_was_measured_on_what(result):
     lines = repr(result).splitlines()
     assert lines[0] == "ImportanceResult: ufi, classification, 10 trees, 90 out-of-bag rows"
-    assert lines[1].split() == ["feature", "importance", "share", "rank", "mdi", "mdi_rank"]
+    assert lines[1].split() == list(result.frame())
     assert lines[2].split()[0] == "x3"
     assert len(lines) == 13
     assert lines[-1].startswith("2 more features; all of them in .frame(). ")

@@ -79,4 +79,5 @@ def corrected_importance(
         rows="training",
         n_rows=matrix.n_rows,
         skipped_weight=0.0,
+        no_inference="corrected importance is not a sum of contributions of unseen rows",
     )

@@ -240,6 +240,14 @@ class TreeEnsemble:
         """Left and right children of `splits`."""
         return self.left[self.splits].astype(np.intp), self.right[self.splits].astype(np.intp)
 
+    @cached_property
+    def parent(self) -> NDArray[np.intp]:
+        """Position of each node's parent, shape (n_nodes,); a root is its own."""
+        parent = np.arange(len(self.left))
+        for children in self.split_children:
+            parent[children] = self.splits
+        return parent
+
     @property
     def split_features(self) -> NDArray[np.int32]:
         """Columns of `splits`."""

@@ -50,6 +50,12 @@ class FeatureMatrix:
         indices = self.values.indices.astype(np.int32, copy=False)
         return self.values.data, indices, self.values.indptr.astype(np.int64, copy=False), self.fill
 
+    def pick(self, rows: NDArray[np.int64]) -> FeatureMatrix:
+        """Return a matrix of some rows."""
+        is_array = isinstance(self.values, np.ndarray) or sparse.issparse(self.values)
+        picked = self.values[rows] if is_array else self.values.slice(rows)
+        return FeatureMatrix(picked, self.names, self.has_missing, self.fill)
+
     def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Rows by number, dense, shape (len(rows), n_features)."""
         taken = self.values[rows]
@@ -139,7 +145,8 @@ def _read_names(X: Any) -> list[str] | None:
 
 def _read_values(X: Any, names: list[str] | None, dtype: np.dtype[Any]) -> Any:
     if sparse.issparse(X):
-        matrix = sparse.csr_array(X, dtype=dtype)
+        with np.errstate(over="ignore"):
+            matrix = sparse.csr_array(X, dtype=dtype)
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # its arrays may be the caller's
             matrix.sum_duplicates()
@@ -212,18 +219,20 @@ def _check_width(n_features: int, form: TableForm) -> None:
 
 
 def _check_names(names: list[str], form: TableForm) -> None:
-    if form.names is not None and names != list(form.names):
-        place = next(j for j, (name, known) in enumerate(zip(names, form.names, strict=True)) if name != known)
-        raise ValueError(
-            f"X must have the columns {form.model} was fit on, in that order: column {place} should be "
-            f"{str(form.names[place])!r}, got {names[place]!r}."
-        )
+    known_names = names if form.names is None else list(form.names)
+    for place, (name, known) in enumerate(zip(names, known_names, strict=True)):
+        # LightGBM writes spaces as underscores.
+        if name.replace(" ", "_") != known.replace(" ", "_"):
+            raise ValueError(
+                f"X must have the columns {form.model} was fit on, in that order: column {place} should be "
+                f"{str(known)!r}, got {name!r}."
+            )
 
 
 def _choose_names(names: list[str] | None, form: TableForm, n_features: int) -> NDArray[np.str_]:
-    if form.names is not None:
-        return np.asarray(form.names, dtype=np.str_)
-    return np.asarray(names if names is not None else [f"x{j}" for j in range(n_features)], dtype=np.str_)
+    if names is None:
+        names = [f"x{j}" for j in range(n_features)] if form.names is None else list(form.names)
+    return np.asarray(names, dtype=np.str_)
 
 
 def read_groups(groups: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
@@ -281,7 +290,7 @@ def _find_column(column: Any, names: list[str]) -> int:
     raise ValueError(f"groups names a column that X does not have, or has more than once: {column!r}.")
 
 
-def add_groups(scores: NDArray[np.float64], group_of: NDArray[np.intp], n_groups: int) -> NDArray[np.float64]:
+def add_groups(scores: NDArray[np.float64], group_of: NDArray[Any], n_groups: int) -> NDArray[np.float64]:
     """Sum the columns (second axis) of each group, in the order of the columns."""
     grouped = np.zeros((scores.shape[0], n_groups, *scores.shape[2:]))
     for column, group in enumerate(group_of):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ from sklearn.utils import check_random_state
 
 from truewood.adapters import ModelView, open_model
 from truewood.ensemble import TreeEnsemble
-from truewood.frames import FeatureMatrix, add_groups, read_features, read_groups
+from truewood.frames import add_groups, read_features, read_groups
+from truewood.inference import Grouping, Job, measure_errors
 from truewood.measures import MEASURES, add_features, find_skipped, mdi, permutation
 from truewood.result import ImportanceResult
 from truewood.routing import RowLists, find_leaves, get_engine
-from truewood.rows import RowChoice, choose_rows
+from truewood.row_terms import ROW_TERMS, BothTerms
+from truewood.rows import choose_rows
 from truewood.target import Target, encode_target, pull_target, read_sample_weight, read_target
 from truewood.training import average_leaves, recompute_means, root_impurity
 
@@ -37,7 +39,7 @@ def importance(
     measure: str = "ufi",
     sample_weight: Any = None,
     groups: Any = None,
-    inference: bool = False,
+    inference: bool | str = True,
     n_jobs: int | None = None,
     random_state: Any = None,
     target: Any = None,
@@ -60,12 +62,13 @@ def importance(
         "ufi_centered" for them, and measures of a single tree's predictions do not apply.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows when they score. A model of scikit-learn before 1.9 that was fit with weights needs the
-        same ones here with ``rows="oob"``, to recognise its training data.
+        same ones here with ``rows="oob"``, to recognise its training job.
     groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
         columns, or the group name of each column.
-    inference : bool, default=False
-        Standard errors and p-values; not available yet.
+    inference : bool or "rows", default=True
+        Whether to add standard errors and p-values, for the measures "ufi", "ufi_centered" and "mdi_oob". With "rows"
+        the result also keeps what each row contributes to each score, an array of shape (n_rows, n_features).
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -93,8 +96,8 @@ def importance(
     """
     if not isinstance(measure, str) or measure not in MEASURES:
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}.")
-    if inference:
-        raise ValueError("inference must be False: standard errors and p-values are not available yet.")
+    if not isinstance(inference, bool) and inference != "rows":
+        raise ValueError(f"inference must be True, False or 'rows', got {inference!r}.")
     view = open_model(model)
     measure = _choose_measure(measure, view)
     matrix = read_features(X, view.form)
@@ -103,17 +106,45 @@ def importance(
     if goal.n_rows != matrix.n_rows:
         raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {goal.n_rows}.")
     names, group_of = read_groups(groups, np.concatenate([matrix.names, np.asarray(view.combined, dtype=np.str_)]))
-    choice = choose_rows(rows, view, matrix, goal, weight)
+    grouping = Grouping(names, group_of.astype(np.int32))
+    job = Job(view, matrix, goal, weight, choose_rows(rows, view, matrix, goal, weight))
+    no_inference = _find_inference_problem(measure, inference)
 
-    data = _Data(view, matrix, goal, weight, choice)
     seeds = np.empty(0, dtype=np.int64)
     if measure == "permutation":
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=view.n_trees)
+    batches = list(_split_into_batches(view, matrix.n_rows))
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(_score_batch)(data, measure, trees, seeds) for trees in _split_into_batches(view, matrix.n_rows)
+        delayed(_score_batch)(job, measure, trees, seeds, no_inference is None) for trees in batches
     )
+    scored = _Scores.join([scores for scores, _ in parts])
     has_share = target is None and (not view.is_additive or (view.loss is not None and view.loss.is_natural))
-    return _make_result(data, measure, _Scores.join(parts), names, group_of, has_share)
+    result = _make_result(job, measure, scored, grouping, has_share)
+    if no_inference is not None:
+        return replace(result, no_inference=no_inference)
+    errors = measure_errors(
+        job,
+        batches,
+        [terms for _, terms in parts if terms is not None],
+        _weigh_trees(view, ~scored.is_left_out),
+        grouping,
+        result.values,
+        keep_rows=inference == "rows",
+        n_jobs=n_jobs,
+    )
+    return replace(result, test_error=errors.test_error, std_error=errors.std_error, contributions=errors.contributions)
+
+
+def _find_inference_problem(measure: str, inference: bool | str) -> str | None:
+    """Why there are no standard errors and p-values; None where there are."""
+    if not inference:
+        return "importance() was called with inference=False"
+    if measure in ROW_TERMS:
+        return None
+    problem = f"measure={measure!r} is not a sum of contributions of unseen rows"
+    if inference == "rows":
+        raise ValueError(f"inference='rows' has nothing to give: {problem}.")
+    return problem
 
 
 def _choose_measure(asked: str, view: ModelView) -> str:
@@ -142,17 +173,6 @@ def _read_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] 
     if weight is not None and len(weight) != encoded.n_rows:
         raise ValueError(f"X and y must have the same number of rows, got {len(weight)} and {encoded.n_rows}.")
     return pull_target(encoded, view.loss, weight, view.n_scores)
-
-
-@dataclass(frozen=True, eq=False)
-class _Data:
-    """What every batch reads."""
-
-    view: ModelView
-    matrix: FeatureMatrix
-    target: Target
-    row_weight: NDArray[np.float64] | None
-    choice: RowChoice
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,28 +212,30 @@ def _split_into_batches(view: ModelView, n_rows: int) -> Iterator[range]:
     yield range(start, view.n_trees)
 
 
-def _read_batch(data: _Data, trees: range) -> TreeEnsemble:
+def _read_batch(job: Job, trees: range) -> TreeEnsemble:
     """The trees with training means at their nodes."""
-    ensemble = data.view.read(trees)
-    training = data.view.training if data.choice.name == "oob" else None
+    ensemble = job.view.read(trees)
+    training = job.view.training if job.choice.name == "oob" else None
     if ensemble.statistic == "mean" and (training is None or training.recall_growth is None):
         return ensemble
     if training is not None:
-        return recompute_means(ensemble, trees, training, data.matrix, data.target, data.row_weight)
+        return recompute_means(ensemble, trees, training, job.matrix, job.target, job.row_weight)
     return average_leaves(ensemble)
 
 
-def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int64]) -> _Scores:
-    """Route the unseen rows of some trees and apply the measure."""
+def _score_batch(
+    job: Job, measure: str, trees: range, seeds: NDArray[np.int64], has_terms: bool
+) -> tuple[_Scores, BothTerms | None]:
+    """Route the unseen rows of some trees, apply the measure, and find what single rows add to it if that is asked."""
     formula = MEASURES[measure]
-    ensemble = _read_batch(data, trees)
-    rows = RowLists.join([data.choice.unseen(tree) for tree in trees])
-    leaves = find_leaves(data.view, trees, ensemble, data.matrix, rows)
-    sums = get_engine().sum_leaves(ensemble, leaves, rows, data.target, data.row_weight)
+    ensemble = _read_batch(job, trees)
+    rows = RowLists.join([job.choice.unseen(tree) for tree in trees])
+    leaves = find_leaves(job.view, trees, ensemble, job.matrix, rows)
+    sums = get_engine().sum_leaves(ensemble, leaves, rows, job.target, job.row_weight)
     biased = add_features(ensemble, mdi(ensemble, sums))
     split_weight, skipped_weight = ensemble.omega[ensemble.splits], 0.0
     if formula.contributions is None:
-        scores = _permute(data, trees, ensemble, rows, seeds)
+        scores = _permute(job, trees, ensemble, rows, seeds)
     elif not formula.uses_unseen:
         scores = biased
     else:
@@ -224,16 +246,18 @@ def _score_batch(data: _Data, measure: str, trees: range, seeds: NDArray[np.int6
             skipped_weight = float(split_weight.sum(where=skipped))
         scores = add_features(ensemble, contributions)
     impurity = ensemble.root_impurity
-    if np.isnan(impurity).any() and not data.view.is_additive:
+    if np.isnan(impurity).any() and not job.view.is_additive:
         impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
-    return _Scores(
-        scores=_place_outputs(ensemble, scores, data.view.n_scores),
-        mdi=_place_outputs(ensemble, biased, data.view.n_scores),
+    terms = ROW_TERMS[measure](ensemble, sums) if has_terms else None
+    scored = _Scores(
+        scores=_place_outputs(ensemble, scores, job.view.n_scores),
+        mdi=_place_outputs(ensemble, biased, job.view.n_scores),
         impurity=impurity,
         split_weight=np.array([split_weight.sum()]),
         skipped_weight=np.array([skipped_weight]),
         is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & formula.uses_unseen,
     )
+    return scored, terms
 
 
 def _place_outputs(ensemble: TreeEnsemble, scores: NDArray[np.float64], n_scores: int) -> NDArray[np.float64]:
@@ -246,11 +270,11 @@ def _place_outputs(ensemble: TreeEnsemble, scores: NDArray[np.float64], n_scores
 
 
 def _permute(
-    data: _Data, trees: range, means: TreeEnsemble, rows: RowLists, seeds: NDArray[np.int64]
+    job: Job, trees: range, means: TreeEnsemble, rows: RowLists, seeds: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Permutation scores, by blocks of rows: a tree's rows swap one column at a time with rows of the same tree."""
     engine = get_engine()
-    ensemble = data.view.read(trees)  # with the values it predicts by
+    ensemble = job.view.read(trees)  # with the values it predicts by
     if ensemble.statistic in ("mean", "leaf"):
         # Means where it has no such values, or where unseen rows gave honest trees theirs.
         ensemble = means
@@ -260,22 +284,21 @@ def _permute(
         one = ensemble[k : k + 1]
         own = rows.index[rows.offset[k] : rows.offset[k + 1]]
         donors = np.random.default_rng(seeds[tree]).permutation(own)
-        weight = np.ones(len(own)) if data.row_weight is None else data.row_weight[own]
+        weight = np.ones(len(own)) if job.row_weight is None else job.row_weight[own]
         for start in range(0, len(own), block):
             part = slice(start, start + block)
-            leaves = engine.find_leaves(one, data.matrix, RowLists.join([own[part]]))
-            swapped = engine.find_swapped_leaves(one, data.matrix, own[part], donors[part])
-            scores[k] += permutation(one, leaves, swapped, own[part], data.target, weight[part])
+            leaves = engine.find_leaves(one, job.matrix, RowLists.join([own[part]]))
+            swapped = engine.find_swapped_leaves(one, job.matrix, own[part], donors[part])
+            scores[k] += permutation(one, leaves, swapped, own[part], job.target, weight[part])
         scores[k] /= max(weight.sum(), np.finfo(np.float64).tiny)
     return scores
 
 
 def _make_result(
-    data: _Data,
+    job: Job,
     measure: str,
     scored: _Scores,
-    names: NDArray[np.str_],
-    group_of: NDArray[np.intp],
+    grouping: Grouping,
     has_share: bool,
 ) -> ImportanceResult:
     """Average over outputs and trees, sum within groups, and add what a reader needs to know."""
@@ -288,16 +311,16 @@ def _make_result(
             UserWarning,
             stacklevel=3,
         )
-    grouped = add_groups(scored.scores, group_of, len(names))
+    grouped = add_groups(scored.scores, grouping.group_of, len(grouping.names))
     grouped[~kept] = np.nan
-    biased = add_groups(scored.mdi, group_of, len(names))
-    share_of, mdi_share_of = _weigh_trees(data.view, kept), _weigh_trees(data.view, np.ones_like(kept))
+    biased = add_groups(scored.mdi, grouping.group_of, len(grouping.names))
+    share_of, mdi_share_of = _weigh_trees(job.view, kept), _weigh_trees(job.view, np.ones_like(kept))
     # Outputs are averaged where each is predicted by every tree, and added up where raw scores are.
-    n_averaged = 1 if data.view.is_additive else grouped.shape[2]
+    n_averaged = 1 if job.view.is_additive else grouped.shape[2]
     per_output = (share_of[kept, np.newaxis, np.newaxis] * grouped[kept]).sum(axis=0).T
     values = per_output.sum(axis=0) / n_averaged
-    scale = 1.0 if data.view.kind.is_classification else MEASURES[measure].regression_scale
-    impurity = _spread_target(data) if data.view.is_additive else float(scored.impurity[kept].mean())
+    scale = 1.0 if job.view.kind.is_classification else MEASURES[measure].regression_scale
+    impurity = _spread_target(job) if job.view.is_additive else float(scored.impurity[kept].mean())
     split_weight = scored.split_weight.sum()
     return ImportanceResult(
         values=values,
@@ -306,11 +329,11 @@ def _make_result(
         per_output=per_output,
         mdi=(mdi_share_of[:, np.newaxis] * biased.sum(axis=2)).sum(axis=0) / n_averaged,
         impurity=impurity,
-        feature_names=names,
+        feature_names=grouping.names,
         measure=measure,
-        task=data.view.kind.task,
-        rows=data.choice.name,
-        n_rows=data.matrix.n_rows,
+        task=job.view.kind.task,
+        rows=job.choice.name,
+        n_rows=job.matrix.n_rows,
         skipped_weight=float(scored.skipped_weight.sum() / split_weight) if split_weight > 0 else 0.0,
     )
 
@@ -324,7 +347,7 @@ def _weigh_trees(view: ModelView, kept: NDArray[np.bool_]) -> NDArray[np.float64
     return share
 
 
-def _spread_target(data: _Data) -> float:
+def _spread_target(job: Job) -> float:
     """Variance of the target of additive trees, which is centred, summed over raw scores."""
-    numbers = np.empty((0, 0)) if data.target.numbers is None else data.target.numbers
-    return float(np.average(numbers**2, axis=0, weights=data.row_weight).sum())
+    numbers = np.empty((0, 0)) if job.target.numbers is None else job.target.numbers
+    return float(np.average(numbers**2, axis=0, weights=job.row_weight).sum())

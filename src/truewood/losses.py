@@ -184,14 +184,15 @@ def aft(distribution: str, scale: float) -> Loss:
     def slope(y: Floats, score: float) -> Floats:
         """Derivative of the log likelihood by the raw score."""
         with np.errstate(divide="ignore"):
-            low, high = ((np.log(column) - score) / scale for column in (y[:, 0], y[:, 1]))
-        is_seen = y[:, 0] == y[:, 1]
+            ends = (np.log(y) - score) / scale
+        low, high = np.clip(ends, -700.0, 700.0).T  # beyond, exponentials overflow
+        # From the nearer side, so that a small mass is exact; one that is still zero counts as a time seen there.
+        mass = np.where(low > 0, noise.sf(low) - noise.sf(high), noise.cdf(high) - noise.cdf(low))
+        is_seen = (y[:, 0] == y[:, 1]) | (mass < np.finfo(np.float64).tiny)
         step = 1e-6
-        z = np.where(is_seen, low, 0.0)
+        z = np.where(is_seen, np.where(low > 0, low, high), 0.0)
         seen = (noise.logpdf(z - step) - noise.logpdf(z + step)) / (2 * step)
-        # Of a mass that is too small for floating point, what counts is its nearer end, as for a time seen there.
-        mass = np.maximum(noise.cdf(high) - noise.cdf(low), np.finfo(np.float64).tiny)
-        censored = (noise.pdf(low) - noise.pdf(high)) / mass
+        censored = (noise.pdf(low) - noise.pdf(high)) / np.where(is_seen, 1.0, mass)
         derivative: Floats = np.where(is_seen, seen, censored) / scale
         return derivative
 
@@ -229,8 +230,11 @@ def _robust(name: str, slope: Callable[[Floats], Floats]) -> Loss:
     """A loss of the residual alone, with a slope that rises with it."""
 
     def pull(y: Floats, weight: Floats) -> Floats:
+        return np.column_stack([pull_one(column, weight) for column in y.T])
+
+    def pull_one(y: Floats, weight: Floats) -> Floats:
         bounds = (float(y.min()), float(y.max()))
-        best = _find_zero(lambda score: float(np.average(slope(y - score)[:, 0], weights=weight)), bounds)
+        best = _find_zero(lambda score: float(np.average(slope(y - score), weights=weight)), bounds)
         return slope(y - best)
 
     return Loss(name, pull)

@@ -27,7 +27,7 @@ def mdi(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     H is 1 - |v|^2 for classes and the variance for numbers. As v_m and the mean square are weighted means of the
     children's, all but the squares of v cancel.
     """
-    value = _centre(trees, sums)
+    value = centre(trees, sums)
     return _children_less_parent(trees, trees.omega[:, np.newaxis] * trees.kind.sum_columns(value * value))
 
 
@@ -37,7 +37,7 @@ def ufi(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     Classes: H'(m) = 1 - v_m . v'_m. Numbers: Delta + Delta' with H'(m) = q'_m - 2 v'_m v_m + v_m^2; the squares of v
     cancel against Delta, which leaves omega (2 v v' - q') at the children less the same at m.
     """
-    node = trees.kind.sum_columns(_centre(trees, sums) * sums.total)
+    node = trees.kind.sum_columns(centre(trees, sums) * sums.total)
     if not trees.kind.is_classification:
         node = 2.0 * node - sums.square
     return _children_less_parent(trees, (trees.omega / sums.divisor)[:, np.newaxis] * node)
@@ -45,7 +45,7 @@ def ufi(trees: TreeEnsemble, sums: NodeSums) -> Floats:
 
 def ufi_centered(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """The shift-free form: sum over children of omega_c (v_c - v_m) . (v'_c - v_m)."""
-    value = _centre(trees, sums)
+    value = centre(trees, sums)
     mean = sums.mean
     parent = value[trees.splits]
     score = np.zeros((len(trees.splits), trees.kind.n_outputs))
@@ -61,7 +61,7 @@ def mdi_oob(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     The target is centred at the training mean of the tree's root; that of additive trees has mean zero already. As
     omega'_m v'_m = sum_c omega'_c v'_c, a child contributes omega'_c (v_c - v_m) . v'_c.
     """
-    value = _centre(trees, sums)
+    value = centre(trees, sums)
     roots = trees.offset[:-1]
     centred = sums.total
     if not trees.is_additive:
@@ -77,12 +77,12 @@ def mdi_oob(trees: TreeEnsemble, sums: NodeSums) -> Floats:
 
 def naive_oob(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """The one that over-corrects: Delta' alone, H'(m) = mean of |y' - v_m|^2 over the unseen rows."""
-    value = _centre(trees, sums)
+    value = centre(trees, sums)
     node = sums.mean_square + trees.kind.sum_columns(value * (value - 2.0 * sums.mean))
     return -_children_less_parent(trees, trees.omega[:, np.newaxis] * node)
 
 
-def _centre(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+def centre(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Node values less the sums' origin, which is zero for classes."""
     if trees.kind.is_classification:
         return trees.value

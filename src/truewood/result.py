@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import norm, rankdata
+
+from truewood.inference import adjust, mirror
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,6 +65,16 @@ class ImportanceResult:
         Number of rows that were passed.
     skipped_weight : float
         Share of split weight that could not be scored, because no unseen row reached one of the children.
+    std_error : ndarray of shape (n_features,)
+        Standard errors of the scores: their spread over data sets like this one, or, for held-out rows, over held-out
+        sets for this model. NaN without inference.
+    test_error : ndarray of shape (n_features,)
+        Spread of a score around zero if the feature says nothing; what `z_score` and `p_value` go by. Out of bag it is
+        smaller than `std_error`, which also has to do with the size of a signal.
+    contributions : ndarray of shape (n_rows, n_features) or None
+        What each row adds to each score where it is unseen; only with ``inference="rows"``.
+    no_inference : str or None
+        Why there are no standard errors and p-values; None where there are.
     """
 
     values: NDArray[np.float64]
@@ -77,18 +89,89 @@ class ImportanceResult:
     rows: str
     n_rows: int
     skipped_weight: float
+    std_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    test_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    contributions: NDArray[np.float64] | None = None
+    no_inference: str | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if isinstance(getattr(self, field.name), np.ndarray):
-                frozen = getattr(self, field.name).view()
+        for name in ("std_error", "test_error"):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(len(self.values), np.nan))
+        for attribute in fields(self):
+            if isinstance(getattr(self, attribute.name), np.ndarray):
+                frozen = getattr(self, attribute.name).view()
                 frozen.flags.writeable = False
-                object.__setattr__(self, field.name, frozen)
+                object.__setattr__(self, attribute.name, frozen)
 
     @property
     def n_trees(self) -> int:
         """Number of trees."""
         return len(self.per_tree)
+
+    @property
+    def z_score(self) -> NDArray[np.float64]:
+        """Scores in units of `test_error`, shape (n_features,); 0 for features that no split uses."""
+        is_used = self.test_error != 0
+        return np.divide(self.values, self.test_error, out=np.zeros(len(self.values)), where=is_used)
+
+    @property
+    def p_value(self) -> NDArray[np.float64]:
+        """One-sided p-values, shape (n_features,): the probability of such a score if the feature says nothing.
+
+        1 for features that no split uses, NaN without inference.
+        """
+        return np.where(self.test_error == 0, 1.0, norm.sf(self.z_score))
+
+    def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Confidence intervals of the expected scores.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Share of data sets whose interval holds the expected score.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_features,)
+            The ends.
+        """
+        self._require_inference()
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}.")
+        half = norm.ppf(0.5 + level / 2) * self.std_error
+        return self.values - half, self.values + half
+
+    def adjusted_p_value(self, correction: str | None = "bh") -> NDArray[np.float64]:
+        """P-values adjusted for testing all features at once.
+
+        Parameters
+        ----------
+        correction : {"bh", "by", "holm"} or None, default="bh"
+            Benjamini & Hochberg (false discovery rate), Benjamini & Yekutieli (the same under any dependence), Holm
+            (probability of any false discovery), or no adjustment.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+        """
+        self._require_inference()
+        return adjust(self.p_value, correction)
+
+    def mirror_p_value(self) -> NDArray[np.float64]:
+        """P-values from the scores alone: their null distribution is that of the scores that are not positive.
+
+        This is the test of Janitza, Celik & Boulesteix (2018), for many features of which most say nothing.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+        """
+        return mirror(self.values)
+
+    def _require_inference(self) -> None:
+        if self.no_inference is not None:
+            raise ValueError(f"this result has no standard errors and p-values: {self.no_inference}.")
 
     def frame(self) -> pd.DataFrame:
         """Return the scores as a table, the most important feature first.
@@ -96,33 +179,46 @@ class ImportanceResult:
         Returns
         -------
         pandas.DataFrame
-            Columns feature, importance, share, rank, mdi, mdi_rank. Features of equal score share the better rank.
+            Columns feature, importance, share, std_error, ci_low, ci_high (of 95 % intervals), p_value, rank, mdi,
+            mdi_rank. Without inference std_error to p_value are left out. Features of equal score share the better
+            rank.
         """
-        table = pd.DataFrame(
-            {
-                "feature": self.feature_names.tolist(),
-                "importance": self.values,
-                "share": self.share,
-                "rank": rankdata(-self.values, method="min").astype(int),
-                "mdi": self.mdi,
-                "mdi_rank": rankdata(-self.mdi, method="min").astype(int),
-            }
-        )
-        return table.sort_values("rank", kind="stable", ignore_index=True)
+        columns: dict[str, Any] = {
+            "feature": self.feature_names.tolist(),
+            "importance": self.values,
+            "share": self.share,
+        }
+        if self.no_inference is None:
+            low, high = self.interval()
+            columns |= {"std_error": self.std_error, "ci_low": low, "ci_high": high, "p_value": self.p_value}
+        columns |= {
+            "rank": rankdata(-self.values, method="min").astype(int),
+            "mdi": self.mdi,
+            "mdi_rank": rankdata(-self.mdi, method="min").astype(int),
+        }
+        return pd.DataFrame(columns).sort_values("rank", kind="stable", ignore_index=True)
 
-    def select(self, *, k: int) -> NDArray[np.bool_]:
-        """Choose the k features of largest score.
+    def select(self, alpha: float = 0.05, correction: str | None = "bh", *, k: int | None = None) -> NDArray[np.bool_]:
+        """Choose features by adjusted p-value, or the k of largest score.
 
         Parameters
         ----------
-        k : int
-            Number of features.
+        alpha : float, default=0.05
+            Largest adjusted p-value that is chosen.
+        correction : {"bh", "by", "holm"} or None, default="bh"
+            Adjustment, see `adjusted_p_value`.
+        k : int, default=None
+            Number of features; if given, the k largest scores are chosen whatever their p-value.
 
         Returns
         -------
         ndarray of bool, shape (n_features,)
             Mask of the chosen features; of equal scores the earlier feature is chosen.
         """
+        if k is None:
+            if not 0 < alpha <= 1:
+                raise ValueError(f"alpha must lie between 0 and 1, got {alpha}.")
+            return self.adjusted_p_value(correction) <= alpha
         if not 0 <= index(k) <= len(self.values):
             raise ValueError(f"k must lie between 0 and the number of features, {len(self.values)}, got {k}.")
         mask = np.zeros(len(self.values), dtype=np.bool_)
@@ -159,7 +255,7 @@ class ImportanceResult:
             The file.
         """
         content = {"format": FORMAT, "version": FORMAT_VERSION}
-        content |= {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
+        content |= {part.name: _to_json(getattr(self, part.name)) for part in fields(self)}
         Path(path).write_text(json.dumps(content, allow_nan=False) + "\n", encoding="utf-8")
 
     def _summary(self) -> str:
@@ -172,12 +268,15 @@ class ImportanceResult:
         skipped = f"{self.skipped_weight:.1%} of split weight had no unseen rows." if self.skipped_weight > 0 else ""
         return (more + skipped).strip()
 
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.frame().head(_SHOWN).drop(columns="share" if np.isnan(self.share).all() else [])
+
     def __repr__(self) -> str:
-        table = self.frame().head(_SHOWN).to_string(index=False, float_format=lambda number: f"{number:.4g}")
+        table = self._shown_frame().to_string(index=False, float_format=lambda number: f"{number:.4g}")
         return "\n".join(filter(None, [f"ImportanceResult: {self._summary()}", table, self._note()]))
 
     def _repr_html_(self) -> str:
-        table = self.frame().head(_SHOWN).to_html(index=False, float_format=lambda number: f"{number:.4g}", border=0)
+        table = self._shown_frame().to_html(index=False, float_format=lambda number: f"{number:.4g}", border=0)
         parts = [f"<p><b>ImportanceResult</b>: {html.escape(self._summary())}</p>", table]
         return "\n".join([*parts, f"<p>{html.escape(self._note())}</p>"] if self._note() else parts)
 
@@ -214,9 +313,10 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
     version = content.pop("version", None)
     if version != FORMAT_VERSION:
         raise ValueError(f"{path} has format version {version}, this truewood reads {FORMAT_VERSION}.")
-    if content.keys() != {field.name for field in fields(ImportanceResult)}:
+    if content.keys() != {part.name for part in fields(ImportanceResult)}:
         raise ValueError(f"{path} is not complete.")
-    for name in ("values", "share", "per_tree", "per_output", "mdi"):
-        content[name] = np.array(content[name], dtype=np.float64)
+    for name in ("values", "share", "per_tree", "per_output", "mdi", "std_error", "test_error", "contributions"):
+        if content[name] is not None:
+            content[name] = np.array(content[name], dtype=np.float64)
     content["feature_names"] = np.array(content["feature_names"], dtype=np.str_)
     return ImportanceResult(**content)

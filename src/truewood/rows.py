@@ -42,13 +42,15 @@ def choose_rows(
     sample_weight: NDArray[np.float64] | None,
 ) -> RowChoice:
     """Read the argument `rows` of `importance`, and check that the data fits it."""
-    if not isinstance(rows, str):
-        return _choose_lists(rows, view.n_trees, matrix.n_rows)
-    if rows in ("auto", "oob"):
+    if isinstance(rows, str) and rows in ("auto", "oob"):
         return _choose_oob(rows, view, matrix, target, sample_weight)
-    if rows == "heldout":
+    if isinstance(rows, str) and rows != "heldout":
+        raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {rows!r}.")
+    if view.why_no_heldout is not None:
+        raise ValueError(f"rows must be 'oob' for {view.name}, which {view.why_no_heldout}.")
+    if isinstance(rows, str):
         return _choose_heldout(view, matrix, target, sample_weight)
-    raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {rows!r}.")
+    return _choose_lists(rows, view.n_trees, matrix.n_rows)
 
 
 def _choose_oob(
@@ -56,9 +58,11 @@ def _choose_oob(
 ) -> RowChoice:
     draw_bag, training = view.draw_bag, view.training
     if draw_bag is None or training is None:
+        remedy = "pass rows it never saw and rows='heldout'"
+        if view.why_no_heldout is not None:
+            remedy = f"for rows='heldout' it {view.why_no_heldout}"
         raise ValueError(
-            f"rows={asked!r} needs recorded out-of-bag rows, but {view.name} {view.why_no_bags}; pass rows it never "
-            "saw and rows='heldout'."
+            f"rows={asked!r} needs recorded out-of-bag rows, but {view.name} {view.why_no_bags}; {remedy}."
         )
     if not training.fits(matrix.n_rows):
         least = "" if training.is_exact else "at least "

@@ -92,6 +92,11 @@ class Target:
         encoded = self.numbers if self.codes is None else self.codes
         return 0 if encoded is None else len(encoded)
 
+    def pick(self, rows: NDArray[np.int64]) -> Target:
+        """Return the target of some rows."""
+        codes = None if self.codes is None else self.codes[rows]
+        return Target(self.kind, codes, None if self.numbers is None else self.numbers[rows], self.origin)
+
     @property
     def labels(self) -> NDArray[Any]:
         """The class labels again, shape (n_rows,) or (n_rows, n_outputs)."""

@@ -39,6 +39,8 @@ def is_training_data(
     leaves = engine.find_leaves(ensemble, matrix, lists)
     if not np.array_equal(engine.sum_leaves(ensemble, leaves, lists, target, None).weight, counts):
         return False
+    if not training.has_weights:
+        return True
     # A row that is counted twice has its weight once in `rows.weight`.
     weight = rows.weight / np.maximum(np.bincount(rows.counted, minlength=matrix.n_rows), 1)
     sums = engine.sum_leaves(ensemble, leaves, lists, target, weight)
@@ -83,21 +85,23 @@ def recompute_means(
     target: Target,
     sample_weight: NDArray[np.float64] | None,
 ) -> TreeEnsemble:
-    """Replace node values by training means, from the training rows themselves."""
-    means, impurity = [], []
+    """Replace node values by training means, and weights of honest trees too, from the training rows themselves."""
+    recall = training.recall_growth or training.recall
+    means, weights, impurity = [], [], []
     for k, tree in enumerate(trees):
         one = ensemble[k : k + 1]
-        weight = training.recall(tree, target, sample_weight).weight
+        weight = recall(tree, target, sample_weight).weight
         rows, engine = RowLists.join([np.flatnonzero(weight)]), get_engine()
         sums = engine.sum_leaves(one, engine.find_leaves(one, matrix, rows), rows, target, weight)
-        if not _same_weights(one, sums):
+        if training.recall_growth is None and not _same_weights(one, sums):
             raise ValueError(
                 "the training means of this model have to be recomputed, and its rows do not have the weights it was "
                 "fit with; pass the sample_weight of the fit."
             )
         means.append(sums.mean)
+        weights.append(one.weight if training.recall_growth is None else sums.weight)
         impurity.append(root_impurity(one, sums))
-    return ensemble.with_means(np.concatenate(means) + target.origin, np.concatenate(impurity))
+    return ensemble.with_means(np.concatenate(means) + target.origin, np.concatenate(impurity), np.concatenate(weights))
 
 
 def average_leaves(ensemble: TreeEnsemble) -> TreeEnsemble:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,29 +17,32 @@ from truewood.target import Target
 
 # Since then weights set the probability to be drawn; before, they multiplied the number of times a row was drawn.
 WEIGHTS_ARE_DRAWN = SKLEARN_VERSION >= (1, 9)
+_BAGS_KEPT = 8
+WHY_NO_BAGS = "was fit with bootstrap=False, so every tree saw every row"
 
 
 def open_model(model: Any) -> ModelView:
     """Read a fitted forest."""
     check_is_fitted(model)
+    return view_trees(model, model.estimators_, training=remember_rows(model), why_no_bags=WHY_NO_BAGS)
+
+
+def remember_rows(model: Any) -> Training:
+    """What a forest knows of its training rows."""
+    # A bag is asked for several times in a row, by what scores a tree and by what grew it.
+    recall_bag = lru_cache(maxsize=_BAGS_KEPT)(lambda tree: draw_bag(model, tree))
 
     def recall(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
         if not model.bootstrap:
             return recall_every_row(_overall_class_weight(model), target, sample_weight)
-        weight = weigh_bag(model, draw_bag(model, tree), target, sample_weight)
+        weight = weigh_bag(model, recall_bag(tree), target, sample_weight)
         return TrainingRows(np.flatnonzero(weight), weight)
 
-    training = Training(
+    return Training(
         n_rows=model._n_samples,
         node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
         recall=recall,
-        draw_bag=(lambda tree: draw_bag(model, tree)) if model.bootstrap else None,
-    )
-    return view_trees(
-        model,
-        model.estimators_,
-        training=training,
-        why_no_bags="was fit with bootstrap=False, so every tree saw every row",
+        draw_bag=recall_bag if model.bootstrap else None,
     )
 
 

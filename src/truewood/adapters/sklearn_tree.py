@@ -115,22 +115,10 @@ def _find_missing_problem(model: Any, tree: Any) -> str | None:
 def _read_trees(
     trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind, n_features: int
 ) -> TreeEnsemble:
-    inner = [tree.tree_ for tree in trees]
-    offset = np.cumsum([0, *(tree.node_count for tree in inner)])
-    columns = [tree.feature for tree in inner]
-    if features is not None:
-        # At leaves the feature is negative and stays unread.
-        columns = [chosen[np.maximum(column, 0)] for column, chosen in zip(columns, features, strict=True)]
     values = [_read_values(tree, kind) for tree in trees]
     return TreeEnsemble(
-        feature=_join([column.astype(np.int32) for column in columns]),
-        threshold=_join([tree.threshold for tree in inner]),
-        left=_join([_shift(tree.children_left, start) for tree, start in zip(inner, offset, strict=False)]),
-        right=_join([_shift(tree.children_right, start) for tree, start in zip(inner, offset, strict=False)]),
-        missing_left=_join([tree.missing_go_to_left.astype(np.bool_) for tree in inner]),
-        weight=_join([tree.weighted_n_node_samples for tree in inner]),
+        **join_structure([tree.tree_ for tree in trees], features),
         value=_join(values),
-        offset=offset,
         root_impurity=np.array(
             [_root_impurity(tree, value[0], kind) for tree, value in zip(trees, values, strict=True)]
         ),
@@ -138,6 +126,24 @@ def _read_trees(
         kind=kind,
         statistic=_find_statistic(trees[0]),
     )
+
+
+def join_structure(inner: Sequence[Any], features: Sequence[NDArray[Any]] | None = None) -> dict[str, Any]:
+    """Put the splits and weights of scikit-learn's inner trees behind each other, as arguments of `TreeEnsemble`."""
+    offset = np.cumsum([0, *(tree.node_count for tree in inner)])
+    columns = [tree.feature for tree in inner]
+    if features is not None:
+        # At leaves the feature is negative and stays unread.
+        columns = [chosen[np.maximum(column, 0)] for column, chosen in zip(columns, features, strict=True)]
+    return {
+        "feature": _join([column.astype(np.int32) for column in columns]),
+        "threshold": _join([tree.threshold for tree in inner]),
+        "left": _join([_shift(tree.children_left, start) for tree, start in zip(inner, offset, strict=False)]),
+        "right": _join([_shift(tree.children_right, start) for tree, start in zip(inner, offset, strict=False)]),
+        "missing_left": _join([tree.missing_go_to_left.astype(np.bool_) for tree in inner]),
+        "weight": _join([tree.weighted_n_node_samples for tree in inner]),
+        "offset": offset,
+    }
 
 
 def _join(arrays: list[NDArray[Any]]) -> NDArray[Any]:

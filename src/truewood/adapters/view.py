@@ -49,6 +49,11 @@ class Training:
         model whose trees saw every row, or whose bags are not recorded.
     is_exact : bool
         Whether `n_rows` is that number, or only known not to be above it.
+    recall_growth : callable or None
+        Like `recall`, for honest trees: the rows that chose the splits, where other rows gave nodes their values. The
+        latter are then unseen rows too, and out-of-bag scores take means and weights of nodes from the former.
+    has_weights : bool
+        Whether `recall` gives the weights of the fit; where it does not, rows are known by their counts alone.
     """
 
     n_rows: int
@@ -56,6 +61,8 @@ class Training:
     recall: Callable[[int, Target, NDArray[np.float64] | None], TrainingRows]
     draw_bag: Callable[[int], NDArray[Any]] | None = None
     is_exact: bool = True
+    recall_growth: Callable[[int, Target, NDArray[np.float64] | None], TrainingRows] | None = None
+    has_weights: bool = True
 
     def fits(self, n_rows: int) -> bool:
         """Whether the model may have been fit on this number of rows."""
@@ -95,6 +102,9 @@ class ModelView:
     find_leaves : callable or None
         ``find_leaves(trees, values)`` gives the leaf of each row in each tree of a range, shape (n_rows, n_trees), as
         node numbers within the tree, for a library that has to find them itself.
+    why_no_heldout : str or None
+        Why only out-of-bag rows can score, as the rest of a sentence that begins with the model's name: it has no node
+        means of its target, and only the training rows give them.
     combined : tuple of str
         Names of features that are made of several columns, which follow the columns in the numbering of features.
     """
@@ -112,6 +122,7 @@ class ModelView:
     tree_weight: NDArray[np.float64] | None = None
     read_y: Callable[[Any], Any] | None = None
     find_leaves: Callable[[range, Any], NDArray[Any]] | None = None
+    why_no_heldout: str | None = None
     combined: tuple[str, ...] = ()
 
     @property

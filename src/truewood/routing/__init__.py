@@ -16,6 +16,7 @@ from truewood.adapters import ModelView
 from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix
 from truewood.node_sums import NodeSums
+from truewood.row_terms import RowTerms
 from truewood.target import Target
 
 ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
@@ -70,6 +71,22 @@ class Engine(Protocol):
         row_weight: NDArray[np.float64] | None,
     ) -> NodeSums:
         """Sum rows at their leaves, in row order, and from there up to the roots."""
+
+    def add_terms(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        rows: RowLists,
+        weight: NDArray[np.float64],
+        target: Target,
+        terms: RowTerms,
+        group_of: NDArray[np.int32],
+        out: NDArray[np.float64],
+    ) -> None:
+        """Add to `out` what listed rows contribute to each group of features, shape (n_rows, n_groups).
+
+        `weight` goes along with the list; a row is listed once for a tree.
+        """
 
 
 def has_native_engine() -> bool:

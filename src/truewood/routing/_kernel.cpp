@@ -148,6 +148,36 @@ void bind_sum_numbers(const TreeArrays& arrays, const Array<std::int32_t>& leave
     add_up(trees, n_columns, square_out);
 }
 
+void bind_add_terms(const TreeArrays& arrays, const py::object& X, const Array<std::int64_t>& index,
+                    const Array<std::int64_t>& offset, const Array<double>& row_weight,
+                    const std::optional<Array<std::int32_t>>& codes, const std::optional<Array<double>>& numbers,
+                    const Array<std::int64_t>& first_column, const std::optional<Array<std::int32_t>>& column,
+                    const Array<double>& linear, const std::optional<Array<double>>& square,
+                    const std::optional<Array<double>>& constant, const Array<std::int32_t>& group, Array<double>& out) {
+    const Trees trees = arrays.view();
+    const Rows rows{index.data(), offset.data()};
+    const Terms terms{linear.data(), static_cast<std::size_t>(linear.shape(1)), square ? square->data() : nullptr,
+                      constant ? constant->data() : nullptr};
+    const std::int32_t* of_tree = column ? column->data() : nullptr;
+    const auto n_groups = static_cast<std::size_t>(out.shape(1));
+    double* sums = out.mutable_data();
+    const auto add = [&](const auto& target) {
+        with_matrix(X, true, trees.node_set != nullptr, [&](const auto& matrix, auto, auto categories) {
+            add_terms<categories.value>(trees, matrix, rows, row_weight.data(), target, of_tree, terms, group.data(),
+                                        n_groups, sums);
+        });
+    };
+    if (codes) {
+        const auto n_outputs = static_cast<std::size_t>(codes->shape(1));
+        if (n_outputs == 1) add(OneCode{codes->data()});
+        else add(Codes{codes->data(), first_column.data(), n_outputs});
+    } else {
+        const auto stride = static_cast<std::size_t>(numbers->shape(1));
+        if (terms.n_columns == 1) add(OneNumber{numbers->data(), stride});
+        else add(Numbers{numbers->data(), stride});
+    }
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_kernel, module) {
@@ -172,4 +202,11 @@ PYBIND11_MODULE(_kernel, module) {
                py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("numbers").noconvert(),
                py::arg("column").noconvert().none(true), py::arg("row_weight").noconvert().none(true),
                py::arg("weight").noconvert(), py::arg("total").noconvert(), py::arg("square").noconvert());
+    module.def("add_terms", &bind_add_terms, py::arg("trees"), py::arg("X"),
+               py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("row_weight").noconvert(),
+               py::arg("codes").noconvert().none(true),
+               py::arg("numbers").noconvert().none(true), py::arg("first_column").noconvert(),
+               py::arg("column").noconvert().none(true), py::arg("linear").noconvert(),
+               py::arg("square").noconvert().none(true), py::arg("constant").noconvert().none(true),
+               py::arg("group").noconvert(), py::arg("out").noconvert());
 }

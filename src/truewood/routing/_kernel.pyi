@@ -56,3 +56,19 @@ def sum_numbers(
     total: NDArray[np.float64],
     square: NDArray[np.float64],
 ) -> None: ...
+def add_terms(
+    trees: TreeArrays,
+    X: Any,
+    index: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    row_weight: NDArray[np.float64],
+    codes: NDArray[np.int32] | None,
+    numbers: NDArray[np.float64] | None,
+    first_column: NDArray[np.int64],
+    column: NDArray[np.int32] | None,
+    linear: NDArray[np.float64],
+    square: NDArray[np.float64] | None,
+    constant: NDArray[np.float64] | None,
+    group: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None: ...

@@ -11,6 +11,7 @@ from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix
 from truewood.node_sums import NodeSums
 from truewood.routing import RowLists, _kernel
+from truewood.row_terms import RowTerms
 from truewood.target import Target
 
 
@@ -67,6 +68,35 @@ def sum_leaves(
             square,
         )
     return NodeSums(weight, total, square, target.origin)
+
+
+def add_terms(
+    ensemble: TreeEnsemble,
+    matrix: FeatureMatrix,
+    rows: RowLists,
+    weight: NDArray[np.float64],
+    target: Target,
+    terms: RowTerms,
+    group_of: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Add to `out` what listed rows contribute to each group of features, shape (n_rows, n_groups)."""
+    _kernel.add_terms(
+        _trees(ensemble),
+        matrix.parts,
+        rows.index,
+        rows.offset,
+        weight,
+        target.codes,
+        target.numbers,
+        target.kind.first_column,
+        ensemble.column,
+        terms.linear,
+        terms.square,
+        terms.constant,
+        group_of,
+        out,
+    )
 
 
 def _trees(ensemble: TreeEnsemble) -> _kernel.TreeArrays:

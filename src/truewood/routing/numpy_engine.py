@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix
 from truewood.node_sums import NodeSums, add_up
 from truewood.routing import RowLists
+from truewood.row_terms import RowTerms
 from truewood.target import Target
 
 _BLOCK_VALUES = 4_000_000
@@ -49,19 +51,29 @@ def find_swapped_leaves(
 
 
 def _walk(ensemble: TreeEnsemble, tree: int, values: NDArray[Any]) -> NDArray[np.int32]:
+    """Leaves of rows in a tree."""
+    leaves = np.full(len(values), ensemble.offset[tree], dtype=np.int32)
+    for walking, _, node in _step(ensemble, tree, values):
+        leaves[walking] = node
+    return leaves
+
+
+def _step(
+    ensemble: TreeEnsemble, tree: int, values: NDArray[Any]
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int32], NDArray[np.int32]]]:
+    """Send rows down level by level: the rows that take a step, the nodes they leave and the nodes they come to."""
+    walking = np.arange(len(values))
     node = np.full(len(values), ensemble.offset[tree], dtype=np.int32)
-    walking = np.flatnonzero(ensemble.left[node] >= 0)
-    while len(walking):
-        at = node[walking]
+    while len(walking := walking[is_inner := ensemble.left[node] >= 0]):
+        at = node[is_inner]
         x = values[walking, ensemble.feature[at]]
         # A float32 compared with a float64 threshold is compared as float64.
         is_left = x.astype(np.float64) <= ensemble.threshold[at]
         if ensemble.categories is not None:
             is_left = np.where(ensemble.categories.node_set[at] < 0, is_left, ensemble.categories.holds(at, x))
         goes_left = np.where(np.isnan(x), ensemble.missing_left[at], is_left)
-        node[walking] = np.where(goes_left, ensemble.left[at], ensemble.right[at])
-        walking = walking[ensemble.left[node[walking]] >= 0]
-    return node
+        node = np.where(goes_left, ensemble.left[at], ensemble.right[at])
+        yield walking, at, node
 
 
 def sum_leaves(
@@ -92,3 +104,68 @@ def sum_leaves(
             total[:, o] = np.bincount(leaves, weights=weighted, minlength=n_nodes)
             square[:, o] = np.bincount(leaves, weights=weighted * numbers, minlength=n_nodes)
     return NodeSums(weight, add_up(ensemble, total), add_up(ensemble, square), target.origin)
+
+
+def add_terms(
+    ensemble: TreeEnsemble,
+    matrix: FeatureMatrix,
+    rows: RowLists,
+    weight: NDArray[np.float64],
+    target: Target,
+    terms: RowTerms,
+    group_of: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Add to `out` what listed rows contribute to each group of features, shape (n_rows, n_groups)."""
+    block = max(1, _BLOCK_VALUES // ensemble.n_features)
+    for tree in range(ensemble.n_trees):
+        column = None if ensemble.column is None else int(ensemble.column[tree])
+        start, end = rows.offset[tree], rows.offset[tree + 1]
+        for first in range(start, end, block):
+            part = slice(first, min(first + block, end))
+            index = rows.index[part]
+            for walking, above, node in _step(ensemble, tree, matrix.take(index)):
+                added = weight[part][walking] * _add_row(node, index[walking], target, column, terms)
+                out[index[walking], group_of[ensemble.feature[above]]] += added
+
+
+def add_terms_upwards(
+    ensemble: TreeEnsemble,
+    leaves: NDArray[np.int32],
+    rows: RowLists,
+    weight: NDArray[np.float64],
+    target: Target,
+    terms: RowTerms,
+    group_of: NDArray[np.int32],
+    out: NDArray[np.float64],
+) -> None:
+    """Do what `add_terms` does for rows whose leaves are known: they go up from there."""
+    parent = ensemble.parent
+    for tree in range(ensemble.n_trees):
+        column = None if ensemble.column is None else int(ensemble.column[tree])
+        listed = np.arange(rows.offset[tree], rows.offset[tree + 1])
+        node = leaves[listed]
+        while len(listed := listed[is_below := parent[node] != node]):
+            node = node[is_below]
+            row, above = rows.index[listed], parent[node]
+            added = weight[listed] * _add_row(node, row, target, column, terms)
+            out[row, group_of[ensemble.feature[above]]] += added
+            node = above
+
+
+def _add_row(
+    node: NDArray[Any], rows: NDArray[Any], target: Target, column: int | None, terms: RowTerms
+) -> NDArray[np.float64]:
+    """What rows of weight one add at their nodes."""
+    if target.codes is not None:
+        parts = [terms.linear[node, k + target.codes[rows, o]] for o, k in enumerate(target.kind.first_column)]
+        summed: NDArray[np.float64] = np.add.reduce(parts)
+        return summed
+    numbers, total, square = target.numbers, np.zeros(len(rows)), np.zeros(len(rows))
+    if numbers is not None and terms.square is not None and terms.constant is not None:
+        for o in range(terms.linear.shape[1]):
+            y = numbers[rows, o if column is None else column]
+            total += terms.linear[node, o] * y
+            square += y * y
+        total = (total + terms.square[node] * square) + terms.constant[node]
+    return total

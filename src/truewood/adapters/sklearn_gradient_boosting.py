@@ -1,0 +1,88 @@
+"""scikit-learn's GradientBoosting and its subclasses, among them scikit-survival's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from truewood import losses
+from truewood.adapters.sklearn_tree import join_structure
+from truewood.adapters.view import ModelView
+from truewood.ensemble import TreeEnsemble
+from truewood.frames import TableForm
+from truewood.target import TargetKind
+
+_SURVIVAL = ("coxph", "squared", "ipcwls")
+_LOSSES: dict[str, Callable[[Any], losses.Loss]] = {
+    "log_loss": lambda model: losses.logistic() if model.n_classes_ == 2 else losses.softmax(model.n_classes_),
+    # Any function of y will do, and this one is of the same sign.
+    "exponential": lambda _model: losses.logistic(),
+    "squared_error": lambda _model: losses.squared_error(),
+    "absolute_error": lambda _model: losses.absolute_error(),
+    "huber": lambda model: losses.huber_quantile(model.alpha),
+    "quantile": lambda model: losses.quantile(model.alpha),
+    "coxph": lambda _model: losses.cox(),
+}
+
+
+def open_model(model: Any) -> ModelView:
+    """Read a fitted GradientBoosting model."""
+    check_is_fitted(model)
+    n_stages, n_scores = model.estimators_.shape
+    trees = model.estimators_.ravel()  # stage after stage
+    # scikit-survival keeps the scale that dropout gave to each stage in a private attribute.
+    rate = model.learning_rate * np.asarray(getattr(model, "_scale", np.ones(n_stages)))
+
+    def read(chosen: range) -> TreeEnsemble:
+        inner = [trees[t].tree_ for t in chosen]
+        return TreeEnsemble(
+            **join_structure(inner),
+            # Leaves are updated after a tree was grown; inner nodes keep means of gradients, and are not read.
+            value=np.concatenate(
+                [rate[t // n_scores] * tree.value[:, 0] for t, tree in zip(chosen, inner, strict=True)]
+            ),
+            root_impurity=np.full(len(chosen), np.nan),
+            n_features=model.n_features_in_,
+            kind=TargetKind(),
+            statistic="leaf",
+            column=np.asarray(chosen) % n_scores,
+            is_additive=True,
+        )
+
+    find_loss = _LOSSES.get(model.loss)
+    name = type(model).__name__
+    return ModelView(
+        kind=_target_kind(model),
+        form=TableForm(
+            name,
+            model.n_features_in_,
+            getattr(model, "feature_names_in_", None),
+            why_no_missing=f"{name} does not take missing values",
+        ),
+        n_nodes=np.array([tree.tree_.node_count for tree in trees], dtype=np.int64),
+        read=read,
+        why_no_bags="fits each tree to what the trees before it left over, so no row is unseen",
+        n_scores=n_scores,
+        loss=None if find_loss is None else find_loss(model),
+        why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
+        is_additive=True,
+        read_y=_find_reader(model),
+    )
+
+
+def _target_kind(model: Any) -> TargetKind:
+    if is_classifier(model):
+        return TargetKind((np.asarray(model.classes_),))
+    return TargetKind((), 2 if model.loss in _SURVIVAL else 1)
+
+
+def _find_reader(model: Any) -> Callable[[Any], Any] | None:
+    if model.loss not in _SURVIVAL:
+        return None
+    from truewood.adapters.sksurv import read_survival
+
+    return read_survival

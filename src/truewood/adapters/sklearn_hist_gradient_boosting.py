@@ -1,0 +1,125 @@
+"""scikit-learn's HistGradientBoosting, with its native categories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from truewood import losses
+from truewood.adapters.view import ModelView
+from truewood.ensemble import Categories, TreeEnsemble
+from truewood.frames import TableForm
+from truewood.target import TargetKind
+
+_LOSSES: dict[Any, Callable[[Any], losses.Loss]] = {
+    "log_loss": lambda model: losses.logistic() if len(model.classes_) == 2 else losses.softmax(len(model.classes_)),
+    "squared_error": lambda _model: losses.squared_error(),
+    "absolute_error": lambda _model: losses.absolute_error(),
+    "gamma": lambda _model: losses.gamma(),
+    "poisson": lambda _model: losses.poisson(),
+    "quantile": lambda model: losses.quantile(model.quantile),
+}
+
+
+def open_model(model: Any) -> ModelView:
+    """Read a fitted HistGradientBoosting model."""
+    check_is_fitted(model)
+    ensemble = _read_trees(model)
+    # A loss may also be given as an object.
+    find_loss = _LOSSES.get(model.loss) if isinstance(model.loss, str) else None
+    name = type(model).__name__
+    return ModelView(
+        kind=TargetKind((np.asarray(model.classes_),)) if is_classifier(model) else TargetKind(),
+        form=TableForm(
+            name,
+            model.n_features_in_,
+            getattr(model, "feature_names_in_", None),
+            dtype="float64",
+            takes_infinite=True,
+            encode=None if model.is_categorical_ is None else lambda X: _encode(model, X),
+        ),
+        n_nodes=np.diff(ensemble.offset),
+        read=lambda trees: ensemble[trees.start : trees.stop],
+        why_no_bags="fits each tree to what the trees before it left over, so no row is unseen",
+        n_scores=model.n_trees_per_iteration_,
+        loss=None if find_loss is None else find_loss(model),
+        why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
+        is_additive=True,
+    )
+
+
+def _order_columns(model: Any) -> NDArray[np.intp]:
+    """Column of X behind each column that the trees know: categories come first."""
+    if model.is_categorical_ is None:
+        return np.arange(model.n_features_in_)
+    is_categorical = np.asarray(model.is_categorical_)
+    return np.concatenate([np.flatnonzero(is_categorical), np.flatnonzero(~is_categorical)])
+
+
+def _encode(model: Any, X: Any) -> NDArray[np.float64]:
+    """Categories as the codes the trees know, NaN for those never seen; the columns stay where they are in X."""
+    # What predict does to X first; there is no public way to it.
+    codes = model._preprocess_X(X, reset=False)
+    encoded = np.empty(codes.shape)
+    encoded[:, _order_columns(model)] = codes
+    return encoded
+
+
+def _read_trees(model: Any) -> TreeEnsemble:
+    # The trees are in private attributes only, as arrays of records.
+    predictors = [predictor for iteration in model._predictors for predictor in iteration]
+    nodes = np.concatenate([predictor.nodes for predictor in predictors])
+    n_nodes = [len(predictor.nodes) for predictor in predictors]
+    offset = np.cumsum([0, *n_nodes])
+    start = np.repeat(offset[:-1], n_nodes)
+    is_leaf = nodes["is_leaf"].astype(np.bool_)
+    left, right = (np.where(is_leaf, -1, nodes[side] + start) for side in ("left", "right"))
+    missing_left = nodes["missing_go_to_left"].astype(np.bool_)
+
+    is_set = ~is_leaf & nodes["is_categorical"].astype(np.bool_)
+    categories = _read_categories(model, predictors, nodes, is_set, np.repeat(np.arange(len(predictors)), n_nodes))
+    # Of categories, those that are not in a set, known or not, go where missing ones go: always to the right here.
+    is_swapped = is_set & missing_left
+    left, right = np.where(is_swapped, right, left), np.where(is_swapped, left, right)
+    return TreeEnsemble(
+        feature=_order_columns(model)[np.where(is_leaf, 0, nodes["feature_idx"])].astype(np.int32),
+        threshold=nodes["num_threshold"],
+        left=left,
+        right=right,
+        missing_left=missing_left & ~is_set,
+        weight=nodes["count"],
+        value=np.where(is_leaf, nodes["value"], 0.0)[:, np.newaxis],
+        offset=offset,
+        root_impurity=np.full(len(predictors), np.nan),
+        n_features=model.n_features_in_,
+        kind=TargetKind(),
+        statistic="leaf",
+        x_dtype="float64",
+        categories=categories,
+        column=np.arange(len(predictors)) % model.n_trees_per_iteration_,
+        is_additive=True,
+    )
+
+
+def _read_categories(
+    model: Any, predictors: list[Any], nodes: NDArray[Any], is_set: NDArray[np.bool_], tree_of: NDArray[np.intp]
+) -> Categories | None:
+    """Sets of categories that go left; of splits that send missing values left, those known ones that go right."""
+    if not is_set.any():
+        return None
+    n_sets = [len(predictor.raw_left_cat_bitsets) for predictor in predictors]
+    first = np.cumsum([0, *n_sets])[:-1]
+    splits = nodes[is_set]
+    bits = np.concatenate([predictor.raw_left_cat_bitsets for predictor in predictors])
+    bits = bits[first[tree_of[is_set]] + splits["bitset_idx"]]
+    known, row_of = model._bin_mapper.make_known_categories_bitsets()
+    goes_right = known[row_of[splits["feature_idx"]]] & ~bits
+    bits = np.where(splits["missing_go_to_left"].astype(np.bool_)[:, np.newaxis], goes_right, bits)
+    node_set = np.full(len(nodes), -1, dtype=np.int32)
+    node_set[is_set] = np.arange(len(splits))
+    return Categories(node_set, np.arange(len(splits) + 1) * bits.shape[1], bits.ravel())

@@ -1,0 +1,79 @@
+"""scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by null martingale residuals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from sksurv.nonparametric import nelson_aalen_estimator
+from sksurv.util import check_y_survival
+
+from truewood import losses
+from truewood.adapters.sklearn_forest import WHY_NO_BAGS, draw_bag, remember_rows
+from truewood.adapters.sklearn_tree import join_structure, sklearn_form
+from truewood.adapters.view import ModelView
+from truewood.ensemble import TreeEnsemble
+from truewood.target import TargetKind
+
+# Relative difference up to which two hazards are the same.
+_SAME_HAZARD = 1e-6
+
+
+def open_model(model: Any) -> ModelView:
+    """Read a fitted survival forest."""
+    check_is_fitted(model)
+
+    def read(chosen: range) -> TreeEnsemble:
+        structure = join_structure([model.estimators_[t].tree_ for t in chosen])
+        return TreeEnsemble(
+            **structure,
+            value=np.zeros((len(structure["feature"]), 1)),  # nodes hold hazards, not means of residuals
+            root_impurity=np.full(len(chosen), np.nan),
+            n_features=model.n_features_in_,
+            kind=TargetKind(),
+            statistic="leaf",
+        )
+
+    return ModelView(
+        kind=TargetKind((), 2),
+        form=sklearn_form(model, model.estimators_[0]),
+        n_nodes=np.array([tree.tree_.node_count for tree in model.estimators_], dtype=np.int64),
+        read=read,
+        training=remember_rows(model),
+        why_no_bags=WHY_NO_BAGS,
+        loss=losses.cox(),
+        read_y=lambda y: _read_y(model, y),
+        why_no_heldout="has no node means of martingale residuals: fit with bootstrap=True and pass the training data",
+    )
+
+
+def read_survival(y: Any) -> NDArray[np.float64]:
+    """Read scikit-survival's array of (event, time) as columns time and event."""
+    event, time = check_y_survival(y, allow_all_censored=True)
+    return np.column_stack([time, event]).astype(np.float64)
+
+
+def _read_y(model: Any, y: Any) -> NDArray[np.float64]:
+    """Read y, and refuse another one than the forest was fit on: the residuals are not what its trees have stored."""
+    numbers = read_survival(y)
+    if model.bootstrap and len(numbers) == model._n_samples and not _is_training_y(model, numbers):
+        raise ValueError(
+            "rows='oob' needs y as this forest was fit on, in the same order, but it does not give the hazard that the "
+            "first tree has stored."
+        )
+    return numbers
+
+
+def _is_training_y(model: Any, y: NDArray[np.float64]) -> bool:
+    """Whether the first tree's bag has the cumulative hazard of its root."""
+    inner, drawn = model.estimators_[0].tree_, y[draw_bag(model, 0)]
+    if inner.weighted_n_node_samples[0] != len(drawn):
+        return True  # weights, which are not known here, are in the hazard
+    times, hazard = nelson_aalen_estimator(drawn[:, 1].astype(np.bool_), drawn[:, 0])
+    expected = np.append(0.0, hazard)[np.searchsorted(times, model.unique_times_, side="right")]
+    stored = inner.value[0, :, 0]
+    if model.low_memory:
+        expected = expected[model.is_event_time_].sum()
+    return bool(np.allclose(stored, expected, rtol=_SAME_HAZARD))

@@ -1,0 +1,518 @@
+"""scikit-learn's boosted trees: GradientBoosting, HistGradientBoosting, AdaBoost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
+from threadpoolctl import threadpool_limits
+
+import truewood as tw
+from contract import add_leaf_values, draw_odd_rows, route
+from truewood.adapters import open_model
+
+# scikit-learn adds up all values to see whether they are finite, and the largest floats overflow.
+pytestmark = pytest.mark.filterwarnings("ignore:(invalid value|overflow) encountered in reduce:RuntimeWarning")
+
+N_FEATURES = 5
+SIGNAL = 2
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """HistGradientBoosting's threads wait for each other in a loop, which is slow where others work too."""
+    with threadpool_limits(1):
+        yield
+
+
+def draw_data(task, seed=0, n_rows=400):
+    """Column SIGNAL carries the target, the others are noise; labels are strings."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, N_FEATURES))
+    score = 2.0 * X[:, SIGNAL] + 0.5 * rng.standard_normal(n_rows)
+    if task == "binary":
+        return X, np.array(["no", "yes"])[(score > 0).astype(int)]
+    if task == "multiclass":
+        return X, np.array(["a", "b", "c"])[np.digitize(score, [-1.0, 1.0])]
+    return X, np.exp(0.5 * score) if task == "positive" else score
+
+
+# --- GradientBoosting ---------------------------------------------------------------------------------------------
+
+GRADIENT_BOOSTING = {
+    "binary": (GradientBoostingClassifier, "binary", {}),
+    "exponential": (GradientBoostingClassifier, "binary", {"loss": "exponential"}),
+    "multiclass": (GradientBoostingClassifier, "multiclass", {}),
+    "multiclass-subsample": (GradientBoostingClassifier, "multiclass", {"subsample": 0.6, "max_features": 2}),
+    "classifier-init": (GradientBoostingClassifier, "binary", {"init": LogisticRegression()}),
+    "classifier-zero": (GradientBoostingClassifier, "multiclass", {"init": "zero"}),
+    "squared": (GradientBoostingRegressor, "regression", {}),
+    "rate": (GradientBoostingRegressor, "regression", {"learning_rate": 0.7, "max_depth": 5}),
+    "absolute": (GradientBoostingRegressor, "regression", {"loss": "absolute_error"}),
+    "huber": (GradientBoostingRegressor, "regression", {"loss": "huber", "alpha": 0.8}),
+    "quantile": (GradientBoostingRegressor, "regression", {"loss": "quantile", "alpha": 0.3}),
+    "early-stopping": (
+        GradientBoostingRegressor,
+        "regression",
+        {"n_iter_no_change": 2, "learning_rate": 1.0, "n_estimators": 30},
+    ),
+    "zero": (GradientBoostingRegressor, "regression", {"init": "zero"}),
+    "init": (GradientBoostingRegressor, "regression", {"init": LinearRegression()}),
+    "max-leaf-nodes": (GradientBoostingRegressor, "regression", {"max_leaf_nodes": 6, "ccp_alpha": 0.01}),
+}
+
+
+def fit_gradient_boosting(name, **fit_options):
+    make, task, options = GRADIENT_BOOSTING[name]
+    X, y = draw_data(task)
+    return make(**{"n_estimators": 8, "random_state": 0, **options}).fit(X, y, **fit_options)
+
+
+@pytest.mark.parametrize("name", GRADIENT_BOOSTING)
+def test_gradient_boosting_keeps_the_contract(name, engine):
+    model = fit_gradient_boosting(name)
+    ensemble = tw.to_ensemble(model)
+    rows = draw_odd_rows(ensemble, N_FEATURES, seed=1, missing=False, infinite=False)
+    leaves = model.apply(rows).reshape(len(rows), -1)
+    for given in (rows, rows.astype(np.float32), sparse.csr_array(rows)):
+        np.testing.assert_array_equal(route(model, given), leaves)
+    usual = rows[np.abs(rows).max(axis=1) < 100]  # a linear model before the trees overflows at extremes
+    narrow = usual.astype(np.float32)
+    raw = model._raw_predict(narrow) - model._raw_predict_init(narrow)
+    np.testing.assert_allclose(add_leaf_values(model, usual), raw, atol=1e-9)
+    trees = [tree.tree_ for tree in model.estimators_.ravel()]
+    np.testing.assert_array_equal(ensemble.weight, np.concatenate([tree.weighted_n_node_samples for tree in trees]))
+    np.testing.assert_array_equal(np.diff(ensemble.offset), [tree.node_count for tree in trees])
+
+
+def test_early_stopping_is_read_up_to_where_it_stopped():
+    model = fit_gradient_boosting("early-stopping")
+    assert open_model(model).n_trees == model.n_estimators_ < 30
+
+
+def test_weights_of_rows_are_in_the_weights_of_nodes():
+    weight = np.random.default_rng(0).random(400)
+    model = fit_gradient_boosting("squared", sample_weight=weight)
+    assert tw.to_ensemble(model).weight[0] == pytest.approx(weight.sum())
+
+
+@pytest.mark.parametrize("name", GRADIENT_BOOSTING)
+def test_gradient_boosting_finds_the_signal(name):
+    X, y = draw_data(GRADIENT_BOOSTING[name][1], seed=1)
+    result = tw.importance(fit_gradient_boosting(name), X, y, rows="heldout")
+    if name in ("init", "classifier-init"):
+        return  # the signal is linear, and the first model has taken it
+    assert result.values.argmax() == SIGNAL
+    assert result.values[SIGNAL] > 10 * np.abs(np.delete(result.values, SIGNAL)).max()
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass", "squared"])
+def test_gradient_boosting_refuses_its_training_rows(name):
+    X, y = draw_data(GRADIENT_BOOSTING[name][1])
+    model = fit_gradient_boosting(name)
+    with pytest.raises(ValueError, match=r"got the rows it was fit on; GradientBoosting.* fits each tree to what"):
+        tw.importance(model, X, y, rows="heldout")
+    with pytest.raises(ValueError, match=r"rows='auto' needs recorded out-of-bag rows.*pass rows it never saw"):
+        tw.importance(model, X, y)
+
+
+def test_gradient_boosting_takes_no_missing_or_infinite_values():
+    X, y = draw_data("regression", seed=1)
+    model = fit_gradient_boosting("squared")
+    for value, message in ((np.nan, "GradientBoostingRegressor does not take missing values"), (np.inf, "infinite")):
+        odd = X.copy()
+        odd[0, 0] = value
+        with pytest.raises(ValueError, match=message):
+            tw.importance(model, odd, y, rows="heldout")
+
+
+def test_gradient_boosting_knows_its_columns_by_name():
+    X, y = draw_data("binary")
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(frame, y)
+    X_test, y_test = draw_data("binary", seed=1)
+    frame_test = pd.DataFrame(X_test, columns=list("abcde"))
+    assert tw.importance(model, frame_test, y_test, rows="heldout").frame()["feature"][0] == "c"
+    with pytest.raises(ValueError, match="column 0 should be 'a', got 'e'"):
+        tw.importance(model, frame_test[list("edcba")], y_test, rows="heldout")
+
+
+def test_a_missing_class_of_the_held_out_rows_is_no_problem():
+    X, y = draw_data("multiclass", seed=1)
+    kept = y != "b"
+    result = tw.importance(fit_gradient_boosting("multiclass"), X[kept], y[kept], rows="heldout")
+    assert result.values.argmax() == SIGNAL
+
+
+# --- HistGradientBoosting -----------------------------------------------------------------------------------------
+
+HIST = {
+    "binary": (HistGradientBoostingClassifier, "binary", {}),
+    "multiclass": (HistGradientBoostingClassifier, "multiclass", {"max_iter": 3}),
+    "class-weight": (HistGradientBoostingClassifier, "binary", {"class_weight": "balanced"}),
+    "squared": (HistGradientBoostingRegressor, "regression", {}),
+    "absolute": (HistGradientBoostingRegressor, "regression", {"loss": "absolute_error"}),
+    "gamma": (HistGradientBoostingRegressor, "positive", {"loss": "gamma"}),
+    "poisson": (HistGradientBoostingRegressor, "positive", {"loss": "poisson"}),
+    "quantile": (HistGradientBoostingRegressor, "regression", {"loss": "quantile", "quantile": 0.3}),
+    "early-stopping": (
+        HistGradientBoostingRegressor,
+        "regression",
+        {"early_stopping": True, "n_iter_no_change": 2, "learning_rate": 1.0, "max_iter": 50},
+    ),
+    "monotonic": (HistGradientBoostingRegressor, "regression", {"monotonic_cst": [0, 0, 1, 0, -1]}),
+    "interactions": (HistGradientBoostingRegressor, "regression", {"interaction_cst": "no_interactions"}),
+    "few-bins": (HistGradientBoostingRegressor, "regression", {"max_bins": 4}),
+}
+CATEGORICAL = (1, 3)
+
+
+def fit_hist(name, *, categorical=None, missing=True, **options):
+    make, task, own = HIST[name]
+    X, y = draw_data(task)
+    rng = np.random.default_rng(5)
+    if categorical is not None:
+        X, y = add_categories(X, y, rng)
+    if missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    if missing and categorical is None:
+        X[rng.random(X.shape) < 0.03] = np.inf
+        X[rng.random(X.shape) < 0.03] = -np.inf
+    # Weights and a penalty give leaves values of their own, so that a wrong leaf shows.
+    options = {
+        "max_iter": 6,
+        "max_bins": 40,
+        "max_leaf_nodes": 16,
+        "min_samples_leaf": 5,
+        "l2_regularization": 1.0,
+        **own,
+        **options,
+    }
+    with np.errstate(invalid="ignore"):  # bins between infinite values
+        return make(categorical_features=categorical, random_state=0, **options).fit(
+            X, y, sample_weight=rng.random(len(y))
+        )
+
+
+def add_categories(X, y, rng):
+    """Columns of categories that change y, so that trees split on them too: some labels are drawn anew."""
+    X = X.copy()
+    for j in CATEGORICAL:
+        X[:, j] = rng.integers(0, 12, len(X))
+    is_odd = (X[:, 1] % 3 == 0).astype(int) + (X[:, 3] % 2 == 0)
+    if y.dtype.kind == "U":
+        return X, np.where(rng.random(len(X)) < 0.3 * is_odd, np.unique(y)[-1], y)
+    return X, y + 2.0 * is_odd
+
+
+def find_stages(model, X):
+    """What each iteration adds to the raw scores, as the library's own staged predictions have it."""
+    raw = np.stack(list(model._staged_raw_predict(X)))
+    base = np.broadcast_to(model._baseline_prediction, raw[:1].shape)
+    return np.diff(np.concatenate([base, raw]), axis=0)  # (iteration, row, score)
+
+
+def check_hist(model, rows):
+    """Compare with the library tree by tree: the routed leaf has the value that the iteration adds."""
+    ensemble = tw.to_ensemble(model)
+    leaves = route(model, rows)
+    values = ensemble.value[leaves + ensemble.offset[:-1], 0]
+    assert (ensemble.left[leaves + ensemble.offset[:-1]] < 0).all()
+    stages = find_stages(model, rows)
+    added = np.moveaxis(values.reshape(len(values), *stages[:, 0].shape), 0, 1)
+    np.testing.assert_allclose(added, stages, atol=1e-9)
+    raw = model._raw_predict(rows) - model._baseline_prediction
+    np.testing.assert_allclose(add_leaf_values(model, rows), raw, atol=1e-9)
+    records = np.concatenate([predictor.nodes for iteration in model._predictors for predictor in iteration])
+    np.testing.assert_array_equal(ensemble.weight, records["count"])
+    for t in range(ensemble.n_trees):
+        own = slice(*ensemble.offset[t : t + 2])
+        at_leaves = ensemble.value[own][ensemble.left[own] < 0]
+        # Or a wrong leaf would go unseen; monotonic constraints make some leaves the same.
+        assert len(np.unique(at_leaves)) >= (0.9 if model.monotonic_cst is None else 0.5) * len(at_leaves)
+    return leaves
+
+
+@pytest.mark.parametrize("name", HIST)
+def test_hist_gradient_boosting_keeps_the_contract(name, engine):
+    model = fit_hist(name)
+    rows = draw_odd_rows(tw.to_ensemble(model), N_FEATURES, seed=1)
+    leaves = check_hist(model, rows)
+    with np.errstate(over="ignore"):
+        narrow = rows.astype(np.float32)
+    np.testing.assert_array_equal(route(model, narrow), route(model, narrow.astype(np.float64)))
+    check_hist(model, narrow)
+    np.testing.assert_array_equal(route(model, pd.DataFrame(rows)), leaves)
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+def test_splits_that_part_odd_values_from_all_others(odd, engine):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (300, 2)).astype(float)
+    X[:150, 0] = odd
+    model = HistGradientBoostingRegressor(max_iter=3, l2_regularization=1.0, random_state=0)
+    with np.errstate(invalid="ignore"):
+        model.fit(X, 5.0 * (X[:, 0] >= 0) * np.isfinite(X[:, 0]) + X[:, 1])
+    ensemble = tw.to_ensemble(model)
+    assert ensemble.feature[0] == 0
+    assert abs(ensemble.threshold[0]) >= 1e300
+    values = [-np.inf, -1e308, -1.0, 0.0, 2.0, 1e300, np.finfo(np.float64).max, np.inf, np.nan]
+    check_hist(model, np.array([[a, b] for a in values for b in values]))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("name", ["binary", "multiclass", "squared"])
+def test_categories_given_as_numbers(name, missing, engine):
+    model = fit_hist(name, categorical=list(CATEGORICAL), missing=missing)
+    ensemble = tw.to_ensemble(model)
+    assert ensemble.categories is not None
+    assert {1, 3} <= set(ensemble.feature[ensemble.categories.node_set >= 0]) <= {1, 3}
+    assert SIGNAL in ensemble.feature[ensemble.splits]
+    rows = draw_odd_rows(ensemble, N_FEATURES, seed=1, categorical=CATEGORICAL)
+    rows[:20, 1] = -1.0
+    rows[20:40, 3] = 2.5
+    check_hist(model, rows)
+
+
+def test_codes_that_no_row_had_go_where_missing_values_go(engine):
+    """Encoding leaves no such codes, but whoever takes the trees alone may have them."""
+    model = fit_hist("squared", categorical=list(CATEGORICAL))
+    ensemble = tw.to_ensemble(model)
+    codes = draw_odd_rows(ensemble, N_FEATURES, seed=1, categorical=CATEGORICAL)
+    codes[:100, list(CATEGORICAL)] = np.random.default_rng(0).integers(-3, 40, (100, 2))
+    codes[codes[:, 1] > 255, 1] = codes[codes[:, 3] > 255, 3] = 255.0  # the library cuts them to a byte
+    order = [1, 3, 0, 2, 4]  # categories first
+    known, row_of = model._bin_mapper.make_known_categories_bitsets()
+    values = ensemble.value[route(ensemble, codes) + ensemble.offset[:-1], 0]
+    for t, (predictor,) in enumerate(model._predictors):
+        np.testing.assert_array_equal(values[:, t], predictor.predict(codes[:, order], known, row_of, 1))
+
+
+def test_many_categories_of_which_most_are_rare(engine):
+    rng = np.random.default_rng(0)
+    category = rng.integers(0, 254, 1500)
+    X = np.column_stack([category, rng.standard_normal(1500)])
+    model = HistGradientBoostingRegressor(categorical_features=[0], max_iter=5, min_samples_leaf=1, random_state=0).fit(
+        X, np.sin(category * 1.7) + 0.1 * X[:, 1]
+    )
+    rows = np.column_stack([np.arange(-5, 400), np.zeros(405)])
+    check_hist(model, rows)
+
+
+def test_categories_of_a_data_frame(engine):
+    rng = np.random.default_rng(3)
+    X, y = add_categories(*draw_data("regression"), rng)
+    names = ["first", "town", "signal", "colour", "last"]
+
+    def make_frame(values):
+        frame = pd.DataFrame(values, columns=names)
+        frame["town"] = pd.Categorical.from_codes(values[:, 1].astype(int), [f"town {k}" for k in range(14)])
+        frame["colour"] = pd.Categorical.from_codes(values[:, 3].astype(int), [f"c{k}" for k in range(14)])
+        return frame
+
+    train = make_frame(X)
+    train.loc[train.index[::9], "town"] = np.nan
+    model = HistGradientBoostingRegressor(
+        categorical_features="from_dtype", max_iter=10, min_samples_leaf=5, random_state=0
+    ).fit(train, y)
+    ensemble = tw.to_ensemble(model)
+    assert set(ensemble.feature[ensemble.categories.node_set >= 0]) == {1, 3}
+    codes = rng.integers(0, 14, (300, N_FEATURES)).astype(float)
+    codes[:, [0, 2, 4]] = rng.standard_normal((300, 3))
+    rows = make_frame(codes)
+    rows.loc[rows.index[::7], "colour"] = np.nan
+    check_hist(model, rows)
+
+    X_test, y_test = add_categories(*draw_data("regression", seed=1), rng)
+    result = tw.importance(model, make_frame(X_test), y_test, rows="heldout")
+    assert result.feature_names.tolist() == names
+    assert set(np.argsort(-result.values)[:3]) == {1, 2, 3}
+    assert np.abs(result.values[[0, 4]]).max() < 0.1 * result.values[[1, 2, 3]].min()
+
+
+@pytest.mark.parametrize("name", HIST)
+def test_hist_gradient_boosting_finds_the_signal(name):
+    X, y = draw_data(HIST[name][1], seed=1)
+    result = tw.importance(fit_hist(name), X, y, rows="heldout")
+    assert result.values.argmax() == SIGNAL
+    assert result.values[SIGNAL] > 10 * np.abs(np.delete(result.values, SIGNAL)).max()
+
+
+def test_hist_early_stopping_is_read_up_to_where_it_stopped():
+    model = fit_hist("early-stopping")
+    assert open_model(model).n_trees == model.n_iter_ < 50
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass", "squared"])
+def test_hist_gradient_boosting_refuses_its_training_rows(name):
+    X, y = draw_data(HIST[name][1])
+    model = fit_hist(name, missing=False)
+    with pytest.raises(ValueError, match=r"got the rows it was fit on; HistGradientBoosting.* fits each tree to what"):
+        tw.importance(model, X, y, rows="heldout")
+    with pytest.raises(ValueError, match=r"rows='auto' needs recorded out-of-bag rows.*pass rows it never saw"):
+        tw.importance(model, X, y)
+
+
+def test_a_loss_of_ones_own_needs_a_target():
+    from sklearn._loss import HalfSquaredError
+
+    X, y = draw_data("regression", seed=1)
+    model = fit_hist("squared", loss=HalfSquaredError())
+    with pytest.raises(
+        ValueError, match=r"for loss=.* of HistGradientBoostingRegressor no target is known; pass target"
+    ):
+        tw.importance(model, X, y, rows="heldout")
+    assert tw.importance(model, X, y, rows="heldout", target=y).values.argmax() == SIGNAL
+
+
+@pytest.mark.parametrize("make", [GradientBoostingRegressor, HistGradientBoostingRegressor, AdaBoostRegressor])
+def test_unfitted_models_are_refused(make):
+    with pytest.raises(NotFittedError):
+        tw.importance(make(), np.zeros((5, 2)), np.zeros(5))
+
+
+@pytest.mark.parametrize("name", ["gradient", "hist"])
+def test_noise_scores_zero_on_average(name):
+    """Over 30 data sets, noise of a boosted model that overfits is within 4 standard errors of zero; its mdi is not."""
+    scores, biased = [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((200, 3))
+        y = X[:, 0] + rng.standard_normal(200)
+        make = (
+            GradientBoostingRegressor(n_estimators=20, random_state=seed)
+            if name == "gradient"
+            else HistGradientBoostingRegressor(max_iter=20, min_samples_leaf=5, random_state=seed)
+        )
+        model = make.fit(X[:100], y[:100])
+        result = tw.importance(model, X[100:], y[100:], rows="heldout")
+        scores.append(result.values)
+        biased.append(result.mdi)
+    for values, is_zero in ((np.array(scores)[:, 1:].sum(axis=1), True), (np.array(biased)[:, 1:].sum(axis=1), False)):
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        assert (abs(values.mean()) < 4 * error) == is_zero
+
+
+# --- AdaBoost -----------------------------------------------------------------------------------------------------
+
+ADABOOST = {
+    "binary": (AdaBoostClassifier, "binary", {}),
+    "multiclass": (AdaBoostClassifier, "multiclass", {"estimator": DecisionTreeClassifier(max_depth=3)}),
+    "entropy": (AdaBoostClassifier, "binary", {"estimator": DecisionTreeClassifier(criterion="entropy", max_depth=2)}),
+    "balanced": (
+        AdaBoostClassifier,
+        "multiclass",
+        {"estimator": DecisionTreeClassifier(class_weight="balanced", max_depth=3)},
+    ),
+    "extra": (AdaBoostClassifier, "binary", {"estimator": ExtraTreeClassifier(max_depth=4)}),
+    "regression": (AdaBoostRegressor, "regression", {}),
+    "absolute": (
+        AdaBoostRegressor,
+        "regression",
+        {"estimator": DecisionTreeRegressor(criterion="absolute_error", max_depth=3), "loss": "square"},
+    ),
+}
+
+
+def fit_adaboost(name, **fit_options):
+    make, task, options = ADABOOST[name]
+    X, y = draw_data(task)
+    return make(**{"n_estimators": 10, "random_state": 0, **options}).fit(X, y, **fit_options)
+
+
+@pytest.mark.parametrize("name", ADABOOST)
+def test_adaboost_keeps_the_contract(name, engine):
+    model = fit_adaboost(name)
+    view, ensemble = open_model(model), tw.to_ensemble(model)
+    rows = draw_odd_rows(ensemble, N_FEATURES, seed=1, missing=False, infinite=False)
+    leaves = np.column_stack([tree.apply(rows.astype(np.float32)) for tree in model.estimators_])
+    for given in (rows, rows.astype(np.float32), sparse.csr_array(rows)):
+        np.testing.assert_array_equal(route(model, given), leaves)
+    np.testing.assert_array_equal(view.tree_weight, model.estimator_weights_[: len(model.estimators_)])
+    trees = [tree.tree_ for tree in model.estimators_]
+    np.testing.assert_array_equal(ensemble.weight, np.concatenate([tree.weighted_n_node_samples for tree in trees]))
+    stored = np.concatenate([tree.value.reshape(tree.node_count, -1) for tree in trees])
+    np.testing.assert_array_equal(ensemble.value, stored)
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass"])
+def test_the_weights_of_trees_are_those_of_the_vote(name):
+    """The library's decision function, made of our leaves and weights."""
+    model = fit_adaboost(name)
+    X, _ = draw_data("regression", seed=1)
+    view, ensemble = open_model(model), tw.to_ensemble(model)
+    votes = ensemble.value[route(model, X) + ensemble.offset[:-1]].argmax(axis=2)
+    n_classes, weight = len(model.classes_), view.tree_weight
+    one_hot = votes[:, :, np.newaxis] == np.arange(n_classes)
+    score = np.where(one_hot, 1.0, -1.0 / (n_classes - 1))
+    decision = (weight[:, np.newaxis] * score).sum(axis=1) / weight.sum()
+    if n_classes == 2:
+        decision = decision[:, 1] - decision[:, 0]
+    np.testing.assert_allclose(decision, model.decision_function(X))
+
+
+@pytest.mark.parametrize("name", ADABOOST)
+def test_adaboost_finds_the_signal(name):
+    X, y = draw_data(ADABOOST[name][1], seed=1)
+    model = fit_adaboost(name)
+    result = tw.importance(model, X, y, rows="heldout")
+    assert result.values.argmax() == SIGNAL
+    weight = model.estimator_weights_[: len(model.estimators_)]
+    np.testing.assert_allclose(result.values, np.average(result.per_tree, axis=0, weights=weight))
+    assert result.share[SIGNAL] > 0
+
+
+def test_boosting_that_stops_at_once_is_read():
+    X, y = draw_data("binary")
+    perfect = AdaBoostClassifier(DecisionTreeClassifier(), n_estimators=10).fit(X, y)
+    assert open_model(perfect).n_trees == 1
+    rng = np.random.default_rng(0)
+    bad = AdaBoostRegressor(DecisionTreeRegressor(max_depth=1, min_samples_leaf=25), n_estimators=5, random_state=0)
+    bad.fit(rng.standard_normal((60, 2)), rng.choice([-1.0, 1.0], 60))
+    assert bad.estimator_weights_.sum() == 0  # the only tree is kept though it is too bad to be given a weight
+    result = tw.importance(bad, rng.standard_normal((60, 2)), rng.choice([-1.0, 1.0], 60), rows="heldout")
+    assert np.isfinite(result.values).all()
+    X_test, y_test = draw_data("binary", seed=1)
+    assert tw.importance(perfect, X_test, y_test, rows="heldout").values.argmax() == SIGNAL
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass", "balanced"])
+def test_adaboost_refuses_its_training_rows(name):
+    X, y = draw_data(ADABOOST[name][1])
+    model = fit_adaboost(name)
+    with pytest.raises(ValueError, match="got the rows it was fit on; AdaBoostClassifier gave every row to every tree"):
+        tw.importance(model, X, y, rows="heldout")
+    with pytest.raises(ValueError, match="AdaBoostClassifier gave every row to every tree, with weights; pass rows it"):
+        tw.importance(model, X, y)
+
+
+def test_adaboost_regression_has_no_bags():
+    X, y = draw_data("regression")
+    with pytest.raises(ValueError, match="AdaBoostRegressor does not record the bootstrap its trees were fit on; pass"):
+        tw.importance(fit_adaboost("regression"), X, y)
+
+
+def test_adaboost_over_other_models_is_refused():
+    X, y = draw_data("binary")
+    model = AdaBoostClassifier(LogisticRegression(), n_estimators=3).fit(X, y)
+    with pytest.raises(TypeError, match="AdaBoostClassifier must be fit over decision trees, got LogisticRegression"):
+        tw.importance(model, X, y, rows="heldout")
+
+
+def test_adaboost_takes_no_missing_values():
+    X, y = draw_data("binary", seed=1)
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="AdaBoostClassifier does not take missing values"):
+        tw.importance(fit_adaboost("binary"), X, y, rows="heldout")
