@@ -140,7 +140,7 @@ def contribute(
     grouping: Grouping,
     block: NDArray[np.int64],
 ) -> tuple[Floats, Floats | None]:
-    """What some rows add to each score, (n, n_groups): where they are unseen, and out of bag also where they are not."""
+    """What some rows add to each score, (n, n_groups): where they are unseen, and out of bag where they are not."""
     matrix, target = job.matrix.pick(block), job.target.pick(block)
     shape = (len(block), len(grouping.names))
     unseen, training = np.zeros(shape), np.zeros(shape) if job.choice.name == "oob" else None
