@@ -342,6 +342,21 @@ def test_categories_of_a_data_frame(engine):
     assert np.abs(result.values[[0, 4]]).max() < 0.1 * result.values[[1, 2, 3]].min()
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [lambda table: table.assign(letter=1.5), lambda table: table.assign(number="a"), lambda table: table["letter"]],
+)
+def test_a_table_of_other_types_than_that_of_the_fit_is_refused(spoil):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"letter": rng.choice(list("abc"), 200), "number": rng.standard_normal(200)})
+    model = HistGradientBoostingRegressor(categorical_features=["letter"], max_iter=3).fit(table, table["number"])
+    message = (
+        "^X must be a table as HistGradientBoostingRegressor was fit on, categories and numbers in the same columns"
+    )
+    with pytest.raises(ValueError, match=message):
+        tw.importance(model, spoil(table), table["number"], rows="heldout")
+
+
 @pytest.mark.parametrize("name", HIST)
 def test_hist_gradient_boosting_finds_the_signal(name):
     X, y = draw_data(HIST[name][1], seed=1)

@@ -306,6 +306,15 @@ def test_categories_the_model_does_not_know_are_refused(change, message):
     assert str(caught.value).startswith("X must be a table as the model was fit on: ")
 
 
+@pytest.mark.parametrize(
+    ("column", "dtype"), [(["a"] * 200, "String"), (pd.Timestamp("2020-01-01"), "Datetime"), ([()] * 200, "Object")]
+)
+def test_columns_that_are_neither_numbers_nor_categories_are_refused(column, dtype):
+    model, (table, y) = frame_model(1), frame(seed=1)
+    with pytest.raises(ValueError, match=f"but column 'letter' is {dtype}.*; encode it as when the model was fit"):
+        tw.importance(model, table.assign(letter=column), y, rows="heldout")
+
+
 def test_a_frame_of_categories_for_a_model_of_codes(engine):
     table, y = frame()
     codes = table.assign(letter=table["letter"].cat.codes, number=table["number"].cat.codes).to_numpy(np.float64)

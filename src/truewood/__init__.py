@@ -9,11 +9,19 @@ from importlib.metadata import version as _version
 from truewood.adapters import register_adapter, to_ensemble
 from truewood.corrected import corrected_importance
 from truewood.ensemble import TreeEnsemble
+from truewood.forests import (
+    UnbiasedExtraTreesClassifier,
+    UnbiasedExtraTreesRegressor,
+    UnbiasedRandomForestClassifier,
+    UnbiasedRandomForestRegressor,
+)
 from truewood.importance import importance
 from truewood.measures import measures
 from truewood.node_sums import NodeSums
+from truewood.permutation_test import permutation_test
 from truewood.result import ImportanceResult, load
 from truewood.routing import NativeEngineWarning
+from truewood.selection import UnbiasedSelector
 from truewood.target import TargetKind
 from truewood.versions import show_versions
 
@@ -25,10 +33,16 @@ __all__ = [
     "NodeSums",
     "TargetKind",
     "TreeEnsemble",
+    "UnbiasedExtraTreesClassifier",
+    "UnbiasedExtraTreesRegressor",
+    "UnbiasedRandomForestClassifier",
+    "UnbiasedRandomForestRegressor",
+    "UnbiasedSelector",
     "corrected_importance",
     "importance",
     "load",
     "measures",
+    "permutation_test",
     "register_adapter",
     "show_versions",
     "to_ensemble",

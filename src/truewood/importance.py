@@ -15,11 +15,12 @@ from sklearn.utils import check_random_state
 from truewood.adapters import ModelView, open_model
 from truewood.ensemble import TreeEnsemble
 from truewood.frames import add_groups, read_features, read_groups
-from truewood.inference import Grouping, Job, measure_errors
+from truewood.inference import Contributions, Grouping, Job
 from truewood.measures import MEASURES, add_features, find_skipped, mdi, permutation
+from truewood.node_sums import NodeSums
 from truewood.result import ImportanceResult
 from truewood.routing import RowLists, find_leaves, get_engine
-from truewood.row_terms import ROW_TERMS, BothTerms
+from truewood.row_terms import ROW_TERMS
 from truewood.rows import choose_rows
 from truewood.target import Target, encode_target, pull_target, read_sample_weight, read_target
 from truewood.training import average_leaves, recompute_means, root_impurity
@@ -109,30 +110,30 @@ def importance(
     grouping = Grouping(names, group_of.astype(np.int32))
     job = Job(view, matrix, goal, weight, choose_rows(rows, view, matrix, goal, weight))
     no_inference = _find_inference_problem(measure, inference)
+    contributions = Contributions(job, grouping, keep_rows=inference == "rows") if no_inference is None else None
 
     seeds = np.empty(0, dtype=np.int64)
     if measure == "permutation":
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=view.n_trees)
-    batches = list(_split_into_batches(view, matrix.n_rows))
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(_score_batch)(job, measure, trees, seeds, no_inference is None) for trees in batches
+        delayed(_score_batch)(job, measure, number, trees, seeds, contributions)
+        for number, trees in enumerate(_split_into_batches(view, matrix.n_rows))
     )
-    scored = _Scores.join([scores for scores, _ in parts])
     has_share = target is None and (not view.is_additive or (view.loss is not None and view.loss.is_natural))
-    result = _make_result(job, measure, scored, grouping, has_share)
-    if no_inference is not None:
-        return replace(result, no_inference=no_inference)
-    errors = measure_errors(
-        job,
-        batches,
-        [terms for _, terms in parts if terms is not None],
-        _weigh_trees(view, ~scored.is_left_out),
-        grouping,
-        result.values,
-        keep_rows=inference == "rows",
-        n_jobs=n_jobs,
-    )
-    return replace(result, test_error=errors.test_error, std_error=errors.std_error, contributions=errors.contributions)
+    result = _make_result(job, measure, _Scores.join(parts), grouping, has_share)
+    return replace(result, no_inference=no_inference) if contributions is None else _infer(result, contributions, view)
+
+
+def _infer(result: ImportanceResult, contributions: Contributions, view: ModelView) -> ImportanceResult:
+    """Add standard errors, and the contributions themselves where they were asked for."""
+    is_kept = ~np.isnan(result.per_tree).any(axis=1)
+    total_weight = 1.0 if view.is_additive else float(_tree_weights(view)[is_kept].sum())
+    if contributions.has_all_rows:
+        result = replace(result, contributions=contributions.unseen / total_weight)
+    errors = contributions.measure(result.values, total_weight)
+    if isinstance(errors, str):
+        return replace(result, no_inference=errors)
+    return replace(result, test_error=errors.test_error, std_error=errors.std_error)
 
 
 def _find_inference_problem(measure: str, inference: bool | str) -> str | None:
@@ -224,14 +225,39 @@ def _read_batch(job: Job, trees: range) -> TreeEnsemble:
 
 
 def _score_batch(
-    job: Job, measure: str, trees: range, seeds: NDArray[np.int64], has_terms: bool
-) -> tuple[_Scores, BothTerms | None]:
-    """Route the unseen rows of some trees, apply the measure, and find what single rows add to it if that is asked."""
+    job: Job,
+    measure: str,
+    number: int,
+    trees: range,
+    seeds: NDArray[np.int64],
+    contributions: Contributions | None,
+) -> _Scores:
+    """Score some trees, and add what single rows contribute to that."""
+    try:
+        ensemble = _read_batch(job, trees)
+        rows = RowLists.join([job.choice.unseen(tree) for tree in trees])
+        leaves = find_leaves(job.view, trees, ensemble, job.matrix, rows)
+        sums = get_engine().sum_leaves(ensemble, leaves, rows, job.target, job.row_weight)
+        if contributions is not None:
+            contributions.add(number, trees, ensemble, ROW_TERMS[measure](ensemble, sums))
+    except Exception:
+        if contributions is not None:
+            contributions.give_up()
+        raise
+    return _apply_measure(job, measure, trees, ensemble, rows, sums, seeds)
+
+
+def _apply_measure(
+    job: Job,
+    measure: str,
+    trees: range,
+    ensemble: TreeEnsemble,
+    rows: RowLists,
+    sums: NodeSums,
+    seeds: NDArray[np.int64],
+) -> _Scores:
+    """Scores of some trees, from the sums of the unseen rows at their nodes."""
     formula = MEASURES[measure]
-    ensemble = _read_batch(job, trees)
-    rows = RowLists.join([job.choice.unseen(tree) for tree in trees])
-    leaves = find_leaves(job.view, trees, ensemble, job.matrix, rows)
-    sums = get_engine().sum_leaves(ensemble, leaves, rows, job.target, job.row_weight)
     biased = add_features(ensemble, mdi(ensemble, sums))
     split_weight, skipped_weight = ensemble.omega[ensemble.splits], 0.0
     if formula.contributions is None:
@@ -248,8 +274,7 @@ def _score_batch(
     impurity = ensemble.root_impurity
     if np.isnan(impurity).any() and not job.view.is_additive:
         impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
-    terms = ROW_TERMS[measure](ensemble, sums) if has_terms else None
-    scored = _Scores(
+    return _Scores(
         scores=_place_outputs(ensemble, scores, job.view.n_scores),
         mdi=_place_outputs(ensemble, biased, job.view.n_scores),
         impurity=impurity,
@@ -257,7 +282,6 @@ def _score_batch(
         skipped_weight=np.array([skipped_weight]),
         is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & formula.uses_unseen,
     )
-    return scored, terms
 
 
 def _place_outputs(ensemble: TreeEnsemble, scores: NDArray[np.float64], n_scores: int) -> NDArray[np.float64]:
@@ -335,6 +359,7 @@ def _make_result(
         rows=job.choice.name,
         n_rows=job.matrix.n_rows,
         skipped_weight=float(scored.skipped_weight.sum() / split_weight) if split_weight > 0 else 0.0,
+        is_additive=job.view.is_additive,
     )
 
 
@@ -342,9 +367,13 @@ def _weigh_trees(view: ModelView, kept: NDArray[np.bool_]) -> NDArray[np.float64
     """What each tree counts for in the model's score, shape (n_trees,): the same, or its own weight, or all of it."""
     if view.is_additive:
         return np.ones(view.n_trees)
-    weight = np.ones(view.n_trees) if view.tree_weight is None else view.tree_weight
+    weight = _tree_weights(view)
     share: NDArray[np.float64] = np.where(kept, weight, 0.0) / weight.sum(where=kept)
     return share
+
+
+def _tree_weights(view: ModelView) -> NDArray[np.float64]:
+    return np.ones(view.n_trees) if view.tree_weight is None else view.tree_weight
 
 
 def _spread_target(job: Job) -> float:

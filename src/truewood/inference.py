@@ -2,21 +2,25 @@
 
 A score is a sum of contributions of rows (see `row_terms`). For rows that a fixed model never saw, the contributions
 are independent, and their spread is the standard error. Out of bag, a row has two roles: it scores some trees (phi) and
-helped to grow the others (psi). Whether a score is zero is tested by phi alone, which is right where the feature says
-nothing; how large it is also depends on psi.
+helped to grow the others (psi).
+
+How large is a score? Its spread over data sets is that of phi + psi. Is it zero? Then every phi has mean zero, given
+the other rows, and the spread is that of phi, but two rows also vary together: each scores trees that the other grew.
+That part is the sum of phi psi.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Condition
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
 from truewood.adapters import ModelView
+from truewood.ensemble import TreeEnsemble
 from truewood.frames import FeatureMatrix
 from truewood.routing import RowLists, find_leaves, get_engine
 from truewood.routing.numpy_engine import add_terms_upwards
@@ -26,10 +30,13 @@ from truewood.target import Target
 
 Floats = NDArray[np.float64]
 
-# Contributions that one block of rows holds at a time.
-_BLOCK_VALUES = 1 << 22
-# Rows whose contributions are measured; of more rows a sample of this size tells their spread to one or two percent.
+# Rows whose contributions are measured. Of more rows a sample of this size tells the spread to one or two percent; with
+# very many features it is smaller, to hold no more than so many contributions.
 _MOST_ROWS = 20_000
+_MOST_VALUES = 1 << 24
+_FEWEST_SAMPLED = 2_000
+# Fewer rows than this say too little about their spread.
+_FEWEST_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,96 +76,121 @@ class Errors:
         Spread of a score around zero if the feature says nothing.
     std_error : ndarray of shape (n_features,)
         Spread of a score around its expectation.
-    contributions : ndarray of shape (n_rows, n_features) or None
-        What each row adds to the scores when it is unseen.
     """
 
     test_error: Floats
     std_error: Floats
-    contributions: Floats | None
 
 
-def measure_errors(
-    job: Job,
-    batches: Sequence[range],
-    terms: Sequence[BothTerms],
-    tree_share: Floats,
-    grouping: Grouping,
-    values: Floats,
-    *,
-    keep_rows: bool,
-    n_jobs: int | None,
-) -> Errors:
-    """Measure the spread of the rows' contributions, block of rows by block of rows.
+class Contributions:
+    """What rows contribute to the scores: batches of trees add to it, in their order, from any thread.
 
     Parameters
     ----------
     job : Job
         Model and rows.
-    batches : sequence of range
-        Runs of trees.
-    terms : sequence of BothTerms
-        What rows add in the trees of each run.
-    tree_share : ndarray of shape (n_trees,)
-        What each tree counts for in the score.
     grouping : Grouping
         Columns that are scored together.
-    values : ndarray of shape (n_groups,)
-        The scores: the sums of contributions over rows.
     keep_rows : bool
         Whether to keep the contributions; then all rows are measured, however many they are.
-    n_jobs : int or None
-        Number of threads.
+
+    Attributes
+    ----------
+    has_all_rows : bool
+        Whether all rows are measured because they are kept.
+    rows : ndarray of int
+        The measured rows.
+    unseen : ndarray of shape (len(rows), n_groups)
+        What they add where they score trees, times the number of trees (the sum of the trees' weights).
+    training : ndarray of shape (len(rows), n_groups) or None
+        What they add where they grew trees; out of bag only.
     """
-    n_rows = job.matrix.n_rows
-    measured = np.arange(n_rows)
-    if n_rows > _MOST_ROWS and not keep_rows:
-        measured = np.sort(np.random.default_rng(0).choice(n_rows, _MOST_ROWS, replace=False))
-    n_blocks = min(-(-len(measured) * len(values) // _BLOCK_VALUES), len(measured))
-    mean = values / n_rows
 
-    def measure(block: NDArray[np.int64]) -> tuple[Floats, Floats, Floats | None]:
-        unseen, training = contribute(job, batches, terms, tree_share, grouping, block)
-        both = unseen - mean if training is None else unseen + training - 2.0 * mean
-        return _sum_squares(unseen - mean), _sum_squares(both), unseen if keep_rows else None
+    def __init__(self, job: Job, grouping: Grouping, *, keep_rows: bool) -> None:
+        self._job, self._grouping, self.has_all_rows = job, grouping, keep_rows
+        self._is_scoring = _find_scoring(job)
+        self.rows = np.arange(job.matrix.n_rows) if keep_rows else _sample(self._is_scoring, len(grouping.names))
+        self._matrix, self._target = job.matrix.pick(self.rows), job.target.pick(self.rows)
+        shape = (len(self.rows), len(grouping.names))
+        self.unseen = np.zeros(shape)
+        self.training = np.zeros(shape) if job.choice.name == "oob" else None
+        self._turn, self._is_broken, self._changed = 0, False, Condition()
 
-    parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(measure)(block) for block in np.array_split(measured, n_blocks)
-    )
-    tested, spread, kept = zip(*parts, strict=True)
-    scale = n_rows / len(measured)
-    return Errors(
-        np.sqrt(scale * sum(tested)), np.sqrt(scale * sum(spread)), np.concatenate(kept) if keep_rows else None
-    )
-
-
-def contribute(
-    job: Job,
-    batches: Sequence[range],
-    terms: Sequence[BothTerms],
-    tree_share: Floats,
-    grouping: Grouping,
-    block: NDArray[np.int64],
-) -> tuple[Floats, Floats | None]:
-    """What some rows add to each score, (n, n_groups): where they are unseen, and out of bag where they are not."""
-    matrix, target = job.matrix.pick(block), job.target.pick(block)
-    shape = (len(block), len(grouping.names))
-    unseen, training = np.zeros(shape), np.zeros(shape) if job.choice.name == "oob" else None
-    for trees, both in zip(batches, terms, strict=True):
-        ensemble = job.view.read(trees)
-        roles = [(both.unseen, _weigh_unseen, unseen)]
-        roles += [] if training is None else [(both.training, _weigh_training, training)]
-        for role, weigh, out in roles:
-            weights = [weigh(job, tree)[block] * tree_share[tree] for tree in trees]
-            lists = [np.flatnonzero(weight != 0) for weight in weights]  # much faster than of the weights themselves
-            rows = RowLists.join(lists)
-            weight = np.concatenate([own[listed] for own, listed in zip(weights, lists, strict=True)])
-            if job.view.find_leaves is None:
-                get_engine().add_terms(ensemble, matrix, rows, weight, target, role, grouping.group_of, out)
+    def add(self, turn: int, trees: range, ensemble: TreeEnsemble, terms: BothTerms) -> None:
+        """Add a batch of trees. Sums do not depend on threads, because batches wait for their turn."""
+        listed = [(terms.unseen, self.unseen, self._list_rows(trees, _weigh_unseen))]
+        if self.training is not None:
+            listed.append((terms.training, self.training, self._list_rows(trees, _weigh_training)))
+        with self._changed:
+            self._changed.wait_for(lambda: self._turn == turn or self._is_broken)
+        for role, out, (rows, weight) in listed:
+            group_of = self._grouping.group_of
+            if self._job.view.find_leaves is None:
+                get_engine().add_terms(ensemble, self._matrix, rows, weight, self._target, role, group_of, out)
             else:
-                leaves = find_leaves(job.view, trees, ensemble, matrix, rows)
-                add_terms_upwards(ensemble, leaves, rows, weight, target, role, grouping.group_of, out)
-    return unseen, training
+                leaves = find_leaves(self._job.view, trees, ensemble, self._matrix, rows)
+                add_terms_upwards(ensemble, leaves, rows, weight, self._target, role, group_of, out)
+        with self._changed:
+            self._turn += 1
+            self._changed.notify_all()
+
+    def give_up(self) -> None:
+        """Let nobody wait for a batch that failed."""
+        with self._changed:
+            self._is_broken = True
+            self._changed.notify_all()
+
+    def _list_rows(self, trees: range, weigh: Callable[[Job, int], Floats]) -> tuple[RowLists, Floats]:
+        """The measured rows that have a role in each tree, and their weights in it."""
+        tree_weight = self._job.view.tree_weight
+        weights = [weigh(self._job, tree)[self.rows] for tree in trees]
+        if tree_weight is not None:
+            weights = [weight * tree_weight[tree] for weight, tree in zip(weights, trees, strict=True)]
+        lists = [np.flatnonzero(weight != 0) for weight in weights]  # much faster than of the weights themselves
+        own = [weight[listed] for weight, listed in zip(weights, lists, strict=True)]
+        return RowLists.join(lists), np.concatenate(own)
+
+    def measure(self, values: Floats, total_weight: float) -> Errors | str:
+        """How far scores may be off, or why that cannot be said.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_groups,)
+            The scores: the sums of contributions over all rows.
+        total_weight : float
+            Number of trees that have unseen rows, or the sum of their weights; 1 for trees that add up.
+        """
+        n_rows = int(np.count_nonzero(self._is_scoring))
+        if n_rows < _FEWEST_ROWS:
+            return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {n_rows}"
+        chosen = self._is_scoring[self.rows]
+        mean = values / n_rows
+        phi = self.unseen[chosen] / total_weight - mean
+        psi = np.zeros_like(phi) if self.training is None else self.training[chosen] / total_weight - mean
+        scale = n_rows / len(phi)
+        tested = _sum_products(phi, phi) + np.maximum(_sum_products(phi, psi), 0.0)
+        both = phi + psi
+        return Errors(np.sqrt(scale * tested), np.sqrt(scale * _sum_products(both, both)))
+
+
+def _find_scoring(job: Job) -> NDArray[np.bool_]:
+    """Rows that score at least one tree, or may: of out-of-bag rows all that have weight."""
+    is_scoring = np.ones(job.matrix.n_rows, dtype=np.bool_) if job.row_weight is None else job.row_weight > 0
+    if job.choice.name == "lists":
+        is_listed = np.zeros(job.matrix.n_rows, dtype=np.bool_)
+        for tree in range(job.view.n_trees):
+            is_listed[job.choice.unseen(tree)] = True
+        is_scoring = is_scoring & is_listed
+    return is_scoring
+
+
+def _sample(is_scoring: NDArray[np.bool_], n_groups: int) -> NDArray[np.int64]:
+    """The rows to measure: all, or the same sample each time."""
+    rows = np.flatnonzero(is_scoring)
+    n_measured = min(_MOST_ROWS, max(_FEWEST_SAMPLED, _MOST_VALUES // n_groups))
+    if len(rows) <= n_measured:
+        return rows
+    return np.sort(np.random.default_rng(0).choice(rows, n_measured, replace=False))
 
 
 def _weigh_unseen(job: Job, tree: int) -> Floats:
@@ -177,10 +209,10 @@ def _weigh_training(job: Job, tree: int) -> Floats:
     return recall(tree, job.target, job.row_weight).weight
 
 
-def _sum_squares(contributions: Floats) -> Floats:
-    """Sum of squares over rows; not a matrix product, whose order of additions depends on the machine."""
-    squares: Floats = (contributions * contributions).sum(axis=0)
-    return squares
+def _sum_products(a: Floats, b: Floats) -> Floats:
+    """Sum over rows; not a matrix product, whose order of additions depends on the machine."""
+    summed: Floats = (a * b).sum(axis=0)
+    return summed
 
 
 def adjust(p_value: Floats, correction: str | None) -> Floats:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 UNBIASED = "#0072B2"
 BIASED = "#E69F00"
 _MUTED = "#777777"
+_FAINT = "#A9CCE3"
 
 _MEASURE_IN_WORDS = {
     "ufi": "unbiased importance (UFI)",
@@ -75,14 +76,24 @@ def _shorten(name: str) -> str:
 
 def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
     order = _order(result, n_shown)
-    ax.barh(range(n_shown), result.values[order], color=UNBIASED, height=0.7)
+    if result.no_inference is None:
+        is_found = result.select()[order]
+        low, high = (end[order] for end in result.interval())
+        ax.barh(range(n_shown), result.values[order], color=np.where(is_found, UNBIASED, _FAINT), height=0.7)
+        ax.hlines(range(n_shown), low, high, color="black", linewidth=1.0)
+        note = "\nlines: 95 % intervals" + ("" if is_found.all() else "; pale: not significant (5 %, adjusted)")
+    else:
+        ax.barh(range(n_shown), result.values[order], color=UNBIASED, height=0.7)
+        note = ""
     ax.axvline(0, color="black", linewidth=0.8)
     _name_rows(ax, [str(result.feature_names[j]) for j in order])
-    ax.set_xlabel(_unit(result))
+    ax.set_xlabel(_unit(result) + note)
     ax.set_title(_title(result, n_shown))
 
 
 def _unit(result: ImportanceResult) -> str:
+    if result.is_additive:
+        return "covariance of raw score and target"
     if result.measure == "permutation":
         return "increase in error rate" if result.task == "classification" else "increase in squared error"
     return "decrease in Gini impurity" if result.task == "classification" else "decrease in squared error"

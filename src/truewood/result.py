@@ -65,6 +65,9 @@ class ImportanceResult:
         Number of rows that were passed.
     skipped_weight : float
         Share of split weight that could not be scored, because no unseen row reached one of the children.
+    is_additive : bool
+        Whether the trees' values add up to a raw score, as in boosting. Scores are then sums over trees, in units of
+        raw score times target.
     std_error : ndarray of shape (n_features,)
         Standard errors of the scores: their spread over data sets like this one, or, for held-out rows, over held-out
         sets for this model. NaN without inference.
@@ -89,6 +92,7 @@ class ImportanceResult:
     rows: str
     n_rows: int
     skipped_weight: float
+    is_additive: bool = False
     std_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     test_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     contributions: NDArray[np.float64] | None = None

@@ -63,8 +63,14 @@ def _order_columns(model: Any) -> NDArray[np.intp]:
 
 def _encode(model: Any, X: Any) -> NDArray[np.float64]:
     """Categories as the codes the trees know, NaN for those never seen; the columns stay where they are in X."""
-    # What predict does to X first; there is no public way to it.
-    codes = model._preprocess_X(X, reset=False)
+    try:
+        # What predict does to X first; there is no public way to it.
+        codes = model._preprocess_X(X, reset=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X must be a table as {type(model).__name__} was fit on, categories and numbers in the same columns: "
+            f"{error}"
+        ) from error
     encoded = np.empty(codes.shape)
     encoded[:, _order_columns(model)] = codes
     return encoded

@@ -171,12 +171,13 @@ def _find_form(booster: xgboost.Booster, dump: dict[str, Any], name: str, missin
     knows_categories = bool(_get_model(dump).get("cats", {}).get("enc"))
 
     def encode(X: Any) -> Any:
-        is_frame = not sparse.issparse(X) and isinstance(
-            nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame
-        )
-        if np.isnan(missing) and not (is_frame and has_categories):
+        given = None if sparse.issparse(X) else nw.from_native(X, eager_only=True, pass_through=True)
+        frame = given if isinstance(given, nw.DataFrame) else None
+        if np.isnan(missing) and (frame is None or not has_categories):
             return X
-        return _encode(X, missing, booster.get_categories() if is_frame and knows_categories else None)
+        if frame is not None:
+            _check_types(frame)
+        return _encode(X, missing, None if frame is None or not knows_categories else booster.get_categories())
 
     return TableForm(
         name,
@@ -186,6 +187,16 @@ def _find_form(booster: xgboost.Booster, dump: dict[str, Any], name: str, missin
         sparse_fill=np.nan,
         encode=encode,
     )
+
+
+def _check_types(frame: nw.DataFrame[Any]) -> None:
+    """Refuse what is neither number nor category; the library's own message blames the categories too."""
+    for name, dtype in frame.schema.items():
+        if dtype in (nw.String, nw.Object) or dtype.is_temporal():
+            raise ValueError(
+                f"X must be numbers and categories, but column {name!r} is {dtype}; encode it as when the model was "
+                "fit."
+            )
 
 
 def _encode(X: Any, missing: float, categories: Any) -> Any:

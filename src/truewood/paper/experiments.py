@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from truewood.paper.data import Problem, draw_adult, draw_boston, draw_five, draw_rna, draw_ten
-from truewood.paper.methods import PEERS, score_in_python, score_in_r
+from truewood.paper.methods import BY_Z_SCORE, PEERS, score_in_python, score_in_r
 
 TASKS = ("classification", "regression")
 RHOS = tuple(k / 10 for k in range(11))
@@ -103,7 +103,7 @@ def make_cells(name: str, *, tasks: tuple[str, ...], encoding: str, trees: int |
             Cell(
                 {"task": task, "depth": depth},
                 partial(draw_ten, task=task),
-                (*OURS, *PEERS),
+                (*OURS, BY_Z_SCORE, *PEERS),
                 trees or 100,
                 depth,
                 2.33 if depth == 3 else 1.28,

@@ -16,11 +16,13 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from truewood.importance import importance
 from truewood.paper.data import Problem
 
+BY_Z_SCORE = "UFI, z-score"
 OUR_MEASURES = {
     "UFI": "ufi",
     "UFI centred": "ufi_centered",
     "MDI-oob": "mdi_oob",
     "permutation": "permutation",
+    BY_Z_SCORE: "ufi",
 }
 PEERS = {"cforest": "party", "ranger": "ranger"}
 INSTALL_PEERS = "apt-get install r-base-core r-cran-party r-cran-ranger"
@@ -43,8 +45,17 @@ def score_in_python(
             names = [str(name) for name in problem.X]
             scores[method] = [float(forest.feature_importances_[np.array(owners) == name].sum()) for name in names]
         else:
-            result = importance(forest, X, problem.y, measure=OUR_MEASURES[method], groups=owners, random_state=seed)
-            scores[method] = result.values.tolist()
+            is_z = method == BY_Z_SCORE
+            result = importance(
+                forest,
+                X,
+                problem.y,
+                measure=OUR_MEASURES[method],
+                groups=owners,
+                inference=is_z,
+                random_state=seed,
+            )
+            scores[method] = (result.z_score if is_z else result.values).tolist()
     return scores
 
 
