@@ -53,7 +53,7 @@ CASES = {
         sparse.csr_matrix(replaced(np.nan)),
         y,
         {},
-        "X must not hold NaN: trees take no",
+        "X must not hold NaN: RandomForestClassifier takes no missing values in a sparse matrix",
     ),
     "names": (
         named,

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 import truewood as tw
 from contract import add_leaf_values, draw_odd_rows, route
 from truewood.adapters import open_model
+from truewood.target import LARGEST
 
 N_FEATURES = 4
 QUIET = {"verbose": 0, "thread_count": 1, "allow_writing_files": False, "random_seed": 0}
@@ -549,7 +550,7 @@ def test_times_and_bounds_are_read_as_catboost_means_them():
     cox = open_model(CatBoost({**options, "loss_function": "Cox"}).fit(X, times(score)))
     np.testing.assert_array_equal(cox.read_y(np.array([2.0, -3.0])), [[2.0, 1.0], [3.0, 0.0]])
     aft = open_model(CatBoost({**options, "loss_function": "SurvivalAft"}).fit(X, bound(score)))
-    endless = np.finfo(np.float64).max
+    endless = LARGEST
     np.testing.assert_array_equal(aft.read_y([[2, 2], [3, -1], [-1, 4]]), [[2, 2], [3, endless], [0, 4]])
 
 

@@ -193,7 +193,7 @@ def test_weights_of_the_fit(engine):
         (fit_causal("honest", X, treatment, outcome, sample_weight=weight), np.column_stack([outcome, treatment])),
     ):
         assert tw.importance(model, X, target, sample_weight=weight).values.argmax() == SIGNAL
-        with pytest.raises(ValueError, match="if it was fit with sample_weight pass that too"):
+        with pytest.raises(ValueError, match="if it was fit with sample_weight pass it"):
             tw.importance(model, X, target)
 
 

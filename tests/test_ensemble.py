@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
@@ -120,3 +122,29 @@ def test_a_tree_ensemble_is_a_model():
     np.testing.assert_array_equal(ours.values, theirs.values)
     with pytest.raises(ValueError, match="TreeEnsemble has no recorded bags"):
         tw.importance(tw.to_ensemble(forest), X, X[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"column": [0]}, "column is for additive trees of one value each"),
+        ({"column": [0, 1], "is_additive": True}, "column must hold a column of the target for each of the 1 trees"),
+        ({"column": [-1], "is_additive": True}, "column must hold a column of the target"),
+        ({"statistic": "mode"}, "statistic must be one of mean, median"),
+        ({"x_dtype": "float16"}, "x_dtype must be 'float32' or 'float64'"),
+        (
+            {"is_additive": True, "kind": TargetKind((np.array([0, 1]),)), "value": np.full((3, 2), 0.5)},
+            "kind must be numbers for additive trees",
+        ),
+    ],
+)
+def test_additive_trees_are_checked(changed, message):
+    with pytest.raises(ValueError, match=message):
+        TreeEnsemble(**{**STUMP, **changed})
+
+
+def test_a_pickled_ensemble_is_checked_and_read_only():
+    again = pickle.loads(pickle.dumps(TreeEnsemble(**STUMP)))
+    np.testing.assert_array_equal(again.threshold, [0.5, 0.0, 0.0])
+    with pytest.raises(ValueError, match="read-only"):
+        again.left[0] = 7

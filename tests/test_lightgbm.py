@@ -555,3 +555,22 @@ def test_reading_costs_less_than_scoring():
 
     reading = min(measure(lambda: open_model(booster)) for _ in range(3))
     assert reading < measure(lambda: tw.importance(booster, rows, rows[:, 0], rows="heldout", n_jobs=1))
+
+
+def test_names_with_spaces_are_known_and_kept():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((200, 2)), columns=["petal length", "petal_width"])
+    model = lgb.LGBMRegressor(n_estimators=5, n_jobs=1, verbose=-1).fit(X, X["petal length"])
+    new = X + 0.1
+    result = tw.importance(model, new, new["petal length"], rows="heldout")
+    assert result.feature_names.tolist() == ["petal length", "petal_width"]
+    with pytest.raises(ValueError, match="column 0 should be 'petal_length', got 'petal width'"):
+        tw.importance(model, new.set_axis(["petal width", "petal_length"], axis=1), new["petal length"], rows="heldout")
+
+
+def test_missing_values_stored_in_a_sparse_matrix(engine):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3)) * (rng.random((300, 3)) < 0.6)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = lgb.LGBMRegressor(n_estimators=5, n_jobs=1, verbose=-1).fit(X, np.nan_to_num(X[:, 0]))
+    np.testing.assert_array_equal(route(model, sparse.csr_array(X)), route(model, X))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn
+import xgboost
 from imblearn.ensemble import BalancedRandomForestClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -253,3 +254,29 @@ def test_scores_leave_the_global_random_state_alone():
     drawn = np.random.rand()  # noqa: NPY002
     np.random.seed(0)  # noqa: NPY002
     assert drawn == np.random.rand()  # noqa: NPY002
+
+
+def test_lists_that_meet_the_bag_are_refused():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match=r"rows\[0\] must hold rows that tree 0 never saw, got some of its bag"):
+        tw.importance(forest, X, X[:, 0] > 0, rows=np.ones((5, 60), dtype=bool))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("objective", ["binary:logistic", "count:poisson", "reg:squarederror"])
+def test_training_rows_of_boosted_trees_are_refused_as_held_out(objective, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = (X[:, 0] + rng.standard_normal(300) > 0).astype(int)
+    weight = rng.integers(1, 5, 300).astype(float) if weighted else None
+    data = xgboost.DMatrix(X, y, weight=weight)
+    model = xgboost.train({"objective": objective, "max_depth": 4, "nthread": 1}, data, num_boost_round=5)
+    with pytest.raises(ValueError, match="got the rows it was fit on"):
+        tw.importance(model, X, y, rows="heldout", sample_weight=weight)
+    # Other rows, as many of them, and the same rows but one, are new.
+    new = rng.standard_normal((300, 4))
+    assert tw.importance(model, new, y, rows="heldout").n_rows == 300
+    # New rows in the same leaves are taken as lists.
+    assert tw.importance(model, X, y, rows=[range(300)] * 5).rows == "lists"

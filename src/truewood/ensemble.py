@@ -195,6 +195,10 @@ class TreeEnsemble:
             raise ValueError(f"categories must be of {n_nodes} nodes, got {self.categories.node_set.shape}.")
         if self.column is not None and (self.column.shape != (self.n_trees,) or self.column.min() < 0):
             raise ValueError(f"column must hold a column of the target for each of the {self.n_trees} trees.")
+        if self.column is not None and not (self.is_additive and self.kind.n_columns == 1):
+            raise ValueError("column is for additive trees of one value each.")
+        if self.is_additive and self.kind.is_classification:
+            raise ValueError("kind must be numbers for additive trees, whose values are raw scores.")
         self._check_structure(n_nodes)
         roots = self.weight[self.offset[:-1]]
         if not (self.weight.min() >= 0 and roots.min() > 0 and np.isfinite(self.weight.sum())):
@@ -282,6 +286,10 @@ class TreeEnsemble:
         """Return the same trees with means as node values, and with other weights where such are given."""
         weight = self.weight if weight is None else weight
         return replace(self, value=value, weight=weight, root_impurity=root_impurity, statistic="mean")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through __init__, so that what comes back is checked and read-only too.
+        return TreeEnsemble, tuple(getattr(self, part.name) for part in fields(self))
 
     def __repr__(self) -> str:
         kind = f"{self.kind.task}, {self.kind.n_outputs} output{'s' * (self.kind.n_outputs > 1)}"

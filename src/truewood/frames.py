@@ -79,11 +79,15 @@ class TableForm:
         Number of columns it was fit on; None for a model that is yet to be fit.
     names : ndarray of str, shape (n_features,), or None
         Their names, where the model knows them.
+    spell : callable
+        ``spell(name)`` gives a name as the model has it.
     dtype : {"float32", "float64"} or None
         The type in which it compares values; None where the library finds leaves itself, and `encode` gives it the rows
         as it wants them.
     why_no_missing : str or None
         Why X may not hold NaN; None where NaN has a direction at every split.
+    takes_sparse_missing : bool
+        Whether NaN may also be stored in a sparse matrix.
     takes_infinite : bool
         Whether X may hold infinite values.
     sparse_fill : float
@@ -95,8 +99,10 @@ class TableForm:
     model: str
     n_features: int | None
     names: NDArray[Any] | None = None
+    spell: Callable[[str], str] = str
     dtype: str | None = "float32"
     why_no_missing: str | None = None
+    takes_sparse_missing: bool = True
     takes_infinite: bool = False
     sparse_fill: float = 0.0
     encode: Callable[[Any], Any] | None = None
@@ -206,8 +212,8 @@ def _check_finite(values: Any, form: TableForm) -> bool:
     if not any(np.isnan(block).any() for block in blocks):
         return has_missing
     why_no_missing = form.why_no_missing
-    if is_sparse and not has_missing:
-        why_no_missing = why_no_missing or "trees take no missing values in a sparse matrix"
+    if is_sparse and not form.takes_sparse_missing:
+        why_no_missing = why_no_missing or f"{form.model} takes no missing values in a sparse matrix"
     if why_no_missing is not None:
         raise ValueError(f"X must not hold NaN: {why_no_missing}.")
     return True
@@ -219,10 +225,9 @@ def _check_width(n_features: int, form: TableForm) -> None:
 
 
 def _check_names(names: list[str], form: TableForm) -> None:
-    known_names = names if form.names is None else list(form.names)
+    known_names = map(form.spell, names) if form.names is None else form.names
     for place, (name, known) in enumerate(zip(names, known_names, strict=True)):
-        # LightGBM writes spaces as underscores.
-        if name.replace(" ", "_") != known.replace(" ", "_"):
+        if form.spell(name) != known:
             raise ValueError(
                 f"X must have the columns {form.model} was fit on, in that order: column {place} should be "
                 f"{str(known)!r}, got {name!r}."

@@ -216,6 +216,12 @@ def _split_into_batches(view: ModelView, n_rows: int) -> Iterator[range]:
 def _read_batch(job: Job, trees: range) -> TreeEnsemble:
     """The trees with training means at their nodes."""
     ensemble = job.view.read(trees)
+    # What the kernel reads by these numbers; an adapter from outside may have them wrong.
+    n_features = (job.view.form.n_features or 0) + len(job.view.combined)
+    if ensemble.n_features != n_features or (
+        ensemble.column is not None and ensemble.column.max() >= job.view.n_scores
+    ):
+        raise ValueError(f"the adapter of {job.view.name} gives trees of other columns than it says the model has.")
     training = job.view.training if job.choice.name == "oob" else None
     if ensemble.statistic == "mean" and (training is None or training.recall_growth is None):
         return ensemble

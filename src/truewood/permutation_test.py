@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from operator import index
@@ -171,20 +171,14 @@ def permutation_test(
     # The data as it is comes first, in this process: what does not work is said at once.
     observed = refit.run(seed, 0)
     ahead = [number for number in range(1, n_permutations + 1) if number not in done]
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with (
-        Progress(*columns, console=console, disable=not (progress and console.is_terminal)) as bar,
-        _append_to(resume) as keep,
-    ):
-        task = bar.add_task("permutations", total=n_permutations, completed=n_permutations - len(ahead))
+    with _append_to(resume) as keep, _show_progress(n_permutations, len(ahead), is_shown=progress) as advance:
         steps = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
             delayed(refit.score)(seed, number) for number in ahead
         )
         for number, scores in steps:
             keep({"permutation": number, "values": scores})
             done[number] = scores
-            bar.advance(task)
+            advance()
     null = np.array([done[number] for number in range(1, n_permutations + 1)])
     return PermutationTestResult(observed.values, null, observed.feature_names, observed.measure)
 
@@ -279,7 +273,20 @@ def _read_line(line: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _append_to(path: str | PathLike[str] | None) -> Iterator[Any]:
+def _show_progress(n_permutations: int, n_ahead: int, *, is_shown: bool) -> Iterator[Callable[[], None]]:
+    """Give a function that moves a bar in the terminal one step on, or does nothing if there is none."""
+    console = Console(stderr=True)
+    if not (is_shown and console.is_terminal):
+        yield lambda: None
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("permutations", total=n_permutations, completed=n_permutations - n_ahead)
+        yield lambda: bar.advance(task)
+
+
+@contextmanager
+def _append_to(path: str | PathLike[str] | None) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Give a function that appends a line to the file at once, or does nothing if there is no file."""
     if path is None:
         yield lambda _entry: None

@@ -56,14 +56,20 @@ class BothTerms:
 
 
 def ufi_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
-    """Terms of `measures.ufi`: y . (v_c omega_c / n'_c - v_m omega_m / n'_m), and y . (v'_c - v'_m) / W."""
+    """Terms of `measures.ufi`: y . (v_c omega_c / n'_c - v_m omega_m / n'_m), and y . (v'_c - v'_m) / W.
+
+    No score changes when a number is taken from all unseen targets. Terms have y less the root's training mean: far
+    from it, numbers of rows at the nodes would add to the spread of contributions, but not to that of the score.
+    """
     up, mean, rate = trees.parent, sums.mean, trees.omega / sums.divisor
     pull = rate[:, np.newaxis] * centre(trees, sums)
     nothing, w_root = np.zeros(len(rate)), _root_weight(trees)
     if trees.kind.is_classification:
-        unseen = (pull - pull[up], nothing, nothing)
+        step = pull - pull[up]
+        unseen = (step, nothing, -(step * _root_value(trees)).sum(axis=1))
         training = ((mean - mean[up]) / w_root[:, np.newaxis], nothing, nothing)
     else:
+        # Numbers are less their origin, which is such a mean already.
         square = sums.mean_square.sum(axis=1)
         unseen = (2.0 * (pull - pull[up]), rate[up] - rate, nothing)
         training = (2.0 * (mean - mean[up]) / w_root[:, np.newaxis], nothing, (square[up] - square) / w_root)
@@ -116,6 +122,11 @@ def mdi_oob_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
 def _root_weight(trees: TreeEnsemble) -> Floats:
     """Training weight of each node's root, shape (n_nodes,)."""
     return np.broadcast_to(trees.spread(trees.weight[trees.offset[:-1]]), trees.weight.shape)
+
+
+def _root_value(trees: TreeEnsemble) -> Floats:
+    """Training mean of each node's root, shape (n_nodes, n_columns)."""
+    return np.broadcast_to(trees.spread(trees.value[trees.offset[:-1]]), trees.value.shape)
 
 
 def _find_counted(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:

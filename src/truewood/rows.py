@@ -50,7 +50,7 @@ def choose_rows(
         raise ValueError(f"rows must be 'oob' for {view.name}, which {view.why_no_heldout}.")
     if isinstance(rows, str):
         return _choose_heldout(view, matrix, target, sample_weight)
-    return _choose_lists(rows, view.n_trees, matrix.n_rows)
+    return _choose_lists(rows, view, matrix, target, sample_weight)
 
 
 def _choose_oob(
@@ -67,16 +67,19 @@ def _choose_oob(
     if not training.fits(matrix.n_rows):
         least = "" if training.is_exact else "at least "
         raise ValueError(
-            f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {matrix.n_rows}; for "
-            "other rows pass rows='heldout'."
+            f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {matrix.n_rows}"
+            f"{_offer_heldout(view)}."
         )
     if not all(is_training_data(view, tree, matrix, target, sample_weight) for tree in _choose_witnesses(view)):
         raise ValueError(
             "rows='oob' needs X and y as this forest was fit on, in the same order, but these rows do not give the "
-            "counts and values its trees have stored; for other rows pass rows='heldout', and if it was fit with "
-            "sample_weight pass that too."
+            f"counts and values its trees have stored{_offer_heldout(view)}; if it was fit with sample_weight pass it."
         )
     return RowChoice("oob", lambda tree: get_engine().list_unseen(draw_bag(tree), matrix.n_rows))
+
+
+def _offer_heldout(view: ModelView) -> str:
+    return "; for other rows pass rows='heldout'" if view.why_no_heldout is None else ""
 
 
 def _choose_witnesses(view: ModelView) -> list[int]:
@@ -98,26 +101,40 @@ def _choose_heldout(
 ) -> RowChoice:
     largest = int(view.n_nodes.argmax())
     is_known = (
-        is_counted(view, matrix) if view.is_additive else is_training_data(view, largest, matrix, target, sample_weight)
+        is_counted(view, matrix, sample_weight)
+        if view.is_additive
+        else is_training_data(view, largest, matrix, target, sample_weight)
     )
     if view.n_nodes[largest] > 1 and is_known:
-        remedy = (
-            f"{view.name} {view.why_no_bags}" if view.draw_bag is None else "rows='oob' uses what each tree never saw"
-        )
+        remedy = "rows='oob' uses what each tree never saw"
+        if view.draw_bag is None:
+            remedy = f"{view.name} {view.why_no_bags}"
+        if view.is_additive:
+            remedy += (
+                "; if they are new rows that fall into the same leaves, pass rows=[range(len(X))] * number of trees"
+            )
         raise ValueError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
     every_row = np.arange(matrix.n_rows, dtype=np.int64)
     return RowChoice("heldout", lambda _tree: every_row)
 
 
-def _choose_lists(rows: Any, n_trees: int, n_rows: int) -> RowChoice:
+def _choose_lists(
+    rows: Any, view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
+) -> RowChoice:
     if not isinstance(rows, Iterable):
         raise TypeError(
             f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {type(rows).__name__}."
         )
     given = list(rows)
-    if len(given) != n_trees:
-        raise ValueError(f"rows must hold one list per tree: {n_trees}, got {len(given)}.")
-    lists = [_read_list(tree, listed, n_rows) for tree, listed in enumerate(given)]
+    if len(given) != view.n_trees:
+        raise ValueError(f"rows must hold one list per tree: {view.n_trees}, got {len(given)}.")
+    lists = [_read_list(tree, listed, matrix.n_rows) for tree, listed in enumerate(given)]
+    if view.draw_bag is not None and is_training_data(view, 0, matrix, target, sample_weight):
+        seen = next((tree for tree, listed in enumerate(lists) if np.isin(listed, view.draw_bag(tree)).any()), None)
+        if seen is not None:
+            raise ValueError(
+                f"rows[{seen}] must hold rows that tree {seen} never saw, got some of its bag; rows='oob' takes others."
+            )
     return RowChoice("lists", lists.__getitem__)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -61,8 +62,8 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
     Notes
     -----
     Rows that are repeated in X are not unseen where a copy is in the bag, and make noise significant: pass them once,
-    with their number as `sample_weight`. Where nothing is selected `transform` warns and returns no column, as
-    scikit-learn's selectors do.
+    with their number as `sample_weight`. Where nothing is significant, or rows are too few for a test, `transform`
+    warns and returns no column, as scikit-learn's selectors do.
 
     Examples
     --------
@@ -123,6 +124,12 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit
         self._get_support_mask()  # refuses alpha, correction or k here rather than in transform
+        if self._has_no_test():
+            warnings.warn(
+                f"no feature can be significant: {self.importance_result_.no_inference}; k= selects by score alone.",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
     def _make_estimator(self, y: Any) -> Any:
@@ -133,7 +140,13 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
+        if self._has_no_test():
+            return np.zeros(self.n_features_in_, dtype=np.bool_)
         return self.importance_result_.select(self.alpha, self.correction, k=self.k)
+
+    def _has_no_test(self) -> bool:
+        """Whether features are selected by p-values that there are none of, as with very few rows."""
+        return self.k is None and self.importance_result_.no_inference is not None
 
     def __sklearn_tags__(self) -> Any:
         # Asked by scikit-learn 1.6 or later; get_tags is not older.

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from truewood.losses import Loss
 
+# Squares of larger numbers cannot be summed.
+LARGEST = 1e150
+
 
 @dataclass(frozen=True, eq=False)
 class TargetKind:
@@ -181,6 +184,8 @@ def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
         raise ValueError(f"{name} must be numbers, as {why}, got {y.dtype} values.") from error
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must not hold NaN or infinite values.")
+    if np.abs(numbers).max(initial=0.0) > LARGEST:
+        raise ValueError(f"{name} must not hold numbers beyond {LARGEST:g}, whose squares are too large.")
     return numbers
 
 

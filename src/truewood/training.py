@@ -16,7 +16,10 @@ from truewood.target import Target
 
 # Relative difference up to which two sums of the same numbers, taken in another order, are called the same.
 _SAME_SUM = 1e-6
-# Number of trees whose leaf counts tell that rows are those of the fit.
+# The same for sums that a library keeps as float32.
+_SAME_HESSIAN = 1e-5
+# Leaves, and trees at most, whose weights tell that rows are those of the fit.
+_ENOUGH_LEAVES = 6
 _MOST_COUNTED = 20
 
 
@@ -117,19 +120,33 @@ def average_leaves(ensemble: TreeEnsemble) -> TreeEnsemble:
     return ensemble.with_means(means, ensemble.root_impurity, weight)
 
 
-def is_counted(view: ModelView, matrix: FeatureMatrix) -> bool:
-    """Whether the rows, each of weight one, give the weights of the leaves of additive trees: then they grew them."""
-    every_row = np.arange(matrix.n_rows)
+def is_counted(view: ModelView, matrix: FeatureMatrix, sample_weight: NDArray[np.float64] | None) -> bool:
+    """Whether rows give the weights of the leaves of additive trees: then they grew them.
+
+    The first tree is grown at a constant score, so that weights of its leaves are proportional to those of the training
+    rows even where they are sums of hessians. Later ones are looked at where the first has too few leaves to tell.
+    """
+    every_row, n_leaves = np.arange(matrix.n_rows), 0
     for tree in range(min(view.n_trees, _MOST_COUNTED)):
         ensemble = view.read(range(tree, tree + 1))
-        if not np.isclose(ensemble.weight[0], matrix.n_rows, rtol=_SAME_SUM, atol=0.0):
-            return False
         leaves = find_leaves(view, range(tree, tree + 1), ensemble, matrix, RowLists.join([every_row]))
         is_leaf = ensemble.left < 0
-        counts = np.bincount(leaves, minlength=len(ensemble.weight))[is_leaf]
-        if not np.allclose(counts, ensemble.weight[is_leaf], rtol=_SAME_SUM, atol=0.0):
+        stored = ensemble.weight[is_leaf]
+        counted = [
+            np.bincount(leaves, weights=weight, minlength=len(is_leaf))[is_leaf] for weight in (None, sample_weight)
+        ]
+        if not any(_are_proportional(weight, stored) for weight in counted):
             return False
-    return True
+        n_leaves += len(stored)
+        if n_leaves >= _ENOUGH_LEAVES:
+            return True
+        if not any(np.allclose(weight, stored, rtol=_SAME_SUM, atol=0.0) for weight in counted):
+            return False  # hessians, which are not constant after the first tree
+    return n_leaves > view.n_trees
+
+
+def _are_proportional(a: NDArray[Any], b: NDArray[np.float64]) -> bool:
+    return bool(np.allclose(a * b.sum(), b * a.sum(), rtol=_SAME_HESSIAN, atol=0.0))
 
 
 def root_impurity(ensemble: TreeEnsemble, sums: NodeSums) -> NDArray[np.float64]:

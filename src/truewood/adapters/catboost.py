@@ -27,7 +27,7 @@ from truewood.adapters.view import ModelView
 from truewood.ensemble import TreeEnsemble
 from truewood.frames import TableForm
 from truewood.losses import Loss
-from truewood.target import TargetKind
+from truewood.target import LARGEST, TargetKind
 
 Options = dict[str, str]
 
@@ -187,7 +187,7 @@ def _read_bounds(y: Any) -> NDArray[np.float64]:
             f"an array of {bounds.dtype}, shape {bounds.shape}."
         )
     # Targets must be finite; no time is near the largest number.
-    return np.where(bounds == -1, [0.0, np.finfo(np.float64).max], bounds)
+    return np.where(bounds == -1, [0.0, LARGEST], bounds)
 
 
 def _make_form(name: str, columns: Columns, options: dict[str, Any]) -> TableForm:

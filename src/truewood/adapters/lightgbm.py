@@ -207,6 +207,7 @@ def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Seq
         name,
         len(names),
         np.array(names) if has_names else None,
+        spell=lambda column: column.replace(" ", "_"),  # as LightGBM does
         dtype="float64",
         takes_infinite=True,
         sparse_fill=np.nan if len(zero_columns) else 0.0,

@@ -88,6 +88,7 @@ def sklearn_form(model: Any, tree: Any) -> TableForm:
         model.n_features_in_,
         getattr(model, "feature_names_in_", None),
         why_no_missing=_find_missing_problem(model, tree),
+        takes_sparse_missing=False,
     )
 
 

@@ -26,7 +26,7 @@ from truewood.adapters.view import ModelView
 from truewood.ensemble import Categories, TreeEnsemble
 from truewood.frames import TableForm
 from truewood.losses import Loss
-from truewood.target import TargetKind
+from truewood.target import LARGEST, TargetKind
 
 
 def open_model(model: Any) -> ModelView:
@@ -274,7 +274,7 @@ def _find_loss_problem(model: Any, objective: str) -> str:
 def _read_bounds(y: Any) -> Any:
     """Lower and upper bound of time, where an infinite upper bound is a very large one."""
     bounds = np.asarray(y)
-    return np.where(bounds == np.inf, np.finfo(np.float64).max, bounds) if bounds.dtype.kind == "f" else bounds
+    return np.where(bounds == np.inf, LARGEST, bounds) if bounds.dtype.kind == "f" else bounds
 
 
 def _read_signed_times(y: Any) -> Any:
