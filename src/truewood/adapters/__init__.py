@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import numpy as np
-
 from truewood.adapters.view import ModelView, Training, TrainingRows
 from truewood.ensemble import TreeEnsemble
 from truewood.frames import TableForm
@@ -81,14 +79,12 @@ def _is_class(cls: type, class_path: str) -> bool:
 
 
 def _view_ensemble(ensemble: TreeEnsemble) -> ModelView:
-    return ModelView(
+    return ModelView.of_ensemble(
+        ensemble,
         kind=ensemble.kind,
         form=TableForm("TreeEnsemble", ensemble.n_features, dtype=ensemble.x_dtype, takes_infinite=True),
-        is_additive=ensemble.is_additive,
         n_scores=ensemble.kind.n_columns if ensemble.column is None else 1 + int(ensemble.column.max()),
         why_no_loss="a TreeEnsemble does not know the loss of its trees" if ensemble.is_additive else None,
-        n_nodes=np.diff(ensemble.offset),
-        read=lambda trees: ensemble[trees.start : trees.stop],
     )
 
 

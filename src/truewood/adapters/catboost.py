@@ -95,16 +95,14 @@ def open_model(model: Any) -> ModelView:
     options = _read_options(dump.get("model_info", {}))
     loss = options["loss_function"]["type"]
     make_loss = _LOSSES.get(loss)
-    return ModelView(
+    return ModelView.of_ensemble(
+        ensemble,
         kind=_read_kind(model, dump, loss, n_scores),
         form=_make_form(name, columns, options),
-        n_nodes=np.diff(ensemble.offset),
-        read=lambda trees: ensemble[trees.start : trees.stop],
         why_no_bags="does not record which rows its trees saw",
         n_scores=n_scores,
         loss=None if make_loss is None else make_loss(options["loss_function"]["params"], n_scores),
         why_no_loss=None if make_loss is not None else _explain_no_loss(loss, name),
-        is_additive=True,
         read_y=_choose_reader(loss, options),
         find_leaves=_make_finder(finder, ensemble) if columns.categorical else None,
         combined=table.combined,

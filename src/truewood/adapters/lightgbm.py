@@ -45,16 +45,14 @@ def open_model(model: Any) -> ModelView:
     ensemble, splits = _read_trees(text)
     objective = text.header.get("objective", "").split()
     loss, why_no_loss = _choose_loss(objective, text, name)
-    return ModelView(
+    return ModelView.of_ensemble(
+        ensemble,
         kind=_target_kind(model, objective, text.n_scores),
         form=_make_form(name, text, splits, booster.pandas_categorical or []),
-        n_nodes=np.diff(ensemble.offset),
-        read=lambda trees: ensemble[trees.start : trees.stop],
         why_no_bags="does not record which rows its trees saw",
         n_scores=text.n_scores,
         loss=loss,
         why_no_loss=why_no_loss,
-        is_additive=True,
     )
 
 

@@ -33,7 +33,8 @@ def open_model(model: Any) -> ModelView:
     # A loss may also be given as an object.
     find_loss = _LOSSES.get(model.loss) if isinstance(model.loss, str) else None
     name = type(model).__name__
-    return ModelView(
+    return ModelView.of_ensemble(
+        ensemble,
         kind=TargetKind((np.asarray(model.classes_),)) if is_classifier(model) else TargetKind(),
         form=TableForm(
             name,
@@ -43,13 +44,10 @@ def open_model(model: Any) -> ModelView:
             takes_infinite=True,
             encode=None if model.is_categorical_ is None else lambda X: _encode(model, X),
         ),
-        n_nodes=np.diff(ensemble.offset),
-        read=lambda trees: ensemble[trees.start : trees.stop],
         why_no_bags="fits each tree to what the trees before it left over, so no row is unseen",
         n_scores=model.n_trees_per_iteration_,
         loss=None if find_loss is None else find_loss(model),
         why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
-        is_additive=True,
     )
 
 

@@ -38,16 +38,14 @@ def open_model(model: Any) -> ModelView:
         raise TypeError(f"{_NAME} is an isolation forest and has no target, so its splits cannot be scored by one.")
     ensemble = _read_trees(model, header)
     loss, why_no_loss = _choose_loss(header)
-    return ModelView(
+    return ModelView.of_ensemble(
+        ensemble,
         kind=_target_kind(header),
         form=TableForm(_NAME, model.num_feature, dtype=model.input_type, takes_infinite=True, sparse_fill=np.nan),
-        n_nodes=np.diff(ensemble.offset),
-        read=lambda trees: ensemble[trees.start : trees.stop],
         why_no_bags="does not record which rows its trees saw",
         n_scores=header.n_scores,
         loss=loss,
         why_no_loss=why_no_loss,
-        is_additive=True,
     )
 
 

@@ -125,6 +125,16 @@ class ModelView:
     why_no_heldout: str | None = None
     combined: tuple[str, ...] = ()
 
+    @classmethod
+    def of_ensemble(cls, ensemble: TreeEnsemble, **parts: Any) -> ModelView:
+        """View trees that have been read already, with the other parts of a view."""
+        return cls(
+            n_nodes=np.diff(ensemble.offset),
+            read=lambda trees: ensemble[trees.start : trees.stop],
+            is_additive=ensemble.is_additive,
+            **parts,
+        )
+
     @property
     def name(self) -> str:
         """The model's class, for messages."""

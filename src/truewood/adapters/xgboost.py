@@ -41,16 +41,14 @@ def open_model(model: Any) -> ModelView:
     n_scores = max(1, int(sizes["num_class"]), int(sizes["num_target"]))
     ensemble = _read_trees(learner["gradient_booster"], _count_iterations(model), n_scores, booster.num_features())
     loss = None if callable(getattr(model, "objective", None)) else _find_loss(objective, n_scores)
-    return ModelView(
+    return ModelView.of_ensemble(
+        ensemble,
         kind=_find_kind(model, objective["name"], int(sizes["num_target"]), n_scores),
         form=_find_form(booster, learner["gradient_booster"], name, getattr(model, "missing", np.nan)),
-        n_nodes=np.diff(ensemble.offset),
-        read=lambda trees: ensemble[trees.start : trees.stop],
         why_no_bags="does not record which rows a tree saw",
         n_scores=n_scores,
         loss=loss,
         why_no_loss=_find_loss_problem(model, objective["name"]) if loss is None else None,
-        is_additive=True,
         read_y=_Y_READERS.get(objective["name"]),
     )
 
