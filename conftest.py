@@ -1,5 +1,12 @@
 """Doctests are collected from every module that can be imported here."""
 
+from __future__ import annotations
+
+from importlib.util import find_spec
+
 from truewood.routing import has_native_engine
 
-collect_ignore = [] if has_native_engine() else ["src/truewood/routing/native_engine.py"]
+ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
+collect_ignore = [f"src/truewood/adapters/{library}.py" for library in ADAPTERS if find_spec(library) is None]
+if not has_native_engine():
+    collect_ignore.append("src/truewood/routing/native_engine.py")

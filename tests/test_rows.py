@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn
-import xgboost
 from imblearn.ensemble import BalancedRandomForestClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -267,6 +266,7 @@ def test_lists_that_meet_the_bag_are_refused():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("objective", ["binary:logistic", "count:poisson", "reg:squarederror"])
 def test_training_rows_of_boosted_trees_are_refused_as_held_out(objective, weighted):
+    xgboost = pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4))
     y = (X[:, 0] + rng.standard_normal(300) > 0).astype(int)

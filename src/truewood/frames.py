@@ -213,7 +213,7 @@ def _check_finite(values: Any, form: TableForm) -> bool:
         return has_missing
     why_no_missing = form.why_no_missing
     if is_sparse and not form.takes_sparse_missing:
-        why_no_missing = why_no_missing or f"{form.model} takes no missing values in a sparse matrix"
+        why_no_missing = f"{form.model} takes no missing values in a sparse matrix"
     if why_no_missing is not None:
         raise ValueError(f"X must not hold NaN: {why_no_missing}.")
     return True
