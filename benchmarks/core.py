@@ -37,16 +37,18 @@ def measure_apply(forest: RandomForestClassifier, X: np.ndarray) -> float:
     return seconds
 
 
-def measure_importance(forest: RandomForestClassifier, X: np.ndarray, y: np.ndarray, **options: object) -> float:
+def measure_importance(
+    forest: RandomForestClassifier, X: np.ndarray, y: np.ndarray, *, inference: bool = False, **options: object
+) -> float:
     start = time.perf_counter()
-    tw.importance(forest, X, y, inference=False, **options)
+    tw.importance(forest, X, y, inference=inference, **options)
     return time.perf_counter() - start
 
 
-def measure_memory(forest: RandomForestClassifier, X: np.ndarray, y: np.ndarray) -> float:
+def measure_memory(forest: RandomForestClassifier, X: np.ndarray, y: np.ndarray, *, inference: bool) -> float:
     """Peak extra memory in MB, as Python and numpy allocate it; the kernel adds 20 bytes per node of one tree."""
     tracemalloc.start()
-    tw.importance(forest, X, y, inference=False)
+    tw.importance(forest, X, y, inference=inference)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 1e6
@@ -68,11 +70,13 @@ def main() -> None:
     forest.fit(X, y)
     fit = time.perf_counter() - start
 
-    apply, scored, threads = [], [], []
+    apply, scored, threads, inferred, inferred_threads = [], [], [], [], []
     for _ in range(options.repeats):
         apply.append(measure_apply(forest, X))
         scored.append(measure_importance(forest, X, y))
         threads.append(measure_importance(forest, X, y, n_jobs=2))
+        inferred.append(measure_importance(forest, X, y, inference=True))
+        inferred_threads.append(measure_importance(forest, X, y, inference=True, n_jobs=2))
     table = Table(title=f"{options.task}: {options.trees} trees, {X.shape[0]} rows, {X.shape[1]} features")
     for heading in ("what", "measured"):
         table.add_column(heading)
@@ -89,7 +93,14 @@ def main() -> None:
     )
     table.add_row("importance / fit", f"{100 * np.median(scored) / fit:.2f} %")
     table.add_row("one thread / two threads", f"{np.median(scored) / np.median(threads):.2f}")
-    table.add_row("peak extra memory", f"{measure_memory(forest, X, y):.1f} MB (X is {X.nbytes / 1e6:.1f} MB)")
+    table.add_row("with inference / without, medians", f"{np.median(inferred) / np.median(scored):.2f}")
+    table.add_row("with inference / fit", f"{100 * np.median(inferred) / fit:.2f} %")
+    table.add_row(
+        "with inference, one thread / two threads", f"{np.median(inferred) / np.median(inferred_threads):.2f}"
+    )
+    for words, inference in (("", False), (", with inference", True)):
+        peak = measure_memory(forest, X, y, inference=inference)
+        table.add_row(f"peak extra memory{words}", f"{peak:.1f} MB (X is {X.nbytes / 1e6:.1f} MB)")
     if options.permutation:
         ours = measure_importance(forest, X, y, measure="permutation", random_state=0)
         start = time.perf_counter()
