@@ -17,7 +17,7 @@ setup(
         Extension(
             "truewood.routing._kernel",
             sources=["src/truewood/routing/_kernel.cpp"],
-            depends=["src/truewood/routing/kernel.hpp"],
+            depends=["src/truewood/routing/kernel.hpp", "src/truewood/routing/terms.hpp"],
             include_dirs=[get_include()],
             extra_compile_args=flags,
             language="c++",

@@ -212,7 +212,7 @@ def bad_calls():
         "one column": (trees, X, None, {"target": y[:, 0]}, r"target must have shape \(n_rows, 2\), a column per raw"),
         "text": (trees, X, None, {"target": np.full((N_ROWS, 2), "a")}, "target must be numbers"),
         "nan": (trees, X, None, {"target": np.where(y > 2, np.nan, y)}, "target must not hold NaN"),
-        "rows": (trees, X, None, {"target": y[1:]}, "same number of rows, got 80 and 79"),
+        "rows": (trees, X, None, {"target": y[1:]}, "X and target must have the same number of rows, got 80 and 79"),
         "permutation": (trees, X, None, {"target": y, "measure": "permutation"}, "'permutation' is not defined for"),
         "naive": (trees, X, None, {"target": y, "measure": "naive_oob"}, "use 'ufi', 'ufi_centered', 'mdi', 'mdi_oob'"),
     }

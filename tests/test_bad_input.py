@@ -98,7 +98,7 @@ CASES = {
         X,
         y,
         {"inference": "rows", "measure": "mdi"},
-        "inference='rows' has nothing to give: measure='mdi' is not a sum of contributions of unseen rows",
+        "inference='rows' has nothing to give: measure='mdi' uses no unseen rows",
     ),
     "groups": (classifier, X, y, {"groups": ["a", "b"]}, "groups must name the group of each of the 3 columns, got 2."),
     "group column": (

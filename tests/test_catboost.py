@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import truewood as tw
 from contract import add_leaf_values, draw_odd_rows, route
+from truewood import scoring
 from truewood.adapters import open_model
 from truewood.target import LARGEST
 
@@ -465,7 +465,7 @@ def test_rows_are_found_in_runs_of_trees(monkeypatch):
     expected = tw.importance(model, X, y, rows="heldout", inference=False)
     monkeypatch.setattr("truewood.adapters.catboost._RUN_BYTES", 3 * len(X))
     monkeypatch.setattr("truewood.adapters.catboost._BLOCK_LEAVES", 200)
-    monkeypatch.setattr(sys.modules["truewood.importance"], "_BATCH_NODES", 40)
+    monkeypatch.setattr(scoring, "_BATCH_NODES", 40)
     result = tw.importance(model, X, y, rows="heldout", inference=False)
     np.testing.assert_allclose(result.values, expected.values, rtol=1e-9)
 
@@ -559,7 +559,7 @@ def test_times_that_cannot_be_read_are_refused():
     X_new, new = draw(200, seed=1)
     options = {"iterations": 3, "depth": 2, **QUIET}
     cox = CatBoost({**options, "loss_function": "Cox"}).fit(X, times(score))
-    with pytest.raises(ValueError, match="y must be a time per row, negative where it is censored"):
+    with pytest.raises(ValueError, match="y must be one number per row, a time, negative where it is censored"):
         tw.importance(cox, X_new, bound(new), rows="heldout")
     aft = CatBoost({**options, "loss_function": "SurvivalAft"}).fit(X, bound(score))
     with pytest.raises(ValueError, match="y must be a lower and an upper bound of time per row, -1 for none"):

@@ -14,8 +14,10 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, 
 import oracle
 import truewood as tw
 from models import build, supported_cases
-from truewood import inference
+from truewood import inference, scoring
 from truewood.inference import adjust, mirror
+from truewood.measures import MEASURES as MEASURE_TABLE
+from truewood.row_terms import ROW_TERMS
 
 MEASURES = ["ufi", "ufi_centered", "mdi_oob"]
 rng = np.random.default_rng(0)
@@ -132,16 +134,15 @@ def test_engines_and_threads_change_nothing(make, monkeypatch):
 
 
 def test_a_failing_batch_keeps_nobody_waiting(monkeypatch):
-    whole = sys.modules["truewood.importance"]
-    read = whole._read_batch
+    read = scoring._read_batch
 
     def fail_first(job, trees):
         if trees.start == 0:
             raise RuntimeError("no such tree")
         return read(job, trees)
 
-    monkeypatch.setattr(whole, "_read_batch", fail_first)
-    monkeypatch.setattr(whole, "_BATCH_NODES", 1)
+    monkeypatch.setattr(scoring, "_read_batch", fail_first)
+    monkeypatch.setattr(scoring, "_BATCH_NODES", 1)
     with pytest.raises(RuntimeError, match="no such tree"):
         tw.importance(forest, X, y, n_jobs=4)
 
@@ -204,15 +205,27 @@ def test_p_values_and_intervals_follow_from_the_errors():
         result.select(alpha=5)
 
 
-@pytest.mark.parametrize("measure", ["mdi", "naive_oob", "permutation"])
-def test_other_measures_say_why_not(measure):
+@pytest.mark.parametrize(
+    ("measure", "reason"),
+    [
+        ("mdi", "uses no unseen rows"),
+        ("naive_oob", "is not zero on average for a useless feature"),
+        ("permutation", "has rows that depend on each other"),
+    ],
+)
+def test_other_measures_say_why_not(measure, reason):
     result = tw.importance(forest, X, y, measure=measure, random_state=0)
     assert np.isnan(result.std_error).all()
     for ask in (result.interval, result.adjusted_p_value, result.select):
-        with pytest.raises(ValueError, match=f"no standard errors and p-values: measure='{measure}' is not a sum"):
+        with pytest.raises(ValueError, match=f"no standard errors and p-values: measure='{measure}' {reason}"):
             ask()
     with pytest.raises(ValueError, match="called with inference=False"):
         tw.importance(forest, X, y, inference=False).select()
+
+
+def test_a_measure_has_terms_or_a_reason():
+    for name, measure in MEASURE_TABLE.items():
+        assert (name in ROW_TERMS) == (measure.why_no_inference is None), name
 
 
 def test_adjusted_p_values():

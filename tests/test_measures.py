@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import truewood as tw
 from models import build
+from truewood import scoring
 
 GINI_OR_SQUARED = [
     "rf",
@@ -123,13 +124,12 @@ def test_the_number_of_threads_changes_no_bit(fitted, measure, engine):
 
 
 def test_the_size_of_batches_changes_no_bit(fitted, monkeypatch, engine):
-    import sys
 
     forest, X, y = fitted
     whole = tw.importance(forest, X, y).per_tree
     for n_nodes, n_rows in ((1, 1 << 20), (1 << 17, 1), (200, 300)):
-        monkeypatch.setattr(sys.modules["truewood.importance"], "_BATCH_NODES", n_nodes)
-        monkeypatch.setattr(sys.modules["truewood.importance"], "_BATCH_ROWS", n_rows)
+        monkeypatch.setattr(scoring, "_BATCH_NODES", n_nodes)
+        monkeypatch.setattr(scoring, "_BATCH_ROWS", n_rows)
         np.testing.assert_array_equal(tw.importance(forest, X, y).per_tree, whole)
 
 

@@ -54,7 +54,7 @@ def corrected_importance(
     'petal length (cm)'
     """
     matrix = read_features(X, TableForm(type(estimator).__name__, None))
-    names, group_of = read_groups(groups, matrix.names)
+    grouping = read_groups(groups, matrix.names)
     order = check_random_state(random_state).permutation(matrix.n_rows)
     join = sparse.hstack if sparse.issparse(matrix.values) else np.hstack
     joined = join([matrix.values, matrix.values[order]])
@@ -63,17 +63,17 @@ def corrected_importance(
     # mdi is a matter of the training rows alone, so no row has to score a tree.
     fitted = importance(model, joined, y, rows=[[]] * n_trees, measure="mdi", n_jobs=n_jobs)
     n_columns = len(matrix.names)
-    per_tree = add_groups(fitted.per_tree[:, :n_columns] - fitted.per_tree[:, n_columns:], group_of, len(names))
-    per_output = add_groups(fitted.per_output[:, :n_columns] - fitted.per_output[:, n_columns:], group_of, len(names))
+    per_tree = add_groups(fitted.per_tree[:, :n_columns] - fitted.per_tree[:, n_columns:], grouping)
+    per_output = add_groups(fitted.per_output[:, :n_columns] - fitted.per_output[:, n_columns:], grouping)
     values = per_tree.mean(axis=0)
     return ImportanceResult(
         values=values,
-        share=values / fitted.impurity if fitted.impurity > 0 else np.full(len(names), np.nan),
+        share=values / fitted.impurity if fitted.impurity > 0 else np.full(len(grouping.names), np.nan),
         per_tree=per_tree,
         per_output=per_output,
-        mdi=add_groups(fitted.mdi[np.newaxis, :n_columns], group_of, len(names))[0],
+        mdi=add_groups(fitted.mdi[np.newaxis, :n_columns], grouping)[0],
         impurity=fitted.impurity,
-        feature_names=names,
+        feature_names=grouping.names,
         measure="corrected",
         task=fitted.task,
         rows="training",

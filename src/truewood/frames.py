@@ -225,8 +225,9 @@ def _check_width(n_features: int, form: TableForm) -> None:
 
 
 def _check_names(names: list[str], form: TableForm) -> None:
-    known_names = map(form.spell, names) if form.names is None else form.names
-    for place, (name, known) in enumerate(zip(names, known_names, strict=True)):
+    if form.names is None:
+        return
+    for place, (name, known) in enumerate(zip(names, form.names, strict=True)):
         if form.spell(name) != known:
             raise ValueError(
                 f"X must have the columns {form.model} was fit on, in that order: column {place} should be "
@@ -240,7 +241,23 @@ def _choose_names(names: list[str] | None, form: TableForm, n_features: int) -> 
     return np.asarray(names, dtype=np.str_)
 
 
-def read_groups(groups: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Columns whose scores are summed.
+
+    Parameters
+    ----------
+    names : ndarray of str, shape (n_groups,)
+        Names of the groups.
+    group_of : ndarray of int32, shape (n_columns,)
+        Group of each column.
+    """
+
+    names: NDArray[np.str_]
+    group_of: NDArray[np.int32]
+
+
+def read_groups(groups: Any, names: NDArray[np.str_]) -> Grouping:
     """Read `groups` as names of the groups and the group of each column.
 
     Parameters
@@ -252,7 +269,7 @@ def read_groups(groups: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.str_],
         Column names.
     """
     if groups is None:
-        return names, np.arange(len(names))
+        return Grouping(names, np.arange(len(names), dtype=np.int32))
     if isinstance(groups, Mapping):
         labels = _labels_from_mapping(groups, names)
     elif isinstance(groups, str) or np.ndim(groups) != 1:
@@ -263,7 +280,8 @@ def read_groups(groups: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.str_],
             raise ValueError(f"groups must name the group of each of the {len(names)} columns, got {len(labels)}.")
     order = list(dict.fromkeys(labels))
     position = {label: g for g, label in enumerate(order)}
-    return np.asarray(order, dtype=np.str_), np.array([position[label] for label in labels], dtype=np.intp)
+    group_of = np.array([position[label] for label in labels], dtype=np.int32)
+    return Grouping(np.asarray(order, dtype=np.str_), group_of)
 
 
 def _labels_from_mapping(groups: Mapping[Any, Any], names: NDArray[np.str_]) -> list[str]:
@@ -295,9 +313,9 @@ def _find_column(column: Any, names: list[str]) -> int:
     raise ValueError(f"groups names a column that X does not have, or has more than once: {column!r}.")
 
 
-def add_groups(scores: NDArray[np.float64], group_of: NDArray[Any], n_groups: int) -> NDArray[np.float64]:
+def add_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
     """Sum the columns (second axis) of each group, in the order of the columns."""
-    grouped = np.zeros((scores.shape[0], n_groups, *scores.shape[2:]))
-    for column, group in enumerate(group_of):
+    grouped = np.zeros((scores.shape[0], len(grouping.names), *scores.shape[2:]))
+    for column, group in enumerate(grouping.group_of):
         grouped[:, group] += scores[:, column]
     return grouped

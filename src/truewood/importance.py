@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,22 +12,13 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from truewood.adapters import ModelView, open_model
-from truewood.ensemble import TreeEnsemble
-from truewood.frames import add_groups, read_features, read_groups
-from truewood.inference import Contributions, Grouping, Job
-from truewood.measures import MEASURES, add_features, find_skipped, mdi, permutation
-from truewood.node_sums import NodeSums
+from truewood.frames import Grouping, add_groups, read_features, read_groups
+from truewood.inference import Contributions
+from truewood.measures import MEASURES
 from truewood.result import ImportanceResult
-from truewood.routing import RowLists, find_leaves, get_engine
-from truewood.row_terms import ROW_TERMS
-from truewood.rows import choose_rows
-from truewood.target import Target, encode_target, pull_target, read_sample_weight, read_target
-from truewood.training import average_leaves, recompute_means, root_impurity
-
-# What one step holds at a time; a single tree may be larger.
-_BATCH_NODES = 1 << 15
-_BATCH_ROWS = 1 << 20
-_BLOCK_LEAVES = 1 << 20
+from truewood.rows import Job, choose_rows
+from truewood.scoring import Scores, score_batch, split_into_batches
+from truewood.target import Target, centre_target, encode_target, pull_target, read_sample_weight, read_target
 
 
 def importance(
@@ -63,7 +53,7 @@ def importance(
         "ufi_centered" for them, and measures of a single tree's predictions do not apply.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows when they score. A model of scikit-learn before 1.9 that was fit with weights needs the
-        same ones here with ``rows="oob"``, to recognise its training job.
+        same ones here with ``rows="oob"``, to recognise its training data.
     groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
         columns, or the group name of each column.
@@ -103,11 +93,8 @@ def importance(
     measure = _choose_measure(measure, view)
     matrix = read_features(X, view.form)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
-    goal = _read_target(y, target, view, weight)
-    if goal.n_rows != matrix.n_rows:
-        raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {goal.n_rows}.")
-    names, group_of = read_groups(groups, np.concatenate([matrix.names, np.asarray(view.combined, dtype=np.str_)]))
-    grouping = Grouping(names, group_of.astype(np.int32))
+    goal = _read_target(y, target, view, weight, matrix.n_rows)
+    grouping = read_groups(groups, np.concatenate([matrix.names, np.asarray(view.combined, dtype=np.str_)]))
     job = Job(view, matrix, goal, weight, choose_rows(rows, view, matrix, goal, weight))
     no_inference = _find_inference_problem(measure, inference)
     contributions = Contributions(job, grouping, keep_rows=inference == "rows") if no_inference is None else None
@@ -116,11 +103,11 @@ def importance(
     if measure == "permutation":
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=view.n_trees)
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(_score_batch)(job, measure, number, trees, seeds, contributions)
-        for number, trees in enumerate(_split_into_batches(view, matrix.n_rows))
+        delayed(score_batch)(job, measure, number, trees, seeds, contributions)
+        for number, trees in enumerate(split_into_batches(view, matrix.n_rows))
     )
     has_share = target is None and (not view.is_additive or (view.loss is not None and view.loss.is_natural))
-    result = _make_result(job, measure, _Scores.join(parts), grouping, has_share)
+    result = _make_result(job, measure, Scores.join(parts), grouping, has_share)
     return replace(result, no_inference=no_inference) if contributions is None else _infer(result, contributions, view)
 
 
@@ -140,9 +127,10 @@ def _find_inference_problem(measure: str, inference: bool | str) -> str | None:
     """Why there are no standard errors and p-values; None where there are."""
     if not inference:
         return "importance() was called with inference=False"
-    if measure in ROW_TERMS:
+    reason = MEASURES[measure].why_no_inference
+    if reason is None:
         return None
-    problem = f"measure={measure!r} is not a sum of contributions of unseen rows"
+    problem = f"measure={measure!r} {reason}"
     if inference == "rows":
         raise ValueError(f"inference='rows' has nothing to give: {problem}.")
     return problem
@@ -159,38 +147,25 @@ def _choose_measure(asked: str, view: ModelView) -> str:
     return chosen
 
 
-def _read_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] | None) -> Target:
+def _read_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] | None, n_rows: int) -> Target:
     """What the trees are scored by: y itself, what the loss makes of it, or the caller's own numbers."""
     if own is not None:
         if not view.is_additive:
             raise ValueError(f"target is for boosted trees; {view.name} is scored by y, so pass what you want as y.")
-        return read_target(own, y, weight, view.n_scores)
+        given = read_target(own, y, view.n_scores)
+        _check_rows("target", given, n_rows)
+        return centre_target(given, weight)
     if view.why_no_loss is not None:
         raise ValueError(f"{view.why_no_loss}; pass target=, a number per row or a function that makes it of y.")
-    given = y if view.read_y is None else view.read_y(y)
-    if view.loss is None:
-        return encode_target(given, view.kind, _find_origin(view))
-    encoded = encode_target(given, view.kind, np.zeros(view.kind.n_columns))
-    if weight is not None and len(weight) != encoded.n_rows:
-        raise ValueError(f"X and y must have the same number of rows, got {len(weight)} and {encoded.n_rows}.")
-    return pull_target(encoded, view.loss, weight, view.n_scores)
+    origin = _find_origin(view) if view.loss is None else np.zeros(view.kind.n_columns)
+    encoded = encode_target(y if view.read_y is None else view.read_y(y), view.kind, origin)
+    _check_rows("y", encoded, n_rows)
+    return encoded if view.loss is None else pull_target(encoded, view.loss, weight)
 
 
-@dataclass(frozen=True, eq=False)
-class _Scores:
-    """What a batch of trees gives; the first axis is the tree."""
-
-    scores: NDArray[np.float64]  # (n_trees, n_features, n_outputs)
-    mdi: NDArray[np.float64]  # (n_trees, n_features, n_outputs)
-    impurity: NDArray[np.float64]
-    split_weight: NDArray[np.float64]
-    skipped_weight: NDArray[np.float64]
-    is_left_out: NDArray[np.bool_]
-
-    @classmethod
-    def join(cls, parts: list[_Scores]) -> _Scores:
-        names = cls.__dataclass_fields__
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+def _check_rows(name: str, target: Target, n_rows: int) -> None:
+    if target.n_rows != n_rows:
+        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {target.n_rows}.")
 
 
 def _find_origin(view: ModelView) -> NDArray[np.float64]:
@@ -201,133 +176,10 @@ def _find_origin(view: ModelView) -> NDArray[np.float64]:
     return root
 
 
-def _split_into_batches(view: ModelView, n_rows: int) -> Iterator[range]:
-    """Runs of trees that are small enough together."""
-    start, n_nodes = 0, 0
-    most_trees = max(1, _BATCH_ROWS // n_rows)
-    for tree, size in enumerate(view.n_nodes):
-        if tree > start and (n_nodes + size > _BATCH_NODES or tree - start == most_trees):
-            yield range(start, tree)
-            start, n_nodes = tree, 0
-        n_nodes += int(size)
-    yield range(start, view.n_trees)
-
-
-def _read_batch(job: Job, trees: range) -> TreeEnsemble:
-    """The trees with training means at their nodes."""
-    ensemble = job.view.read(trees)
-    # What the kernel reads by these numbers; an adapter from outside may have them wrong.
-    n_features = (job.view.form.n_features or 0) + len(job.view.combined)
-    if ensemble.n_features != n_features or (
-        ensemble.column is not None and ensemble.column.max() >= job.view.n_scores
-    ):
-        raise ValueError(f"the adapter of {job.view.name} gives trees of other columns than it says the model has.")
-    training = job.view.training if job.choice.name == "oob" else None
-    if ensemble.statistic == "mean" and (training is None or training.recall_growth is None):
-        return ensemble
-    if training is not None:
-        return recompute_means(ensemble, trees, training, job.matrix, job.target, job.row_weight)
-    return average_leaves(ensemble)
-
-
-def _score_batch(
-    job: Job,
-    measure: str,
-    number: int,
-    trees: range,
-    seeds: NDArray[np.int64],
-    contributions: Contributions | None,
-) -> _Scores:
-    """Score some trees, and add what single rows contribute to that."""
-    try:
-        ensemble = _read_batch(job, trees)
-        rows = RowLists.join([job.choice.unseen(tree) for tree in trees])
-        leaves = find_leaves(job.view, trees, ensemble, job.matrix, rows)
-        sums = get_engine().sum_leaves(ensemble, leaves, rows, job.target, job.row_weight)
-        if contributions is not None:
-            contributions.add(number, trees, ensemble, ROW_TERMS[measure](ensemble, sums))
-    except Exception:
-        if contributions is not None:
-            contributions.give_up()
-        raise
-    return _apply_measure(job, measure, trees, ensemble, rows, sums, seeds)
-
-
-def _apply_measure(
-    job: Job,
-    measure: str,
-    trees: range,
-    ensemble: TreeEnsemble,
-    rows: RowLists,
-    sums: NodeSums,
-    seeds: NDArray[np.int64],
-) -> _Scores:
-    """Scores of some trees, from the sums of the unseen rows at their nodes."""
-    formula = MEASURES[measure]
-    biased = add_features(ensemble, mdi(ensemble, sums))
-    split_weight, skipped_weight = ensemble.omega[ensemble.splits], 0.0
-    if formula.contributions is None:
-        scores = _permute(job, trees, ensemble, rows, seeds)
-    elif not formula.uses_unseen:
-        scores = biased
-    else:
-        contributions = formula.contributions(ensemble, sums)
-        if formula.skips:
-            skipped = find_skipped(ensemble, sums)
-            contributions *= ~skipped[:, np.newaxis]
-            skipped_weight = float(split_weight.sum(where=skipped))
-        scores = add_features(ensemble, contributions)
-    impurity = ensemble.root_impurity
-    if np.isnan(impurity).any() and not job.view.is_additive:
-        impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
-    return _Scores(
-        scores=_place_outputs(ensemble, scores, job.view.n_scores),
-        mdi=_place_outputs(ensemble, biased, job.view.n_scores),
-        impurity=impurity,
-        split_weight=np.array([split_weight.sum()]),
-        skipped_weight=np.array([skipped_weight]),
-        is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & formula.uses_unseen,
-    )
-
-
-def _place_outputs(ensemble: TreeEnsemble, scores: NDArray[np.float64], n_scores: int) -> NDArray[np.float64]:
-    """Scores by all outputs, of trees that speak of one of them."""
-    if ensemble.column is None or n_scores == 1:
-        return scores
-    placed = np.zeros((*scores.shape[:2], n_scores))
-    placed[np.arange(ensemble.n_trees), :, ensemble.column] = scores[:, :, 0]
-    return placed
-
-
-def _permute(
-    job: Job, trees: range, means: TreeEnsemble, rows: RowLists, seeds: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Permutation scores, by blocks of rows: a tree's rows swap one column at a time with rows of the same tree."""
-    engine = get_engine()
-    ensemble = job.view.read(trees)  # with the values it predicts by
-    if ensemble.statistic in ("mean", "leaf"):
-        # Means where it has no such values, or where unseen rows gave honest trees theirs.
-        ensemble = means
-    scores = np.zeros((len(trees), ensemble.n_features, ensemble.kind.n_outputs))
-    block = max(1, _BLOCK_LEAVES // ensemble.n_features)
-    for k, tree in enumerate(trees):
-        one = ensemble[k : k + 1]
-        own = rows.index[rows.offset[k] : rows.offset[k + 1]]
-        donors = np.random.default_rng(seeds[tree]).permutation(own)
-        weight = np.ones(len(own)) if job.row_weight is None else job.row_weight[own]
-        for start in range(0, len(own), block):
-            part = slice(start, start + block)
-            leaves = engine.find_leaves(one, job.matrix, RowLists.join([own[part]]))
-            swapped = engine.find_swapped_leaves(one, job.matrix, own[part], donors[part])
-            scores[k] += permutation(one, leaves, swapped, own[part], job.target, weight[part])
-        scores[k] /= max(weight.sum(), np.finfo(np.float64).tiny)
-    return scores
-
-
 def _make_result(
     job: Job,
     measure: str,
-    scored: _Scores,
+    scored: Scores,
     grouping: Grouping,
     has_share: bool,
 ) -> ImportanceResult:
@@ -341,9 +193,9 @@ def _make_result(
             UserWarning,
             stacklevel=3,
         )
-    grouped = add_groups(scored.scores, grouping.group_of, len(grouping.names))
+    grouped = add_groups(scored.scores, grouping)
     grouped[~kept] = np.nan
-    biased = add_groups(scored.mdi, grouping.group_of, len(grouping.names))
+    biased = add_groups(scored.mdi, grouping)
     share_of, mdi_share_of = _weigh_trees(job.view, kept), _weigh_trees(job.view, np.ones_like(kept))
     # Outputs are averaged where each is predicted by every tree, and added up where raw scores are.
     n_averaged = 1 if job.view.is_additive else grouped.shape[2]

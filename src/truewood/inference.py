@@ -11,7 +11,6 @@ That part is the sum of phi psi.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition
 
@@ -19,14 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from truewood.adapters import ModelView
 from truewood.ensemble import TreeEnsemble
-from truewood.frames import FeatureMatrix
+from truewood.frames import Grouping
 from truewood.routing import RowLists, find_leaves, get_engine
 from truewood.routing.numpy_engine import add_terms_upwards
 from truewood.row_terms import BothTerms
-from truewood.rows import RowChoice
-from truewood.target import Target
+from truewood.rows import Job
 
 Floats = NDArray[np.float64]
 
@@ -37,33 +34,6 @@ _MOST_VALUES = 1 << 24
 _FEWEST_SAMPLED = 2_000
 # Fewer rows than this say too little about their spread.
 _FEWEST_ROWS = 20
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """What every batch of trees reads: the model, the rows with target and weight, and which rows score which tree."""
-
-    view: ModelView
-    matrix: FeatureMatrix
-    target: Target
-    row_weight: Floats | None
-    choice: RowChoice
-
-
-@dataclass(frozen=True, eq=False)
-class Grouping:
-    """How scores of columns are put together.
-
-    Parameters
-    ----------
-    names : ndarray of str, shape (n_groups,)
-        Names of the groups.
-    group_of : ndarray of int32, shape (n_columns,)
-        Group of each column.
-    """
-
-    names: NDArray[np.str_]
-    group_of: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +86,13 @@ class Contributions:
         self.training = np.zeros(shape) if job.choice.name == "oob" else None
         self._turn, self._is_broken, self._changed = 0, False, Condition()
 
-    def add(self, turn: int, trees: range, ensemble: TreeEnsemble, terms: BothTerms) -> None:
-        """Add a batch of trees. Sums do not depend on threads, because batches wait for their turn."""
-        listed = [(terms.unseen, self.unseen, self._list_rows(trees, _weigh_unseen))]
+    def add(self, turn: int, trees: range, ensemble: TreeEnsemble, unseen: RowLists, terms: BothTerms) -> None:
+        """Add a batch of trees, with their unseen rows. Batches wait for their turn: sums do not depend on threads."""
+        scoring = [_weigh_unseen(self._job, unseen.of_tree(k)) for k in range(len(trees))]
+        listed = [(terms.unseen, self.unseen, self._list_rows(trees, scoring))]
         if self.training is not None:
-            listed.append((terms.training, self.training, self._list_rows(trees, _weigh_training)))
+            grown = [_weigh_training(self._job, tree) for tree in trees]
+            listed.append((terms.training, self.training, self._list_rows(trees, grown)))
         with self._changed:
             self._changed.wait_for(lambda: self._turn == turn or self._is_broken)
         for role, out, (rows, weight) in listed:
@@ -140,10 +112,10 @@ class Contributions:
             self._is_broken = True
             self._changed.notify_all()
 
-    def _list_rows(self, trees: range, weigh: Callable[[Job, int], Floats]) -> tuple[RowLists, Floats]:
-        """The measured rows that have a role in each tree, and their weights in it."""
+    def _list_rows(self, trees: range, weights: list[Floats]) -> tuple[RowLists, Floats]:
+        """The measured rows that have a role in each tree, and their weights in it, given those of all rows."""
         tree_weight = self._job.view.tree_weight
-        weights = [weigh(self._job, tree)[self.rows] for tree in trees]
+        weights = [weight[self.rows] for weight in weights]
         if tree_weight is not None:
             weights = [weight * tree_weight[tree] for weight, tree in zip(weights, trees, strict=True)]
         lists = [np.flatnonzero(weight != 0) for weight in weights]  # much faster than of the weights themselves
@@ -193,9 +165,8 @@ def _sample(is_scoring: NDArray[np.bool_], n_groups: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).choice(rows, n_measured, replace=False))
 
 
-def _weigh_unseen(job: Job, tree: int) -> Floats:
-    """Weight of each row where it scores the tree, 0 where it does not."""
-    rows = job.choice.unseen(tree)
+def _weigh_unseen(job: Job, rows: NDArray[np.int64]) -> Floats:
+    """Weight of each row where it scores a tree, 0 where it does not, given the rows that do."""
     weight = None if job.row_weight is None else job.row_weight[rows]
     return np.bincount(rows, weights=weight, minlength=job.matrix.n_rows).astype(np.float64, copy=False)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,6 @@ class Loss:
 
     Parameters
     ----------
-    name : str
-        The loss, in words.
     pull : callable
         ``pull(y, weight)`` takes numbers (of classes, their codes), shape (n_rows, n_outputs), and weights, and gives
         what pulls each row's raw scores upwards, shape (n_rows, n_scores).
@@ -33,14 +32,13 @@ class Loss:
         Whether raw scores are in the units of the target.
     """
 
-    name: str
     pull: Callable[[Floats, Floats], Floats]
     is_natural: bool = False
 
 
 def squared_error() -> Loss:
     """Y less its mean."""
-    return Loss("squared error", lambda y, weight: y - _mean(y, weight), is_natural=True)
+    return Loss(lambda y, weight: y - _mean(y, weight), is_natural=True)
 
 
 def logistic() -> Loss:
@@ -50,7 +48,7 @@ def logistic() -> Loss:
         _require((y >= 0) & (y <= 1), "between 0 and 1", "logistic loss")
         return y - _mean(y, weight)
 
-    return Loss("logistic", pull)
+    return Loss(pull)
 
 
 def softmax(n_classes: int) -> Loss:
@@ -61,7 +59,7 @@ def softmax(n_classes: int) -> Loss:
         one_hot: Floats = (y == np.arange(n_classes)).astype(np.float64)
         return one_hot - _mean(one_hot, weight)
 
-    return Loss("softmax", pull)
+    return Loss(pull)
 
 
 def poisson() -> Loss:
@@ -71,7 +69,7 @@ def poisson() -> Loss:
         _require(y >= 0, "not negative", "Poisson loss")
         return y - _mean(y, weight)
 
-    return Loss("Poisson", pull)
+    return Loss(pull)
 
 
 def gamma() -> Loss:
@@ -81,7 +79,7 @@ def gamma() -> Loss:
         _require(y > 0, "positive", "gamma loss")
         return y / _mean(y, weight) - 1.0
 
-    return Loss("gamma", pull)
+    return Loss(pull)
 
 
 def tweedie(power: float) -> Loss:
@@ -94,12 +92,12 @@ def tweedie(power: float) -> Loss:
             raise ValueError("y must not be zero for every row, as the model has Tweedie loss.")
         return (y - mean) * mean ** (1.0 - power)
 
-    return Loss("Tweedie", pull)
+    return Loss(pull)
 
 
 def absolute_error() -> Loss:
     """The sign of y less its median."""
-    return Loss("absolute error", lambda y, weight: np.sign(y - _quantile(y, weight, 0.5)))
+    return Loss(lambda y, weight: np.sign(y - _quantile(y, weight, 0.5)))
 
 
 def absolute_percentage_error() -> Loss:
@@ -109,7 +107,7 @@ def absolute_percentage_error() -> Loss:
         scale = 1.0 / np.maximum(1.0, np.abs(y))
         return np.sign(y - _quantile(y, weight * scale[:, 0], 0.5)) * scale
 
-    return Loss("absolute percentage error", pull)
+    return Loss(pull)
 
 
 def quantile(*levels: float) -> Loss:
@@ -119,12 +117,12 @@ def quantile(*levels: float) -> Loss:
         columns = [level - (y < _quantile(y, weight, level)) for level in levels]
         return np.concatenate(columns, axis=1)
 
-    return Loss("quantile", pull)
+    return Loss(pull)
 
 
 def huber(delta: float) -> Loss:
     """Y less the best constant, cut at +-delta."""
-    return _robust("Huber", lambda residual: np.clip(residual, -delta, delta))
+    return _robust(lambda residual: np.clip(residual, -delta, delta))
 
 
 def huber_quantile(level: float) -> Loss:
@@ -135,27 +133,27 @@ def huber_quantile(level: float) -> Loss:
         delta = _quantile(np.abs(residual), weight, level)
         return huber(float(delta[0])).pull(y, weight) if delta[0] > 0 else np.sign(residual)
 
-    return Loss("Huber", pull)
+    return Loss(pull)
 
 
 def pseudo_huber(slope: float) -> Loss:
     """R / sqrt(1 + (r / slope)^2), r being y less the best constant."""
-    return _robust("pseudo-Huber", lambda residual: residual / np.sqrt(1.0 + (residual / slope) ** 2))
+    return _robust(lambda residual: residual / np.sqrt(1.0 + (residual / slope) ** 2))
 
 
 def fair(c: float) -> Loss:
     """C r / (abs(r) + c), r being y less the best constant."""
-    return _robust("fair", lambda residual: c * residual / (np.abs(residual) + c))
+    return _robust(lambda residual: c * residual / (np.abs(residual) + c))
 
 
 def log_cosh() -> Loss:
     """tanh(r), r being y less the best constant."""
-    return _robust("log-cosh", np.tanh)
+    return _robust(np.tanh)
 
 
 def expectile(level: float) -> Loss:
     """R times level where r is positive, times 1 - level where it is not, r being y less the expectile."""
-    return _robust("expectile", lambda residual: residual * np.where(residual > 0, level, 1.0 - level))
+    return _robust(lambda residual: residual * np.where(residual > 0, level, 1.0 - level))
 
 
 def squared_log_error() -> Loss:
@@ -166,7 +164,7 @@ def squared_log_error() -> Loss:
         mean = _mean(np.log1p(y), weight)
         return (np.log1p(y) - mean) / np.exp(mean)
 
-    return Loss("squared log error", pull)
+    return Loss(pull)
 
 
 def aft(distribution: str, scale: float) -> Loss:
@@ -203,7 +201,7 @@ def aft(distribution: str, scale: float) -> Loss:
         best = _find_zero(lambda score: float(np.average(slope(y, score), weights=weight)), bounds)
         return slope(y, best)[:, np.newaxis]
 
-    return Loss("accelerated failure time", pull)
+    return Loss(pull)
 
 
 def cox() -> Loss:
@@ -223,10 +221,23 @@ def cox() -> Loss:
         residual: Floats = event - hazard[np.searchsorted(distinct, time)]
         return residual[:, np.newaxis]
 
-    return Loss("Cox", pull)
+    return Loss(pull)
 
 
-def _robust(name: str, slope: Callable[[Floats], Floats]) -> Loss:
+def read_signed_times(y: Any) -> Floats:
+    """Read times that are negative where a row is censored, as some libraries have them, into the columns of `cox`."""
+    signed = np.asarray(y)
+    if signed.ndim == 2 and signed.shape[1] == 1:
+        signed = signed[:, 0]
+    if signed.ndim != 1 or signed.dtype.kind not in "iuf":
+        raise ValueError(
+            "y must be one number per row, a time, negative where it is censored, as the model has Cox loss, got "
+            f"{signed.dtype} values of shape {signed.shape}."
+        )
+    return np.column_stack([np.abs(signed), signed > 0]).astype(np.float64)
+
+
+def _robust(slope: Callable[[Floats], Floats]) -> Loss:
     """A loss of the residual alone, with a slope that rises with it."""
 
     def pull(y: Floats, weight: Floats) -> Floats:
@@ -237,7 +248,7 @@ def _robust(name: str, slope: Callable[[Floats], Floats]) -> Loss:
         best = _find_zero(lambda score: float(np.average(slope(y - score), weights=weight)), bounds)
         return slope(y - best)
 
-    return Loss(name, pull)
+    return Loss(pull)
 
 
 def _find_zero(function: Callable[[float], float], bounds: tuple[float, float]) -> float:

@@ -156,6 +156,8 @@ class Measure:
         The score of a perfect split in units of the variance it removes.
     additive : str or None
         The measure that scores trees whose values add up to a raw score; None where there is none.
+    why_no_inference : str or None
+        Why it has no standard errors and p-values, as the rest of a sentence that begins with the measure.
     """
 
     summary: str
@@ -164,6 +166,7 @@ class Measure:
     uses_unseen: bool = True
     regression_scale: float = 1.0
     additive: str | None = None
+    why_no_inference: str | None = None
 
 
 MEASURES = {
@@ -172,13 +175,27 @@ MEASURES = {
         "unbiased feature importance in its shift-free form", ufi_centered, additive="ufi_centered"
     ),
     "mdi": Measure(
-        "mean decrease in impurity on the training rows; biased", mdi, skips=False, uses_unseen=False, additive="mdi"
+        "mean decrease in impurity on the training rows; biased",
+        mdi,
+        skips=False,
+        uses_unseen=False,
+        additive="mdi",
+        why_no_inference="uses no unseen rows, and is not zero for a useless feature",
     ),
     "mdi_oob": Measure(
         "mean decrease in impurity on unseen rows (Li et al.)", mdi_oob, skips=False, additive="mdi_oob"
     ),
-    "naive_oob": Measure("impurity decrease of unseen rows around training means; over-corrects", naive_oob),
-    "permutation": Measure("increase of each tree's loss when a column is permuted (Breiman)", None, skips=False),
+    "naive_oob": Measure(
+        "impurity decrease of unseen rows around training means; over-corrects",
+        naive_oob,
+        why_no_inference="is not zero on average for a useless feature",
+    ),
+    "permutation": Measure(
+        "increase of each tree's loss when a column is permuted (Breiman)",
+        None,
+        skips=False,
+        why_no_inference="has rows that depend on each other, as they exchange values",
+    ),
 }
 
 

@@ -34,6 +34,17 @@ class RowChoice:
     unseen: Callable[[int], NDArray[np.int64]]
 
 
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What every run of trees reads: the model, the rows with target and weight, and which rows score which tree."""
+
+    view: ModelView
+    matrix: FeatureMatrix
+    target: Target
+    row_weight: NDArray[np.float64] | None
+    choice: RowChoice
+
+
 def choose_rows(
     rows: Any,
     view: ModelView,

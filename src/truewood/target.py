@@ -136,31 +136,32 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
     return Target(kind, None, _read_numbers(array, "y", "the model is a regressor") - origin, origin)
 
 
-def pull_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] | None, n_scores: int) -> Target:
+def pull_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] | None) -> Target:
     """What a loss makes of y: the negative gradient at the best constant, one number per row and raw score."""
     encoded = y.numbers if y.codes is None else y.codes
     weight = np.ones(y.n_rows) if sample_weight is None else sample_weight
-    numbers = loss.pull(np.asarray(encoded, dtype=np.float64), weight)
-    return _centre(numbers, weight, n_scores)
+    return centre_target(_as_target(loss.pull(np.asarray(encoded, dtype=np.float64), weight)), sample_weight)
 
 
-def read_target(target: Any, y: Any, sample_weight: NDArray[np.float64] | None, n_scores: int) -> Target:
+def read_target(target: Any, y: Any, n_scores: int) -> Target:
     """Read the caller's own target: numbers, or a function that makes them of y."""
     given = np.asarray(target(y) if callable(target) else target)
     numbers = given[:, np.newaxis] if given.ndim == 1 else given
     if numbers.ndim != 2 or numbers.shape[1] != n_scores:
         expected = "(n_rows,)" if n_scores == 1 else f"(n_rows, {n_scores}), a column per raw score"
         raise ValueError(f"target must have shape {expected}, got {given.shape}.")
-    numbers = _read_numbers(numbers, "target", "it scores additive trees")
-    return _centre(numbers, np.ones(len(numbers)) if sample_weight is None else sample_weight, n_scores)
+    return _as_target(_read_numbers(numbers, "target", "it scores additive trees"))
 
 
-def _centre(numbers: NDArray[np.float64], weight: NDArray[np.float64], n_scores: int) -> Target:
-    """Numbers less their mean: no score depends on it, and sums stay exact near zero."""
-    if weight.shape != (len(numbers),):
-        raise ValueError(f"sample_weight must have shape ({len(numbers)},), one weight per row, got {weight.shape}.")
-    centred = np.ascontiguousarray(numbers - np.average(numbers, axis=0, weights=weight))
-    return Target(TargetKind((), n_scores), None, centred, np.zeros(n_scores))
+def centre_target(target: Target, sample_weight: NDArray[np.float64] | None) -> Target:
+    """Numbers less their mean: no score of additive trees depends on it, and sums stay exact near zero."""
+    numbers = np.empty((0, 0)) if target.numbers is None else target.numbers
+    return _as_target(numbers - np.average(numbers, axis=0, weights=sample_weight))
+
+
+def _as_target(numbers: NDArray[np.float64]) -> Target:
+    n_columns = numbers.shape[1]
+    return Target(TargetKind((), n_columns), None, np.ascontiguousarray(numbers), np.zeros(n_columns))
 
 
 def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:

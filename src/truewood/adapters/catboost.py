@@ -156,24 +156,13 @@ def _explain_no_loss(loss: str | None, name: str) -> str:
 
 def _choose_reader(loss: str | None, options: dict[str, Any]) -> Callable[[Any], NDArray[Any]] | None:
     if loss == "Cox":
-        return _read_signed_times
+        return losses.read_signed_times
     if loss == "SurvivalAft":
         return _read_bounds
     border = options.get("data_processing_options", {}).get("target_border")
     if loss in _CLASS_LOSSES and border is not None:
         return lambda y: (np.asarray(y, dtype=np.float32) > np.float32(border)).astype(np.int64)
     return None
-
-
-def _read_signed_times(y: Any) -> NDArray[np.float64]:
-    """Times and events of CatBoost's Cox loss, where a time that is not positive is censored."""
-    times = np.asarray(y)
-    if times.ndim != 1 or times.dtype.kind not in "iuf":
-        raise ValueError(
-            "y must be a time per row, negative where it is censored, as the model has Cox loss, got an array of "
-            f"{times.dtype}, shape {times.shape}."
-        )
-    return np.column_stack([np.abs(times), times > 0]).astype(np.float64)
 
 
 def _read_bounds(y: Any) -> NDArray[np.float64]:

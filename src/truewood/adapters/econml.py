@@ -133,7 +133,7 @@ def _effect(has_intercept: bool) -> Loss:
         pulled: NDArray[np.float64] = treatment * (outcome - theta * treatment) / spread
         return pulled[:, np.newaxis]
 
-    return Loss("treatment effect", pull)
+    return Loss(pull)
 
 
 def _read_outcome(model: Any, draw_rows: Callable[[], list[NDArray[Any]]], y: Any) -> Any:

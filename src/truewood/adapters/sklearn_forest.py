@@ -17,7 +17,8 @@ from truewood.target import Target
 
 # Since then weights set the probability to be drawn; before, they multiplied the number of times a row was drawn.
 WEIGHTS_ARE_DRAWN = SKLEARN_VERSION >= (1, 9)
-_BAGS_KEPT = 8
+# Rows of bags that are remembered.
+_ROWS_KEPT = 1 << 21
 WHY_NO_BAGS = "was fit with bootstrap=False, so every tree saw every row"
 
 
@@ -29,8 +30,9 @@ def open_model(model: Any) -> ModelView:
 
 def remember_rows(model: Any) -> Training:
     """What a forest knows of its training rows."""
-    # A bag is asked for several times in a row, by what scores a tree and by what grew it.
-    recall_bag = lru_cache(maxsize=_BAGS_KEPT)(lambda tree: draw_bag(model, tree))
+    # The bags of a run of trees are asked for twice, by what scores a tree and by what grew it.
+    n_kept = 2 + _ROWS_KEPT // model._n_samples
+    recall_bag = lru_cache(maxsize=n_kept)(lambda tree: draw_bag(model, tree))
 
     def recall(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
         if not model.bootstrap:

@@ -275,17 +275,4 @@ def _read_bounds(y: Any) -> Any:
     return np.where(bounds == np.inf, LARGEST, bounds) if bounds.dtype.kind == "f" else bounds
 
 
-def _read_signed_times(y: Any) -> Any:
-    """Times that are negative where a row is censored, as time and event."""
-    signed = np.asarray(y)
-    if signed.ndim == 2 and signed.shape[1] == 1:
-        signed = signed[:, 0]
-    if signed.ndim != 1 or signed.dtype.kind not in "iuf":
-        raise ValueError(
-            "y must be one number per row, a time, negative where it is censored, as the model has objective "
-            f"survival:cox, got {signed.dtype} values of shape {signed.shape}."
-        )
-    return np.column_stack([np.abs(signed), signed > 0])
-
-
-_Y_READERS: dict[str, Callable[[Any], Any]] = {"survival:aft": _read_bounds, "survival:cox": _read_signed_times}
+_Y_READERS: dict[str, Callable[[Any], Any]] = {"survival:aft": _read_bounds, "survival:cox": losses.read_signed_times}

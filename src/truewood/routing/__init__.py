@@ -47,6 +47,10 @@ class RowLists:
         index = lists[0] if len(lists) == 1 else np.concatenate(lists)
         return cls(np.ascontiguousarray(index, dtype=np.int64), np.cumsum([0, *map(len, lists)], dtype=np.int64))
 
+    def of_tree(self, tree: int) -> NDArray[np.int64]:
+        """Rows of one tree."""
+        return self.index[self.offset[tree] : self.offset[tree + 1]]
+
 
 class Engine(Protocol):
     """What an engine module offers."""

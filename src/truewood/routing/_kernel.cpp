@@ -1,4 +1,4 @@
-// The Python face of kernel.hpp: unwraps arrays, releases the GIL, calls. Arrays are taken as they are, never converted.
+// The Python face of kernel.hpp and terms.hpp: unwraps arrays, releases the GIL, calls. Arrays are taken as they are, never converted.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "kernel.hpp"
+#include "terms.hpp"
 
 namespace py = pybind11;
 using namespace truewood;
