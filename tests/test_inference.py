@@ -27,18 +27,20 @@ forest = RandomForestClassifier(20, random_state=0).fit(X, y)
 
 
 def contribute(monkeypatch, *arguments, **options):
-    """Contributions of all rows in both roles, and the result."""
-    seen = []
+    """Contributions of all rows to the columns in both roles, and the result."""
+    seen = {}
 
     class Spy(inference.Contributions):
-        def measure(self, values, total_weight):
-            seen.extend(None if part is None else part / total_weight for part in (self.unseen, self.training))
-            return super().measure(values, total_weight)
+        def measure(self, values, grouping, total_weight):
+            for name in ("unseen", "training"):
+                part = getattr(self, name)
+                seen[name] = None if part is None else part / total_weight
+            return super().measure(values, grouping, total_weight)
 
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["truewood.importance"], "Contributions", Spy)
         result = tw.importance(*arguments, inference="rows", **options)
-    return *seen, result
+    return seen["unseen"], seen["training"], result
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -54,8 +56,14 @@ def test_contributions_sum_to_the_scores_in_both_roles(name, measure, engine, mo
     if measure != "ufi":
         return
     groups = {"both": [0, 2]}
-    grouped, _, _ = contribute(monkeypatch, built.model, built.X, built.y, groups=groups, **options)
-    np.testing.assert_allclose(grouped[:, 0], unseen[:, 0] + unseen[:, 2], rtol=1e-10, atol=1e-12)
+    grouped = tw.importance(built.model, built.X, built.y, groups=groups, inference="rows", **options)
+    np.testing.assert_allclose(grouped.contributions[:, 0], unseen[:, 0] + unseen[:, 2], rtol=1e-10, atol=1e-12)
+    assert_equal_results(grouped.expand(), result)
+
+
+def assert_equal_results(one, other):
+    for name in ("values", "std_error", "test_error", "per_tree", "contributions"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
 def contributions_by_loops(built, n_features):
@@ -262,3 +270,28 @@ def test_noise_is_rejected_as_often_as_it_should():
         result = tw.importance(RandomForestClassifier(50, random_state=seed).fit(table, target), table, target)
         rejected += int((result.p_value <= 0.05).sum())
     assert 1 <= rejected <= stats.binom.ppf(0.999, 240, 0.07)
+
+
+def test_all_features_together_say_whether_the_model_sees_anything():
+    generator = np.random.default_rng(5)
+    blind = []
+    for _ in range(200):
+        noise = generator.integers(0, 2, 120)
+        model = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X, noise)
+        blind.append(tw.importance(model, X, noise).total_p_value)
+    # 5 % of 200, with three standard errors above; too careful is no harm
+    assert np.mean(np.array(blind) <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    result = tw.importance(forest, X, y)
+    assert result.total_p_value < 1e-4
+    assert tw.importance(forest, X, y, groups=["all"] * 4).p_value[0] == pytest.approx(result.total_p_value, rel=1e-9)
+    assert np.isnan(tw.importance(forest, X, y, inference=False).total_p_value)
+
+
+def test_expand_gives_single_columns_back():
+    result = tw.importance(forest, X, y)
+    grouped = tw.importance(forest, X, y, groups={"pair": [1, 3]})
+    np.testing.assert_array_equal(grouped.expand().values, result.values)
+    np.testing.assert_array_equal(grouped.expand().std_error, result.std_error)
+    assert grouped.expand().feature_names.tolist() == result.feature_names.tolist()
+    with pytest.raises(ValueError, match="nothing to expand"):
+        result.expand()

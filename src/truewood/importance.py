@@ -94,10 +94,11 @@ def importance(
     matrix = read_features(X, view.form)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
     goal = _read_target(y, target, view, weight, matrix.n_rows)
-    grouping = read_groups(groups, np.concatenate([matrix.names, np.asarray(view.combined, dtype=np.str_)]))
+    names = np.concatenate([matrix.names, np.asarray(view.combined, dtype=np.str_)])
+    grouping = read_groups(groups, names)
     job = Job(view, matrix, goal, weight, choose_rows(rows, view, matrix, goal, weight))
     no_inference = _find_inference_problem(measure, inference)
-    contributions = Contributions(job, grouping, keep_rows=inference == "rows") if no_inference is None else None
+    contributions = Contributions(job, len(names), keep_rows=inference == "rows") if no_inference is None else None
 
     seeds = np.empty(0, dtype=np.int64)
     if measure == "permutation":
@@ -106,21 +107,34 @@ def importance(
         delayed(score_batch)(job, measure, number, trees, seeds, contributions)
         for number, trees in enumerate(split_into_batches(view, matrix.n_rows))
     )
+    scored = Scores.join(parts)
+    _check_kept(~scored.is_left_out)
     has_share = target is None and (not view.is_additive or (view.loss is not None and view.loss.is_natural))
-    result = _make_result(job, measure, Scores.join(parts), grouping, has_share)
-    return replace(result, no_inference=no_inference) if contributions is None else _infer(result, contributions, view)
+
+    def make_result(grouping: Grouping) -> ImportanceResult:
+        result = _make_result(job, measure, scored, grouping, has_share)
+        if contributions is None:
+            return replace(result, no_inference=no_inference)
+        return _infer(result, contributions, grouping, view)
+
+    result = make_result(grouping)
+    return result if groups is None else replace(result, columns=make_result(read_groups(None, names)))
 
 
-def _infer(result: ImportanceResult, contributions: Contributions, view: ModelView) -> ImportanceResult:
+def _infer(
+    result: ImportanceResult, contributions: Contributions, grouping: Grouping, view: ModelView
+) -> ImportanceResult:
     """Add standard errors, and the contributions themselves where they were asked for."""
     is_kept = ~np.isnan(result.per_tree).any(axis=1)
     total_weight = 1.0 if view.is_additive else float(_tree_weights(view)[is_kept].sum())
     if contributions.has_all_rows:
-        result = replace(result, contributions=contributions.unseen / total_weight)
-    errors = contributions.measure(result.values, total_weight)
+        result = replace(result, contributions=add_groups(contributions.unseen, grouping) / total_weight)
+    errors = contributions.measure(result.values, grouping, total_weight)
     if isinstance(errors, str):
         return replace(result, no_inference=errors)
-    return replace(result, test_error=errors.test_error, std_error=errors.std_error)
+    return replace(
+        result, test_error=errors.test_error, std_error=errors.std_error, total_error=float(errors.total_error)
+    )
 
 
 def _find_inference_problem(measure: str, inference: bool | str) -> str | None:
@@ -176,6 +190,18 @@ def _find_origin(view: ModelView) -> NDArray[np.float64]:
     return root
 
 
+def _check_kept(is_kept: NDArray[np.bool_]) -> None:
+    """Say how many trees no row can score; all of them would be an error."""
+    if not is_kept.any():
+        raise ValueError("no tree has a row it never saw; pass such rows with rows='heldout'.")
+    if not is_kept.all():
+        warnings.warn(
+            f"{np.count_nonzero(~is_kept)} of {len(is_kept)} trees have no unseen row and were left out of the mean.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def _make_result(
     job: Job,
     measure: str,
@@ -185,14 +211,6 @@ def _make_result(
 ) -> ImportanceResult:
     """Average over outputs and trees, sum within groups, and add what a reader needs to know."""
     kept = ~scored.is_left_out
-    if not kept.any():
-        raise ValueError("no tree has a row it never saw; pass such rows with rows='heldout'.")
-    if not kept.all():
-        warnings.warn(
-            f"{np.count_nonzero(~kept)} of {len(kept)} trees have no unseen row and were left out of the mean.",
-            UserWarning,
-            stacklevel=3,
-        )
     grouped = add_groups(scored.scores, grouping)
     grouped[~kept] = np.nan
     biased = add_groups(scored.mdi, grouping)

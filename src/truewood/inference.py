@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from truewood.ensemble import TreeEnsemble
-from truewood.frames import Grouping
+from truewood.frames import Grouping, add_groups
 from truewood.routing import RowLists, find_leaves, get_engine
 from truewood.routing.numpy_engine import add_terms_upwards
 from truewood.row_terms import BothTerms
@@ -46,10 +46,13 @@ class Errors:
         Spread of a score around zero if the feature says nothing.
     std_error : ndarray of shape (n_features,)
         Spread of a score around its expectation.
+    total_error : float
+        Spread of the sum of all scores around zero if no feature says anything.
     """
 
     test_error: Floats
     std_error: Floats
+    total_error: float
 
 
 class Contributions:
@@ -59,8 +62,8 @@ class Contributions:
     ----------
     job : Job
         Model and rows.
-    grouping : Grouping
-        Columns that are scored together.
+    n_features : int
+        Number of columns that splits are on.
     keep_rows : bool
         Whether to keep the contributions; then all rows are measured, however many they are.
 
@@ -70,18 +73,18 @@ class Contributions:
         Whether all rows are measured because they are kept.
     rows : ndarray of int
         The measured rows.
-    unseen : ndarray of shape (len(rows), n_groups)
+    unseen : ndarray of shape (len(rows), n_features)
         What they add where they score trees, times the number of trees (the sum of the trees' weights).
-    training : ndarray of shape (len(rows), n_groups) or None
+    training : ndarray of shape (len(rows), n_features) or None
         What they add where they grew trees; out of bag only.
     """
 
-    def __init__(self, job: Job, grouping: Grouping, *, keep_rows: bool) -> None:
-        self._job, self._grouping, self.has_all_rows = job, grouping, keep_rows
+    def __init__(self, job: Job, n_features: int, *, keep_rows: bool) -> None:
+        self._job, self.has_all_rows = job, keep_rows
         self._is_scoring = _find_scoring(job)
-        self.rows = np.arange(job.matrix.n_rows) if keep_rows else _sample(self._is_scoring, len(grouping.names))
+        self.rows = np.arange(job.matrix.n_rows) if keep_rows else _sample(self._is_scoring, n_features)
         self._matrix, self._target = job.matrix.pick(self.rows), job.target.pick(self.rows)
-        shape = (len(self.rows), len(grouping.names))
+        shape = (len(self.rows), n_features)
         self.unseen = np.zeros(shape)
         self.training = np.zeros(shape) if job.choice.name == "oob" else None
         self._turn, self._is_broken, self._changed = 0, False, Condition()
@@ -96,12 +99,11 @@ class Contributions:
         with self._changed:
             self._changed.wait_for(lambda: self._turn == turn or self._is_broken)
         for role, out, (rows, weight) in listed:
-            group_of = self._grouping.group_of
             if self._job.view.find_leaves is None:
-                get_engine().add_terms(ensemble, self._matrix, rows, weight, self._target, role, group_of, out)
+                get_engine().add_terms(ensemble, self._matrix, rows, weight, self._target, role, out)
             else:
                 leaves = find_leaves(self._job.view, trees, ensemble, self._matrix, rows)
-                add_terms_upwards(ensemble, leaves, rows, weight, self._target, role, group_of, out)
+                add_terms_upwards(ensemble, leaves, rows, weight, self._target, role, out)
         with self._changed:
             self._turn += 1
             self._changed.notify_all()
@@ -122,13 +124,15 @@ class Contributions:
         own = [weight[listed] for weight, listed in zip(weights, lists, strict=True)]
         return RowLists.join(lists), np.concatenate(own)
 
-    def measure(self, values: Floats, total_weight: float) -> Errors | str:
+    def measure(self, values: Floats, grouping: Grouping, total_weight: float) -> Errors | str:
         """How far scores may be off, or why that cannot be said.
 
         Parameters
         ----------
         values : ndarray of shape (n_groups,)
             The scores: the sums of contributions over all rows.
+        grouping : Grouping
+            Columns that are scored together.
         total_weight : float
             Number of trees that have unseen rows, or the sum of their weights; 1 for trees that add up.
         """
@@ -137,12 +141,17 @@ class Contributions:
             return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {n_rows}"
         chosen = self._is_scoring[self.rows]
         mean = values / n_rows
-        phi = self.unseen[chosen] / total_weight - mean
-        psi = np.zeros_like(phi) if self.training is None else self.training[chosen] / total_weight - mean
+        phi = add_groups(self.unseen[chosen], grouping) / total_weight - mean
+        psi = np.zeros_like(phi)
+        if self.training is not None:
+            psi = add_groups(self.training[chosen], grouping) / total_weight - mean
         scale = n_rows / len(phi)
-        tested = _sum_products(phi, phi) + np.maximum(_sum_products(phi, psi), 0.0)
         both = phi + psi
-        return Errors(np.sqrt(scale * tested), np.sqrt(scale * _sum_products(both, both)))
+        return Errors(
+            test_error=np.sqrt(scale * _test_variance(phi, psi)),
+            std_error=np.sqrt(scale * _sum_products(both, both)),
+            total_error=float(np.sqrt(scale * _test_variance(phi.sum(axis=1), psi.sum(axis=1)))),
+        )
 
 
 def _find_scoring(job: Job) -> NDArray[np.bool_]:
@@ -156,10 +165,10 @@ def _find_scoring(job: Job) -> NDArray[np.bool_]:
     return is_scoring
 
 
-def _sample(is_scoring: NDArray[np.bool_], n_groups: int) -> NDArray[np.int64]:
+def _sample(is_scoring: NDArray[np.bool_], n_features: int) -> NDArray[np.int64]:
     """The rows to measure: all, or the same sample each time."""
     rows = np.flatnonzero(is_scoring)
-    n_measured = min(_MOST_ROWS, max(_FEWEST_SAMPLED, _MOST_VALUES // n_groups))
+    n_measured = min(_MOST_ROWS, max(_FEWEST_SAMPLED, _MOST_VALUES // n_features))
     if len(rows) <= n_measured:
         return rows
     return np.sort(np.random.default_rng(0).choice(rows, n_measured, replace=False))
@@ -178,6 +187,11 @@ def _weigh_training(job: Job, tree: int) -> Floats:
         return np.zeros(job.matrix.n_rows)
     recall = training.recall_growth or training.recall
     return recall(tree, job.target, job.row_weight).weight
+
+
+def _test_variance(phi: Floats, psi: Floats) -> Floats:
+    """Variance around zero: of what rows say where they are unseen, and of pairs that score each other's trees."""
+    return _sum_products(phi, phi) + np.maximum(_sum_products(phi, psi), 0.0)
 
 
 def _sum_products(a: Floats, b: Floats) -> Floats:

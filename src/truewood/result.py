@@ -76,8 +76,12 @@ class ImportanceResult:
         smaller than `std_error`, which also has to do with the size of a signal.
     contributions : ndarray of shape (n_rows, n_features) or None
         What each row adds to each score where it is unseen; only with ``inference="rows"``.
+    total_error : float
+        Spread of the sum of all scores around zero if no feature says anything; what `total_p_value` goes by.
     no_inference : str or None
         Why there are no standard errors and p-values; None where there are.
+    columns : ImportanceResult or None
+        The scores of the single columns, where features are groups of them; see `expand`.
     """
 
     values: NDArray[np.float64]
@@ -96,7 +100,9 @@ class ImportanceResult:
     std_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     test_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     contributions: NDArray[np.float64] | None = None
+    total_error: float = np.nan
     no_inference: str | None = None
+    columns: ImportanceResult | None = None
 
     def __post_init__(self) -> None:
         for name in ("std_error", "test_error"):
@@ -126,6 +132,26 @@ class ImportanceResult:
         1 for features that no split uses, NaN without inference.
         """
         return np.where(self.test_error == 0, 1.0, norm.sf(self.z_score))
+
+    @property
+    def total_p_value(self) -> float:
+        """One-sided p-value of all features together: does the model see anything that holds for unseen rows?
+
+        Importances of a model that sees nothing mean nothing. 1 for a model without splits, NaN without inference.
+        """
+        return 1.0 if self.total_error == 0 else float(norm.sf(self.values.sum() / self.total_error))
+
+    def expand(self) -> ImportanceResult:
+        """Return the scores of the single columns whose sums this result holds.
+
+        Returns
+        -------
+        ImportanceResult
+            One feature for each column that the trees split on, such as the dummy columns of a categorical feature.
+        """
+        if self.columns is None:
+            raise ValueError("there is nothing to expand: each feature of this result is a single column.")
+        return self.columns
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Confidence intervals of the expected scores.
@@ -258,8 +284,7 @@ class ImportanceResult:
         path : str or path
             The file.
         """
-        content = {"format": FORMAT, "version": FORMAT_VERSION}
-        content |= {part.name: _to_json(getattr(self, part.name)) for part in fields(self)}
+        content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(self)}
         Path(path).write_text(json.dumps(content, allow_nan=False) + "\n", encoding="utf-8")
 
     def _summary(self) -> str:
@@ -286,7 +311,11 @@ class ImportanceResult:
 
 
 def _to_json(value: Any) -> Any:
-    """Turn arrays into lists; JSON has no NaN, so that becomes null."""
+    """Turn results into objects and arrays into lists; JSON has no NaN, so that becomes null."""
+    if isinstance(value, ImportanceResult):
+        return {part.name: _to_json(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, float) and np.isnan(value):
+        return None
     if not isinstance(value, np.ndarray):
         return value
     listed = value.astype(object)
@@ -317,10 +346,18 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
     version = content.pop("version", None)
     if version != FORMAT_VERSION:
         raise ValueError(f"{path} has format version {version}, this truewood reads {FORMAT_VERSION}.")
+    return _from_json(content, path)
+
+
+def _from_json(content: dict[str, Any], path: str | PathLike[str]) -> ImportanceResult:
     if content.keys() != {part.name for part in fields(ImportanceResult)}:
         raise ValueError(f"{path} is not complete.")
     for name in ("values", "share", "per_tree", "per_output", "mdi", "std_error", "test_error", "contributions"):
         if content[name] is not None:
             content[name] = np.array(content[name], dtype=np.float64)
+    for name in ("impurity", "total_error"):
+        content[name] = np.nan if content[name] is None else content[name]
+    if content["columns"] is not None:
+        content["columns"] = _from_json(content["columns"], path)
     content["feature_names"] = np.array(content["feature_names"], dtype=np.str_)
     return ImportanceResult(**content)

@@ -84,10 +84,9 @@ class Engine(Protocol):
         weight: NDArray[np.float64],
         target: Target,
         terms: RowTerms,
-        group_of: NDArray[np.int32],
         out: NDArray[np.float64],
     ) -> None:
-        """Add to `out` what listed rows contribute to each group of features, shape (n_rows, n_groups).
+        """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features).
 
         `weight` goes along with the list; a row is listed once for a tree.
         """

@@ -154,18 +154,17 @@ void bind_add_terms(const TreeArrays& arrays, const py::object& X, const Array<s
                     const std::optional<Array<std::int32_t>>& codes, const std::optional<Array<double>>& numbers,
                     const Array<std::int64_t>& first_column, const std::optional<Array<std::int32_t>>& column,
                     const Array<double>& linear, const std::optional<Array<double>>& square,
-                    const std::optional<Array<double>>& constant, const Array<std::int32_t>& group, Array<double>& out) {
+                    const std::optional<Array<double>>& constant, Array<double>& out) {
     const Trees trees = arrays.view();
     const Rows rows{index.data(), offset.data()};
     const Terms terms{linear.data(), static_cast<std::size_t>(linear.shape(1)), square ? square->data() : nullptr,
                       constant ? constant->data() : nullptr};
     const std::int32_t* of_tree = column ? column->data() : nullptr;
-    const auto n_groups = static_cast<std::size_t>(out.shape(1));
+    const auto n_features = static_cast<std::size_t>(out.shape(1));
     double* sums = out.mutable_data();
     const auto add = [&](const auto& target) {
         with_matrix(X, true, trees.node_set != nullptr, [&](const auto& matrix, auto, auto categories) {
-            add_terms<categories.value>(trees, matrix, rows, row_weight.data(), target, of_tree, terms, group.data(),
-                                        n_groups, sums);
+            add_terms<categories.value>(trees, matrix, rows, row_weight.data(), target, of_tree, terms, n_features, sums);
         });
     };
     if (codes) {
@@ -209,5 +208,5 @@ PYBIND11_MODULE(_kernel, module) {
                py::arg("numbers").noconvert().none(true), py::arg("first_column").noconvert(),
                py::arg("column").noconvert().none(true), py::arg("linear").noconvert(),
                py::arg("square").noconvert().none(true), py::arg("constant").noconvert().none(true),
-               py::arg("group").noconvert(), py::arg("out").noconvert());
+               py::arg("out").noconvert());
 }

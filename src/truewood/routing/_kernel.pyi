@@ -69,6 +69,5 @@ def add_terms(
     linear: NDArray[np.float64],
     square: NDArray[np.float64] | None,
     constant: NDArray[np.float64] | None,
-    group: NDArray[np.int32],
     out: NDArray[np.float64],
 ) -> None: ...

@@ -77,10 +77,9 @@ def add_terms(
     weight: NDArray[np.float64],
     target: Target,
     terms: RowTerms,
-    group_of: NDArray[np.int32],
     out: NDArray[np.float64],
 ) -> None:
-    """Add to `out` what listed rows contribute to each group of features, shape (n_rows, n_groups)."""
+    """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features)."""
     _kernel.add_terms(
         _trees(ensemble),
         matrix.parts,
@@ -94,7 +93,6 @@ def add_terms(
         terms.linear,
         terms.square,
         terms.constant,
-        group_of,
         out,
     )
 

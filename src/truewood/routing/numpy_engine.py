@@ -113,10 +113,9 @@ def add_terms(
     weight: NDArray[np.float64],
     target: Target,
     terms: RowTerms,
-    group_of: NDArray[np.int32],
     out: NDArray[np.float64],
 ) -> None:
-    """Add to `out` what listed rows contribute to each group of features, shape (n_rows, n_groups)."""
+    """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features)."""
     block = max(1, _BLOCK_VALUES // ensemble.n_features)
     for tree in range(ensemble.n_trees):
         column = None if ensemble.column is None else int(ensemble.column[tree])
@@ -126,7 +125,7 @@ def add_terms(
             index = rows.index[part]
             for walking, above, node in _step(ensemble, tree, matrix.take(index)):
                 added = weight[part][walking] * _add_row(node, index[walking], target, column, terms)
-                out[index[walking], group_of[ensemble.feature[above]]] += added
+                out[index[walking], ensemble.feature[above]] += added
 
 
 def add_terms_upwards(
@@ -136,7 +135,6 @@ def add_terms_upwards(
     weight: NDArray[np.float64],
     target: Target,
     terms: RowTerms,
-    group_of: NDArray[np.int32],
     out: NDArray[np.float64],
 ) -> None:
     """Do what `add_terms` does for rows whose leaves are known: they go up from there."""
@@ -149,7 +147,7 @@ def add_terms_upwards(
             node = node[is_below]
             row, above = rows.index[listed], parent[node]
             added = weight[listed] * _add_row(node, row, target, column, terms)
-            out[row, group_of[ensemble.feature[above]]] += added
+            out[row, ensemble.feature[above]] += added
             node = above
 
 

@@ -92,19 +92,19 @@ struct OneNumber {
     }
 };
 
-// Adds to out, a row of n_groups for each row of the matrix, what the listed rows contribute to each group of features;
+// Adds to out, a row of n_features for each row of the matrix, what the listed rows contribute to each feature;
 // `row_weight` goes along with the list. Rows walk down as in find_leaves, and add at each step.
 template <bool HasCategories, class Matrix, class Target>
 void add_terms(const Trees& trees, const Matrix& matrix, const Rows& rows, const double* row_weight,
-               const Target& target, const std::int32_t* column, const Terms& terms, const std::int32_t* group,
-               std::size_t n_groups, double* out) {
+               const Target& target, const std::int32_t* column, const Terms& terms, std::size_t n_features,
+               double* out) {
     constexpr std::size_t kLanes = 4;
     constexpr int kSteps = 6;
     constexpr std::int64_t kAhead = 8;
     constexpr std::size_t kMostAhead = 64;
     PackedTree<typename Matrix::Value> tree;
     PackedTerms packed;
-    std::vector<double> nowhere(n_groups);
+    std::vector<double> nowhere(n_features);
     for (std::size_t t = 0; t < trees.n_trees; ++t) {
         std::int64_t next = rows.offset[t];
         const std::int64_t end = rows.offset[t + 1];
@@ -136,12 +136,12 @@ void add_terms(const Trees& trees, const Matrix& matrix, const Rows& rows, const
                     row[k] = target.row(i, column ? column[t] : 0);
                     place[k] = 0;
                     weight[k] = row_weight[next];
-                    row_out[k] = out + static_cast<std::size_t>(i) * n_groups;
+                    row_out[k] = out + static_cast<std::size_t>(i) * n_features;
                     ++next;
                     if (next + kAhead < end) {
                         matrix.prefetch(rows.index[next + kAhead]);
-                        const double* ahead = out + static_cast<std::size_t>(rows.index[next + kAhead]) * n_groups;
-                        for (std::size_t j = 0; j < n_groups && j < kMostAhead; j += 8) prefetch_line(ahead + j);
+                        const double* ahead = out + static_cast<std::size_t>(rows.index[next + kAhead]) * n_features;
+                        for (std::size_t j = 0; j < n_features && j < kMostAhead; j += 8) prefetch_line(ahead + j);
                     }
                 }
                 ++n_walking;
@@ -151,7 +151,7 @@ void add_terms(const Trees& trees, const Matrix& matrix, const Rows& rows, const
                     const std::int32_t feature = tree.feature(place[k]);
                     const std::int32_t below = tree.template next<true, HasCategories>(place[k], values[k][feature]);
                     const double factor = below == place[k] ? 0.0 : weight[k];  // a leaf leads to itself
-                    row_out[k][group[feature]] += factor * target.add(here, static_cast<std::size_t>(below), row[k]);
+                    row_out[k][feature] += factor * target.add(here, static_cast<std::size_t>(below), row[k]);
                     place[k] = below;
                 }
             }
