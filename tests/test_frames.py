@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
 from truewood.frames import TableForm, read_features
@@ -122,3 +122,43 @@ def test_columns_of_numbers_by_another_type():
 @pytest.mark.parametrize("groups", [pd.Index(["a", "b", "a"]), pd.Series(["a", "b", "a"]), np.array(["a", "b", "a"])])
 def test_groups_of_any_sequence(groups):
     assert tw.importance(forest, X, y, groups=groups).feature_names.tolist() == ["a", "b"]
+
+
+def test_arrow_tables():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.Table.from_pandas(frame)
+    result = tw.importance(forest, table, pyarrow.chunked_array([pyarrow.array(y)]))
+    np.testing.assert_array_equal(result.per_tree, expected.per_tree)
+    assert result.feature_names.tolist() == ["count", "size", "flag"]
+    gaps = pyarrow.table({"a": pyarrow.array([1, None, 3]), "b": pyarrow.array([True, None, False])})
+    np.testing.assert_array_equal(
+        read_features(gaps, TableForm("", 2)).values, np.array([[1, 1], [np.nan, np.nan], [3, 0]])
+    )
+    texts = pyarrow.table({"a": pyarrow.array(["one"])})
+    with pytest.raises(ValueError, match="column 'a' is String; encode it as when the model was fit"):
+        read_features(texts, TableForm("", 1))
+
+
+@pytest.mark.parametrize("library", ["catboost", "lightgbm", "xgboost", "sklearn"])
+def test_categories_of_an_arrow_table_are_those_of_pandas(library):
+    pyarrow = pytest.importorskip("pyarrow")
+    module = pytest.importorskip(library)
+    kind = pd.Categorical(rng.choice(["u", "v", "w"], 80))
+    table = frame.assign(kind=kind)
+    models = {
+        "catboost": lambda: module.CatBoostClassifier(
+            iterations=5, cat_features=["kind"], verbose=0, allow_writing_files=False
+        ),
+        "lightgbm": lambda: module.LGBMClassifier(n_estimators=5, min_child_samples=2, verbose=-1),
+        "xgboost": lambda: module.XGBClassifier(n_estimators=5, enable_categorical=True),
+        "sklearn": lambda: HistGradientBoostingClassifier(
+            max_iter=5, min_samples_leaf=2, categorical_features="from_dtype"
+        ),
+    }
+    model = models[library]().fit(table[:40], kind.codes[:40])
+    unseen, target = table[40:], kind.codes[40:]
+    by_pandas = tw.importance(model, unseen, target, rows="heldout")
+    by_arrow = tw.importance(model, pyarrow.Table.from_pandas(unseen), target, rows="heldout")
+    assert by_pandas.feature_names[by_pandas.values.argmax()] == "kind"
+    assert by_arrow.feature_names.tolist()[:4] == ["count", "size", "flag", "kind"]
+    np.testing.assert_array_equal(by_arrow.per_tree, by_pandas.per_tree)

@@ -14,7 +14,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, 
 import oracle
 import truewood as tw
 from models import build, supported_cases
-from truewood import inference, scoring
+from truewood import contributions, scoring
 from truewood.inference import adjust, mirror
 from truewood.measures import MEASURES as MEASURE_TABLE
 from truewood.row_terms import ROW_TERMS
@@ -28,19 +28,19 @@ forest = RandomForestClassifier(20, random_state=0).fit(X, y)
 
 def contribute(monkeypatch, *arguments, **options):
     """Contributions of all rows to the columns in both roles, and the result."""
-    seen = {}
+    seen = []
 
-    class Spy(inference.Contributions):
-        def measure(self, values, grouping, total_weight):
-            for name in ("unseen", "training"):
-                part = getattr(self, name)
-                seen[name] = None if part is None else part / total_weight
-            return super().measure(values, grouping, total_weight)
+    class Spy(contributions.Contributions):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            seen.append(self)
 
     with monkeypatch.context() as patch:
         patch.setattr(sys.modules["truewood.importance"], "Contributions", Spy)
         result = tw.importance(*arguments, inference="rows", **options)
-    return seen["unseen"], seen["training"], result
+    n_scored = 1 if result.is_additive else np.count_nonzero(~np.isnan(result.per_tree[:, 0]))
+    training = None if seen[0].training is None else seen[0].training / n_scored
+    return seen[0].unseen / n_scored, training, result
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -85,6 +85,9 @@ def contributions_by_loops(built, n_features):
                     column = tree.columns[inner.feature[m]]
                     y_less = oracle.minus(targets[row], grown[m].mean)
                     if out is phi:
+                        w, n = grown[m].weight, scored[m].weight
+                        sums = zip(grown[m].mean, scored[m].mean, strict=True)
+                        y_less = oracle.minus(targets[row], [(w * a + n * b) / (w + n) for a, b in sums])
                         step = oracle.minus(grown[c].mean, grown[m].mean)
                         rate = grown[c].weight / grown[0].weight / scored[c].weight
                     else:
@@ -110,9 +113,31 @@ def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
     np.testing.assert_allclose(training, psi, rtol=1e-9, atol=1e-12)
     phi, psi = phi - phi.mean(axis=0), psi - psi.mean(axis=0)
     tested = np.sqrt((phi**2).sum(axis=0) + np.maximum((phi * psi).sum(axis=0), 0.0))
-    spread = np.sqrt(((phi + psi) ** 2).sum(axis=0))
     np.testing.assert_allclose(result.test_error, tested, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(result.std_error, spread, rtol=1e-9, atol=1e-12)
+    spread = [spread_by_loops(built, result.per_tree[:, j], phi[:, j], psi[:, j]) for j in range(phi.shape[1])]
+    # weights in bags are kept as float32
+    np.testing.assert_allclose(result.std_error, spread, rtol=1e-6, atol=1e-12)
+
+
+def spread_by_loops(built, scores, phi, psi):
+    """Standard error of one feature, from its definition in docs/inference.md."""
+    n_trees, n_rows = len(built.trees), len(phi)
+    weight = np.zeros((n_trees, n_rows))
+    for tree, own in zip(built.trees, weight, strict=True):
+        for row, amount in tree.training:
+            own[row] += amount
+    noise = scores.var(ddof=1) / n_trees
+    if not psi.any():
+        return np.sqrt((phi**2).sum() + noise)
+    grown = np.flatnonzero(weight.any(axis=0))
+    rate = weight[:, grown] / weight[:, grown].mean(axis=0)
+    bags = rate.var(axis=0).mean()
+    owed = [sum((rate[k, place] - 1) * psi[i] for place, i in enumerate(grown)) for k in range(n_trees)]
+    slope = np.mean(np.array(owed) * (scores - scores.mean())) + (phi * psi).sum() - bags * noise
+    excess = slope / (bags * (psi**2).sum()) - 1
+    kept = max(0.0, 1 - noise / (bags * (psi**2).sum()) / excess**2)
+    growth = 1 + max(excess, 0.0) * kept
+    return np.sqrt(((phi + growth * psi) ** 2).sum() + noise)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -180,7 +205,7 @@ def test_many_rows_are_sampled(monkeypatch):
     target = data[:, 0] + np.random.default_rng(3).standard_normal(4000)
     model = RandomForestRegressor(10, random_state=0).fit(data, target)
     exact = tw.importance(model, data, target)
-    monkeypatch.setattr(inference, "_MOST_ROWS", 2000)
+    monkeypatch.setattr(contributions, "_MOST_ROWS", 2000)
     sampled = tw.importance(model, data, target)
     np.testing.assert_array_equal(exact.values, sampled.values)
     assert not np.array_equal(exact.std_error, sampled.std_error)
@@ -202,8 +227,7 @@ def test_p_values_and_intervals_follow_from_the_errors():
     result = tw.importance(forest, X, y)
     np.testing.assert_allclose(result.z_score, result.values / result.test_error)
     np.testing.assert_allclose(result.p_value, stats.norm.sf(result.z_score))
-    low, high = result.interval(0.9)
-    np.testing.assert_allclose(high - low, 2 * stats.norm.ppf(0.95) * result.std_error)
+    check_interval(result, 0.9)
     table = result.frame().set_index("feature")
     assert table.loc["x0", "p_value"] == result.p_value[0]
     np.testing.assert_array_equal(result.select(0.05, None), result.p_value <= 0.05)
@@ -211,6 +235,40 @@ def test_p_values_and_intervals_follow_from_the_errors():
         result.interval(95)
     with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 5"):
         result.select(alpha=5)
+
+
+def check_interval(result, level):
+    """At the ends the score is z standard deviations away, where the variance grows along a line from zero."""
+    z = stats.norm.ppf((1 + level) / 2)
+    for score, at_zero, at_score, low, high in zip(
+        result.values, result.test_error, result.std_error, *result.interval(level), strict=True
+    ):
+        assert low < score < high
+        assert (low > 0) == (score > z * at_zero)
+        reach = max(score, z * at_zero)
+        slope = (at_score**2 - at_zero**2) * max(score, 0) / reach**2
+        for end in (low, high):
+            assert (score - end) ** 2 == pytest.approx(z**2 * (at_zero**2 + slope * max(end, 0)), rel=1e-9)
+
+
+def test_intervals_of_all_sizes():
+    result = tw.importance(forest, X, y)
+    sizes = np.array([-5.0, -1.0, 0.0, 0.5, 1.5, 1.7, 3.0, 40.0])
+    shown = replace(
+        result,
+        values=sizes,
+        test_error=np.ones(8),
+        std_error=np.array([1.5, 1.0, 2.0, 1.2, 1.4, 2.0, 3.0, 5.0]),
+        feature_names=np.array(list("abcdefgh")),
+    )
+    check_interval(shown, 0.9)
+    low, high = shown.interval(0.9)
+    # far from zero the interval is the usual one, moved up a little
+    assert high[-1] - low[-1] == pytest.approx(2 * 1.645 * 5.0, rel=0.01)
+    held_out = replace(shown, std_error=np.ones(8))
+    low, high = held_out.interval(0.9)
+    np.testing.assert_allclose(high - sizes, stats.norm.ppf(0.95))
+    np.testing.assert_allclose(sizes - low, stats.norm.ppf(0.95))
 
 
 @pytest.mark.parametrize(

@@ -118,11 +118,11 @@ def read_features(X: Any, form: TableForm) -> FeatureMatrix:
     form : TableForm
         What the model takes.
     """
-    names = _read_names(X)
+    names = read_names(X)
     if names is not None:
         _check_width(len(names), form)
         _check_names(names, form)
-    encoded = X if form.encode is None else form.encode(X)
+    encoded = X if form.encode is None else form.encode(_open_arrow(X, form))
     values = encoded if form.dtype is None else _read_values(encoded, names, np.dtype(form.dtype))
     if len(values.shape) != 2:
         raise ValueError(f"X must have two dimensions, (n_rows, n_features), got shape {values.shape}.")
@@ -142,7 +142,17 @@ def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _read_names(X: Any) -> list[str] | None:
+def _open_arrow(X: Any, form: TableForm) -> Any:
+    """Give an Arrow table with categories as a data frame of pandas: of Arrow, libraries read at most the numbers."""
+    if not nw.dependencies.is_pyarrow_table(X):
+        return X
+    frame = nw.from_native(X, eager_only=True)
+    are_numbers = all(dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values())
+    return X if are_numbers and form.dtype is not None else frame.to_pandas()
+
+
+def read_names(X: Any) -> list[str] | None:
+    """Column names of a data frame; None for what has none."""
     if isinstance(X, pd.DataFrame):
         return [str(name) for name in X.columns]
     frame = _as_frame(X)
@@ -315,6 +325,8 @@ def _find_column(column: Any, names: list[str]) -> int:
 
 def add_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
     """Sum the columns (second axis) of each group, in the order of the columns."""
+    if np.array_equal(grouping.group_of, np.arange(len(grouping.names))):
+        return scores.copy()
     grouped = np.zeros((scores.shape[0], len(grouping.names), *scores.shape[2:]))
     for column, group in enumerate(grouping.group_of):
         grouped[:, group] += scores[:, column]

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from truewood.adapters import ModelView, open_model
+from truewood.contributions import Contributions
 from truewood.frames import Grouping, add_groups, read_features, read_groups
-from truewood.inference import Contributions
+from truewood.inference import measure_errors
 from truewood.measures import MEASURES
+from truewood.pipelines import Parts, group_columns, take_apart
 from truewood.result import ImportanceResult
 from truewood.rows import Job, choose_rows
 from truewood.scoring import Scores, score_batch, split_into_batches
@@ -40,7 +42,9 @@ def importance(
     Parameters
     ----------
     model : object
-        A fitted tree, forest or boosted model, or a `TreeEnsemble`.
+        A fitted tree, forest or boosted model, a `TreeEnsemble`, or a scikit-learn Pipeline that ends in such a model:
+        its preprocessing is run on X, and encoded columns are scored together as the column of X they derive from. A
+        search over settings stands for its best model.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs)
@@ -56,7 +60,7 @@ def importance(
         same ones here with ``rows="oob"``, to recognise its training data.
     groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
-        columns, or the group name of each column.
+        columns, or the group name of each column. With a Pipeline these are the columns of X, before its preprocessing.
     inference : bool or "rows", default=True
         Whether to add standard errors and p-values, for the measures "ufi", "ufi_centered" and "mdi_oob". With "rows"
         the result also keeps what each row contributes to each score, an array of shape (n_rows, n_features).
@@ -89,13 +93,15 @@ def importance(
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}.")
     if not isinstance(inference, bool) and inference != "rows":
         raise ValueError(f"inference must be True, False or 'rows', got {inference!r}.")
-    view = open_model(model)
+    parts = take_apart(model, X, y, rows)
+    view = open_model(parts.model)
     measure = _choose_measure(measure, view)
-    matrix = read_features(X, view.form)
+    matrix = read_features(parts.X, view.form)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
-    goal = _read_target(y, target, view, weight, matrix.n_rows)
-    names = np.concatenate([matrix.names, np.asarray(view.combined, dtype=np.str_)])
-    grouping = read_groups(groups, names)
+    goal = _read_target(parts.y, target, view, weight, matrix.n_rows)
+    columns = matrix.names if parts.encoding is None else np.asarray(parts.encoding.columns.names, dtype=np.str_)
+    names = np.concatenate([columns, np.asarray(view.combined, dtype=np.str_)])
+    grouping, notes = _read_groups(groups, names, parts, view)
     job = Job(view, matrix, goal, weight, choose_rows(rows, view, matrix, goal, weight))
     no_inference = _find_inference_problem(measure, inference)
     contributions = Contributions(job, len(names), keep_rows=inference == "rows") if no_inference is None else None
@@ -103,11 +109,11 @@ def importance(
     seeds = np.empty(0, dtype=np.int64)
     if measure == "permutation":
         seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=view.n_trees)
-    parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
+    batches = Parallel(n_jobs=n_jobs, require="sharedmem")(
         delayed(score_batch)(job, measure, number, trees, seeds, contributions)
         for number, trees in enumerate(split_into_batches(view, matrix.n_rows))
     )
-    scored = Scores.join(parts)
+    scored = Scores.join(batches)
     _check_kept(~scored.is_left_out)
     has_share = target is None and (not view.is_additive or (view.loss is not None and view.loss.is_natural))
 
@@ -117,8 +123,22 @@ def importance(
             return replace(result, no_inference=no_inference)
         return _infer(result, contributions, grouping, view)
 
-    result = make_result(grouping)
-    return result if groups is None else replace(result, columns=make_result(read_groups(None, names)))
+    result = replace(make_result(grouping), notes=notes)
+    is_expandable = groups is not None or parts.encoding is not None
+    return replace(result, columns=make_result(read_groups(None, names))) if is_expandable else result
+
+
+def _read_groups(
+    groups: Any, names: NDArray[np.str_], parts: Parts, view: ModelView
+) -> tuple[Grouping, tuple[str, ...]]:
+    """Groups of the columns that the trees read, and what there is to say about them."""
+    if parts.encoding is None:
+        return read_groups(groups, names), ()
+    grouping, notes = group_columns(parts.encoding, view.combined, groups)
+    if parts.warning is None:
+        return grouping, notes
+    warnings.warn(parts.warning, UserWarning, stacklevel=3)
+    return grouping, (*notes, parts.warning)
 
 
 def _infer(
@@ -126,15 +146,13 @@ def _infer(
 ) -> ImportanceResult:
     """Add standard errors, and the contributions themselves where they were asked for."""
     is_kept = ~np.isnan(result.per_tree).any(axis=1)
-    total_weight = 1.0 if view.is_additive else float(_tree_weights(view)[is_kept].sum())
+    tree_weight = np.ones(1) if view.is_additive else _tree_weights(view) * is_kept
     if contributions.has_all_rows:
-        result = replace(result, contributions=add_groups(contributions.unseen, grouping) / total_weight)
-    errors = contributions.measure(result.values, grouping, total_weight)
+        result = replace(result, contributions=add_groups(contributions.unseen, grouping) / tree_weight.sum())
+    errors = measure_errors(contributions, grouping, result.values, result.per_tree, tree_weight)
     if isinstance(errors, str):
         return replace(result, no_inference=errors)
-    return replace(
-        result, test_error=errors.test_error, std_error=errors.std_error, total_error=float(errors.total_error)
-    )
+    return replace(result, **vars(errors))
 
 
 def _find_inference_problem(measure: str, inference: bool | str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from operator import index
 from os import PathLike
@@ -15,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 
-from truewood.inference import adjust, mirror
+from truewood.inference import Errors, adjust, find_interval, mirror
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,6 +83,8 @@ class ImportanceResult:
         Why there are no standard errors and p-values; None where there are.
     columns : ImportanceResult or None
         The scores of the single columns, where features are groups of them; see `expand`.
+    notes : tuple of str
+        What else to know, as sentences: which features a pipeline mixed from several columns, and which it left out.
     """
 
     values: NDArray[np.float64]
@@ -103,6 +106,7 @@ class ImportanceResult:
     total_error: float = np.nan
     no_inference: str | None = None
     columns: ImportanceResult | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("std_error", "test_error"):
@@ -169,8 +173,7 @@ class ImportanceResult:
         self._require_inference()
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}.")
-        half = norm.ppf(0.5 + level / 2) * self.std_error
-        return self.values - half, self.values + half
+        return find_interval(self.values, Errors(self.test_error, self.std_error, self.total_error), level)
 
     def adjusted_p_value(self, correction: str | None = "bh") -> NDArray[np.float64]:
         """P-values adjusted for testing all features at once.
@@ -276,6 +279,29 @@ class ImportanceResult:
 
         return draw(self, kind, top=top, ax=ax)
 
+    def report(
+        self, path: str | PathLike[str], *, X: Any = None, title: str | None = None, notes: Sequence[str] = ()
+    ) -> None:
+        """Write a report for people to read: one HTML file that loads nothing from elsewhere.
+
+        It says which features matter, what was measured on what and what to be careful about, and has charts and a
+        table that can be sorted and searched. ``pip install 'truewood[report]'`` brings what it needs.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_columns), default=None
+            The table, to look for features that tell nearly the same; without it the report says it did not look.
+        title : str, default=None
+            The report's title.
+        notes : sequence of str, default=()
+            Sentences to add to what was measured, such as how well the model predicts.
+        """
+        from truewood.report import write_report
+
+        write_report(self, path, X=X, title=title, notes=notes)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a JSON file that `truewood.load` reads back exactly.
 
@@ -295,7 +321,7 @@ class ImportanceResult:
         hidden = len(self.values) - _SHOWN
         more = f"{hidden} more features; all of them in .frame(). " if hidden > 0 else ""
         skipped = f"{self.skipped_weight:.1%} of split weight had no unseen rows." if self.skipped_weight > 0 else ""
-        return (more + skipped).strip()
+        return " ".join(filter(None, [more.strip(), skipped, *self.notes]))
 
     def _shown_frame(self) -> pd.DataFrame:
         return self.frame().head(_SHOWN).drop(columns="share" if np.isnan(self.share).all() else [])
@@ -359,5 +385,6 @@ def _from_json(content: dict[str, Any], path: str | PathLike[str]) -> Importance
         content[name] = np.nan if content[name] is None else content[name]
     if content["columns"] is not None:
         content["columns"] = _from_json(content["columns"], path)
+    content["notes"] = tuple(content["notes"])
     content["feature_names"] = np.array(content["feature_names"], dtype=np.str_)
     return ImportanceResult(**content)

@@ -58,20 +58,26 @@ class BothTerms:
 def ufi_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
     """Terms of `measures.ufi`: y . (v_c omega_c / n'_c - v_m omega_m / n'_m), and y . (v'_c - v'_m) / W.
 
-    No score changes when a number is taken from all unseen targets. Terms have y less the root's training mean: far
-    from it, numbers of rows at the nodes would add to the spread of contributions, but not to that of the score.
+    No score changes when a number is taken from all unseen targets at a split, for numbers also from its means. Terms
+    have y less the mean at the split: far from it, numbers of rows at the nodes would add to the spread of
+    contributions, but not to that of the score.
     """
     up, mean, rate = trees.parent, sums.mean, trees.omega / sums.divisor
-    pull = rate[:, np.newaxis] * centre(trees, sums)
+    value, origin = centre(trees, sums), _middle(trees, sums)[up]
     nothing, w_root = np.zeros(len(rate)), _root_weight(trees)
     if trees.kind.is_classification:
+        pull = rate[:, np.newaxis] * value
         step = pull - pull[up]
-        unseen = (step, nothing, -(step * _root_value(trees)).sum(axis=1))
+        unseen = (step, nothing, -(step * origin).sum(axis=1))
         training = ((mean - mean[up]) / w_root[:, np.newaxis], nothing, nothing)
     else:
-        # Numbers are less their origin, which is such a mean already.
-        square = sums.mean_square.sum(axis=1)
-        unseen = (2.0 * (pull - pull[up]), rate[up] - rate, nothing)
+        square, by_square = sums.mean_square.sum(axis=1), rate[up] - rate
+        step = 2.0 * (rate[:, np.newaxis] * (value - origin) - rate[up, np.newaxis] * (value[up] - origin))
+        unseen = (
+            step - 2.0 * by_square[:, np.newaxis] * origin,
+            by_square,
+            by_square * (origin**2).sum(axis=1) - (step * origin).sum(axis=1),
+        )
         training = (2.0 * (mean - mean[up]) / w_root[:, np.newaxis], nothing, (square[up] - square) / w_root)
     is_counted = _find_counted(trees, sums)
     return BothTerms(_finish(trees, *unseen, is_counted), _finish(trees, *training, is_counted))
@@ -80,8 +86,8 @@ def ufi_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
 def ufi_centered_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
     """Terms of `measures.ufi_centered`.
 
-    (v_c - v_m) . (y - v_m) omega_c / n'_c, and (v'_c - vbar'_m) . (y - v_m) / W, with vbar'_m the mean of v' over the
-    children, weighted as in training.
+    (v_c - v_m) . y omega_c / n'_c, and (v'_c - vbar'_m) . y / W, with vbar'_m the mean of v' over the children,
+    weighted as in training. In both, y is less a mean at the split, which changes no score.
     """
     up, value, mean = trees.parent, centre(trees, sums), sums.mean
     left, right = trees.split_children
@@ -89,13 +95,13 @@ def ufi_centered_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
     share = np.divide(trees.omega[left], both, out=np.zeros(len(both)), where=both > 0)[:, np.newaxis]
     middle = mean.copy()
     middle[trees.splits] = share * mean[left] + (1.0 - share) * mean[right]
-    above, nothing, is_counted = value[up], np.zeros(len(up)), _find_counted(trees, sums)
+    nothing, is_counted = np.zeros(len(up)), _find_counted(trees, sums)
     both_terms = []
-    for step in (
-        (trees.omega / sums.divisor)[:, np.newaxis] * (value - above),
-        (mean - middle[up]) / _root_weight(trees)[:, np.newaxis],
+    for step, origin in (
+        ((trees.omega / sums.divisor)[:, np.newaxis] * (value - value[up]), _middle(trees, sums)[up]),
+        ((mean - middle[up]) / _root_weight(trees)[:, np.newaxis], value[up]),
     ):
-        both_terms.append(_finish(trees, step, nothing, -(step * above).sum(axis=1), is_counted))
+        both_terms.append(_finish(trees, step, nothing, -(step * origin).sum(axis=1), is_counted))
     return BothTerms(*both_terms)
 
 
@@ -124,9 +130,14 @@ def _root_weight(trees: TreeEnsemble) -> Floats:
     return np.broadcast_to(trees.spread(trees.weight[trees.offset[:-1]]), trees.weight.shape)
 
 
-def _root_value(trees: TreeEnsemble) -> Floats:
-    """Training mean of each node's root, shape (n_nodes, n_columns)."""
-    return np.broadcast_to(trees.spread(trees.value[trees.offset[:-1]]), trees.value.shape)
+def _middle(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Mean of the target at each node, of all rows that reach it, shape (n_nodes, n_columns)."""
+    value = centre(trees, sums)
+    if trees.is_additive:
+        return value  # in units of the raw score: training rows have no targets to average
+    weight = trees.weight[:, np.newaxis]
+    n_rows = weight + sums.weight[:, np.newaxis]
+    return (weight * value + sums.total) / np.where(n_rows > 0, n_rows, 1.0)
 
 
 def _find_counted(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.adapters import ModelView
+from truewood.contributions import Contributions
 from truewood.ensemble import TreeEnsemble
-from truewood.inference import Contributions
 from truewood.measures import MEASURES, add_features, find_skipped, mdi, permutation
 from truewood.node_sums import NodeSums
 from truewood.routing import RowLists, find_leaves, get_engine

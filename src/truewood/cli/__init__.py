@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 
 import truewood
-from truewood.cli import demo, reproduce
+from truewood.cli import demo, importance, reproduce
+from truewood.cli.arguments import SHELLS, Parser, PrintCompletion
+from truewood.cli.speaker import in_one_line
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 2 for input that cannot be used, or 130 when interrupted."""
-    parser = argparse.ArgumentParser(
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = Parser(
         prog="truewood",
         description="Which features does a tree model really use? Unbiased importance, scored on unseen rows.",
     )
     parser.add_argument("--version", action="version", version=f"truewood {truewood.__version__}")
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=SHELLS,
+        help="print a script that completes commands in this shell",
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    importance.add_command(commands)
     demo.add_command(commands)
     reproduce.add_command(commands)
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 2 for input that cannot be used, or 130 when interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # of a terminal that does not know all letters
+    options = make_parser().parse_args(arguments)
     try:
         options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; nothing may be written when Python ends either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"truewood: error: {error}\n")
+        sys.stderr.write(f"truewood: error: {in_one_line(' '.join(str(error).split()))}\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("truewood: stopped\n")

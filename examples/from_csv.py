@@ -1,0 +1,44 @@
+"""Which columns of a CSV file tell who cancels? From the file to the answer with one command.
+
+The same in a terminal:
+
+    truewood importance customers.csv --target cancelled --output scores.csv
+"""
+
+import sys
+from contextlib import redirect_stderr
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+
+from truewood.cli import main
+
+rng = np.random.default_rng(0)
+n_rows = 800
+plan = rng.choice(["basic", "family", "pro"], n_rows)
+fee = rng.gamma(9.0, 100.0, n_rows)
+calls = rng.poisson(2.0, n_rows)
+risk = 0.8 * calls + 1.5 * (plan == "basic") + (fee - 900) / 300
+customers = pd.DataFrame(
+    {
+        "customer": [f"C{number:07d}" for number in rng.choice(10_000_000, n_rows, replace=False)],
+        "since": (pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.integers(0, 1500, n_rows), unit="D")).date,
+        "plan": plan,
+        "fee": [f"${amount:,.2f}" for amount in fee],
+        "calls to support": np.where(rng.random(n_rows) < 0.05, "?", calls.astype(str)),
+        "newsletter": rng.choice(["yes", "no"], n_rows),
+        "shop": [f"shop {number}" for number in rng.integers(0, 60, n_rows)],
+        "cancelled": np.where(risk + rng.logistic(size=n_rows) > 2.5, "yes", "no"),
+    }
+)
+
+with TemporaryDirectory() as folder, redirect_stderr(sys.stdout):
+    table, scores = Path(folder) / "customers.csv", Path(folder) / "scores.csv"
+    customers.to_csv(table, index=False)
+    code = main(["importance", str(table), "--target", "cancelled", "--trees", "200", "--output", str(scores)])
+    found = pd.read_csv(scores)
+
+print("exit code:", code)
+print("significant:", ", ".join(sorted(found.loc[found["significant"], "feature"])))

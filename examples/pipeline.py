@@ -1,0 +1,56 @@
+"""Which columns of a table matter? Numbers, texts and missing values, through a scikit-learn Pipeline."""
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import truewood as tw
+
+# Rents of 800 flats. Size, district and heating make the rent; the age of the house, the agent and the number of the
+# advertisement have nothing to do with it.
+rng = np.random.default_rng(0)
+n = 800
+flats = pd.DataFrame(
+    {
+        "size": rng.gamma(9, 8, n).round(),
+        "district": rng.choice(["centre", "north", "south", "harbour"], n),
+        "heating": rng.choice(["gas", "district heating", None], n, p=[0.5, 0.3, 0.2]),
+        "age": rng.integers(0, 120, n).astype(float),
+        "agent": rng.choice([f"agent {k}" for k in range(40)], n),
+        "advertisement": rng.permutation(n),
+    }
+)
+rent = 8 * flats["size"] + 250 * (flats["district"] == "centre") - 80 * (flats["heating"] == "gas")
+rent += rng.normal(0, 150, n)
+flats.loc[rng.random(n) < 0.1, "age"] = np.nan
+
+numbers, texts = ["size", "age", "advertisement"], ["district", "heating", "agent"]
+model = Pipeline(
+    [
+        (
+            "columns",
+            ColumnTransformer(
+                [
+                    ("numbers", SimpleImputer(add_indicator=True), numbers),
+                    ("texts", OneHotEncoder(handle_unknown="ignore"), texts),
+                ],
+                verbose_feature_names_out=False,
+            ),
+        ),
+        ("forest", RandomForestRegressor(200, min_samples_leaf=3, n_jobs=2, random_state=0)),
+    ]
+).fit(flats, rent)
+
+# One score for each column of the table, not for each of the 50 columns that the forest saw.
+result = tw.importance(model, flats, rent, n_jobs=2)
+print(result.frame()[["feature", "share", "p_value", "rank", "mdi_rank"]].round(3).to_string(index=False))
+
+print("\nColumns that matter:", ", ".join(result.feature_names[result.select(alpha=0.05)]))
+
+print("\nThe encoded columns behind them:")
+columns = result.expand()
+print(columns.frame()[["feature", "share", "p_value"]].head(5).round(3).to_string(index=False))

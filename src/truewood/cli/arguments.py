@@ -1,0 +1,87 @@
+"""Arguments of commands: parsers that complain in one line, numbers within bounds, completion for shells."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.util import find_spec
+from typing import Any, NoReturn
+
+# What completes file names, by shell, in the words of shtab.
+FILE = {
+    "bash": "_shtab_compgen_files",
+    "zsh": "_files",
+    "tcsh": "f",
+}
+SHELLS = tuple(FILE)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the complaint and exit with code 2."""
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
+class Once(argparse.Action):
+    """An option that must not be given twice."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        """Keep the value, unless there is one."""
+        del parser, option
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "must be given once only")
+        setattr(namespace, self.dest, values)
+
+
+class PrintCompletion(argparse.Action):
+    """Print a script that completes the command line in a shell."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        """Print and exit."""
+        del namespace
+        if find_spec("shtab") is None:
+            parser.error(f"{option} needs shtab, which is not installed: pip install 'truewood[cli]'")
+        import shtab
+
+        sys.stdout.write(shtab.complete(parser, str(values)) + "\n")
+        parser.exit(0)
+
+
+def positive(text: str) -> int:
+    """Read a number from 1 up."""
+    return _at_least(1, text)
+
+
+def not_negative(text: str) -> int:
+    """Read a number from 0 up."""
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number from {least} up, got {text}")
+    return number
+
+
+def jobs(text: str) -> int:
+    """Read a number of threads."""
+    if text.lstrip("-").isdecimal() and int(text) != 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a number of threads, or -1 for all cores, got {text}")
+
+
+def fraction(text: str) -> float:
+    """Read a number between 0 and 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text}")
+    return number

@@ -1,0 +1,111 @@
+"""What strings stand for: numbers, truth values, dates, or missing values."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+# Missing in any column. "none" and dashes are levels of many a category, so they are missing among numbers only.
+_MISSING = {"", "?", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat"}
+_MISSING_NUMBERS = {"none", "-", "--", ".", "missing", "unknown"}
+_PAIRS = ({"true": True, "false": False}, {"yes": True, "no": False}, {"t": True, "f": False}, {"y": True, "n": False})
+
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+")
+_UNITS = re.compile(r"^([+-]?)[$€£]\s*|\s*%$")
+_HAS_DATE = re.compile(r"\d[-/.: ]\d|\d[ -][A-Za-z]{3}|[A-Za-z]{3} \d")
+
+# ISO 8601 comes first. Where days and months cannot be told apart, months first, as the message then says.
+_DATES = {
+    "ISO8601": "year-month-day",
+    "%Y/%m/%d": "year/month/day",
+    "%m/%d/%Y": "month/day/year",
+    "%d/%m/%Y": "day/month/year",
+    "%m/%d/%y": "month/day/year",
+    "%d/%m/%y": "day/month/year",
+    "%d.%m.%Y": "day.month.year",
+    "%d-%m-%Y": "day-month-year",
+    "%m-%d-%Y": "month-day-year",
+    "%d-%b-%Y": "day-month-year",
+    "%d %b %Y": "day month year",
+    "%b %d, %Y": "month day, year",
+    "%d %B %Y": "day month year",
+    "%B %d, %Y": "month day, year",
+}
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+# Of so many different strings, a look at the first ones finds the form before all are read.
+_FIRST = 50
+
+
+def is_missing(text: str) -> bool:
+    """Whether a string stands for a missing value in any column."""
+    return text.lower() in _MISSING
+
+
+def parse_truth(texts: Sequence[str]) -> NDArray[np.float64] | None:
+    """1 and 0 for strings that say true and false, None where they say something else or only one of the two."""
+    folded = [text.lower() for text in texts]
+    for pair in _PAIRS:
+        if set(folded) == set(pair):
+            return np.array([float(pair[text]) for text in folded])
+    return None
+
+
+def parse_numbers(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Numbers, NaN for other strings, and whether a string that is no number means a missing one."""
+    numbers = np.array(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce"), dtype=np.float64)
+    is_blank = np.array([text.lower() in _MISSING_NUMBERS for text in texts], dtype=np.bool_)
+    others = np.flatnonzero(np.isnan(numbers) & ~is_blank).tolist()
+    if others:
+        bare = [_UNITS.sub(r"\1", texts[k]) for k in others]
+        # 1,5 is one and a half only where no other number of the column would read 1,500 in the same way.
+        has_comma = any(_DECIMAL_COMMA.fullmatch(text) and not _THOUSANDS.fullmatch(text) for text in bare)
+        numbers[others] = [_read_marked(text, has_comma) for text in bare]
+    return numbers, is_blank & np.isnan(numbers)
+
+
+def _read_marked(text: str, has_decimal_comma: bool) -> float:
+    """A number with marks between thousands, or with a decimal comma; NaN for anything else."""
+    if has_decimal_comma and _DECIMAL_COMMA.fullmatch(text):
+        return float(text.replace(".", "").replace(",", "."))
+    if _THOUSANDS.fullmatch(text):
+        return float(text.replace(",", ""))
+    try:
+        return float(text) if text.isascii() and "_" not in text else np.nan
+    except ValueError:
+        return np.nan
+
+
+def parse_dates(texts: Sequence[str]) -> tuple[pd.DatetimeIndex, str] | None:
+    """Points in time, without their zone, and the form they were read in; None where strings are not dates."""
+    first = [text for text in texts[:_FIRST] if text]
+    if not first or sum(bool(_HAS_DATE.search(text)) for text in first) < len(first):
+        return None
+    fitting = [form for form in _list_forms() if _read_dates(first, form) is not None]
+    read = [(form, dates) for form in fitting if (dates := _read_dates(texts, form)) is not None]
+    if not read:
+        return None
+    form, dates = read[0]
+    words = _DATES.get(form, _DATES.get(re.sub(r" %[HI].*", "", form), "hours:minutes"))
+    is_twofold = len({_DATES.get(re.sub(r" %[HI].*", "", other)) for other, _ in read}) > 1
+    return dates, words + (", though day and month could change places" if is_twofold else "")
+
+
+def _list_forms() -> list[str]:
+    dated = [form + time for form in _DATES for time in (_TIMES if form != "ISO8601" else ("",))]
+    return [*dated, "%H:%M", "%H:%M:%S"]
+
+
+def _read_dates(texts: Sequence[str], form: str) -> pd.DatetimeIndex | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dates = pd.to_datetime(np.array(texts, dtype=object), format=form, utc=True)
+    except (ValueError, OverflowError):
+        return None
+    return pd.DatetimeIndex(dates).tz_localize(None)

@@ -1,0 +1,172 @@
+"""The report's charts as Vega-Lite specifications, made with Altair; the page feeds them the features to show.
+
+Data fields have fixed names and rows are known by their place: Vega takes names of fields for expressions, and
+categories for keys of objects, where a column called "constructor" would do harm. Feature names are only ever text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truewood.plots import BIASED, FAINT, MUTED, UNBIASED, name_measure, name_unit
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from truewood.result import ImportanceResult
+
+SIGNIFICANT, NOT_SIGNIFICANT = "significant", "not significant"
+
+_ROW = 20
+_FONT = "system-ui, sans-serif"
+# Long names lose their middle, as they are often told apart by their ends; the tooltip has them whole.
+_IS_PHONE = "windowSize()[0] < 600"
+_SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - 7) + '…' + slice({0}, -6) : {0}"
+
+
+def make_charts(result: ImportanceResult) -> dict[str, Any]:
+    """Make the charts of a result: Vega-Lite specifications by name, without data."""
+    has_inference = result.no_inference is None
+    charts = {"bars": _make_bars(result, has_inference), "slopes": _make_slopes(result, has_inference)}
+    return {name: _finish(chart) for name, chart in charts.items()}
+
+
+def _finish(chart: alt.LayerChart | alt.FacetChart) -> dict[str, Any]:
+    config = {
+        "font": _FONT,
+        "background": None,
+        "view": {"stroke": None},
+        "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "gridOpacity": 0.5},
+        "legend": {
+            "labelFontSize": 12,
+            "orient": "top",
+            "title": None,
+            "symbolStrokeWidth": 1.5,
+        },
+    }
+    finished: dict[str, Any] = chart.properties(width="container").to_dict()
+    return finished | {"config": config}
+
+
+def _list_tooltips(result: ImportanceResult, has_inference: bool) -> list[alt.Tooltip]:
+    import altair as alt
+
+    tips = [alt.Tooltip("label:N", title="feature"), alt.Tooltip("importance:Q", format=".6g")]
+    if not np.isnan(result.share).all():
+        tips.append(alt.Tooltip("share:Q", format=".3%"))
+    if has_inference:
+        tips += [
+            alt.Tooltip("ci_low:Q", title="95 % interval from", format=".6g"),
+            alt.Tooltip("ci_high:Q", title="to", format=".6g"),
+            alt.Tooltip("std_error:Q", title="standard error", format=".6g"),
+            alt.Tooltip("p_value:Q", title="p-value", format=".3g"),
+        ]
+    return [
+        *tips,
+        alt.Tooltip("rank:Q"),
+        alt.Tooltip("mdi:Q", title="biased importance", format=".6g"),
+        alt.Tooltip("mdi_rank:Q", title="biased rank"),
+    ]
+
+
+def _make_bars(result: ImportanceResult, has_inference: bool) -> alt.LayerChart | alt.FacetChart:
+    """Bars of the scores, with intervals and significance where there are."""
+    import altair as alt
+
+    axis = alt.Axis(
+        title=None,
+        labelExpr=_SHORTEN.format("data('features')[datum.value].label", f"({_IS_PHONE} ? 18 : 40)"),
+        labelLimit=400,
+        labelOverlap=False,
+        labelPadding=6,
+        ticks=False,
+        domain=False,
+    )
+    y = alt.Y("place:O", axis=axis)
+    x = alt.X(
+        "importance:Q", axis=alt.Axis(title=[name_measure(result), name_unit(result)], tickCount=5, labelFlush=False)
+    )
+    bars = alt.Chart().mark_bar(stroke=UNBIASED, strokeWidth=1, fill=UNBIASED, height={"band": 0.7}).encode(x=x, y=y)
+    layers = [bars]
+    if has_inference:
+        scale = alt.Scale(domain=[SIGNIFICANT, NOT_SIGNIFICANT], range=[UNBIASED, FAINT])
+        columns = {"expr": f"{_IS_PHONE} ? 1 : 2"}
+        legend = alt.Legend(symbolType="square", symbolStrokeColor=UNBIASED, columns=columns)
+        rules = alt.Chart().mark_rule(strokeWidth=1.3, color="black").encode(x="ci_low:Q", x2="ci_high:Q", y=y)
+        layers = [bars.encode(fill=alt.Fill("verdict:N", scale=scale, legend=legend)), rules]
+    zero = alt.Chart().mark_rule(strokeWidth=1, color="black").encode(x=alt.datum(0))
+    hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["place"], empty=False)
+    # The whole row answers to the pointer: most bars of useless features are too short to hit.
+    rows = (
+        alt.Chart()
+        .mark_bar(color=MUTED, cursor="default")
+        .encode(
+            x=alt.value(0),
+            x2=alt.value("width"),
+            y=y,
+            fillOpacity=alt.condition(hover, alt.value(0.15), alt.value(0)),
+            tooltip=_list_tooltips(result, has_inference),
+        )
+        .add_params(hover)
+    )
+    return alt.layer(*layers, zero, rows, data=alt.NamedData("features")).properties(
+        height=alt.Step(_ROW), description=f"Bars of {name_measure(result)}, by feature; the table has the numbers."
+    )
+
+
+def _make_slopes(result: ImportanceResult, has_inference: bool) -> alt.LayerChart | alt.FacetChart:
+    """The usual, biased order of the shown features beside their order by this measure, joined by lines."""
+    import altair as alt
+
+    # Lines go from 0 to 1; the rest is room for names, more of it where the screen is narrow.
+    room = f"({_IS_PHONE} ? 1.7 : 1)"
+    positions = alt.Scale(domainMin={"expr": f"-{room}"}, domainMax={"expr": f"1 + {room}"}, nice=False, zero=False)
+    headings = alt.Axis(
+        title=None,
+        orient="top",
+        values=[0, 1],
+        labelExpr=f"datum.value == 0 ? 'usual, biased rank' : 'rank by {result.measure}'",
+        labelAlign=alt.condition("datum.value == 0", alt.value("right"), alt.value("left")),
+        grid=False,
+        ticks=False,
+        domain=False,
+    )
+    left, right = alt.Y("left:O", axis=None), alt.Y("right:O", axis=None)
+    at_left = alt.X(datum=0, type="quantitative", scale=positions, axis=headings)
+    at_right = alt.X(datum=1, type="quantitative", scale=positions, axis=headings)
+    move = alt.Color(
+        "move:N",
+        scale=alt.Scale(domain=["rises", "falls", "stays"], range=[UNBIASED, BIASED, MUTED]),
+        legend=alt.Legend(symbolType="stroke"),
+    )
+    hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["place"], empty=False)
+    base = alt.Chart()
+    line = {"x": at_left, "x2": alt.datum(1), "y": left, "y2": "right:O"}
+    lines = base.mark_rule().encode(**line, color=move, strokeWidth=alt.condition(hover, alt.value(5), alt.value(1.8)))
+    targets = base.mark_rule(strokeWidth=14, strokeOpacity=0).encode(
+        **line, tooltip=_list_tooltips(result, has_inference)
+    )
+    limit: dict[str, Any] = {"fontSize": 12, "limit": {"expr": f"width * {room} / (1 + 2 * {room}) - 40"}}
+    names = [
+        base.mark_text(align="right", dx=-8, fontSize=12).encode(x=at_left, y=left, text="mdi_rank:Q"),
+        base.mark_text(align="right", dx=-36, **limit).encode(x=at_left, y=left, text="short:N"),
+        base.mark_text(align="left", dx=8, fontSize=12).encode(x=at_right, y=right, text="rank:Q"),
+        base.mark_text(align="left", dx=36, **limit).encode(x=at_right, y=right, text="short:N"),
+    ]
+    ends = [
+        base.mark_circle(size=36, opacity=1).encode(x=at_left, y=left, color=move),
+        base.mark_circle(size=36, opacity=1).encode(x=at_right, y=right, color=move),
+    ]
+    rises = "(datum.mdi_rank - datum.rank)"
+    return (
+        alt.layer(lines, *ends, *names, targets.add_params(hover), data=alt.NamedData("features"))
+        .transform_window(right="row_number()", sort=[alt.SortField("rank")])
+        .transform_window(left="row_number()", sort=[alt.SortField("mdi_rank"), alt.SortField("rank")])
+        .transform_calculate(
+            move=f"abs({rises}) <= 1 ? 'stays' : {rises} > 0 ? 'rises' : 'falls'",
+            short=_SHORTEN.format("datum.label", f"({_IS_PHONE} ? 11 : 32)"),
+        )
+        .properties(height=alt.Step(_ROW), description="Lines from the biased rank of each feature to its rank here.")
+    )

@@ -1,0 +1,162 @@
+"""Which columns of a table tell nearly the same, measured on a sample of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.stats import rankdata
+
+STRONG = 0.8
+
+# What bounds the cost, whatever the size of the table. Categories cost more, as each level counts.
+_MOST_ROWS = 2_000
+_MOST_COLUMNS = 500
+_MOST_WITH_CATEGORIES = 100
+# Columns with more levels than this are names or free text; numbers are cut into this many bins beside a category.
+_MOST_LEVELS = 25
+_N_BINS = 10
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Pairs of columns that tell nearly the same.
+
+    Parameters
+    ----------
+    pairs : list of (str, str, float)
+        Two names and the strength of their relation, the strongest first.
+    n_rows : int
+        Number of rows that were looked at.
+    n_columns : int
+        Number of columns that were compared: neither constant columns, nor names and free text.
+    """
+
+    pairs: list[tuple[str, str, float]]
+    n_rows: int
+    n_columns: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    name: str
+    codes: NDArray[np.int64]
+    ranks: NDArray[np.float64] | None  # None for categories
+
+
+def find_correlations(X: Any, feature_names: list[str]) -> Correlations:
+    """Find pairs of columns with a Spearman correlation, or Cramér's V beside a category, of at least `STRONG`.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_columns)
+        The table.
+    feature_names : list of str
+        The features, the most important first. If they are columns of X, only these are looked at.
+    """
+    n_rows, names = _read_shape(X, feature_names)
+    rows = np.arange(n_rows)
+    if n_rows > _MOST_ROWS:
+        rows = np.sort(np.random.default_rng(0).choice(n_rows, _MOST_ROWS, replace=False))
+    places = {name: place for place, name in enumerate(names)}
+    chosen = list(places.values())
+    if set(feature_names) <= places.keys():
+        chosen = [places[name] for name in dict.fromkeys(feature_names)]
+    chosen = chosen[:_MOST_COLUMNS]
+    read = [_read_column(names[place], values) for place, values in zip(chosen, _take(X, rows, chosen), strict=True)]
+    columns = [column for column in read if column is not None]
+    pairs = _relate_numbers([column for column in columns if column.ranks is not None])
+    if any(column.ranks is None for column in columns):
+        pairs += _relate_categories(columns[:_MOST_WITH_CATEGORIES])
+    return Correlations(sorted(pairs, key=lambda pair: -abs(pair[2])), len(rows), len(columns))
+
+
+def _read_shape(X: Any, feature_names: list[str]) -> tuple[int, list[str]]:
+    if isinstance(X, pd.DataFrame):
+        return len(X), [str(name) for name in X.columns]
+    frame = None if sparse.issparse(X) else nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return len(frame), list(frame.columns)
+    shape = np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(f"X must be a table with rows and columns, got shape {shape}.")
+    return shape[0], feature_names if len(feature_names) == shape[1] else [f"x{j}" for j in range(shape[1])]
+
+
+def _take(X: Any, rows: NDArray[np.int64], places: list[int]) -> list[Any]:
+    """Some rows of some columns, each column as an array or pandas series."""
+    if isinstance(X, pd.DataFrame):
+        return [X.iloc[rows, place] for place in places]
+    if sparse.issparse(X):
+        dense = sparse.csr_array(X)[rows][:, places].toarray()
+        return list(dense.T)
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        sample = frame[rows]
+        return [_unpack(sample[sample.columns[place]]) for place in places]
+    array = np.asarray(X)[rows]
+    return [array[:, place] for place in places]
+
+
+def _unpack(column: nw.Series[Any]) -> NDArray[Any]:
+    is_number = column.dtype.is_numeric() or column.dtype == nw.Boolean
+    return (column.cast(nw.Float64) if is_number else column).to_numpy()
+
+
+def _read_column(name: str, values: Any) -> _Column | None:
+    """Ranks of numbers, codes of all; None for constant columns, and for names and free text."""
+    series = pd.Series(values).infer_objects()
+    if pd.api.types.is_datetime64_any_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
+        series = series.astype("int64").where(series.notna())
+    if not pd.api.types.is_numeric_dtype(series):
+        codes, levels = pd.factorize(series.astype(str))
+        return _Column(name, codes, None) if 1 < len(levels) <= _MOST_LEVELS else None
+    numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    is_known = ~np.isnan(numbers)
+    ranks = np.zeros(len(numbers))
+    # Missing values get the middle rank, 0, and so neither add to a correlation nor take from it.
+    ranks[is_known] = rankdata(numbers[is_known]) / max(is_known.sum(), 1) - 0.5
+    ranks[is_known] -= ranks[is_known].mean() if is_known.any() else 0.0
+    if not ranks.any():
+        return None
+    bins = np.where(is_known, np.floor((ranks + 0.5) * (_N_BINS - 1e-9)), -1)
+    return _Column(name, np.unique(bins, return_inverse=True)[1], ranks)
+
+
+def _relate_numbers(columns: list[_Column]) -> list[tuple[str, str, float]]:
+    """Spearman's correlations."""
+    if len(columns) < 2:
+        return []
+    ranks = np.stack([column.ranks for column in columns if column.ranks is not None])
+    ranks /= np.sqrt((ranks**2).sum(axis=1, keepdims=True))
+    return _list_pairs(ranks @ ranks.T, columns)
+
+
+def _relate_categories(columns: list[_Column]) -> list[tuple[str, str, float]]:
+    """Cramér's V, corrected for the number of levels (Bergsma 2013), of pairs that are not two numbers."""
+    n_rows = len(columns[0].codes)
+    n_levels = np.array([column.codes.max() + 1 for column in columns])
+    starts = np.cumsum(n_levels) - n_levels
+    indicators = np.zeros((n_rows, n_levels.sum()))
+    for start, column in zip(starts, columns, strict=True):
+        indicators[np.arange(n_rows), start + column.codes] = 1.0
+    counts = indicators.sum(axis=0)
+    cells = (indicators.T @ indicators) ** 2 / np.outer(counts, counts)
+    phi = np.add.reduceat(np.add.reduceat(cells, starts, axis=0), starts, axis=1) - 1.0
+    freedom = n_levels - 1.0
+    corrected = np.maximum(phi - np.outer(freedom, freedom) / (n_rows - 1), 0.0)
+    width = freedom - freedom**2 / (n_rows - 1)
+    strength = np.sqrt(corrected / np.maximum(np.minimum.outer(width, width), 1e-9)).clip(max=1.0)
+    is_number = np.array([column.ranks is not None for column in columns])
+    strength[np.outer(is_number, is_number)] = 0.0
+    return _list_pairs(strength, columns)
+
+
+def _list_pairs(strength: NDArray[np.float64], columns: list[_Column]) -> list[tuple[str, str, float]]:
+    found = np.argwhere(np.triu(np.abs(strength) >= STRONG, k=1))
+    return [(columns[i].name, columns[j].name, float(strength[i, j])) for i, j in found]

@@ -1,0 +1,200 @@
+// Glue between the controls, the table and the Vega charts. Names are data: they only ever become textContent.
+const byId = (id) => document.getElementById(id);
+const { columns, rows, labels, verdicts, charts } = JSON.parse(byId("data").textContent);
+
+const features = rows.map((row, place) => ({
+  ...Object.fromEntries(columns.map((column, j) => [column.name, row[j]])),
+  label: labels[place],
+  verdict: verdicts ? verdicts[place] : "",
+  isOn: true,
+}));
+const headings = verdicts ? columns.toSpliced(2, 0, { name: "verdict", title: "significance", kind: "text" }) : columns;
+const MOST_ROWS = 500;
+const state = { query: "", by: "importance", ascending: false, top: features.length > 20 ? 20 : Infinity, most: MOST_ROWS };
+const views = [];
+
+// What a click on a heading gives first: the best of it.
+const startsAscending = (name) => ["feature", "p_value", "rank", "mdi_rank"].includes(name);
+
+function compare(a, b) {
+  const [x, y] = [a[state.by], b[state.by]];
+  if (x === y) return a.rank - b.rank;
+  if (x === null || y === null) return x === null ? 1 : -1;
+  const order = typeof x === "string" ? x.localeCompare(y, undefined, { numeric: true }) : x - y;
+  return (state.ascending ? order : -order) || a.rank - b.rank;
+}
+
+const findFeatures = () => features.filter((one) => one.label.toLowerCase().includes(state.query)).sort(compare);
+const chooseShown = (found) =>
+  found.filter((one) => one.isOn).slice(0, state.top).map((one, place) => ({ ...one, place }));
+
+function add(parent, tag, text = "", attributes = {}) {
+  const element = parent.appendChild(document.createElement(tag));
+  element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
+function format(value, kind) {
+  if (value === null) return "–";
+  if (kind === "text") return value;
+  if (kind === "count") return value.toLocaleString("en");
+  if (kind === "share") return `${(100 * value).toFixed(2)} %`;
+  if (kind === "small" && value < 1e-4) return value === 0 ? "<1e-300" : value.toExponential(1);
+  return value === 0 || Math.abs(value) >= 1e-4 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
+}
+
+function drawHeadings() {
+  const line = byId("headings");
+  line.replaceChildren();
+  for (const { name, title } of headings) {
+    const cell = add(line, "th", "", { scope: "col" });
+    if (name === "feature") {
+      cell.className = "name";
+      const all = add(cell, "input", "", { type: "checkbox", "aria-label": "show all features of the table in the charts" });
+      all.checked = true;
+      all.addEventListener("change", () => {
+        for (const one of findFeatures()) one.isOn = all.checked;
+        refresh();
+      });
+      cell.append(" ");
+    }
+    const button = add(cell, "button", title, { type: "button" });
+    button.addEventListener("click", () => {
+      sortBy(name, state.by === name ? !state.ascending : startsAscending(name));
+    });
+    cell.dataset.column = name;
+  }
+}
+
+function drawRow(body, feature) {
+  const row = add(body, "tr");
+  const mark = () => (row.className = `${feature.verdict === "significant" ? "significant" : ""} ${feature.isOn ? "" : "off"}`);
+  for (const { name, kind } of headings) {
+    if (name !== "feature") {
+      add(row, "td", format(feature[name], kind));
+      continue;
+    }
+    const label = add(add(row, "th", "", { scope: "row", class: "name" }), "label");
+    const box = add(label, "input", "", { type: "checkbox" });
+    box.checked = feature.isOn;
+    box.addEventListener("change", () => {
+      feature.isOn = box.checked;
+      mark();
+      drawCharts(findFeatures());
+    });
+    label.append(` ${feature.feature}`);
+  }
+  mark();
+}
+
+function drawTable(found) {
+  const body = byId("rows");
+  body.replaceChildren();
+  for (const feature of found.slice(0, state.most)) drawRow(body, feature);
+  for (const cell of byId("headings").children) {
+    if (cell.dataset.column === state.by) cell.setAttribute("aria-sort", state.ascending ? "ascending" : "descending");
+    else cell.removeAttribute("aria-sort");
+  }
+  byId("more").hidden = found.length <= state.most;
+  byId("more").textContent = `Show all ${found.length.toLocaleString("en")} rows`;
+}
+
+function drawCharts(found) {
+  const shown = chooseShown(found);
+  byId("status").textContent = found.length
+    ? `${shown.length.toLocaleString("en")} of ${features.length.toLocaleString("en")} features in the charts.`
+    : "No feature has such a name.";
+  for (const name of Object.keys(charts)) byId(name).classList.toggle("empty", !shown.length);
+  if (!shown.length) return;
+  // Each chart gets rows of its own, as Vega marks the objects it is given.
+  for (const view of views) view.data("features", shown.map((one) => ({ ...one }))).resize().runAsync();
+}
+
+function refresh() {
+  const found = findFeatures();
+  drawTable(found);
+  drawCharts(found);
+}
+
+function sortBy(name, ascending) {
+  Object.assign(state, { by: name, ascending });
+  byId("sort").value = name;
+  refresh();
+}
+
+function downloadTable() {
+  const quote = (text) => `"${text.replaceAll('"', '""')}"`;
+  const lines = [columns.map((column) => column.name), ...rows.map((row) => row.map(
+    (value) => (typeof value === "string" ? quote(protect(value)) : value === null ? "" : String(value)),
+  ))];
+  // The mark at the start tells spreadsheets that the text is UTF-8.
+  const text = `\ufeff${lines.map((line) => line.join(",")).join("\r\n")}\r\n`;
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  link.download = "feature-importance.csv";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+// A spreadsheet would run a name such as =1+1 as a formula; an apostrophe in front makes it text.
+const isFormula = (name) => /^[=+\-@\t\r\n＝＋－＠]/.test(name);
+const protect = (name) => (isFormula(name) ? `'${name}` : name);
+
+function setUpControls() {
+  for (const { name, title } of headings) add(byId("sort"), "option", title, { value: name });
+  for (const count of [10, 20, 50, 100, 200].filter((count) => count < features.length)) {
+    add(byId("top"), "option", `first ${count}`, { value: count });
+  }
+  add(byId("top"), "option", `all ${features.length.toLocaleString("en")}`, { value: "Infinity" });
+  byId("top").value = state.top;
+  byId("search").addEventListener("input", (event) => {
+    state.query = event.target.value.trim().toLowerCase();
+    refresh();
+  });
+  byId("sort").addEventListener("change", (event) => sortBy(event.target.value, startsAscending(event.target.value)));
+  byId("top").addEventListener("change", (event) => {
+    state.top = Number(event.target.value);
+    drawCharts(findFeatures());
+  });
+  byId("more").addEventListener("click", () => {
+    state.most = Infinity;
+    refresh();
+  });
+  byId("download").addEventListener("click", downloadTable);
+  if (features.some((one) => isFormula(one.feature))) {
+    byId("csv-note").textContent = "Names that begin with = + - @ get a leading ' in the file, so that no spreadsheet runs them.";
+  }
+}
+
+function setUpTheme() {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  let chosen = null;
+  const isDark = () => (chosen ? chosen === "dark" : system.matches);
+  const name = () => (byId("theme").textContent = isDark() ? "Light" : "Dark");
+  byId("theme").addEventListener("click", () => {
+    chosen = isDark() ? "light" : "dark";
+    document.documentElement.dataset.theme = chosen;
+    name();
+  });
+  system.addEventListener("change", name);
+  name();
+}
+
+setUpTheme();
+setUpControls();
+drawHeadings();
+sortBy("importance", false);
+for (const [name, spec] of Object.entries(charts)) {
+  spec.data.find((source) => source.name === "features").values = chooseShown(findFeatures());
+  const options = {
+    mode: "vega",
+    renderer: "svg",
+    ast: true, // expressions are interpreted: eval is forbidden by the page's policy
+    actions: { export: true, source: false, compiled: false, editor: false },
+    downloadFileName: `feature-${name}`,
+  };
+  const { view } = await window.vegaEmbed(`#${name}`, spec, options);
+  views.push(view);
+  byId(name).view = view;
+}

@@ -1,0 +1,248 @@
+"""What the report says in words: the answer, what was measured, and what to be careful about. Plain text, no HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from truewood.measures import measures
+from truewood.plots import name_measure, name_unit, shorten
+from truewood.report.correlation import STRONG, Correlations
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from truewood.result import ImportanceResult
+
+CITATION = (
+    'Z. Zhou and G. Hooker, "Unbiased Measurement of Feature Importance in Tree-Based Methods", ACM Transactions on '
+    "Knowledge Discovery from Data 15(2), 2021."
+)
+
+_ALPHA = 0.05
+_MOST_NAMES = 12
+_MOST_PAIRS = 20
+_FEW_ROWS = 200
+_MUCH_SKIPPED = 0.25
+# Places that a feature must lose for the report to point at it.
+_DECEPTION = 3
+
+_ROWS = {
+    "oob": "{} rows, the training data; each tree was judged on the rows left out of its own bag (out-of-bag rows).",
+    "heldout": "{} held-out rows, which the model did not see in training.",
+    "lists": "{} rows; each tree was judged on the rows that were listed for it.",
+    "training": "{} rows; this measure knows only the rows the trees were grown on.",
+}
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something to be careful about.
+
+    Parameters
+    ----------
+    heading : str
+        It in a few words.
+    text : str
+        It in sentences.
+    is_grave : bool
+        Whether the answer may be wrong because of it.
+    items : tuple of str
+        A list below the text.
+    """
+
+    heading: str
+    text: str
+    is_grave: bool = False
+    items: tuple[str, ...] = ()
+
+
+def is_useless(result: ImportanceResult) -> bool:
+    """Whether all splits together say nothing about unseen rows; False where that was not tested."""
+    return result.total_p_value > _ALPHA
+
+
+def answer(result: ImportanceResult) -> tuple[str, str]:
+    """Answer "which features matter?" in a sentence or two, and say what that means."""
+    table = result.frame()
+    if result.no_inference is not None:
+        top = table["feature"][: min(5, len(table))].tolist()
+        return (
+            f"By {name_measure(result)}, the most important of {_count(len(table), 'feature')}: {_enumerate(top)}.",
+            f"How sure that is cannot be said: {result.no_inference}.",
+        )
+    is_found = result.select(alpha=_ALPHA)[np.argsort(-result.values, kind="stable")]
+    found, others = table["feature"][is_found].tolist(), table["feature"][~is_found].tolist()
+    headline = _count_found(found, others)
+    if is_useless(result):
+        headline = f"The model as a whole shows no sign of predicting better than chance. {headline}"
+    if not found:
+        meaning = ["That is no proof that none does: more rows or a better model may show it."]
+    else:
+        meaning = [_say_no_sign(others)] if others else []
+        meaning.append(
+            "A feature matters if the model's splits on it hold up on rows that the trees did not learn from; that "
+            "does not make it a cause."
+        )
+        if not np.isnan(table["share"][0]):
+            meaning.append(
+                f"Splits on {shorten(found[0])} explain {_percent(table['share'][0])} of {_name_impurity(result)}."
+            )
+    return headline, " ".join(meaning + _name_deception(table[~is_found]))
+
+
+def _say_no_sign(others: list[str]) -> str:
+    return f"There is no sign that {_enumerate(others, 'or')} {'does' if len(others) == 1 else 'do'}."
+
+
+def _count_found(found: list[str], others: list[str]) -> str:
+    n_features, rate = len(found) + len(others), "5 % false discovery rate"
+    if not found:
+        return f"None of {_count(n_features, 'feature')} can be shown to matter ({rate})."
+    verb = "matters" if len(found) == 1 else "matter"
+    if not others:
+        subject = "The only feature" if n_features == 1 else f"All {n_features:,} features"
+        return f"{subject} {verb} ({rate}): {_enumerate(found)}."
+    return f"{len(found):,} of {n_features:,} features {verb} ({rate}): {_enumerate(found)}."
+
+
+def _name_deception(others: pd.DataFrame) -> list[str]:
+    """The feature without significance that the biased importance overrates most, if it does."""
+    if others.empty:
+        return []
+    worst = others.iloc[int(np.argmax(others["rank"] - others["mdi_rank"]))]
+    if worst["rank"] - worst["mdi_rank"] < _DECEPTION:
+        return []
+    return [
+        f"The usual, biased importance puts {shorten(worst['feature'])} in place {worst['mdi_rank']:,}; judged on "
+        f"unseen rows it takes place {worst['rank']:,}."
+    ]
+
+
+def measured(result: ImportanceResult) -> list[tuple[str, str]]:
+    """Say what was measured on what, as terms and descriptions."""
+    trees = f"{result.n_trees:,} trees whose predictions are averaged (a forest)"
+    if result.is_additive:
+        trees = f"{_count(result.n_trees, 'tree')} whose values add up (boosting)"
+    elif result.n_trees == 1:
+        trees = "a single tree"
+    rows = "training" if result.measure == "mdi" else result.rows
+    summary = measures().get(result.measure, name_measure(result))
+    lines = [
+        ("Model", f"{result.task}, {trees}."),
+        ("Rows", _ROWS[rows].format(f"{result.n_rows:,}")),
+        ("Measure", f"{result.measure}: {summary}. Unit: {name_unit(result)}."),
+    ]
+    if not np.isnan(result.share).all():
+        lines.append(("Share", f"The part of {_name_impurity(result)} that splits on the feature explain."))
+    lines.append(("Beside it", "mdi: the usual, biased importance of the same trees, judged on their training rows."))
+    return lines
+
+
+def list_cautions(result: ImportanceResult, correlations: Correlations | None) -> list[Caution]:
+    """Say what to be careful about, the gravest first."""
+    cautions = []
+    if is_useless(result):
+        cautions.append(
+            Caution(
+                "The model may be useless",
+                "Taken together the splits say nothing about unseen rows (p-value of all features together: "
+                f"{result.total_p_value:.2g}): importances of a model that predicts no better than chance mean "
+                "nothing.",
+                is_grave=True,
+            )
+        )
+    if result.measure == "mdi":
+        cautions.append(
+            Caution(
+                "These importances are biased",
+                "They are judged on the rows that chose the splits, so that features with many possible splits look "
+                "important even when they are noise.",
+                is_grave=True,
+            )
+        )
+    if result.skipped_weight > 0:
+        cautions.append(
+            Caution(
+                "Splits that could not be judged",
+                f"{_percent(result.skipped_weight)} of the weight of all splits was left out, because no unseen row "
+                "reached one of their sides.",
+                is_grave=result.skipped_weight > _MUCH_SKIPPED,
+            )
+        )
+    if result.no_inference is None and result.n_rows < _FEW_ROWS:
+        cautions.append(
+            Caution(
+                "Few rows",
+                f"With {_count(result.n_rows, 'row')}, intervals and p-values are rough: they need a few dozen rows of "
+                "each class that reach the splits.",
+            )
+        )
+    if result.notes:
+        text = "The model's own preparation of the table decided what counts as a feature."
+        cautions.append(Caution("Columns and features", text, items=tuple(result.notes)))
+    cautions.append(_describe_correlations(correlations))
+    if result.no_inference is None:
+        cautions.append(_explain_p_values(result))
+    return cautions
+
+
+def _describe_correlations(correlations: Correlations | None) -> Caution:
+    heading = "Correlated features"
+    if correlations is None:
+        return Caution(
+            heading,
+            "Not checked, as the report was made without the table. Strongly correlated features share what they tell, "
+            "and neither p-value says which of them is the one.",
+        )
+    looked_at = (
+        f"a Spearman correlation of at least {STRONG} in size, or Cramér's V where a category takes part, in "
+        f"{correlations.n_rows:,} rows of {_count(correlations.n_columns, 'column')}"
+    )
+    if not correlations.pairs:
+        return Caution(heading, f"No two features are strongly related ({looked_at}).")
+    n_pairs = len(correlations.pairs)
+    items = [f"{first} and {second}: {strength:.2f}" for first, second, strength in correlations.pairs[:_MOST_PAIRS]]
+    if n_pairs > _MOST_PAIRS:
+        items.append(f"and {_count(n_pairs - _MOST_PAIRS, 'more pair')}")
+    return Caution(
+        heading,
+        f"{_count(n_pairs, 'pair')} of features {'tells' if n_pairs == 1 else 'tell'} nearly the same ({looked_at}). "
+        "They share what they tell: the model may use either, and neither p-value says which of them is the one.",
+        items=tuple(items),
+    )
+
+
+def _explain_p_values(result: ImportanceResult) -> Caution:
+    scope = "for this one fitted model" if result.rows == "heldout" else "for models of this kind on data like this"
+    return Caution(
+        "What a p-value means here",
+        "If the feature told nothing about the target that the rest of a tree's path does not tell already, so large a "
+        f"score would come with this probability, {scope}. A small one says that the model's splits on the feature "
+        "hold up on unseen rows, not that the feature is a cause, nor that a model without it would be worse; it is "
+        "not to be trusted where rows depend on each other or are copies, or where the model was chosen with the same "
+        "rows.",
+    )
+
+
+def _name_impurity(result: ImportanceResult) -> str:
+    is_gini = result.task == "classification" and not result.is_additive
+    return f"the target's {'Gini impurity' if is_gini else 'variance'}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _enumerate(names: list[str], word: str = "and") -> str:
+    """Join names as a sentence does, the first few of many."""
+    shown = [shorten(name) for name in names[:_MOST_NAMES]]
+    if len(names) > _MOST_NAMES:
+        shown = [*shown[: _MOST_NAMES - 2], f"{len(names) - _MOST_NAMES + 2:,} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"

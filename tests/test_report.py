@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.stats import norm
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+
+import truewood as tw
+from truewood.report import words
+from truewood.report.correlation import find_correlations
+
+pytest.importorskip("altair")
+pytest.importorskip("vl_convert")
+
+
+def make_table(n_rows=400, n_features=6):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((n_rows, n_features)), columns=[f"f{j}" for j in range(n_features)])
+    return X, X["f1"] + 0.5 * X["f2"] + rng.standard_normal(n_rows) > 0
+
+
+def make_result(**options):
+    X, y = make_table()
+    return tw.importance(RandomForestClassifier(30, max_depth=4, random_state=0).fit(X, y), X, y, **options)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return make_result()
+
+
+def read_words(path):
+    """The text of a report, without its scripts and styles."""
+    page = re.sub(r"<(script|style)\b.*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page)))
+
+
+def read_data(path):
+    page = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
+    X, _ = make_table()
+    result.report(tmp_path / "report.html", X=X, title="Who says yes?", notes=["The model is right in 80 % of rows."])
+    text = read_words(tmp_path / "report.html")
+    parts = [
+        "Who says yes?",
+        "2 of 6 features matter (5 % false discovery rate): f1 and f2.",
+        "There is no sign that",
+        "30 trees whose predictions are averaged (a forest)",
+        "400 rows, the training data; each tree was judged on the rows left out of its own bag",
+        "decrease in Gini impurity",
+        "The model is right in 80 % of rows.",
+        "No two features are strongly related",
+        "What a p-value means here",
+        "Unbiased Measurement of Feature Importance",
+        f"truewood {tw.__version__}",
+    ]
+    places = [text.find(part) for part in parts]
+    assert min(places) >= 0
+    assert places == sorted(places)
+
+
+def test_is_one_small_file_that_may_load_nothing(result, tmp_path):
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(page.encode()) < 1_500_000
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert not re.search(r"<(link|iframe|img|object)\b|<script[^>]*\bsrc=|@import|url\(", read_markup(page))
+
+
+def read_markup(page):
+    return re.sub(r"(<script\b[^>]*>).*?</script>", r"\1", page, flags=re.DOTALL)
+
+
+def test_the_table_is_that_of_the_result(result, tmp_path):
+    result.report(tmp_path / "report.html")
+    data = read_data(tmp_path / "report.html")
+    names = [column["name"] for column in data["columns"]]
+    pd.testing.assert_frame_equal(pd.DataFrame(data["rows"], columns=names), result.frame(), check_exact=True)
+    assert data["verdicts"].count("significant") == np.count_nonzero(result.select())
+
+
+def test_user_text_is_escaped(result, tmp_path):
+    bad = '</script><script>alert("1")</script><!-- & \u2028 $answer'
+    names = np.array([bad, *[f"f{j}" for j in range(1, 6)]])
+    replace(result, feature_names=names).report(tmp_path / "report.html", title=bad, notes=[bad])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<script") == page.count("</script>") == 3
+    assert '<script>alert("1")' not in page
+    assert "<!-- &" not in page
+    assert bad in [row[0] for row in read_data(tmp_path / "report.html")["rows"]]
+
+
+def test_repeated_names_are_told_apart_in_charts(result, tmp_path):
+    replace(result, feature_names=np.array(["a", "a", "b", "a", "a (2)", ""])).report(tmp_path / "report.html")
+    data = read_data(tmp_path / "report.html")
+    assert len(set(data["labels"])) == 6
+    assert sorted(row[0] for row in data["rows"]) == ["", "a", "a", "a", "a (2)", "b"]
+    assert {"a", "a (2)", "b"} <= set(data["labels"])
+
+
+def test_the_same_result_gives_the_same_file(result, tmp_path):
+    for name in ("a", "b"):
+        result.report(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_without_inference(tmp_path):
+    make_result(inference=False).report(tmp_path / "report.html")
+    text = read_words(tmp_path / "report.html")
+    assert "By unbiased importance (UFI), the most important of 6 features: f1, f2," in text
+    assert "How sure that is cannot be said: importance() was called with inference=False." in text
+    assert "false discovery" not in text
+    assert "What a p-value means" not in text
+    data = read_data(tmp_path / "report.html")
+    assert data["verdicts"] is None
+    assert "p_value" not in [column["name"] for column in data["columns"]]
+
+
+def test_regression_boosting_and_the_biased_measure(tmp_path):
+    X, y = make_table()
+    regressor = RandomForestRegressor(5, random_state=0).fit(X, X["f1"])
+    tw.importance(regressor, X, X["f1"]).report(tmp_path / "regression.html")
+    assert "of the target's variance" in read_words(tmp_path / "regression.html")
+    boosted = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X[:200], y[:200])
+    tw.importance(boosted, X[200:], y[200:], rows="heldout").report(tmp_path / "boosting.html")
+    text = read_words(tmp_path / "boosting.html")
+    assert "10 trees whose values add up (boosting)" in text
+    assert "200 held-out rows" in text
+    assert "for this one fitted model" in text
+    make_result(measure="mdi").report(tmp_path / "mdi.html")
+    text = read_words(tmp_path / "mdi.html")
+    assert "These importances are biased" in text
+    assert "out-of-bag" not in text
+
+
+def test_a_useless_model_is_called_useless(tmp_path):
+    X, _ = make_table()
+    y = np.random.default_rng(1).random(len(X)) > 0.5
+    result = tw.importance(RandomForestClassifier(30, max_depth=4, random_state=0).fit(X, y), X, y)
+    assert result.total_p_value > 0.05
+    result.report(tmp_path / "report.html")
+    text = read_words(tmp_path / "report.html")
+    assert (
+        "The model as a whole shows no sign of predicting better than chance. None of 6 features can be shown" in text
+    )
+    assert "That is no proof that none does" in text
+    assert "importances of a model that predicts no better than chance mean nothing" in text
+
+
+def test_cautions_come_when_there_is_cause(result):
+    def read_headings(result, correlations=None):
+        return [caution.heading for caution in words.list_cautions(result, correlations)]
+
+    clean = replace(result, skipped_weight=0.0)
+    assert read_headings(clean) == ["Correlated features", "What a p-value means here"]
+    assert "Splits that could not be judged" in read_headings(replace(clean, skipped_weight=0.3))
+    assert "Few rows" in read_headings(replace(clean, n_rows=100))
+    mixed = words.list_cautions(replace(clean, notes=("pca0: made of several columns.",)), None)
+    assert mixed[0].items == ("pca0: made of several columns.",)
+
+
+@pytest.mark.parametrize(
+    ("p_value", "sentence"),
+    [
+        ([1e-9, 1e-9, 0.9], "2 of 3 features matter (5 % false discovery rate): a and b."),
+        ([1e-9, 0.9, 0.9], "1 of 3 features matters (5 % false discovery rate): a."),
+        ([1e-9, 1e-9, 1e-9], "All 3 features matter (5 % false discovery rate): a, b and c."),
+        ([0.9, 0.9, 0.9], "None of 3 features can be shown to matter (5 % false discovery rate)."),
+        ([1e-9], "The only feature matters (5 % false discovery rate): a."),
+    ],
+)
+def test_the_answer(result, p_value, sentence):
+    test_error = np.array([0.3, 0.2, 0.1])[: len(p_value)]
+    values = test_error * norm.isf(p_value)
+    nothing = np.full(len(values), np.nan)
+    names = np.array(["a", "b", "c"])[: len(values)]
+    small = replace(result, values=values, share=nothing, mdi=values, feature_names=names, test_error=test_error)
+    small = replace(small, std_error=test_error, total_error=0.1)
+    headline, meaning = words.answer(small)
+    assert headline.endswith(sentence)
+    assert ("no sign that" in meaning) == (" of " in sentence and not sentence.startswith("None"))
+
+
+def test_many_names_are_counted():
+    assert words._enumerate([f"f{j}" for j in range(200)]).endswith("f8, f9 and 190 more")
+
+
+def test_finds_columns_that_tell_the_same():
+    rng = np.random.default_rng(0)
+    n_rows = 3000
+    X = pd.DataFrame({"age": rng.integers(18, 90, n_rows), "years": rng.integers(1, 17, n_rows)})
+    X["birth"] = pd.Timestamp("2020-01-01") - pd.to_timedelta(365 * X["age"], unit="D")
+    X["school"] = X["years"].map(lambda year: f"grade {year}")
+    X["noise"] = np.where(rng.random(n_rows) < 0.1, np.nan, rng.standard_normal(n_rows))
+    X["colour"] = rng.choice(["red", "green", "blue"], n_rows)
+    X["constant"] = 1
+    X["id"] = [f"person {j}" for j in range(n_rows)]
+    names = X.columns.tolist()
+    found = find_correlations(X, names)
+    assert (found.n_rows, found.n_columns) == (2000, 6)
+    assert [(first, second) for first, second, _ in found.pairs] == [("age", "birth"), ("years", "school")]
+    assert found.pairs[0][2] == pytest.approx(-1)
+    assert found.pairs[1][2] > 0.99
+    assert find_correlations(pytest.importorskip("pyarrow").Table.from_pandas(X), names) == found
+    assert find_correlations(pytest.importorskip("polars").from_pandas(X), names) == found
+    # Only what is a feature is looked at, and what is named.
+    assert find_correlations(X, ["age", "school"]).pairs == []
+
+
+def test_finds_them_in_arrays_and_sparse_matrices():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3)) * (rng.random((300, 3)) < 0.5)
+    X[:, 2] = X[:, 0] ** 3
+    pairs = find_correlations(X, ["a", "b", "c"]).pairs
+    assert [pair[:2] for pair in pairs] == [("a", "c")]
+    assert find_correlations(sparse.csr_array(X), ["a", "b", "c"]).pairs == pairs
+    assert [pair[:2] for pair in find_correlations(X, ["group"]).pairs] == [("x0", "x2")]
+
+
+def test_correlated_features_are_listed(result, tmp_path):
+    X, _ = make_table()
+    result.report(tmp_path / "report.html", X=X.assign(f5=X["f1"] + 0.01 * X["f5"]))
+    text = read_words(tmp_path / "report.html")
+    assert "1 pair of features tells nearly the same" in text
+    assert "f1 and f5: 1.00" in text
+    result.report(tmp_path / "report.html")
+    assert "Not checked, as the report was made without the table." in read_words(tmp_path / "report.html")
+
+
+def test_bad_arguments(result, tmp_path):
+    with pytest.raises(TypeError, match="notes must be a sequence of sentences, got one str"):
+        result.report(tmp_path / "report.html", notes="one")
+    with pytest.raises(ValueError, match="X must be a table with rows and columns, got shape \\(3,\\)"):
+        result.report(tmp_path / "report.html", X=[1, 2, 3])
+
+
+def test_a_missing_library_is_named(tmp_path):
+    """Without the libraries everything else works, and a report says what to install."""
+    code = f"""
+import sys
+sys.modules["vl_convert"] = None
+import truewood as tw
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+assert "altair" not in sys.modules
+X, y = load_iris(return_X_y=True)
+result = tw.importance(RandomForestClassifier(5, random_state=0).fit(X, y), X, y)
+try:
+    result.report({str(tmp_path / "report.html")!r})
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "a report needs altair and vl-convert-python, but vl_convert is not installed; "
+        "pip install 'truewood[report]' brings both.\n"
+    )
