@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_diabetes
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
@@ -22,6 +24,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import truewood as tw
@@ -300,3 +303,18 @@ def test_a_binary_signal_is_kept_and_noise_is_dropped(task):
     assert kept[:, 1:].sum() <= 3
     # The usual importance puts it behind the noise of 11 levels.
     assert np.mean(biased, axis=0)[0] < np.mean(biased, axis=0)[-1]
+
+
+def test_a_pipeline_may_choose_among_columns_it_encodes():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"noise": rng.standard_normal(300), "place": rng.choice(["a", "b", "c"], 300)})
+    target = (table["place"] == "b") ^ (rng.random(300) < 0.1)
+    encoder = ColumnTransformer([("place", OneHotEncoder(), ["place"])], remainder="passthrough")
+    pipeline = make_pipeline(encoder, RandomForestClassifier(50, random_state=0))
+    selector = tw.UnbiasedSelector(pipeline).fit(table, target)
+    assert selector.get_support().tolist() == [False, True]
+    assert selector.transform(table).shape == (300, 1)
+    numbers = rng.standard_normal((300, 2))
+    mixed = make_pipeline(PCA(2), RandomForestClassifier(50, random_state=0))
+    with pytest.raises(ValueError, match="mixes or leaves out columns"):
+        tw.UnbiasedSelector(mixed).fit(numbers, numbers[:, 0] > 0)

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.sklearn_tree import SKLEARN_VERSION
+from truewood.frames import read_names
 from truewood.importance import importance
 
 # Trees of the forest that is fit where none is given; a multiple of scikit-learn's 100, so that another seed rarely
@@ -31,9 +32,10 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
     Parameters
     ----------
     estimator : object, default=None
-        A forest with bootstrap, or another estimator that `truewood.importance` scores out of bag. None means a random
-        forest of 500 trees: a classifier for class labels, a regressor for quantities. Integers and whole numbers are
-        labels, unless there are more than 20 different ones with fewer than five rows each on average.
+        A forest with bootstrap, or another estimator that `truewood.importance` scores out of bag, such as a pipeline of
+        encoders and a forest. None means a random forest of 500 trees: a classifier for class labels, a regressor for
+        quantities. Integers and whole numbers are labels, unless there are more than 20 different ones with fewer than
+        five rows each on average.
     alpha : float, default=0.05
         Largest adjusted p-value that is selected.
     correction : {"bh", "by", "holm"} or None, default="bh"
@@ -119,6 +121,8 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
             raise ValueError("X must hold rows to grow trees and rows to score them, got 1 sample.")
         self.importance_result_ = importance(self.estimator_, X, y, sample_weight=sample_weight, n_jobs=self.n_jobs)
         self.n_features_in_ = len(self.importance_result_.values)
+        if self.importance_result_.columns is not None:
+            self._check_columns(X)
         if hasattr(self.estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.estimator_.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
@@ -131,6 +135,15 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
                 stacklevel=2,
             )
         return self
+
+    def _check_columns(self, X: Any) -> None:
+        """Whether the features that a pipeline gives are the columns of X."""
+        names = read_names(X) or [f"x{j}" for j in range(np.shape(X)[1])]
+        if self.importance_result_.feature_names.tolist() != names:
+            raise ValueError(
+                "the estimator's pipeline mixes or leaves out columns, so that its features are not those of X; put the "
+                "selector into the pipeline, before the model."
+            )
 
     def _make_estimator(self, y: Any) -> Any:
         if self.estimator is not None:
