@@ -298,7 +298,7 @@ def draw_coverage(table: pd.DataFrame) -> None:
     figure.savefig(HERE / "coverage.png", dpi=110)
 
 
-POWER_STRENGTHS = (0.0, 0.1, 0.2, 0.3)
+POWER_STRENGTHS = (0.0, 0.15, 0.3)
 
 
 def study_power(repetitions: int, n_jobs: int) -> None:
