@@ -59,8 +59,9 @@ def run_cells(
         for group in filter(None, groups):
             for start in range(0, repetitions, _CHUNK):
                 numbers = list(range(start, min(start + _CHUNK, repetitions)))
-                if any(cell.key(seed, r, method) not in done for r in numbers for method in group):
-                    work.append((cell, group, numbers))
+                missing = [m for m in group if any(cell.key(seed, r, m) not in done for r in numbers)]
+                if missing:
+                    work.append((cell, missing, numbers))
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console) as progress, record.open("a", encoding="utf-8") as file:
         bar = progress.add_task(title, total=len(work))
