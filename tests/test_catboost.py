@@ -480,6 +480,12 @@ def test_tables_of_categories():
     np.testing.assert_array_equal(route(unnamed, X), route(unnamed, X.to_numpy(dtype=object)))
 
 
+def test_categories_of_polars_are_read_as_texts():
+    model, X = fit_mixed("default"), draw_unseen_mixed()[0]
+    table = pl.DataFrame(X.to_dict("list")).with_columns(pl.col(CATEGORICAL).cast(pl.Categorical))
+    np.testing.assert_array_equal(route(model, table), route(model, X))
+
+
 def test_tables_that_do_not_fit_are_refused():
     model, (X, y) = fit_mixed("default"), draw_unseen_mixed()
     with pytest.raises(

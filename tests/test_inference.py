@@ -353,3 +353,10 @@ def test_expand_gives_single_columns_back():
     assert grouped.expand().feature_names.tolist() == result.feature_names.tolist()
     with pytest.raises(ValueError, match="nothing to expand"):
         result.expand()
+
+
+def test_lists_without_any_row_are_refused():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="no tree has a row it never saw; pass such rows with rows='heldout'"):
+        tw.importance(forest, X, X[:, 0] > 0, rows=[[], [], []])

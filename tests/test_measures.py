@@ -199,3 +199,12 @@ def test_several_outputs_are_averaged(engine):
     assert result.per_output.shape == (2, 5)
     np.testing.assert_allclose(result.per_output.mean(axis=0), result.values, rtol=1e-12)
     assert result.per_output[1].argmax() == 3
+
+
+def test_an_error_rate_is_no_share_of_impurity():
+    X = np.random.default_rng(0).standard_normal((200, 2))
+    options = {"measure": "permutation", "random_state": 0}
+    labels, forest = X[:, 0] > 0, RandomForestClassifier(5, random_state=0)
+    assert np.isnan(tw.importance(forest.fit(X, labels), X, labels, **options).share).all()
+    result = tw.importance(RandomForestRegressor(5, random_state=0).fit(X, X[:, 0]), X, X[:, 0], **options)
+    np.testing.assert_allclose(result.share, result.values / result.impurity)

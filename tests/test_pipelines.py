@@ -253,6 +253,17 @@ def test_a_mixture_has_a_name_of_its_own():
     assert result.feature_names.tolist() == ["pca0", "pca0 (encoded)"]
 
 
+def test_mixtures_of_the_same_name_are_told_apart():
+    parts = [("p", PCA(1), ["a", "b"]), ("q", PCA(1), ["b", "pca0"]), ("r", PCA(1), ["a", "pca0"])]
+    table = TRAIN[["a", "b"]].assign(pca0=TRAIN["c"].fillna(0))
+    encoder = ColumnTransformer(parts, verbose_feature_names_out=lambda _label, name: name)
+    result = tw.importance(fit(encoder, table=table), table, Y)
+    assert result.feature_names.tolist() == ["pca0 (encoded)", "pca0 (encoded) (2)", "pca0 (encoded) (3)"]
+    union = FeatureUnion([("p", PCA(1)), ("q", PCA(1))], verbose_feature_names_out=False)
+    result = tw.importance(fit(union, table=table[["a", "b"]]), table[["a", "b"]], Y)
+    assert result.feature_names.tolist() == ["pca0", "pca0 (2)"]
+
+
 def test_groups_are_of_the_callers_columns():
     encoder = ColumnTransformer([("pca", PCA(2), ["a", "b"]), ("texts", OneHotEncoder(), ["s", "t"])])
     table = TRAIN[["a", "b", "s", "t"]]
@@ -297,6 +308,64 @@ def test_what_is_not_known_is_tried_out():
     assert result.notes == ("Mixes of several columns (a, b), scored as they are: a (encoded), r.",)
 
 
+def draw_rare(n_rows=5000):
+    """A table with a flag that few rows have, none of which a sample of every second or third row holds."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.standard_normal(n_rows), "b": rng.random(n_rows), "rare": 0.0})
+    sampled = np.linspace(0, n_rows - 1, 2000).astype(int)
+    table.loc[np.setdiff1d(np.arange(n_rows), sampled)[:40], "rare"] = 1.0
+    return table, (table["rare"] > 0) | (table["a"] > 1)
+
+
+class Override(TransformerMixin, BaseEstimator):
+    """Its first column depends on a flag."""
+
+    def fit(self, X, y=None):  # noqa: ARG002
+        self.fitted_ = True
+        return self
+
+    def transform(self, X):
+        return np.column_stack([np.where(X["rare"] > 0, 100, X["a"]), X["b"]])
+
+
+def test_columns_with_rare_values_keep_their_source():
+    table, y = draw_rare()
+    for double in (lambda X: np.asarray(X) * 2, lambda X: X * 2):
+        result = check(fit(FunctionTransformer(double), table=table, y=y), table, y, ["a", "b", "rare"])
+        assert result.notes == ()
+    result = tw.importance(fit(Override(), table=table, y=y), table, y)
+    assert result.feature_names.tolist() == ["b", "override0"]
+    assert result.notes == ("Mixes of several columns (a, rare), scored as they are: override0.",)
+    above = FunctionTransformer(lambda X: np.column_stack([X["a"] > X["a"].nlargest(2).min() - 1e-9, X["b"]]))
+    assert tw.importance(fit(above, table=table, y=y), table, y).feature_names.tolist() == ["a", "b"]
+
+
+def test_inputs_that_are_the_same_in_all_rows_are_not_called_unused():
+    table, y = draw_rare()
+    model = fit(FunctionTransformer(lambda X: np.asarray(X) * 2), table=table, y=y)
+    for n_rows in (1, 2, 30):  # of one row nothing varies, of 30 not the flag
+        result = tw.importance(model, table[:n_rows].assign(rare=0.0), y[:n_rows], rows="heldout")
+        assert result.feature_names.tolist() == ["a", "b", "rare"]
+        assert result.notes == ()
+    rest = table[:200].assign(rare=0.0)
+    result = tw.importance(fit(Override(), table=table, y=y), rest, y[:200], rows="heldout")
+    assert result.notes == ("Mixes of several columns (a, rare, b), scored as they are: override0, override1.",)
+    fewer = FunctionTransformer(lambda X: X[["a", "b"]])
+    result = tw.importance(fit(fewer, table=table, y=y), rest, y[:200], rows="heldout")
+    assert result.feature_names.tolist() == ["a", "b"]
+    assert result.notes == (
+        "The same in all rows that were tried, so that nothing tells what they are used for: rare.",
+    )
+    encoder = ColumnTransformer([("fewer", fewer, ["rare", "a", "b"])])
+    assert tw.importance(fit(encoder, table=table, y=y), rest, y[:200], rows="heldout").notes == result.notes
+    both = FeatureUnion([("fewer", fewer), ("pca", PCA(1))])
+    result = tw.importance(fit(both, table=table, y=y), rest, y[:200], rows="heldout")
+    assert result.notes == ("Mixes of several columns (a, b, rare), scored as they are: pca__pca0.",)
+    more = FunctionTransformer(lambda X: X.assign(twice=2 * X["a"], ratio=X["a"] / X["b"]))
+    result = tw.importance(fit(more, table=table, y=y), rest, y[:200], rows="heldout")
+    assert result.feature_names.tolist() == ["a", "b", "rare", "ratio"]
+
+
 def test_columns_that_are_too_many_to_try_out_count_as_mixed():
     wide = pd.DataFrame(np.random.default_rng(0).random((40, 501)))
     y = np.arange(40) % 2
@@ -327,6 +396,8 @@ def test_texts():
         assert result.feature_names.tolist() == ["x0"]
         assert result.expand().feature_names.tolist() == words.tolist()
         assert result.expand().frame()["feature"][0] == "fir"
+    many = texts * 11  # more than are tried out
+    assert tw.importance(fit(CountVectorizer(), table=many, y=np.tile(y, 11)), many, np.tile(y, 11)).notes == ()
     table = pd.DataFrame({"number": rng.random(N), "text": texts})
     encoder = ColumnTransformer([("words", CountVectorizer(), "text")], remainder="passthrough")
     check(fit(encoder, table=table, y=y), table, y, ["text"] * 4 + ["number"])
@@ -469,6 +540,27 @@ def test_steps_that_have_seen_the_targets():
     assert result.total_p_value < 0.01  # of noise: the warning is right
 
 
+def test_steps_that_have_seen_the_targets_of_listed_rows():
+    table, lists = TRAIN[["t", "a"]], [np.arange(N)] * 6
+    encoder = ColumnTransformer([("t", TargetEncoder(), ["t"])], remainder=SimpleImputer())
+    with pytest.warns(UserWarning, match="^TargetEncoder resampled .* or learned .*unless the listed rows") as caught:
+        result = tw.importance(fit(encoder, table=table), TEST[["t", "a"]], Y_TEST, rows=lists)
+    assert caught[0].filename == __file__
+    assert str(caught[0].message) in result.notes
+    with pytest.warns(UserWarning, match="^SelectKBest "):
+        tw.importance(fit(SelectKBest(k=1), table=TRAIN[["a", "b"]]), TEST[["a", "b"]], Y_TEST, rows=iter(lists))
+    assert tw.importance(fit(StandardScaler(), table=TRAIN[["a"]]), TEST[["a"]], Y_TEST, rows=lists).notes == ()
+
+
+def test_resampled_rows_in_lists():
+    pipelines = pytest.importorskip("imblearn.pipeline")
+    samplers = pytest.importorskip("imblearn.under_sampling")
+    steps = [("under", samplers.RandomUnderSampler(random_state=0)), ("forest", make_forest())]
+    pipeline = pipelines.Pipeline(steps).fit(TRAIN[["a", "b"]], Y)
+    with pytest.warns(UserWarning, match="^RandomUnderSampler resampled the rows of the fit"):
+        tw.importance(pipeline, TEST[["a", "b"]], Y_TEST, rows=[np.arange(N)] * 6)
+
+
 @pytest.mark.skipif(SKLEARN_VERSION < (1, 6), reason="there are frozen estimators since 1.6")
 def test_frozen_transformers():
     from sklearn.frozen import FrozenEstimator
@@ -530,6 +622,7 @@ def test_other_rows_than_those_of_the_fit_are_refused():
 
 BROKEN = {
     "not fitted": (lambda: make_pipeline(make_columns(), make_forest()), NotFittedError, "not fitted"),
+    "encoder not fitted": (lambda: make_pipeline(OneHotEncoder(), make_forest()), NotFittedError, "OneHotEncoder"),
     "model not fitted": (lambda: make_pipeline(make_columns().fit(TRAIN), make_forest()), NotFittedError, "not fitted"),
     "no trees": (lambda: make_pipeline(make_columns(), LogisticRegression()).fit(TRAIN, Y), TypeError, "LogisticReg"),
     "ends in a transformer": (

@@ -84,6 +84,19 @@ def test_bars_say_what_is_significant(result):
     np.testing.assert_allclose([line[:, 0] for line in lines.get_segments()], np.stack([low, high], axis=1)[order])
 
 
+def test_the_level_of_significance_is_the_readers(result):
+    from matplotlib.colors import same_color
+
+    alpha = float(np.sort(result.adjusted_p_value())[10])
+    n_found = np.count_nonzero(result.select(alpha))
+    assert n_found > np.count_nonzero(result.select())
+    ax = result.plot("bar", top=None, alpha=alpha)
+    assert ax.get_title() == f"{n_found} of 30 features matter ({100 * alpha:g} % false discovery rate)"
+    assert sum(same_color(bar.get_facecolor(), UNBIASED) for bar in ax.patches) == n_found
+    with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 0"):
+        result.plot(alpha=0)
+
+
 def test_nothing_significant_is_said_so():
     ax = make_result(3, measure="naive_oob").plot()
     assert ax.get_title() == "Features by impurity decrease of unseen rows (over-corrected)"
@@ -107,6 +120,11 @@ def test_ranks_of_boosted_trees_are_drawn_without_shares():
     for line in ax.lines[:2]:
         assert line.get_ydata().max() == 100
         assert not np.isnan(line.get_ydata()).any()
+
+
+def test_ranks_of_error_rates_are_drawn_without_shares():
+    ax = make_result(3, measure="permutation", random_state=0).plot("rank")
+    assert ax.get_ylabel() == "score, % of the largest"
 
 
 def test_names_are_left_out_where_they_cannot_be_read():

@@ -58,10 +58,11 @@ def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
         "2 of 6 features matter (5 % false discovery rate): f1 and f2.",
         "There is no sign that",
         "30 trees whose predictions are averaged (a forest)",
-        "400 rows, the training data; each tree was judged on the rows left out of its own bag",
+        "400 out-of-bag rows: each tree was judged on those of the training data that were left out of its own bag.",
         "decrease in Gini impurity",
         "The model is right in 80 % of rows.",
-        "No two features are strongly related",
+        "No two features that were compared are strongly related",
+        "in 400 rows; compared: 6 of 6 columns)",
         "What a p-value means here",
         "Unbiased Measurement of Feature Importance",
         f"truewood {tw.__version__}",
@@ -190,9 +191,38 @@ def test_the_answer(result, p_value, sentence):
     names = np.array(["a", "b", "c"])[: len(values)]
     small = replace(result, values=values, share=nothing, mdi=values, feature_names=names, test_error=test_error)
     small = replace(small, std_error=test_error, total_error=0.1)
-    headline, meaning = words.answer(small)
+    headline, meaning = words.answer(small, 0.05)
     assert headline.endswith(sentence)
     assert ("no sign that" in meaning) == (" of " in sentence and not sentence.startswith("None"))
+
+
+def test_the_share_is_that_of_the_feature_that_is_named(result):
+    values, test_error = np.array([0.3, 0.2]), np.array([0.3, 0.001])
+    small = replace(result, values=values, share=values, mdi=values, feature_names=np.array(["loud", "sure"]))
+    _, meaning = words.answer(replace(small, std_error=test_error, test_error=test_error, total_error=0.1), 0.05)
+    assert "Splits on sure explain 20.0 % of" in meaning
+
+
+def test_the_level_of_significance_is_the_readers(result, tmp_path):
+    alpha = float(np.sort(result.adjusted_p_value())[-1])
+    assert alpha > 0.05
+    result.report(tmp_path / "report.html", alpha=alpha)
+    text = read_words(tmp_path / "report.html")
+    assert f"All 6 features matter ({100 * alpha:g} % false discovery rate)" in text
+    assert f"Significant: at a {100 * alpha:g} % false discovery rate." in text
+    assert read_data(tmp_path / "report.html")["verdicts"] == ["significant"] * 6
+    with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 5"):
+        result.report(tmp_path / "report.html", alpha=5)
+
+
+def test_error_rates_have_no_share(tmp_path):
+    make_result(measure="permutation", random_state=0).report(tmp_path / "report.html")
+    text = read_words(tmp_path / "report.html")
+    assert "increase in error rate" in text
+    assert "The part of the target's" not in text
+    data = read_data(tmp_path / "report.html")
+    share = [column["name"] for column in data["columns"]].index("share")
+    assert {row[share] for row in data["rows"]} == {None}
 
 
 def test_many_names_are_counted():
@@ -211,7 +241,7 @@ def test_finds_columns_that_tell_the_same():
     X["id"] = [f"person {j}" for j in range(n_rows)]
     names = X.columns.tolist()
     found = find_correlations(X, names)
-    assert (found.n_rows, found.n_columns) == (2000, 6)
+    assert (found.n_rows, found.n_columns, found.n_with_categories, found.n_given) == (2000, 6, 6, 8)
     assert [(first, second) for first, second, _ in found.pairs] == [("age", "birth"), ("years", "school")]
     assert found.pairs[0][2] == pytest.approx(-1)
     assert found.pairs[1][2] > 0.99
@@ -219,6 +249,35 @@ def test_finds_columns_that_tell_the_same():
     assert find_correlations(pytest.importorskip("polars").from_pandas(X), names) == found
     # Only what is a feature is looked at, and what is named.
     assert find_correlations(X, ["age", "school"]).pairs == []
+
+
+def test_missing_values_do_not_hide_a_copy():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.standard_normal(400), "noise": rng.standard_normal(400)})
+    X["copy"] = X["a"].where(rng.random(400) < 0.5)
+    X["large ones"] = X["a"].where(X["a"] > 1)
+    X["hardly known"] = X["a"].where(np.arange(400) < 10)
+    pairs = {pair[:2]: pair[2] for pair in find_correlations(X, X.columns.tolist()).pairs}
+    assert pairs == {
+        ("a", "copy"): pytest.approx(1, abs=0.01),
+        ("a", "large ones"): pytest.approx(1, abs=0.01),
+        ("copy", "large ones"): pytest.approx(1, abs=0.02),
+    }
+    X = pd.DataFrame({"a": X["a"], "b": X["a"] + 0.5 * X["noise"]}).where(rng.random((400, 2)) < 0.6)
+    expected = X.corr("spearman").loc["a", "b"]  # of the rows in which both are known
+    assert find_correlations(X, ["a", "b"]).pairs == [("a", "b", pytest.approx(expected, abs=0.01))]
+
+
+def test_says_how_many_columns_were_compared():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((50, 600))).add_prefix("f")
+    X.insert(0, "group", rng.choice(["u", "v"], 50))
+    found = find_correlations(X, X.columns.tolist())
+    assert (found.n_columns, found.n_with_categories, found.n_given) == (500, 100, 601)
+    text = words._describe_correlations(found).text
+    assert "in 50 rows; compared: 500 of 601 columns, with categories only the first 100)" in text
+    numbers = find_correlations(X[["f1", "f2"]], ["f1", "f2"])
+    assert "with categories only" not in words._describe_correlations(numbers).text
 
 
 def test_finds_them_in_arrays_and_sparse_matrices():

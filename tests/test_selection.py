@@ -24,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import truewood as tw
@@ -318,3 +318,12 @@ def test_a_pipeline_may_choose_among_columns_it_encodes():
     mixed = make_pipeline(PCA(2), RandomForestClassifier(50, random_state=0))
     with pytest.raises(ValueError, match="mixes or leaves out columns"):
         tw.UnbiasedSelector(mixed).fit(numbers, numbers[:, 0] > 0)
+
+
+def test_weights_reach_the_model_of_a_pipeline():
+    weight = rng.integers(0, 3, size=120).astype(float)
+    expected = tw.UnbiasedSelector(FOREST).fit(X, y, sample_weight=weight)
+    pipeline = make_pipeline(FunctionTransformer(), FOREST)
+    for estimator in (pipeline, make_pipeline("passthrough", pipeline)):
+        selector = tw.UnbiasedSelector(estimator).fit(X, y, sample_weight=weight)
+        np.testing.assert_array_equal(selector.importance_result_.values, expected.importance_result_.values)

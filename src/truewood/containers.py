@@ -99,6 +99,34 @@ def take_columns(table: Any, columns: Any) -> Any:
     return table.iloc[:, columns] if isinstance(table, pd.DataFrame) else table[:, columns]
 
 
+def number_values(table: Any, column: int) -> NDArray[np.int64]:
+    """Number the different values of a column, shape (n_rows,); missing is a value too."""
+    values = _read_column(table, column)
+    try:
+        return pd.factorize(values, use_na_sentinel=False)[0]
+    except TypeError:  # lists, for instance, which cannot be told apart quickly
+        return np.arange(len(values))
+
+
+def find_rare_rows(table: Any, n_columns: int) -> NDArray[np.int64]:
+    """Find rows with the rarest value of each column, and with the least and the largest of numbers."""
+    rows = []
+    for column in range(n_columns):
+        codes = number_values(table, column)
+        rows.append(int(np.bincount(codes)[codes].argmin()))
+        values = _read_column(table, column)
+        if pd.api.types.is_numeric_dtype(values) and values.notna().any():
+            rows += [int(values.argmin()), int(values.argmax())]
+    return np.unique(np.array(rows, dtype=np.int64))
+
+
+def _read_column(table: Any, column: int) -> pd.Series[Any]:
+    if isinstance(table, pd.DataFrame):
+        return table.iloc[:, column]
+    taken = table[:, [column]].toarray()[:, 0] if sparse.issparse(table) else table[:, column]
+    return pd.Series(np.asarray(taken)).infer_objects()
+
+
 def shuffle_column(table: Any, column: int, order: NDArray[np.int64]) -> Any:
     """Copy a table, with the values of one column in another order."""
     if isinstance(table, pd.DataFrame):

@@ -98,7 +98,7 @@ class Contributions:
             listed.append((terms.training, self.training, self._list_rows(trees, grown)))
         with self._changed:
             self._changed.wait_for(lambda: self._turn == turn or self._is_broken)
-        n_kept = max(1, _MOST_WEIGHTS // len(self.rows)) - len(self._grown)
+        n_kept = max(1, _MOST_WEIGHTS // max(1, len(self.rows))) - len(self._grown)
         self._grown.extend(weight.astype(np.float32) for weight in grown[: max(0, n_kept)])
         for role, out, (rows, weight) in listed:
             if self._job.view.find_leaves is None:

@@ -115,7 +115,7 @@ def importance(
     )
     scored = Scores.join(batches)
     _check_kept(~scored.is_left_out)
-    has_share = target is None and (not view.is_additive or (view.loss is not None and view.loss.is_natural))
+    has_share = target is None and _is_in_units_of_impurity(measure, view)
 
     def make_result(grouping: Grouping) -> ImportanceResult:
         result = _make_result(job, measure, scored, grouping, has_share)
@@ -133,8 +133,9 @@ def _read_groups(
 ) -> tuple[Grouping, tuple[str, ...]]:
     """Groups of the columns that the trees read, and what there is to say about them."""
     if parts.encoding is None:
-        return read_groups(groups, names), ()
-    grouping, notes = group_columns(parts.encoding, view.combined, groups)
+        grouping, notes = read_groups(groups, names), tuple[str, ...]()
+    else:
+        grouping, notes = group_columns(parts.encoding, view.combined, groups)
     if parts.warning is None:
         return grouping, notes
     warnings.warn(parts.warning, UserWarning, stacklevel=3)
@@ -177,6 +178,13 @@ def _choose_measure(asked: str, view: ModelView) -> str:
         fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.additive)
         raise ValueError(f"measure={asked!r} is not defined for trees that add up, as in {view.name}; use {fitting}.")
     return chosen
+
+
+def _is_in_units_of_impurity(measure: str, view: ModelView) -> bool:
+    """Whether scores can be shares of the target's impurity."""
+    if view.is_additive:
+        return view.loss is not None and view.loss.is_natural
+    return measure != "permutation" or not view.kind.is_classification  # an error rate is no part of Gini's impurity
 
 
 def _read_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] | None, n_rows: int) -> Target:

@@ -16,12 +16,14 @@ from sklearn.feature_selection import SelectorMixin, VarianceThreshold
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
+from sklearn.utils.validation import check_is_fitted
 
-from truewood.containers import adapt_table, take_rows
+from truewood.containers import adapt_table, find_rare_rows, take_rows
 from truewood.frames import Grouping, read_groups
-from truewood.tracing import Trace, is_skipped, list_transformers, trace
+from truewood.tracing import MOST_TRIED, Trace, has_telling_names, is_skipped, list_transformers, trace
 
-# What preprocessing does to columns is seen on so many rows; on fewer of a wide table, to try out its columns quickly.
+# What preprocessing does to columns is seen on so many rows, and some rare ones; on fewer of a wide table, to try out
+# its columns quickly.
 _MOST_ROWS = 2_000
 _FEWEST_ROWS = 200
 _MOST_VALUES = 200_000
@@ -86,10 +88,9 @@ def take_apart(model: Any, X: Any, y: Any, rows: Any) -> Parts:
         The argument of `importance`.
     """
     parts = Parts(model, X, y)
-    needs_training = isinstance(rows, str) and rows in ("auto", "oob")
     while True:
         if isinstance(parts.model, Pipeline):
-            parts = _run_steps(parts, rows if needs_training else None)
+            parts = _run_steps(parts, rows)
         elif isinstance(parts.model, GridSearchCV | RandomizedSearchCV) or hasattr(parts.model, "best_estimator_"):
             parts = replace(parts, model=_find_best(parts.model))
         elif isinstance(parts.model, TransformedTargetRegressor):
@@ -116,19 +117,20 @@ def _transform_target(parts: Parts) -> Parts:
     return replace(parts, model=parts.model.regressor_, y=transformed)
 
 
-def _run_steps(parts: Parts, training_rows: str | None) -> Parts:
-    """Run all steps but the last one. `training_rows` is what `rows` was called, where they are those of the fit."""
+def _run_steps(parts: Parts, rows: Any) -> Parts:
+    """Run all steps but the last one."""
     *steps, (name, last) = parts.model.steps
     if is_skipped(last) or (hasattr(last, "transform") and not hasattr(last, "predict")):
         raise TypeError(f"a pipeline must end in a tree model, but its last step {name!r} is {_describe(last)}.")
-    if training_rows is not None:
-        parts = replace(parts, warning=_check_training(steps, training_rows) or parts.warning)
+    parts = replace(parts, warning=_check_rows(steps, rows) or parts.warning)
     preprocessing = [step for _, step in steps if not is_skipped(step)]
     if not preprocessing:
         return replace(parts, model=last)
     if parts.encoding is None:
         fitted = [part for step in preprocessing for part in list_transformers(step)]
         encoders = [part for part in fitted if isinstance(part, OneHotEncoder | OrdinalEncoder | TargetEncoder)]
+        for encoder in encoders:
+            check_is_fitted(encoder)
         categories = [values for encoder in encoders for values in encoder.categories_]
         table, inputs = adapt_table(parts.X, preprocessing[0], categories)
         before = Encoding(inputs, Trace.start(inputs))
@@ -145,6 +147,9 @@ def _find_columns(steps: Sequence[Any], table: Any, before: Trace, n_columns: in
     """The columns after some steps, given those before."""
     n_rows = min(table.shape[0], _MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(1, len(before.names))))
     rows = np.linspace(0, table.shape[0] - 1, n_rows).astype(np.int64)
+    n_inputs = len(before.names)
+    if n_rows < table.shape[0] and 1 < n_inputs <= MOST_TRIED and not all(map(has_telling_names, steps)):
+        rows = np.union1d(rows, find_rare_rows(table, n_inputs))
     found = _trace_steps(steps, take_rows(table, rows), before)
     # Their number may depend on the values, as with a function that makes dummy columns.
     return found if len(found.names) == n_columns else _trace_steps(steps, table, before)
@@ -163,6 +168,20 @@ def _describe(step: Any) -> str:
     return repr(step) if step is None or isinstance(step, str) else f"a transformer, {type(step).__name__}"
 
 
+def _check_rows(steps: Sequence[tuple[str, Any]], rows: Any) -> str | None:
+    """Say which steps make scores on rows of the fit too good, or impossible."""
+    if isinstance(rows, str):
+        return _check_training(steps, rows) if rows in ("auto", "oob") else None
+    suspects = [step for _, step in steps if hasattr(step, "fit_resample")]
+    suspects += [part for _, step in steps for part in list_transformers(step) if _has_learned_from_y(part)]
+    if not suspects:
+        return None
+    return (
+        f"{_list_types(suspects)} resampled the rows of the fit or learned from their targets, so that scores and "
+        "p-values are too good unless the listed rows are such as the pipeline never saw."
+    )
+
+
 def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
     """Refuse steps whose training rows cannot be had again, and say which steps have learned from their y."""
     for name, step in steps:
@@ -177,11 +196,11 @@ def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
             f"rows={rows!r} needs columns as the trees saw them, but TargetEncoder made those of training rows from "
             "their targets, by cross-fitting that is not recorded; pass rows the pipeline never saw and rows='heldout'."
         )
-    learned = list(dict.fromkeys(type(part).__name__ for part in fitted if _has_learned_from_y(part)))
+    learned = [part for part in fitted if _has_learned_from_y(part)]
     if not learned:
         return None
     return (
-        f"{_list_names(learned)} learned from the targets of the rows that score, so that scores and p-values are too "
+        f"{_list_types(learned)} learned from the targets of the rows that score, so that scores and p-values are too "
         "good; pass rows the pipeline never saw and rows='heldout'."
     )
 
@@ -224,11 +243,13 @@ def group_columns(encoding: Encoding, combined: Sequence[str], groups: Any) -> t
     for name, label in zip([*traced.names, *combined], [*single, *[None] * len(combined)], strict=True):
         group_of.append(len(names) if label is None else place[label])
         if label is None:
-            names.append(f"{name} (encoded)" if name in taken else name)
+            names.append(_find_free_name(name, inputs, taken))
+            taken.add(names[-1])
     mixed = [names[group_of[column]] for column, labels in enumerate(found) if len(labels) > 1]
     blended = {str(own.names[label]): None for labels in found if len(labels) > 1 for label in sorted(labels)}
     used = frozenset[int]().union(*traced.sources)
-    dropped = [name for j, name in enumerate(inputs) if j not in used]
+    constant = [name for j, name in enumerate(inputs) if j not in used and j in traced.unknown]
+    dropped = [name for j, name in enumerate(inputs) if j not in used | traced.unknown]
     notes = []
     if mixed:
         notes.append(
@@ -236,7 +257,24 @@ def group_columns(encoding: Encoding, combined: Sequence[str], groups: Any) -> t
         )
     if dropped:
         notes.append(f"Not used by the pipeline, and left out: {_list_names(dropped)}.")
+    if constant:
+        listed = _list_names(constant)
+        notes.append(f"The same in all rows that were tried, so that nothing tells what they are used for: {listed}.")
     return Grouping(np.asarray(names, dtype=np.str_), np.array(group_of, dtype=np.int32)), tuple(notes)
+
+
+def _find_free_name(name: str, inputs: Sequence[str], taken: set[str]) -> str:
+    """Name a mixture as no column of the caller's is named, nor a group or another mixture."""
+    free = own = f"{name} (encoded)" if name in inputs else name
+    number = 2
+    while free in taken:
+        free = f"{own} ({number})"
+        number += 1
+    return free
+
+
+def _list_types(steps: Sequence[Any]) -> str:
+    return _list_names(list(dict.fromkeys(type(step).__name__ for step in steps)))
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -49,7 +49,12 @@ def name_unit(result: ImportanceResult) -> str:
     return "decrease in Gini impurity" if result.task == "classification" else "decrease in squared error"
 
 
-def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | None) -> Axes:
+def name_level(alpha: float) -> str:
+    """Name the level at which features are called significant."""
+    return f"{100 * alpha:g} % false discovery rate"
+
+
+def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | None, alpha: float) -> Axes:
     """Draw one kind of picture; see `ImportanceResult.plot`."""
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
@@ -59,7 +64,7 @@ def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | Non
     if ax is None:
         ax = _new_axes(kind, n_shown)
     ax.spines[["top", "right"]].set_visible(False)
-    _KINDS[kind](result, n_shown, ax)
+    _KINDS[kind](result, n_shown, ax, alpha)
     return ax
 
 
@@ -124,18 +129,18 @@ def shorten(name: str, most: int = 36) -> str:
     return f"{name[: most - n_last - 1]}…{name[-n_last:]}"
 
 
-def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
+def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
     order = _order(result, n_shown)
     places, scores = np.arange(n_shown), result.values[order]
     if result.no_inference is None:
-        is_found = result.select()
+        is_found = result.select(alpha)
         shown = is_found[order]
         ax.barh(places, scores, color=np.where(shown, UNBIASED, FAINT), edgecolor=UNBIASED, linewidth=0.8, height=0.7)
         low, high = result.interval()
         ax.hlines(places, low[order], high[order], color="black", linewidth=1.0)
         n_found, n_features = int(np.count_nonzero(is_found)), len(is_found)
         found = f"{n_found} of {n_features} feature{'s' * (n_features != 1)} matter{'s' * (n_found == 1)}"
-        title = f"{found if n_found else 'No feature can be shown to matter'} (5 % false discovery rate)"
+        title = f"{found if n_found else 'No feature can be shown to matter'} ({name_level(alpha)})"
         legend = [
             _key("significant", UNBIASED),
             _key("not significant", FAINT, edge=UNBIASED),
@@ -151,7 +156,7 @@ def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
     _set_title(ax, title, result, n_shown, legend)
 
 
-def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
+def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
     table = result.frame()
     rises = table["mdi_rank"].to_numpy() - table["rank"].to_numpy()
     n_moved = np.count_nonzero(np.abs(rises) > 1)
@@ -181,7 +186,7 @@ def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
     _set_title(ax, title, result, n_shown, legend)
 
 
-def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
+def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
     order = _order(result, n_shown)
     scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
     ax.boxplot(
@@ -200,10 +205,9 @@ def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
     _set_title(ax, f"How scores differ between the {len(scored)} trees", result, n_shown, [])
 
 
-def _draw_ranks(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
+def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    del n_shown
     n_features = len(result.values)
     places = np.arange(1, n_features + 1)
     # As shares, because scores of different measures have different scales; of the largest score where there are none.
@@ -231,7 +235,7 @@ def _draw_ranks(result: ImportanceResult, n_shown: int, ax: Axes) -> None:
     _set_title(ax, f"{n_above} of {n_features} features score above zero", result, n_features, [])
 
 
-_KINDS: dict[str, Callable[[ImportanceResult, int, Axes], None]] = {
+_KINDS: dict[str, Callable[[ImportanceResult, int, Axes, float], None]] = {
     "bar": _draw_bars,
     "compare": _draw_comparison,
     "box": _draw_boxes,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORMAT = "truewood.ImportanceResult"
 FORMAT_VERSION = 1
 
-_ROWS_IN_WORDS = {
+ROWS_IN_WORDS = {
     "oob": "out-of-bag rows",
     "heldout": "held-out rows",
     "lists": "rows from lists",
@@ -43,8 +43,8 @@ class ImportanceResult:
         Scores: mean over trees, and over outputs; for boosted trees the sum. Signed; a feature without predictive power
         is zero on average.
     share : ndarray of shape (n_features,)
-        Scores as the part of the target's impurity that splits on the feature explain; NaN where raw scores are not in
-        the units of the target, as for boosted classifiers.
+        Scores as the part of the target's impurity that splits on the feature explain; NaN where scores are not in the
+        units of that, as for boosted classifiers, and for error rates (permutation importance of classes).
     per_tree : ndarray of shape (n_trees, n_features)
         Scores by tree; NaN for trees that no unseen row scores.
     per_output : ndarray of shape (n_outputs, n_features)
@@ -258,7 +258,7 @@ class ImportanceResult:
         mask[np.argsort(-self.values, kind="stable")[:k]] = True
         return mask
 
-    def plot(self, kind: str = "bar", *, top: int | None = 20, ax: Axes | None = None) -> Axes:
+    def plot(self, kind: str = "bar", *, top: int | None = 20, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the scores.
 
         Parameters
@@ -270,6 +270,8 @@ class ImportanceResult:
             Number of features to draw, the most important first; None draws all. "rank" always draws all.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
+        alpha : float, default=0.05
+            Largest adjusted p-value (Benjamini & Hochberg) of a feature that "bar" calls significant.
 
         Returns
         -------
@@ -277,10 +279,16 @@ class ImportanceResult:
         """
         from truewood.plots import draw
 
-        return draw(self, kind, top=top, ax=ax)
+        return draw(self, kind, top=top, ax=ax, alpha=alpha)
 
     def report(
-        self, path: str | PathLike[str], *, X: Any = None, title: str | None = None, notes: Sequence[str] = ()
+        self,
+        path: str | PathLike[str],
+        *,
+        X: Any = None,
+        title: str | None = None,
+        notes: Sequence[str] = (),
+        alpha: float = 0.05,
     ) -> None:
         """Write a report for people to read: one HTML file that loads nothing from elsewhere.
 
@@ -297,10 +305,12 @@ class ImportanceResult:
             The report's title.
         notes : sequence of str, default=()
             Sentences to add to what was measured, such as how well the model predicts.
+        alpha : float, default=0.05
+            Largest adjusted p-value (Benjamini & Hochberg) of a feature that is called significant.
         """
         from truewood.report import write_report
 
-        write_report(self, path, X=X, title=title, notes=notes)
+        write_report(self, path, X=X, title=title, notes=notes, alpha=alpha)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a JSON file that `truewood.load` reads back exactly.
@@ -315,7 +325,7 @@ class ImportanceResult:
 
     def _summary(self) -> str:
         trees = f"{self.n_trees} tree{'s' * (self.n_trees != 1)}"
-        return f"{self.measure}, {self.task}, {trees}, {self.n_rows} {_ROWS_IN_WORDS[self.rows]}"
+        return f"{self.measure}, {self.task}, {trees}, {self.n_rows} {ROWS_IN_WORDS[self.rows]}"
 
     def _note(self) -> str:
         hidden = len(self.values) - _SHOWN

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import SelectorMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
@@ -32,10 +33,10 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
     Parameters
     ----------
     estimator : object, default=None
-        A forest with bootstrap, or another estimator that `truewood.importance` scores out of bag, such as a pipeline of
-        encoders and a forest. None means a random forest of 500 trees: a classifier for class labels, a regressor for
-        quantities. Integers and whole numbers are labels, unless there are more than 20 different ones with fewer than
-        five rows each on average.
+        A forest with bootstrap, or another estimator that `truewood.importance` scores out of bag, such as a pipeline
+        of encoders and a forest. None means a random forest of 500 trees: a classifier for class labels, a regressor
+        for quantities. Integers and whole numbers are labels, unless there are more than 20 different ones with fewer
+        than five rows each on average.
     alpha : float, default=0.05
         Largest adjusted p-value that is selected.
     correction : {"bh", "by", "holm"} or None, default="bh"
@@ -115,8 +116,9 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         if self.prefit:
             self.estimator_ = self.estimator
         else:
-            weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-            self.estimator_ = self._make_estimator(y).fit(X, y, **weights)
+            estimator = self._make_estimator(y)
+            weights = {} if sample_weight is None else {_name_weight(estimator): sample_weight}
+            self.estimator_ = estimator.fit(X, y, **weights)
         if np.asarray(y).shape[:1] == (1,):
             raise ValueError("X must hold rows to grow trees and rows to score them, got 1 sample.")
         self.importance_result_ = importance(self.estimator_, X, y, sample_weight=sample_weight, n_jobs=self.n_jobs)
@@ -141,8 +143,8 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         names = read_names(X) or [f"x{j}" for j in range(np.shape(X)[1])]
         if self.importance_result_.feature_names.tolist() != names:
             raise ValueError(
-                "the estimator's pipeline mixes or leaves out columns, so that its features are not those of X; put the "
-                "selector into the pipeline, before the model."
+                "the estimator's pipeline mixes or leaves out columns, so that its features are not those of X; put "
+                "the selector into the pipeline, before the model."
             )
 
     def _make_estimator(self, y: Any) -> Any:
@@ -179,6 +181,14 @@ def set_seeds(estimator: Any, random_state: Any) -> Any:
     unseeded = [name for name, value in parameters if name.rpartition("__")[2] == "random_state" and value is None]
     rng = check_random_state(random_state)
     return estimator.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in unseeded})
+
+
+def _name_weight(estimator: Any) -> str:
+    """What `fit` calls the weights of rows: a pipeline passes them on to its model, under the model's name."""
+    if not isinstance(estimator, Pipeline):
+        return "sample_weight"
+    name, last = estimator.steps[-1]
+    return f"{name}__{_name_weight(last)}"
 
 
 def _has_classes(y: Any) -> bool:

@@ -6,8 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy, deepcopy
-from dataclasses import dataclass
-from itertools import zip_longest
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,11 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.containers import shuffle_column, take_columns
+from truewood.containers import number_values, shuffle_column, take_columns
 from truewood.frames import read_names
 
 # More columns than this are not tried out one by one: what is not known by name counts as a mixture of all of them.
-_MOST_TRIED = 500
+MOST_TRIED = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +35,13 @@ class Trace:
         Their names.
     sources : list of frozenset of int
         For each the numbers of the input columns it derives from.
+    unknown : frozenset of int
+        Inputs that are the same in all rows that were tried, so that nothing tells what they are used for.
     """
 
     names: list[str]
     sources: list[frozenset[int]]
+    unknown: frozenset[int] = frozenset()
 
     @classmethod
     def start(cls, names: Iterable[str]) -> Trace:
@@ -49,7 +51,8 @@ class Trace:
 
     def then(self, later: Trace) -> Trace:
         """Trace of one step after the other."""
-        return Trace(later.names, [self._join(inputs) for inputs in later.sources])
+        unknown = self.unknown | self._join(later.unknown)
+        return Trace(later.names, [self._join(inputs) for inputs in later.sources], unknown)
 
     def _join(self, columns: Iterable[int]) -> frozenset[int]:
         return frozenset[int]().union(*(self.sources[j] for j in columns))
@@ -85,7 +88,7 @@ def trace(transformer: Any, table: Any, names: Sequence[str]) -> tuple[Any, Trac
         found = _trace_union(transformer, table, names)
     else:
         found = _trace_single(transformer, table, names, output)
-    return output, Trace(read_names(output) or found.names, found.sources)
+    return output, replace(found, names=read_names(output) or found.names)
 
 
 def is_skipped(transformer: Any) -> bool:
@@ -111,6 +114,13 @@ def list_transformers(transformer: Any) -> Iterator[Any]:
         yield from list_transformers(part)
 
 
+def has_telling_names(transformer: Any) -> bool:
+    """Whether names alone tell what each output of fitted preprocessing derives from."""
+    parts = list(list_transformers(transformer))
+    spelled = [_spell_outputs(part, getattr(part, "n_features_in_", 0)) for part in parts]
+    return all(names and all(map(_MARK.search, names)) for names in spelled)
+
+
 def _trace_steps(pipeline: Pipeline, table: Any, names: Sequence[str]) -> tuple[Any, Trace]:
     traced = Trace.start(names)
     for _, step in pipeline.steps:
@@ -120,7 +130,7 @@ def _trace_steps(pipeline: Pipeline, table: Any, names: Sequence[str]) -> tuple[
 
 
 def _trace_columns(transformer: ColumnTransformer, table: Any, names: Sequence[str], n_columns: int) -> Trace:
-    traced = Trace([""] * n_columns, [frozenset()] * n_columns)
+    traced, unknown = Trace([""] * n_columns, [frozenset()] * n_columns), set[int]()
     for label, part, columns in transformer.transformers_:
         places = range(n_columns)[transformer.output_indices_[label]]
         if not places:
@@ -135,7 +145,8 @@ def _trace_columns(transformer: ColumnTransformer, table: Any, names: Sequence[s
         for place, name, sources in zip(places, found.names, found.sources, strict=True):
             traced.names[place] = _add_prefix(transformer.verbose_feature_names_out, label, name)
             traced.sources[place] = frozenset(inputs[j] for j in sources)
-    return traced
+        unknown.update(inputs[j] for j in found.unknown)
+    return replace(traced, unknown=frozenset(unknown))
 
 
 def _find_inputs(columns: Any, transformer: ColumnTransformer, table: Any) -> list[int]:
@@ -156,7 +167,7 @@ def _find_inputs(columns: Any, transformer: ColumnTransformer, table: Any) -> li
 
 
 def _trace_union(union: FeatureUnion, table: Any, names: Sequence[str]) -> Trace:
-    traced = Trace([], [])
+    traced, unknown = Trace([], []), set[int]()
     for label, part in union.transformer_list:
         if part == "drop":
             continue
@@ -164,7 +175,8 @@ def _trace_union(union: FeatureUnion, table: Any, names: Sequence[str]) -> Trace
         is_verbose = getattr(union, "verbose_feature_names_out", True)
         traced.names.extend(_add_prefix(is_verbose, label, name) for name in found.names)
         traced.sources.extend(found.sources)
-    return traced
+        unknown |= found.unknown
+    return replace(traced, unknown=frozenset(unknown))
 
 
 def _add_prefix(rule: Any, label: str, name: str) -> str:
@@ -183,21 +195,20 @@ def _trace_single(transformer: Any, table: Any, names: Sequence[str], output: An
     # A category's name may hold anything, even what looks like a mark.
     is_told = len(spelled) == n_columns and all(max(found, default=0) < n_inputs for found in sources)
     if not is_told:
-        sources = []
+        sources = [frozenset()] * n_columns
+    unknown = frozenset[int]()
     if n_inputs == 1:
         sources = [frozenset([0])] * n_columns
-    elif not is_told or not all(sources):
+    elif not all(sources):
         tried = _try_out(transformer, table, n_inputs, n_columns)
-        sources = [known or found for known, found in zip_longest(sources, tried)]
-        # A column that is the same in all these rows depends on nothing that was seen; its name may tell.
-        for column, name in enumerate(read_names(output) or []):
-            if not sources[column] and name in names:
-                sources[column] = frozenset([names.index(name)])
+        n_tried = n_inputs if n_inputs <= MOST_TRIED else 0
+        untried = frozenset(j for j in range(n_tried) if not number_values(table, j).any())
+        sources, unknown = _place_untried(sources, tried, untried, names, read_names(output))
     if is_told:
-        return Trace([_MARK.sub(lambda mark: names[int(mark[1])], name) for name in spelled], sources)
+        return Trace([_MARK.sub(lambda mark: names[int(mark[1])], name) for name in spelled], sources, unknown)
     numbered = _number(type(transformer).__name__.lower(), n_columns)
     is_kept = [n_columns == n_inputs and found == {j} for j, found in enumerate(sources)]
-    return Trace([names[j] if is_kept[j] else numbered[j] for j in range(n_columns)], sources)
+    return Trace([names[j] if is_kept[j] else numbered[j] for j in range(n_columns)], sources, unknown)
 
 
 # Names that are no part of each other, nor of a category's name: 'a_b_c' may be of column 'a' or of column 'a_b'.
@@ -221,10 +232,12 @@ def _try_out(transformer: Any, table: Any, n_inputs: int, n_columns: int) -> lis
     if isinstance(transformer, FunctionTransformer) and isinstance(transformer.func, np.ufunc | None):
         return [frozenset([j]) for j in range(n_inputs)]  # value by value
     all_inputs = [frozenset(range(n_inputs))] * n_columns
-    if n_inputs > _MOST_TRIED:
+    if n_inputs > MOST_TRIED:
         return all_inputs
-    n_rows = table.shape[0]
-    order = np.random.default_rng(0).permutation(n_rows)
+    # Each row gets the value of the next one in a random circle of all, so that no value can stay where it is.
+    circle = np.random.default_rng(0).permutation(table.shape[0])
+    order = np.empty_like(circle)
+    order[circle] = np.roll(circle, -1)
     sources: list[set[int]] = [set() for _ in range(n_columns)]
     try:
         with warnings.catch_warnings():
@@ -238,6 +251,32 @@ def _try_out(transformer: Any, table: Any, n_inputs: int, n_columns: int) -> lis
     except Exception:  # shuffled rows may be such as the transformer never meets
         return all_inputs
     return [frozenset(found) for found in sources]
+
+
+def _place_untried(
+    known: list[frozenset[int]],
+    tried: list[frozenset[int]],
+    untried: frozenset[int],
+    names: Sequence[str],
+    named: list[str] | None,
+) -> tuple[list[frozenset[int]], frozenset[int]]:
+    """Find sources, given those known and those tried out, where some inputs are the same in all rows.
+
+    Such an input belongs to the column of its own name or, if all others stay in their places, to that of its place. If
+    it has none, all columns of which it is not known may derive from it; it is returned, as that may be no column.
+    """
+    own: list[int | None] = [None] * len(tried)
+    # A column that is the same in all these rows depends on nothing that was seen; its name may tell.
+    for column, name in enumerate(named or []):
+        if name in names and tried[column] <= {names.index(name)}:
+            own[column] = names.index(name)
+    if len(tried) == len(names) and all(found == {j} or (j in untried and not found) for j, found in enumerate(tried)):
+        own = list(range(len(names)))
+    unplaced = untried - set(own) - frozenset[int]().union(*known)
+    sources = []
+    for told, found, place in zip(known, tried, own, strict=True):
+        sources.append(told or (found | unplaced if place is None else frozenset([place])))
+    return sources, unplaced
 
 
 def _read_values(output: Any) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 from catboost import CatBoost, CatBoostError, Pool
@@ -182,6 +183,9 @@ def _make_form(name: str, columns: Columns, options: dict[str, Any]) -> TableFor
     why_no_missing = f"{name} was fit with nan_mode='Forbidden'" if numbers.get("nan_mode") == "Forbidden" else None
 
     def encode(X: Any) -> _Rows:
+        if nw.dependencies.is_polars_dataframe(X):
+            # CatBoost's predict takes the process down with polars' own type of categories.
+            X = nw.from_native(X).with_columns(nw.selectors.categorical().cast(nw.String)).to_native()
         try:
             pool = Pool(X, cat_features=columns.categorical)
         except CatBoostError as error:

@@ -21,6 +21,8 @@ _MOST_WITH_CATEGORIES = 100
 # Columns with more levels than this are names or free text; numbers are cut into this many bins beside a category.
 _MOST_LEVELS = 25
 _N_BINS = 10
+# Fewer rows in which two columns are both known say nothing about the two.
+_FEWEST_COMMON = 20
 
 
 @dataclass(frozen=True)
@@ -34,19 +36,26 @@ class Correlations:
     n_rows : int
         Number of rows that were looked at.
     n_columns : int
-        Number of columns that were compared: neither constant columns, nor names and free text.
+        Number of columns that were compared: neither constant columns, nor names and free text, nor those after the
+        first 500.
+    n_with_categories : int
+        Number of these that were compared with categories; all of them where there are no categories.
+    n_given : int
+        Number of columns that might have been compared.
     """
 
     pairs: list[tuple[str, str, float]]
     n_rows: int
     n_columns: int
+    n_with_categories: int
+    n_given: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
     name: str
     codes: NDArray[np.int64]
-    ranks: NDArray[np.float64] | None  # None for categories
+    ranks: NDArray[np.float64] | None  # NaN for missing values; None for categories
 
 
 def find_correlations(X: Any, feature_names: list[str]) -> Correlations:
@@ -67,13 +76,16 @@ def find_correlations(X: Any, feature_names: list[str]) -> Correlations:
     chosen = list(places.values())
     if set(feature_names) <= places.keys():
         chosen = [places[name] for name in dict.fromkeys(feature_names)]
-    chosen = chosen[:_MOST_COLUMNS]
-    read = [_read_column(names[place], values) for place, values in zip(chosen, _take(X, rows, chosen), strict=True)]
+    first = chosen[:_MOST_COLUMNS]
+    read = [_read_column(names[place], values) for place, values in zip(first, _take(X, rows, first), strict=True)]
     columns = [column for column in read if column is not None]
     pairs = _relate_numbers([column for column in columns if column.ranks is not None])
+    beside = columns
     if any(column.ranks is None for column in columns):
-        pairs += _relate_categories(columns[:_MOST_WITH_CATEGORIES])
-    return Correlations(sorted(pairs, key=lambda pair: -abs(pair[2])), len(rows), len(columns))
+        beside = columns[:_MOST_WITH_CATEGORIES]
+        pairs += _relate_categories(beside)
+    pairs.sort(key=lambda pair: -abs(pair[2]))
+    return Correlations(pairs, len(rows), len(columns), len(beside), len(chosen))
 
 
 def _read_shape(X: Any, feature_names: list[str]) -> tuple[int, list[str]]:
@@ -118,23 +130,29 @@ def _read_column(name: str, values: Any) -> _Column | None:
         return _Column(name, codes, None) if 1 < len(levels) <= _MOST_LEVELS else None
     numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
     is_known = ~np.isnan(numbers)
-    ranks = np.zeros(len(numbers))
-    # Missing values get the middle rank, 0, and so neither add to a correlation nor take from it.
-    ranks[is_known] = rankdata(numbers[is_known]) / max(is_known.sum(), 1) - 0.5
-    ranks[is_known] -= ranks[is_known].mean() if is_known.any() else 0.0
-    if not ranks.any():
+    if len(np.unique(numbers[is_known])) < 2:
         return None
-    bins = np.where(is_known, np.floor((ranks + 0.5) * (_N_BINS - 1e-9)), -1)
+    ranks = np.full(len(numbers), np.nan)
+    ranks[is_known] = rankdata(numbers[is_known]) / is_known.sum()
+    bins = np.where(is_known, np.floor(ranks * (_N_BINS - 1e-9)), -1)
     return _Column(name, np.unique(bins, return_inverse=True)[1], ranks)
 
 
 def _relate_numbers(columns: list[_Column]) -> list[tuple[str, str, float]]:
-    """Spearman's correlations."""
+    """Spearman's correlations, each of the rows in which both columns are known."""
     if len(columns) < 2:
         return []
     ranks = np.stack([column.ranks for column in columns if column.ranks is not None])
-    ranks /= np.sqrt((ranks**2).sum(axis=1, keepdims=True))
-    return _list_pairs(ranks @ ranks.T, columns)
+    is_known = (~np.isnan(ranks)).astype(np.float64)
+    ranks = np.where(is_known, ranks - 0.5, 0.0)
+    n_common = is_known @ is_known.T
+    total, squares = ranks @ is_known.T, ranks**2 @ is_known.T  # of each row's column, where that of the other is known
+    n_counted = np.maximum(n_common, 1.0)
+    spread = squares - total**2 / n_counted
+    scale = np.sqrt(np.maximum(spread * spread.T, 0.0))
+    is_enough = (n_common >= min(_FEWEST_COMMON, ranks.shape[1])) & (scale > 1e-9)
+    together = ranks @ ranks.T - total * total.T / n_counted
+    return _list_pairs(np.divide(together, scale, out=np.zeros_like(scale), where=is_enough), columns)
 
 
 def _relate_categories(columns: list[_Column]) -> list[tuple[str, str, float]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truewood.plots import FAINT
+from truewood.plots import FAINT, name_level
 from truewood.report import words
 from truewood.report.charts import NOT_SIGNIFICANT, SIGNIFICANT, make_charts
 from truewood.report.correlation import find_correlations
@@ -48,6 +48,7 @@ def write_report(
     X: Any = None,
     title: str | None = None,
     notes: Sequence[str] = (),
+    alpha: float = 0.05,
 ) -> None:
     """Write a report; see `ImportanceResult.report`."""
     if isinstance(notes, str):
@@ -56,7 +57,7 @@ def write_report(
     names = result.frame()["feature"].tolist()
     correlations = None if X is None else find_correlations(X, names)
     glue = _read("page.js")
-    answer, meaning = words.answer(result)
+    answer, meaning = words.answer(result, alpha)
     content = {
         "title": escape(title or "Which features matter?"),
         "policy": " ".join(_hash_script(script) for script in (bundle, glue)),
@@ -67,11 +68,13 @@ def write_report(
             f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in words.measured(result)
         ),
         "notes": "".join(f"<li>{escape(note)}</li>" for note in notes),
-        "bars_note": "Thin lines: 95 % intervals." if result.no_inference is None else "",
+        "bars_note": f"Thin lines: 95 % intervals. Significant: at a {name_level(alpha)}."
+        if result.no_inference is None
+        else "",
         "cautions": "\n".join(map(_format_caution, words.list_cautions(result, correlations))),
         "citation": escape(words.CITATION),
         "version": escape(version("truewood")),
-        "data": _to_script_json(_collect(result)),
+        "data": _to_script_json(_collect(result, alpha)),
         "bundle": bundle,
         "glue": glue,
     }
@@ -96,16 +99,13 @@ def _to_script_json(value: Any) -> str:
     return text
 
 
-def _collect(result: ImportanceResult) -> dict[str, Any]:
+def _collect(result: ImportanceResult, alpha: float) -> dict[str, Any]:
     """What the page's script works with: the table by row, and what goes with each row."""
     table = result.frame()
-    columns = [
-        {"name": name, "title": title, "kind": kind}
-        for name, (title, kind) in ((name, _HEADINGS.get(name, (name, "text"))) for name in table.columns)
-    ]
+    columns = [{"name": name, "title": _HEADINGS[name][0], "kind": _HEADINGS[name][1]} for name in table.columns]
     verdicts = None
     if result.no_inference is None:
-        is_found = result.select()[np.argsort(-result.values, kind="stable")]
+        is_found = result.select(alpha)[np.argsort(-result.values, kind="stable")]
         verdicts = [SIGNIFICANT if found else NOT_SIGNIFICANT for found in is_found.tolist()]
     rows = table.astype(object).where(table.notna(), None).to_numpy().tolist()
     return {

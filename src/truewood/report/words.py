@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truewood.measures import measures
-from truewood.plots import name_measure, name_unit, shorten
+from truewood.plots import name_level, name_measure, name_unit, shorten
 from truewood.report.correlation import STRONG, Correlations
+from truewood.result import ROWS_IN_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,8 @@ CITATION = (
     "Knowledge Discovery from Data 15(2), 2021."
 )
 
-_ALPHA = 0.05
+# The model as a whole is tested at this level, whatever that of its features.
+_MODEL_LEVEL = 0.05
 _MOST_NAMES = 12
 _MOST_PAIRS = 20
 _FEW_ROWS = 200
@@ -29,11 +31,11 @@ _MUCH_SKIPPED = 0.25
 # Places that a feature must lose for the report to point at it.
 _DECEPTION = 3
 
-_ROWS = {
-    "oob": "{} rows, the training data; each tree was judged on the rows left out of its own bag (out-of-bag rows).",
-    "heldout": "{} held-out rows, which the model did not see in training.",
-    "lists": "{} rows; each tree was judged on the rows that were listed for it.",
-    "training": "{} rows; this measure knows only the rows the trees were grown on.",
+_ROWS_EXPLAINED = {
+    "oob": "each tree was judged on those of the training data that were left out of its own bag",
+    "heldout": "the model did not see them in training",
+    "lists": "each tree was judged on those that were listed for it",
+    "training": "this measure knows only the rows the trees were grown on",
 }
 
 
@@ -61,11 +63,11 @@ class Caution:
 
 def is_useless(result: ImportanceResult) -> bool:
     """Whether all splits together say nothing about unseen rows; False where that was not tested."""
-    return result.total_p_value > _ALPHA
+    return result.total_p_value > _MODEL_LEVEL
 
 
-def answer(result: ImportanceResult) -> tuple[str, str]:
-    """Answer "which features matter?" in a sentence or two, and say what that means."""
+def answer(result: ImportanceResult, alpha: float) -> tuple[str, str]:
+    """Answer "which features matter?" in a sentence or two, at a level of significance, and say what that means."""
     table = result.frame()
     if result.no_inference is not None:
         top = table["feature"][: min(5, len(table))].tolist()
@@ -73,9 +75,9 @@ def answer(result: ImportanceResult) -> tuple[str, str]:
             f"By {name_measure(result)}, the most important of {_count(len(table), 'feature')}: {_enumerate(top)}.",
             f"How sure that is cannot be said: {result.no_inference}.",
         )
-    is_found = result.select(alpha=_ALPHA)[np.argsort(-result.values, kind="stable")]
+    is_found = result.select(alpha)[np.argsort(-result.values, kind="stable")]
     found, others = table["feature"][is_found].tolist(), table["feature"][~is_found].tolist()
-    headline = _count_found(found, others)
+    headline = _count_found(found, others, name_level(alpha))
     if is_useless(result):
         headline = f"The model as a whole shows no sign of predicting better than chance. {headline}"
     if not found:
@@ -86,10 +88,9 @@ def answer(result: ImportanceResult) -> tuple[str, str]:
             "A feature matters if the model's splits on it hold up on rows that the trees did not learn from; that "
             "does not make it a cause."
         )
-        if not np.isnan(table["share"][0]):
-            meaning.append(
-                f"Splits on {shorten(found[0])} explain {_percent(table['share'][0])} of {_name_impurity(result)}."
-            )
+        share = table["share"][is_found].iloc[0]
+        if not np.isnan(share):
+            meaning.append(f"Splits on {shorten(found[0])} explain {_percent(share)} of {_name_impurity(result)}.")
     return headline, " ".join(meaning + _name_deception(table[~is_found]))
 
 
@@ -97,8 +98,8 @@ def _say_no_sign(others: list[str]) -> str:
     return f"There is no sign that {_enumerate(others, 'or')} {'does' if len(others) == 1 else 'do'}."
 
 
-def _count_found(found: list[str], others: list[str]) -> str:
-    n_features, rate = len(found) + len(others), "5 % false discovery rate"
+def _count_found(found: list[str], others: list[str], rate: str) -> str:
+    n_features = len(found) + len(others)
     if not found:
         return f"None of {_count(n_features, 'feature')} can be shown to matter ({rate})."
     verb = "matters" if len(found) == 1 else "matter"
@@ -132,7 +133,7 @@ def measured(result: ImportanceResult) -> list[tuple[str, str]]:
     summary = measures().get(result.measure, name_measure(result))
     lines = [
         ("Model", f"{result.task}, {trees}."),
-        ("Rows", _ROWS[rows].format(f"{result.n_rows:,}")),
+        ("Rows", f"{result.n_rows:,} {ROWS_IN_WORDS[rows]}: {_ROWS_EXPLAINED[rows]}."),
         ("Measure", f"{result.measure}: {summary}. Unit: {name_unit(result)}."),
     ]
     if not np.isnan(result.share).all():
@@ -199,10 +200,13 @@ def _describe_correlations(correlations: Correlations | None) -> Caution:
         )
     looked_at = (
         f"a Spearman correlation of at least {STRONG} in size, or Cramér's V where a category takes part, in "
-        f"{correlations.n_rows:,} rows of {_count(correlations.n_columns, 'column')}"
+        f"{_count(correlations.n_rows, 'row')}; compared: {correlations.n_columns:,} of "
+        f"{_count(correlations.n_given, 'column')}"
     )
+    if correlations.n_with_categories < correlations.n_columns:
+        looked_at += f", with categories only the first {correlations.n_with_categories:,}"
     if not correlations.pairs:
-        return Caution(heading, f"No two features are strongly related ({looked_at}).")
+        return Caution(heading, f"No two features that were compared are strongly related ({looked_at}).")
     n_pairs = len(correlations.pairs)
     items = [f"{first} and {second}: {strength:.2f}" for first, second, strength in correlations.pairs[:_MOST_PAIRS]]
     if n_pairs > _MOST_PAIRS:
