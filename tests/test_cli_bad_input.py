@@ -28,7 +28,8 @@ def run(folder, *arguments):
     (folder / "data.csv").write_text(CSV)
     listed = [str(folder / part[2:]) if part.startswith("./") else part for part in arguments]
     try:
-        return main(["importance", *listed, "--trees", "5"] if "--trees" not in listed else ["importance", *listed])
+        is_fit = not {"--trees", "--model-file"} & set(listed)
+        return main(["importance", *listed, *["--trees", "5"] * is_fit])
     except SystemExit as stopped:
         return stopped.code
 
@@ -102,11 +103,15 @@ BAD_FILES = {
         HEADER_ONLY + "1,red,no\n1e200,blue,yes\n" * 20,
         ["column 'x' holds 20 infinite or far"],
     ),
-    "infinite target": ("a.csv", HEADER_ONLY + "1,red,1.5\n2,blue,inf\n" * 20, ["column 'y' holds 20 infinite"]),
+    "infinite target": (
+        "a.csv",
+        HEADER_ONLY + "1,red,1.5\n2,blue,inf\n" * 20,
+        ["--target: column 'y' holds 20 infinite", "replace such numbers, or remove their rows"],
+    ),
     "a word among the numbers of the target": (
         "a.csv",
         HEADER_ONLY + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",
-        ["for regression column 'y' must hold numbers, got 'broken'"],
+        ["for regression column 'y' must hold numbers, got 'broken' in 1 of 41 rows", "--task classification"],
     ),
     "no column to use": (
         "a.csv",
@@ -144,6 +149,7 @@ BAD_ARGUMENTS = {
     ),
     "everything dropped": (["./data.csv", "--target", "y", "--drop", "x", "--drop", "color"], ["no column is left"]),
     "weights of strings": (["./data.csv", "--target", "y", "--sample-weight", "color"], ["'color' must hold numbers"]),
+    "infinite weights": (["./infinite.csv", "--target", "y", "--sample-weight", "x"], ["'x' must hold numbers from 0"]),
     "weights are the target": (["./data.csv", "--target", "y", "--sample-weight", "y"], ["'y' is the target"]),
     "unknown weights": (["./data.csv", "--target", "y", "--sample-weight", "w"], ["--sample-weight: the table has no"]),
     "numbers from strings": (
@@ -179,6 +185,7 @@ def test_arguments_that_cannot_be_used(case, tmp_path, capsys):
     if "lightgbm" in arguments:
         pytest.importorskip("lightgbm")
     (tmp_path / "folder.csv").mkdir()
+    write(tmp_path, "infinite.csv", TABLE.assign(x=np.inf).to_csv(index=False))
     assert_refused(run(tmp_path, *arguments), capsys, *words)
 
 
@@ -247,11 +254,11 @@ FOREST = RandomForestClassifier(5, random_state=0).fit(TABLE[["x"]], TABLE["y"])
         (FOREST, TABLE.rename(columns={"x": "z"}), ["the table lacks columns of the model: 'x'; it has 'z', 'color'"]),
         (FOREST, TABLE.replace("no", "never"), ["labels the model does not know: 'never'; it knows no, yes"]),
         (FOREST, TABLE.assign(x="text"), ["the model does not take this table"]),
-        (FOREST, TABLE, ["got the rows it was fit on"]),
+        (FOREST, TABLE, ["the table holds the rows that the model was fit on", "pass a table of rows it has never"]),
         (
             RandomForestClassifier(5).fit(TABLE[["x"]].to_numpy(), TABLE["y"]),
             TABLE,
-            ["the model has 1 columns without names, the table 2 beside the target"],
+            ["the model has 1 column without names, the table 2 beside the target"],
         ),
     ],
     ids=["columns", "labels", "types", "training rows", "width"],
@@ -331,3 +338,30 @@ def test_a_class_of_one_row_cannot_be_held_out(tmp_path, capsys):
 def test_outputs_are_checked_before_the_table_is_read(tmp_path, capsys):
     code = run(tmp_path, "./none.csv", "--target", "y", "--output", "./a.docx")
     assert_refused(code, capsys, "must end in .html")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--task", "classification"],
+        ["--keep", "x"],
+        ["--model", "random-forest"],
+        ["--trees", "5"],
+        ["--max-depth", "3"],
+        ["--test-size", "0.25"],
+    ],
+    ids=lambda given: given[0],
+)
+def test_options_of_fits_are_not_for_saved_models(given, tmp_path, capsys):
+    write(tmp_path, "m.pkl", pickle.dumps(FOREST))
+    code = run(tmp_path, "./data.csv", "--target", "y", "--model-file", "./m.pkl", "--trust-pickle", *given)
+    assert_refused(code, capsys, f"--model-file: {given[0]} cannot be given with it: the model is fit already")
+
+
+def test_training_rows_are_refused_in_words_of_the_command_line(tmp_path, capsys):
+    write(tmp_path, "m.pkl", pickle.dumps(FOREST))
+    code = run(tmp_path, "./data.csv", "--target", "y", "--model-file", "./m.pkl", "--trust-pickle")
+    said = capsys.readouterr().err
+    assert code == 2
+    assert "--model-file: the table holds the rows" in said
+    assert "rows=" not in said

@@ -7,6 +7,8 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +17,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -24,9 +27,12 @@ import truewood as tw
 from truewood import datasets
 from truewood.cli import main
 from truewood.cli.columns import read_column
+from truewood.cli.copies import find_copies
 from truewood.cli.encoding import DateParts, make_encoder
 from truewood.cli.fitting import choose_leaf_size
+from truewood.cli.showing import make_frame, print_table
 from truewood.cli.skill import measure_skill
+from truewood.cli.tables import read_table
 
 N_ROWS = 300
 
@@ -154,8 +160,8 @@ def test_three_classes(model, tmp_path, capsys):
     TABLE[["x", "city", "member"]].assign(level=level).to_csv(tmp_path / "a.csv", index=False)
     shown, _ = call(capsys, tmp_path / "a.csv", "--target", "level", "--model", model, "--test-size", "0.4")
     assert shown["task"] == "classification"
-    assert shown["skill"]["name"] == "accuracy"
-    assert shown["skill"]["value"] > shown["skill"]["chance"] + 0.02
+    assert shown["skill"]["name"] == "one-vs-rest AUC"
+    assert shown["skill"]["p_value"] < 1e-3
     assert shown["features"][0]["significant"]
 
 
@@ -227,7 +233,7 @@ def test_a_model_without_skill_is_warned_about(tmp_path, capsys):
     assert said.count("\n") == 1
 
 
-def test_weights_count_as_repeated_rows_in_the_skill(tmp_path, capsys):
+def test_weights_count_as_repeated_rows_in_the_skill():
     rng = np.random.default_rng(2)
     y, score = rng.random(80) < 0.4, rng.normal(size=80)
     weight = rng.integers(0, 4, 80)
@@ -247,6 +253,165 @@ def test_the_error_of_the_area_is_that_of_resampling():
     skill = measure_skill(y, chances, [False, True], None, "rows")
     drawn = [roc_auc_score(y[rows], score[rows]) for rows in rng.integers(0, 400, (400, 400))]
     assert_allclose(skill.std_error, np.std(drawn), rtol=0.1)
+
+
+def draw_numbers(rng, n_rows, noise):
+    x = rng.normal(size=n_rows)
+    return x + noise * rng.normal(size=n_rows), x, None
+
+
+def draw_classes(rng, n_rows, noise):
+    y = rng.choice(3, n_rows, p=[0.6, 0.3, 0.1])
+    return y, np.eye(3)[y] + noise * rng.normal(size=(n_rows, 3)), np.arange(3)
+
+
+@pytest.mark.parametrize("draw", [draw_numbers, draw_classes])
+@pytest.mark.parametrize("noise", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_the_error_of_the_skill_is_that_of_many_tables(draw, noise, is_weighted):
+    rng = np.random.default_rng(4)
+    weight = rng.integers(1, 4, 300).astype(float) if is_weighted else None
+    skills = [measure_skill(*draw(rng, 300, noise), weight, "rows") for _ in range(400)]
+    spread = np.std([skill.value for skill in skills])
+    # 400 tables tell a spread within 4 % or so.
+    assert_allclose(np.mean([skill.std_error for skill in skills]), spread, rtol=0.15, atol=1e-4)
+
+
+def test_the_skill_of_several_classes_is_that_of_scikit_learn():
+    rng = np.random.default_rng(5)
+    y, score, classes = draw_classes(rng, 200, 1.0)
+    chances = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    weight = rng.integers(1, 4, 200).astype(float)
+    skill = measure_skill(y, chances, classes, weight, "rows")
+    areas = [roc_auc_score(y == label, chances[:, label], sample_weight=weight) for label in classes]
+    shares = np.bincount(y, weights=weight) / weight.sum()
+    assert_allclose(skill.value, np.average(areas, weights=shares * (1 - shares)))
+
+
+def test_a_class_that_does_not_occur_does_not_count():
+    y, score, _ = draw_classes(np.random.default_rng(6), 100, 1.0)
+    without = measure_skill(y, score, np.arange(3), None, "rows")
+    more = measure_skill(y, np.column_stack([score, score[:, 0]]), np.arange(4), None, "rows")
+    assert (more.value, more.std_error) == (without.value, without.std_error)
+
+
+def test_intervals_of_skill_are_possible():
+    y = np.array([0, 1] * 5)
+    chances = np.column_stack([1.0 - y, y + 0.0])
+    chances[[0, 1], :] = 0.5
+    area = measure_skill(y, chances, [0, 1], None, "rows")
+    assert area.interval[1] == 1.0
+    x = np.linspace(0, 1, 10)
+    number = measure_skill(x, x + np.eye(10)[0] * 0.3, None, None, "rows")
+    assert number.value + 1.96 * number.std_error > number.interval[1] == 1.0
+
+
+def draw_unbalanced():
+    """Classes of 90, 5 and 5 %, the rare ones at the ends of x."""
+    rng = np.random.default_rng(3)
+    label = rng.choice(["big", "m", "r"], 1500, p=[0.9, 0.05, 0.05])
+    x = rng.normal(size=1500) + 1.2 * (label == "m") - 1.2 * (label == "r")
+    return pd.DataFrame({"x": x, "z": rng.normal(size=1500), "t": label})
+
+
+def test_unbalanced_classes_with_signal_are_no_chance(tmp_path, capsys):
+    draw_unbalanced().to_csv(tmp_path / "a.csv", index=False)
+    shown, _ = call(capsys, tmp_path / "a.csv", "--target", "t")
+    assert shown["warnings"] == []
+    assert shown["skill"]["p_value"] < 1e-6
+    noise = draw_unbalanced().assign(x=np.random.default_rng(0).normal(size=1500))
+    noise.to_csv(tmp_path / "a.csv", index=False)
+    shown, _ = call(capsys, tmp_path / "a.csv", "--target", "t")
+    assert "no better than chance" in shown["warnings"][0]
+
+
+@pytest.mark.parametrize(("extra", "has_hint"), [([], True), (["--max-depth", "12"], False)])
+def test_depth_is_a_hint_for_deep_forests_only(extra, has_hint, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=600), **{f"z{k}": rng.normal(size=600) for k in range(2)}})
+    table.assign(y=0.25 * table["x"] + rng.normal(size=600)).to_csv(tmp_path / "a.csv", index=False)
+    shown, _ = call(capsys, tmp_path / "a.csv", "--target", "y", *extra)
+    assert "though its splits hold up on unseen rows" in shown["warnings"][0]
+    assert ("try --max-depth 3" in shown["warnings"][0]) == has_hint
+
+
+def test_copied_rows_are_warned_about(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    noise = pd.DataFrame({"a": rng.normal(size=100).round(4), "b": rng.integers(0, 5, 100), "y": rng.choice(2, 100)})
+    pd.concat([noise, noise]).to_csv(tmp_path / "a.csv", index=False)
+    shown, _ = call(capsys, tmp_path / "a.csv", "--target", "y", trees=5)
+    assert shown["warnings"][0] == (
+        "100 of 200 rows repeat another row in all columns and the target; if they are copies, scores and p-values are "
+        "far too good: remove copies"
+    )
+
+
+RNG = np.random.default_rng(8)
+AGES = pd.DataFrame({"age": RNG.integers(18, 80, 1000), "sex": RNG.choice(["m", "f"], 1000)})
+REPEATS = {
+    "a tenth copied": (pd.DataFrame({"x": np.append(np.arange(100) / 7, np.arange(12) / 7), "g": "a"}), 12),
+    "copied three times": (pd.concat([pd.DataFrame({"x": np.arange(100) / 7, "g": "a"})] * 3), 200),
+    "copied dates": (pd.DataFrame({"when": pd.date_range("2020-01-01", periods=50).repeat(2)}), 50),
+    "few copies": (pd.DataFrame({"x": np.append(np.arange(100) / 7, [0.0])}), 0),
+    "few levels": (pd.DataFrame({"a": RNG.integers(0, 4, 200), "b": RNG.choice(["u", "v"], 200)}), 0),
+    "ages": (AGES[["age"]], 0),
+    "ages and sexes": (AGES, 0),
+    "ages and hours": (AGES.assign(hours=RNG.integers(20, 60, 1000)), 0),
+    "the same in two units": (pd.DataFrame({"cm": AGES["age"], "inch": AGES["age"] / 2.54}), 0),
+}
+
+
+@pytest.mark.parametrize("case", REPEATS)
+def test_which_repeated_rows_look_like_copies(case):
+    table, n_copies = REPEATS[case]
+    is_copied = table.duplicated().to_numpy()
+    # Copies have the target of the first.
+    y = np.arange(len(table)) * 7 % 2 if n_copies == 0 else np.zeros(len(table))
+    assert find_copies(table.reset_index(drop=True), y) == n_copies
+    assert is_copied.any()
+
+
+TARGETS = {
+    "yes in other letters": (["Yes", "yes", "yes", "no", "No ", "no"], [], "2 classes (no 50.0%, yes 50.0%)"),
+    "two numbers": (["0.5", "1.5", "1.50"], [], "2 classes (1.5 66.7%, 0.5 33.3%)"),
+    "decimals as classes": (["0.5", "1", "1.0"], ["--task", "classification"], "2 classes (1 66.7%, 0.5 33.3%)"),
+    "numbers and a word": (["0", "1"] * 30 + ["unknown"], [], "3 classes (0 49.2%, 1 49.2%, unknown 1.6%)\n"),
+}
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_labels(case, tmp_path, capsys):
+    values, extra, words = TARGETS[case]
+    n_rows = 120 // len(values) * len(values)
+    table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=n_rows), "t": values * (n_rows // len(values))})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    shown, said = call(capsys, tmp_path / "a.csv", "--target", "t", *extra, trees=5)
+    assert f"target t: classification, {words}" in said
+    assert shown["task"] == "classification"
+
+
+def test_names_in_quotes_may_break_lines(tmp_path, capsys):
+    text = TABLE[["x", "amount", "y"]].to_csv(index=False, header=False)
+    (tmp_path / "a.csv").write_text('"a;\nb","c;d;e",y\n' + text)
+    assert set(find_features(call(capsys, tmp_path / "a.csv", "--target", "y", trees=5)[0])) == {"a;\nb", "c;d;e"}
+
+
+def test_commas_are_decimal_between_semicolons(tmp_path, capsys):
+    numbers = [f"{1 + k % 7},{100 + 3 * k}" for k in range(100)]
+    table = pd.DataFrame({"x": numbers, "g": ["a, b", "c"] * 50, "y": ["u", "v"] * 50})
+    table.to_csv(tmp_path / "a.csv", index=False, sep=";")
+    read = read_table(str(tmp_path / "a.csv"), print)
+    assert read["x"][:2].tolist() == ["1.100", "2.103"]
+    assert read["g"][0] == "a, b"
+    table.to_csv(tmp_path / "a.csv", index=False)
+    assert read_table(str(tmp_path / "a.csv"), print)["x"][0] == "1,100"
+
+
+def test_what_is_said_of_numbers():
+    numbers = [str(k + 0.5) for k in range(60)]
+    assert read_column("x", pd.Series([*numbers, "off"])).note == "1 value is no number and is taken as missing: 'off'"
+    note = read_column("x", pd.Series([*numbers, "off", "on"])).note
+    assert note == "2 values are no numbers and are taken as missing: 'off', 'on'"
 
 
 def test_sample_weight_is_no_feature_and_is_used(tmp_path, capsys):
@@ -277,6 +442,8 @@ def test_quiet_prints_the_table_only(data, capsys):
     printed = capsys.readouterr()
     assert printed.err == ""
     assert "4 more columns; --top N shows them." in printed.out
+    assert main(["importance", str(data), "--target", "y", "--trees", "5", "--quiet", "--top", "5"]) == 0
+    assert "1 more column; --top N shows it." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("measure", ["mdi", "mdi_oob", "permutation", "naive_oob"])
@@ -302,12 +469,46 @@ def test_outputs(data, tmp_path, capsys):
     assert f"wrote {paths[0]}" in said
 
 
+def test_letters_that_a_font_lacks_make_no_noise(tmp_path):
+    TABLE[["x", "city", "y"]].rename(columns={"city": "都市"}).to_csv(tmp_path / "a.csv", index=False)
+    paths = [str(tmp_path / f"out.{ending}") for ending in ("png", "svg", "pdf")]
+    options = ["--target", "y", "--trees", "5", "--quiet", *[part for path in paths for part in ("--output", path)]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["importance", str(tmp_path / "a.csv"), *options]) == 0
+
+
+def test_alpha_is_that_of_the_files_too(data, tmp_path, capsys):
+    """Bars of what is significant are filled, x, member and city unless alpha is next to nothing."""
+    drawn = []
+    for alpha in ("0.05", "1e-300"):
+        call(capsys, data, "--target", "amount", "--drop", "y", "--alpha", alpha, "--output", tmp_path / "a.svg")
+        drawn.append((tmp_path / "a.svg").read_text())
+    n_filled = [text.count("fill: #0072b2") for text in drawn]
+    assert n_filled[0] >= n_filled[1] + 3
+
+
+def test_features_of_the_same_name(capsys):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.random(200) < 0.5
+    X[:, 1] += 3 * y
+    forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    result = replace(tw.importance(forest, X, y), feature_names=np.array(["a", "a", "b"]))
+    frame = make_frame(result, 0.05)
+    order = np.argsort(-result.values)
+    assert_allclose(frame["adjusted_p_value"], result.adjusted_p_value("bh")[order])
+    assert frame["significant"].tolist() == [True, False, False]
+    print_table(result, top=5, alpha=0.05, title="t")
+    assert capsys.readouterr().out.count(" a ") == 2
+
+
 def test_report(data, tmp_path, capsys):
     pytest.importorskip("altair")
-    call(capsys, data, "--target", "y", "--output", tmp_path / "report.html")
+    call(capsys, data, "--target", "y", "--alpha", "0.01", "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "What tells about y?" in page
     assert "out-of-bag rows with AUC" in page
+    assert "Significant: at a 1 % false discovery rate" in page
 
 
 def test_the_same_seed_gives_the_same_numbers(data, capsys):
@@ -389,6 +590,11 @@ def test_an_identifier_by_its_name():
     [
         (["1,200", "7", "-"], [1200.0, 7.0, np.nan]),
         (["1,5", "1.300,5", "2"], [1.5, 1300.5, 2.0]),
+        (["1.234", "12,5", "1.234,50"], [1234.0, 12.5, 1234.5]),
+        (["0,512", "1", "12,512"], [0.512, 1.0, 12.512]),
+        (["1,234", "2,345,678", "3"], [1234.0, 2345678.0, 3.0]),
+        (["1.5", "2,5", "1.234"], [1.5, 2.5, 1.234]),
+        (["1.234", "2,5", ".", "-"], [1234.0, 2.5, np.nan, np.nan]),
         (["-$3", "12%", "€1,000.5"], [-3.0, 12.0, 1000.5]),
         (["yes", "NO", "?"], [1.0, 0.0, np.nan]),
     ],
@@ -399,7 +605,7 @@ def test_values_of_strings(given, read):
 
 def test_days_and_months_that_could_change_places_are_told():
     column = read_column("when", pd.Series(["01/02/2020", "03/04/2020"] * 10))
-    assert column.note == "as month/day/year, though day and month could change places"
+    assert column.note == "read as month/day/year, though day and month could change places"
     assert column.values[0] == pd.Timestamp("2020-01-02")
 
 
@@ -555,6 +761,134 @@ def test_a_model_without_names_takes_the_columns_in_order(tmp_path, capsys):
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(forest))
     shown = score_file(capsys, tmp_path, "m.pkl", "amount", TEST[["x", "amount"]], ["--trust-pickle"])
     assert [row["feature"] for row in shown["features"]] == ["x"]
+
+
+def draw_levels():
+    """Levels that pandas keeps and others would change: a question mark, blanks, truth with gaps."""
+    rng = np.random.default_rng(7)
+    mark, blank = rng.choice(["x", "?", "y"], N_ROWS), rng.choice([" u", " v", "w "], N_ROWS)
+    truth = pd.Series(rng.random(N_ROWS) < 0.5).astype(object)
+    signal = 2.0 * (mark == "?") + 2.0 * (blank == " u") + 2.0 * truth.astype(float) + rng.normal(size=N_ROWS)
+    truth[::9] = None
+    label = np.where(signal > 2.0, " high", " low")
+    return pd.DataFrame({"mark": mark, "blank": blank, "truth": truth, "signal": signal, "label": label})
+
+
+def read_back(table, path):
+    """The table as a user gets it who reads it with pandas."""
+    table.to_csv(path, index=False)
+    return pd.read_csv(path)
+
+
+LEVELS = ["mark", "blank", "truth"]
+
+
+def test_a_pipeline_gets_the_table_as_pandas_reads_it(tmp_path, capsys):
+    table = draw_levels()
+    training, test = read_back(table[:150], tmp_path / "a.csv"), read_back(table[150:], tmp_path / "a.csv")
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), LEVELS))
+    pipeline = make_pipeline(encoder, RandomForestClassifier(20, random_state=0)).fit(
+        training[LEVELS], training["label"]
+    )
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(pipeline))
+    shown = score_file(capsys, tmp_path, "m.pkl", "label", test[[*LEVELS, "label"]], ["--trust-pickle"])
+    assert_same(shown, tw.importance(pipeline, test[LEVELS], test["label"], rows="heldout"))
+    assert min(row["importance"] for row in shown["features"]) > 0.01
+    assert shown["warnings"] == []
+    other = test[[*LEVELS, "label"]].assign(mark="new")
+    shown = score_file(capsys, tmp_path, "m.pkl", "label", other, ["--trust-pickle"])
+    assert shown["warnings"][0] == "100.0% of the rows have levels of mark that the model does not know: 'new'"
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
+def test_boosting_gets_levels_as_pandas_reads_them(library, tmp_path, capsys):
+    package, table = pytest.importorskip(library), draw_levels()[["mark", "blank", "signal"]]
+    training, test = read_back(table[:150], tmp_path / "a.csv"), read_back(table[150:], tmp_path / "a.csv")
+    columns = ["mark", "blank"]
+    category = dict.fromkeys(columns, "category")
+    if library == "xgboost":
+        model = package.XGBRegressor(n_estimators=10, n_jobs=1, enable_categorical=True).fit(
+            training[columns].astype(category), training["signal"]
+        )
+        model.save_model(tmp_path / "m.json")
+    elif library == "lightgbm":
+        model = package.LGBMRegressor(n_estimators=10, n_jobs=1, verbose=-1)
+        model.fit(training[columns].astype(category), training["signal"])
+        model.booster_.save_model(tmp_path / "m.txt")
+    else:
+        model = package.CatBoostRegressor(
+            iterations=10, cat_features=columns, verbose=False, thread_count=1, allow_writing_files=False
+        ).fit(training[columns], training["signal"])
+        model.save_model(str(tmp_path / "m.cbm"))
+    name = {"xgboost": "m.json", "lightgbm": "m.txt", "catboost": "m.cbm"}[library]
+    shown = score_file(capsys, tmp_path, name, "signal", test)
+    taken = test[columns] if library == "catboost" else test[columns].astype(category)
+    assert_same(shown, tw.importance(model, taken, test["signal"], rows="heldout"))
+    assert min(row["importance"] for row in shown["features"]) > 0.05
+    if library != "catboost":  # which keeps hashes of levels only
+        shown = score_file(capsys, tmp_path, name, "signal", test.replace("?", "!"))
+        assert "of the rows have levels of mark that the model does not know: '!'" in shown["warnings"][0]
+        missing = test[columns].replace("?", None).astype(category)
+        assert_same(shown, tw.importance(model, missing, test["signal"], rows="heldout"))
+
+
+def test_levels_of_xgboost_that_are_numbers_or_letters_beyond_ascii(tmp_path, capsys):
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"k": rng.choice([3, 9, 12], N_ROWS), "city": rng.choice(["Málaga", "Łódź", "Rome"], N_ROWS)})
+    category = {"k": "category", "city": "category"}
+    table["signal"] = 2.0 * (table["k"] == 9) + (table["city"] == "Łódź") + rng.normal(size=N_ROWS)
+    X = table[["k", "city"]].astype(category)
+    model = xgboost.XGBRegressor(n_estimators=10, n_jobs=1, enable_categorical=True).fit(X[:150], table["signal"][:150])
+    model.save_model(tmp_path / "m.ubj")
+    test = table[150:].reset_index(drop=True)
+    shown = score_file(capsys, tmp_path, "m.ubj", "signal", test)
+    assert_same(shown, tw.importance(model, test[["k", "city"]].astype(category), test["signal"], rows="heldout"))
+    assert shown["warnings"] == []
+    shown = score_file(capsys, tmp_path, "m.ubj", "signal", test.assign(k=test["k"].replace(12, 13)))
+    assert "levels of k that the model does not know: 13" in shown["warnings"][0]
+
+
+@pytest.mark.parametrize("ending", ["cbm", "json", "joblib"])
+@pytest.mark.parametrize("loss", ["Poisson", "Tweedie:variance_power=1.5", "RMSE"])
+def test_catboost_predicts_on_the_scale_of_the_target(ending, loss, tmp_path, capsys):
+    catboost = pytest.importorskip("catboost")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=N_ROWS), "z": rng.normal(size=N_ROWS)})
+    table = X.assign(n=rng.poisson(np.exp(2 + 0.5 * X["x"])))
+    model = catboost.CatBoostRegressor(
+        iterations=40, loss_function=loss, verbose=False, thread_count=1, allow_writing_files=False
+    ).fit(X[:200], table["n"][:200])
+    if ending == "joblib":
+        (tmp_path / "m.joblib").write_bytes(pickle.dumps(model))
+    else:
+        model.save_model(str(tmp_path / f"m.{ending}"), format=ending)
+    extra = ["--trust-pickle"] if ending == "joblib" else []
+    shown = score_file(capsys, tmp_path, f"m.{ending}", "n", table[200:], extra)
+    assert_allclose(shown["skill"]["value"], r2_score(table["n"][200:], model.predict(X[200:])), rtol=1e-6)
+    assert shown["features"][0]["feature"] == "x"
+
+
+def test_notes_of_a_pipeline_are_shown(tmp_path, capsys):
+    columns = ["x", "amount"]
+    pipeline = make_pipeline(
+        make_column_transformer((PCA(1), columns), ("drop", ["other"])), RandomForestClassifier(10, random_state=0)
+    ).fit(TRAINING[columns].assign(other=1.0), TRAINING["y"])
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(pipeline))
+    table = TEST[[*columns, "y"]].assign(other=1.0)
+    shown = score_file(capsys, tmp_path, "m.pkl", table=table, extra=["--trust-pickle"])
+    assert any(note.startswith("Mixes of several columns") for note in shown["notes"])
+    options = ["--target", "y", "--model-file", str(tmp_path / "m.pkl"), "--trust-pickle", "--quiet"]
+    assert main(["importance", str(tmp_path / "test.csv"), *options]) == 0
+    printed = capsys.readouterr().out
+    assert all(note in printed for note in shown["notes"])
+
+
+def test_copies_in_the_table_of_a_model(tmp_path, capsys):
+    forest = RandomForestRegressor(5, random_state=0).fit(TRAINING[["x"]], TRAINING["amount"])
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(forest))
+    shown = score_file(capsys, tmp_path, "m.pkl", "amount", pd.concat([TEST, TEST]), ["--trust-pickle"])
+    assert shown["warnings"][0].startswith("100 of 200 rows repeat another row")
 
 
 DATA = Path(os.environ.get(datasets.DATA_VARIABLE, "."))

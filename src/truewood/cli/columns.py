@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood.cli.text_values import is_missing, parse_dates, parse_numbers, parse_truth
+from truewood.cli.words import count, list_names
 
 NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE = "number", "boolean", "category", "category of many levels", "date"
 TEXT, IDENTIFIER, CONSTANT, EMPTY, NESTED = "free text", "identifier", "constant", "empty", "nested values"
@@ -69,7 +70,14 @@ def read_columns(table: pd.DataFrame, kept: Collection[str] = ()) -> list[Column
     kept : collection of str
         Names of columns to use even if they look like identifiers or free text.
     """
-    return [read_column(str(name), table[name], is_kept=name in kept) for name in table]
+    columns = [read_column(str(name), table[name], is_kept=name in kept) for name in table]
+    for column in columns:
+        if column.is_used and (n_infinite := count_infinite(column)):
+            raise ValueError(
+                f"column {column.name!r} holds {count(n_infinite, 'infinite or far too large number')}; replace such "
+                f"numbers, or leave the column out with --drop {column.name!r}."
+            )
+    return columns
 
 
 def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> Column:
@@ -84,7 +92,6 @@ def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> C
     if n_distinct == 1 and is_there.all():
         return Column(name, CONSTANT, column.values)
     if column.kind == NUMBER:
-        _check_finite(column)
         return Column(name, IDENTIFIER, column.values) if not is_kept and _counts_rows(column) else column
     if column.kind != CATEGORY:
         return column
@@ -103,7 +110,7 @@ def _read_typed(name: str, given: pd.Series[Any]) -> Column:
     if pd.api.types.is_datetime64_any_dtype(given.dtype):
         return Column(name, DATE, pd.Series(pd.DatetimeIndex(given).tz_localize(None)))
     if pd.api.types.is_timedelta64_dtype(given.dtype):
-        return Column(name, NUMBER, given.dt.total_seconds() / 86_400, "durations as days")
+        return Column(name, NUMBER, given.dt.total_seconds() / 86_400, "durations read as days")
     return _read_objects(name, given)
 
 
@@ -148,7 +155,7 @@ def _read_texts(name: str, texts: list[str], codes: NDArray[Any]) -> Column:
         read = dates[0].to_numpy()
         found = np.full(len(texts), np.datetime64("NaT"), dtype=read.dtype)
         found[~is_blank] = read
-        return Column(name, DATE, pd.Series(pd.DatetimeIndex(_spread(found, codes))), f"as {dates[1]}")
+        return Column(name, DATE, pd.Series(pd.DatetimeIndex(_spread(found, codes))), f"read as {dates[1]}")
     return Column(name, CATEGORY, pd.Series(_spread(np.array(texts, dtype=object), codes), dtype=object))
 
 
@@ -156,7 +163,9 @@ def _tell_others(texts: list[str], is_other: NDArray[np.bool_], counts: NDArray[
     if not is_other.any():
         return None
     shown = ", ".join(repr(texts[k]) for k in np.flatnonzero(is_other)[:3])
-    return f"{counts[is_other].sum()} values that are no numbers taken as missing: {shown}"
+    n_others = int(counts[is_other].sum())
+    what = "1 value is no number and is" if n_others == 1 else f"{n_others:,} values are no numbers and are"
+    return f"{what} taken as missing: {shown}"
 
 
 def _spread(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
@@ -166,13 +175,9 @@ def _spread(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
     return spread
 
 
-def _check_finite(column: Column) -> None:
-    too_large = int(np.count_nonzero(np.abs(column.values) > _LARGEST))
-    if too_large:
-        raise ValueError(
-            f"column {column.name!r} holds {too_large} infinite or far too large numbers; replace them, or leave the "
-            f"column out with --drop {column.name!r}."
-        )
+def count_infinite(column: Column) -> int:
+    """Number of values that are infinite, or too large for trees."""
+    return int(np.count_nonzero(np.abs(column.values) > _LARGEST)) if column.kind == NUMBER else 0
 
 
 def _counts_rows(column: Column) -> bool:
@@ -200,12 +205,12 @@ def describe(columns: list[Column]) -> list[str]:
         names = [column.name for column in columns if column.kind == kind]
         if names:
             plural = {CATEGORY: "categories", MANY_LEVELS: "categories of many levels"}.get(kind, f"{kind}s")
-            lines.append(f"{len(names)} {kind if len(names) == 1 else plural}: {_list(names)}")
-    lines += [f"{column.name}: read {column.note}" for column in columns if column.note and column.is_used]
+            lines.append(f"{len(names)} {kind if len(names) == 1 else plural}: {list_names(names)}")
+    lines += [f"{column.name}: {column.note}" for column in columns if column.note and column.is_used]
     for kind, reason in _WHY_LEFT_OUT.items():
         names = [column.name for column in columns if column.kind == kind]
         if names:
-            lines.append(f"left out: {_list(names)} ({reason})")
+            lines.append(f"left out: {list_names(names)} ({reason})")
     return lines
 
 
@@ -216,8 +221,3 @@ _WHY_LEFT_OUT = {
     EMPTY: "no values",
     NESTED: "neither numbers nor text",
 }
-
-
-def _list(names: list[str]) -> str:
-    shown = ", ".join(names[:12])
-    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -28,6 +28,7 @@ BOOSTERS = ("xgboost", "lightgbm")
 MODELS = (*FORESTS, *BOOSTERS)
 # Forests only get steadier with more trees; boosting overfits.
 DEFAULT_TREES = {name: 500 if name in FORESTS else 200 for name in MODELS}
+DEFAULT_TEST_SIZE = 0.25
 # Breiman's leaves; of more rows than these in larger ones, to keep time and memory within bounds.
 _LEAF_SIZE = {"classification": 1, "regression": 5}
 _ROWS_OF_LEAF_SIZE = 50_000
@@ -51,12 +52,12 @@ class FitOptions:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted pipeline with the rows that judge it.
+    """A fitted model with the rows that judge it.
 
     Parameters
     ----------
-    pipeline : Pipeline
-        Encoder and model.
+    model : object
+        What `importance` takes: encoder and model in a pipeline, or a saved model.
     X : DataFrame
         The rows: those of the fit where the model has out-of-bag rows, the held-out ones where not.
     y : ndarray of shape (n_rows,)
@@ -71,7 +72,7 @@ class Fitted:
         The labels in y; None for regression.
     """
 
-    pipeline: Pipeline
+    model: Any
     X: pd.DataFrame
     y: NDArray[Any]
     weight: NDArray[np.float64] | None
@@ -145,7 +146,7 @@ def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int) -> NDAr
         return rows, (fitted.predict_proba if is_classifier else fitted.predict)(encoded[rows])
 
     for rows, values in Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")(
-        delayed(predict)(tree) for tree in range(len(forest.estimators_)) if len(encoded)
+        delayed(predict)(tree) for tree in range(len(forest.estimators_))
     ):
         total[rows] += values
         count[rows] += 1

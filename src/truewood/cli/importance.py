@@ -10,12 +10,13 @@ from typing import Any
 
 import truewood
 from truewood.cli.arguments import FILE, Once, fraction, jobs, not_negative, positive
-from truewood.cli.fitting import MODELS, check_installed
+from truewood.cli.fitting import DEFAULT_TEST_SIZE, FORESTS, MODELS, check_installed
 from truewood.cli.scoring import Scored, score_file, score_fit
 from truewood.cli.showing import check_outputs, make_frame, print_json, print_table, show_p_value, write_outputs
 from truewood.cli.speaker import Speaker
 from truewood.cli.tables import find_name, read_table
 from truewood.cli.target import drop_rows_without_target
+from truewood.cli.words import ROWS, count
 from truewood.measures import MEASURES
 
 _MANY_ROWS = 80_000
@@ -68,14 +69,13 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--sample-weight", action=Once, metavar="COLUMN", help="the column with weights of the rows")
 
     model = parser.add_argument_group("model")
-    model.add_argument("--model", choices=MODELS, default="random-forest", help="(default: %(default)s)")
+    model.add_argument("--model", choices=MODELS, help=f"(default: {MODELS[0]})")
     model.add_argument("--trees", type=positive, help="number of trees (default: 500; boosting: 200)")
     model.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
     model.add_argument(
         "--test-size",
         type=fraction,
-        default=0.25,
-        help="part of the rows that boosting does not see and that judge it (default: %(default)s)",
+        help=f"part of the rows that boosting does not see and that judge it (default: {DEFAULT_TEST_SIZE})",
     )
     saved = model.add_argument(
         "--model-file",
@@ -118,15 +118,18 @@ def run(options: argparse.Namespace) -> None:
     """Read, infer, fit or load, score, print, write."""
     check_outputs(options.output)
     if options.model_file is None:
-        check_installed(options.model)
+        check_installed(options.model or MODELS[0])
+    else:
+        _check_options_of_fits(options)
     speaker = Speaker(is_quiet=options.quiet)
-    table = read_table(options.data, speaker.say)
+    model_target = None if options.model_file is None else options.target
+    table = read_table(options.data, speaker.say, model_target=model_target)
     _check_columns(options, [str(name) for name in table])
     table = drop_rows_without_target(table, options.target, speaker.say)
     if len(table) > _MANY_ROWS and options.model_file is None:
         speaker.say(f"a fit to {len(table):,} rows takes minutes; a random part of them often says as much")
     scored = (score_fit if options.model_file is None else score_file)(options, table, speaker)
-    _judge(scored, options.alpha, speaker)
+    _judge(scored, options, speaker)
     title = f"What tells about {options.target}?"
     notes = [*speaker.messages, *speaker.warnings]
     write_outputs(scored.result, options.output, scored.X, alpha=options.alpha, title=title, notes=notes)
@@ -136,6 +139,14 @@ def run(options: argparse.Namespace) -> None:
         print_json(_summarise(options, scored, speaker))
     else:
         print_table(scored.result, top=options.top, alpha=options.alpha, title=f"{title} {_describe(scored)}")
+
+
+def _check_options_of_fits(options: argparse.Namespace) -> None:
+    """Refuse options that a saved model makes pointless."""
+    fits = ("task", "keep", "model", "trees", "max_depth", "test_size")
+    given = [f"--{name.replace('_', '-')}" for name in fits if getattr(options, name) not in (None, [])]
+    if given:
+        raise ValueError(f"--model-file: {', '.join(given)} cannot be given with it: the model is fit already.")
 
 
 def _check_columns(options: argparse.Namespace, names: list[str]) -> None:
@@ -152,9 +163,9 @@ def _check_columns(options: argparse.Namespace, names: list[str]) -> None:
         raise ValueError(f"--sample-weight: {options.target!r} is the target.")
 
 
-def _judge(scored: Scored, alpha: float, speaker: Speaker) -> None:
+def _judge(scored: Scored, options: argparse.Namespace, speaker: Speaker) -> None:
     """Say how well the model predicts, and warn where its importances mean nothing."""
-    skill, total = scored.skill, scored.result.total_p_value
+    alpha, skill, total = options.alpha, scored.skill, scored.result.total_p_value
     if skill is None:
         speaker.warn("how well the model predicts could not be measured: too few unseen rows, or all of one class")
         return
@@ -171,17 +182,17 @@ def _judge(scored: Scored, alpha: float, speaker: Speaker) -> None:
             f"the model predicts no better than chance ({tested}{together}); importances of such a model mean nothing"
         )
     else:
+        is_deep = scored.model in FORESTS and options.max_depth is None
+        hint = "; trees may be too deep for so weak a signal, try --max-depth 3" if is_deep else ""
         speaker.warn(
             f"the model predicts no better than chance ({tested}), though its splits hold up on unseen rows (p = "
-            f"{show_p_value(total)}); trees may be too deep for so weak a signal, try --max-depth 3"
+            f"{show_p_value(total)}){hint}"
         )
 
 
 def _describe(scored: Scored) -> str:
     result = scored.result
-    rows = {"oob": "out-of-bag", "heldout": "held-out"}.get(result.rows, result.rows)
-    trees = f"{result.n_trees:,} tree{'s' * (result.n_trees != 1)}"
-    return f"{scored.model}, {trees}, {result.n_rows:,} {rows} rows, {result.measure}"
+    return f"{scored.model}, {count(result.n_trees, 'tree')}, {result.n_rows:,} {ROWS[result.rows]}, {result.measure}"
 
 
 def _summarise(options: argparse.Namespace, scored: Scored, speaker: Speaker) -> dict[str, Any]:
@@ -205,6 +216,7 @@ def _summarise(options: argparse.Namespace, scored: Scored, speaker: Speaker) ->
         "skipped_weight": result.skipped_weight,
         "no_inference": result.no_inference,
         "features": make_frame(result, options.alpha).to_dict("records"),
+        "notes": result.notes,
         "messages": speaker.messages,
         "warnings": speaker.warnings,
         "files": [str(path) for path in options.output],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import isclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ ENDINGS = (".json", ".ubj", ".txt", ".cbm", ".skops", ".pkl", ".pickle", ".jobli
 _PICKLES = (".pkl", ".pickle", ".joblib")
 # Packages whose own classes a skops file may hold; others are named and refused.
 _TRUSTED = ("sklearn.", "truewood.")
+# CatBoost's losses whose scores are logarithms of what they predict.
+_LOG_LINKS = ("Poisson", "Tweedie", "LogLinQuantile")
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +130,10 @@ def _load_xgboost(path: Path) -> SavedModel:
     is_classifier = objective.startswith(("binary:", "multi:"))
     types, names = booster.feature_types or [], booster.feature_names
     numbered = names or [str(place) for place in range(booster.num_features())]
-    levels: dict[str, Sequence[Any] | None] = {
-        name: None for name, kind in zip(numbered, types, strict=False) if kind == "c"
-    }
+    categorical = [place for place, kind in enumerate(types) if kind == "c"]
     trees = content["gradient_booster"]
-    if levels and not trees.get("gbtree", trees).get("model", {}).get("cats", {}).get("enc"):
+    encodings = trees.get("gbtree", trees).get("model", {}).get("cats", {}).get("enc")
+    if categorical and not encodings:
         raise _Refused("has categorical columns, but not their levels; score it with truewood.importance().")
     model: Any = booster
     if "scikit_learn" in booster.attributes():
@@ -152,8 +154,22 @@ def _load_xgboost(path: Path) -> SavedModel:
         n_columns=booster.num_features(),
         classes=np.arange(max(n_classes, 2)) if is_classifier else None,
         predict=predict,
-        levels=levels,
+        levels={numbered[place]: _read_xgboost_levels(encodings[place]) for place in categorical},
     )
+
+
+def _read_xgboost_levels(encoding: dict[str, list[int]]) -> Sequence[Any] | None:
+    """The levels: numbers, or strings whose bytes are joined; None for letters beyond ASCII, as it cuts such strings.
+
+    XGBoost itself takes a level that it does not know for the next one in the alphabet, or fails.
+    """
+    values, ends = encoding["values"], encoding.get("offsets")
+    if ends is None:
+        return values
+    if any(value < 0 for value in values):
+        return None
+    text = bytes(values).decode("ascii")
+    return [text[start:end] for start, end in pairwise(ends)]
 
 
 def _load_lightgbm(path: Path) -> SavedModel:
@@ -193,18 +209,25 @@ def _load_catboost(path: Path) -> SavedModel:
 
     model = catboost.CatBoost()
     model.load_model(str(path), format="json" if path.suffix.lower() == ".json" else "cbm")
-    names = [str(name) for name in model.feature_names_]
+    return _view_catboost(model)
+
+
+def _view_catboost(model: Any) -> SavedModel:
+    names = [str(name) for name in model.feature_names_ or []]
     if not names:
         raise _Refused("is a model of CatBoost without columns.")
     classes = np.asarray(model.classes_)
     is_named = names != [str(j) for j in range(len(names))]
+    kind = "Probability" if len(classes) else "RawFormulaVal"
+    if str(model.get_all_params().get("loss_function")).partition(":")[0] in _LOG_LINKS:
+        kind = "Exponent"
     return SavedModel(
         model=model,
         library="CatBoost",
         columns=names if is_named else None,
         n_columns=len(names),
         classes=classes if len(classes) else None,
-        predict=lambda X: model.predict(X, prediction_type="Probability" if len(classes) else "RawFormulaVal"),
+        predict=lambda X: model.predict(X, prediction_type=kind),
         levels={names[j]: None for j in model.get_cat_feature_indices()},
     )
 
@@ -247,6 +270,8 @@ def _load_pickle(path: Path) -> SavedModel:
 
 def _view_estimator(model: Any, library: str) -> SavedModel:
     """A fitted estimator with the interface of scikit-learn."""
+    if type(model).__module__.startswith("catboost."):
+        return _view_catboost(model)
     if not hasattr(model, "predict") or not hasattr(model, "n_features_in_"):
         raise _Refused(f"must hold a fitted model with the interface of scikit-learn, got {type(model).__name__}.")
     names = getattr(model, "feature_names_in_", None)

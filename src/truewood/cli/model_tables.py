@@ -9,12 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood.cli.model_files import SavedModel
-from truewood.cli.tables import Say
-from truewood.cli.text_values import is_missing, parse_truth
+from truewood.cli.speaker import Speaker
+from truewood.cli.text_values import parse_truth
+from truewood.cli.unknown_levels import describe_others, describe_unknown_levels
+from truewood.cli.words import count, list_names
 
 
-def prepare_table(saved: SavedModel, table: pd.DataFrame, say: Say) -> pd.DataFrame:
-    """The model's columns, read as pandas would read them, and as categories where the model has some.
+def prepare_table(saved: SavedModel, table: pd.DataFrame, speaker: Speaker) -> pd.DataFrame:
+    """The model's columns, as categories where the model has some.
 
     Parameters
     ----------
@@ -22,62 +24,42 @@ def prepare_table(saved: SavedModel, table: pd.DataFrame, say: Say) -> pd.DataFr
         The model.
     table : DataFrame
         The table without its target.
-    say : callable
-        Takes a message on columns that the model does not know.
+    speaker : Speaker
+        Hears of columns and of levels that the model does not know.
     """
-    chosen = table if saved.columns is None else _choose(saved, table, say)
+    chosen = table if saved.columns is None else _choose(saved, table, speaker)
     if chosen.shape[1] != saved.n_columns:
         raise ValueError(
-            f"--model-file: the model has {saved.n_columns} columns without names, the table {chosen.shape[1]} beside "
-            "the target; leave others out with --drop."
+            f"--model-file: the model has {count(saved.n_columns, 'column')} without names, the table "
+            f"{chosen.shape[1]} beside the target; leave others out with --drop."
         )
     names = saved.columns or [str(j) for j in range(saved.n_columns)]
-    prepared = {}
-    for column, name in zip(chosen, names, strict=True):
-        values = _read_plain(chosen[column])
-        prepared[column] = _as_category(saved, values, name) if name in saved.levels else values
-    return pd.DataFrame(prepared)
+    prepared = {
+        column: _as_category(saved, chosen[column], name, speaker) if name in saved.levels else chosen[column]
+        for column, name in zip(chosen, names, strict=True)
+    }
+    X = pd.DataFrame(prepared)
+    for sentence in describe_unknown_levels(saved.model, X):
+        speaker.warn(sentence)
+    return X
 
 
-def _choose(saved: SavedModel, table: pd.DataFrame, say: Say) -> pd.DataFrame:
+def _choose(saved: SavedModel, table: pd.DataFrame, speaker: Speaker) -> pd.DataFrame:
     spelled = {saved.spell(str(name)): name for name in table}
     absent = [name for name in saved.columns or [] if name not in spelled]
     if absent:
-        more = f" and {len(absent) - 3} more" if len(absent) > 3 else ""
         raise ValueError(
-            f"--model-file: the table lacks columns of the model: {', '.join(map(repr, absent[:3]))}{more}; it has "
+            f"--model-file: the table lacks columns of the model: {list_names(list(map(repr, absent)), 3)}; it has "
             f"{', '.join(map(repr, list(table)[:5]))}{', ...' if table.shape[1] > 5 else ''}."
         )
     chosen = [spelled[name] for name in saved.columns or []]
     others = [str(name) for name in table if name not in chosen]
     if others:
-        shown = ", ".join(others[:12]) + (f" and {len(others) - 12} more" if len(others) > 12 else "")
-        say(f"not columns of the model, and not used: {shown}")
+        speaker.say(f"not columns of the model, and not used: {list_names(others)}")
     return table[chosen]
 
 
-def _read_plain(given: pd.Series[Any]) -> pd.Series[Any]:
-    """Text as numbers or truth values where all of it is that, as when a CSV file is read with pandas."""
-    if not isinstance(given.dtype, pd.StringDtype) and given.dtype != object:
-        return given
-    codes, levels = pd.factorize(given.astype(object))
-    if not all(isinstance(level, str) for level in levels):
-        return given
-    texts = [level.strip() for level in levels]
-    is_there = np.array([not is_missing(text) for text in texts], dtype=np.bool_)
-    numbers = np.array(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce"), dtype=np.float64)
-    if not np.isnan(numbers[is_there]).any():
-        return pd.Series(np.append(numbers, np.nan)[codes], index=given.index)
-    if set(texts) == {"True", "False"} and (codes >= 0).all():
-        return pd.Series(np.array(texts)[codes] == "True", index=given.index)
-    kept = np.array(
-        [text if there else None for text, there in zip(texts, is_there, strict=True)] + [None], dtype=object
-    )
-    kept[kept == None] = np.nan  # noqa: E711
-    return pd.Series(kept[codes], index=given.index, dtype=object)
-
-
-def _as_category(saved: SavedModel, values: pd.Series[Any], name: str) -> pd.Series[Any]:
+def _as_category(saved: SavedModel, values: pd.Series[Any], name: str, speaker: Speaker) -> pd.Series[Any]:
     if saved.library == "CatBoost":
         # It takes whole numbers and strings; missing ones are a level, as it names them.
         whole = values.dtype.kind == "f" and (values.dropna() == np.floor(values.dropna())).all()
@@ -86,7 +68,11 @@ def _as_category(saved: SavedModel, values: pd.Series[Any], name: str) -> pd.Ser
     levels = saved.levels[name]
     if levels is not None and all(isinstance(level, str) for level in levels):
         values = values.astype(object).where(values.isna(), values.astype(str))
-    return values.astype(pd.CategoricalDtype(list(levels)) if levels is not None else "category")
+    if levels is None:
+        return values.astype("category")
+    if sentence := describe_others(name, values, levels):
+        speaker.warn(sentence)
+    return values.where(values.isin(list(levels))).astype(pd.CategoricalDtype(list(levels)))
 
 
 def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray[Any]:
@@ -100,7 +86,7 @@ def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray
             )
         return numbers
     classes = saved.classes
-    by_text = {str(label): label for label in classes.tolist()}
+    by_text = {str(label).strip(): label for label in classes.tolist()}
     if classes.dtype.kind in "biuf" and not np.isnan(numbers).any():
         labels: NDArray[Any] = numbers.astype(classes.dtype) if classes.dtype.kind != "b" else numbers != 0
         known = np.isin(labels, classes) & (labels == numbers)

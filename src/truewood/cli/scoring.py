@@ -10,20 +10,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from truewood.cli.columns import describe, read_columns
-from truewood.cli.fitting import DEFAULT_TREES, FitOptions, Fitted, fit
+from truewood.cli.copies import find_copies
+from truewood.cli.fitting import DEFAULT_TEST_SIZE, DEFAULT_TREES, MODELS, FitOptions, Fitted, fit
 from truewood.cli.model_files import load_model
 from truewood.cli.model_tables import as_probabilities, match_target, prepare_table
 from truewood.cli.skill import Skill, measure_skill
 from truewood.cli.speaker import Speaker
 from truewood.cli.target import read_target, read_weight
+from truewood.cli.words import ROWS, count
 from truewood.importance import importance
 from truewood.result import ImportanceResult
-
-_ROWS_IN_WORDS = {"oob": "out-of-bag rows", "heldout": "held-out rows"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +73,18 @@ def score_fit(options: argparse.Namespace, table: pd.DataFrame, speaker: Speaker
     if not used:
         raise ValueError("no column is left to predict the target with.")
     X = pd.DataFrame({column.name: column.values for column in used})
-    trees = DEFAULT_TREES[options.model] if options.trees is None else options.trees
-    chosen = FitOptions(options.model, trees, options.max_depth, options.seed, options.jobs, options.test_size)
-    description = f"fitting {options.model} to {len(X):,} rows"
+    _warn_of_copies(X, target.y, speaker)
+    name = options.model or MODELS[0]
+    trees = options.trees or DEFAULT_TREES[name]
+    test_size = options.test_size or DEFAULT_TEST_SIZE
+    chosen = FitOptions(name, trees, options.max_depth, options.seed, options.jobs, test_size)
+    description = f"fitting {name} to {count(len(X), 'row')}"
     with _show_progress(description, trees, is_quiet=options.quiet) as progress:
         fitted = fit(used, X, target, weight, chosen, progress)
-    result = _score(fitted.pipeline, fitted, options, speaker)
-    rows = _ROWS_IN_WORDS[fitted.rows]
-    skill = measure_skill(fitted.y, fitted.predicted, fitted.classes, fitted.weight, rows)
+    result = _score(fitted, options, speaker)
+    skill = measure_skill(fitted.y, fitted.predicted, fitted.classes, fitted.weight, ROWS[fitted.rows])
     listed = [{"name": c.name, "kind": c.kind, "used": c.is_used, "note": c.note} for c in columns]
-    return Scored(result, fitted.X, options.model, listed, skill)
+    return Scored(result, fitted.X, name, listed, skill)
 
 
 def score_file(options: argparse.Namespace, table: pd.DataFrame, speaker: Speaker) -> Scored:
@@ -91,7 +94,8 @@ def score_file(options: argparse.Namespace, table: pd.DataFrame, speaker: Speake
     speaker.say(f"loaded {options.model_file}: {name}, {'regression' if saved.classes is None else 'classification'}")
     y = match_target(saved, table[options.target], options.target)
     weight = None if options.sample_weight is None else read_weight(table, options.sample_weight)
-    X = prepare_table(saved, _leave_out(options, table), speaker.say)
+    X = prepare_table(saved, _leave_out(options, table), speaker)
+    _warn_of_copies(X, y, speaker)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -101,9 +105,16 @@ def score_file(options: argparse.Namespace, table: pd.DataFrame, speaker: Speake
         raise ValueError(f"--model-file: the model does not take this table: {reason}") from error
     fitted = Fitted(saved.model, X, y, weight, "heldout", predicted, saved.classes)
     try:
-        result = _score(saved.model, fitted, options, speaker)
+        result = _score(fitted, options, speaker)
     except TypeError as error:  # not a tree model
         raise ValueError(f"--model-file: {error}") from error
+    except ValueError as error:
+        if "got the rows it was fit on" not in str(error):
+            raise
+        raise ValueError(
+            "--model-file: the table holds the rows that the model was fit on, which cannot judge it; pass a table of "
+            "rows it has never seen."
+        ) from error
     listed = [{"name": str(c), "kind": str(X[c].dtype), "used": True, "note": None} for c in X]
     return Scored(result, X, name, listed, measure_skill(y, predicted, saved.classes, weight, "the rows of the table"))
 
@@ -114,11 +125,20 @@ def _leave_out(options: argparse.Namespace, table: pd.DataFrame) -> pd.DataFrame
     return table[[name for name in table if name not in absent]]
 
 
-def _score(model: Any, fitted: Fitted, options: argparse.Namespace, speaker: Speaker) -> ImportanceResult:
+def _warn_of_copies(X: pd.DataFrame, y: NDArray[Any], speaker: Speaker) -> None:
+    n_copies = find_copies(X, y)
+    if n_copies:
+        speaker.warn(
+            f"{n_copies:,} of {len(X):,} rows repeat another row in all columns and the target; if they are copies, "
+            "scores and p-values are far too good: remove copies"
+        )
+
+
+def _score(fitted: Fitted, options: argparse.Namespace, speaker: Speaker) -> ImportanceResult:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = importance(
-            model,
+            fitted.model,
             fitted.X,
             fitted.y,
             rows=fitted.rows,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from truewood.cli.speaker import in_one_line
+from truewood.cli.words import count
 from truewood.result import ImportanceResult
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -46,14 +48,21 @@ def write_outputs(
     for path in paths:
         match path.suffix.lower():
             case ".html":
-                result.report(path, X=X, title=title, notes=notes)
+                result.report(path, X=X, title=title, notes=notes, alpha=alpha)
             case ".csv":
                 make_frame(result, alpha).to_csv(path, index=False)
             case ".json":
                 result.save(path)
             case _:
-                figure: Any = result.plot("bar").figure
-                figure.savefig(path, dpi=150, bbox_inches="tight")
+                _draw(result, path, alpha)
+
+
+def _draw(result: ImportanceResult, path: Path, alpha: float) -> None:
+    with warnings.catch_warnings():
+        # Letters that the font lacks become boxes, which everyone sees.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        figure: Any = result.plot("bar", alpha=alpha).figure
+        figure.savefig(path, dpi=150, bbox_inches="tight")
 
 
 def make_frame(result: ImportanceResult, alpha: float) -> pd.DataFrame:
@@ -61,9 +70,9 @@ def make_frame(result: ImportanceResult, alpha: float) -> pd.DataFrame:
     frame = result.frame()
     if result.no_inference is not None:
         return frame
-    adjusted = pd.Series(result.adjusted_p_value("bh"), index=result.feature_names.tolist())
     place = list(frame).index("p_value") + 1
-    frame.insert(place, "adjusted_p_value", adjusted.loc[frame["feature"]].to_numpy())
+    order = np.argsort(-result.values, kind="stable")  # as in the frame; names may occur twice
+    frame.insert(place, "adjusted_p_value", result.adjusted_p_value("bh")[order])
     frame.insert(place + 1, "significant", frame["adjusted_p_value"] <= alpha)
     return frame
 
@@ -107,12 +116,12 @@ def _count_decimals(values: NDArray[np.float64]) -> int:
 
 
 def _explain(result: ImportanceResult, n_hidden: int, alpha: float) -> str:
-    lines = [f"{n_hidden} more columns; --top N shows them."] if n_hidden > 0 else []
+    lines = [f"{count(n_hidden, 'more column')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
     if result.no_inference is None:
         lines.append(f"*  significant: adjusted p-value (Benjamini & Hochberg) at most {alpha:g}.")
     else:
         lines.append(f"No p-values: {result.no_inference}.")
-    lines.append("biased rank: by mdi, what feature_importances_ is made of.")
+    lines += ["biased rank: by mdi, what feature_importances_ is made of.", *map(in_one_line, result.notes)]
     return "\n".join(lines)
 
 

@@ -18,14 +18,15 @@ class Skill:
 
     Parameters
     ----------
-    name : {"AUC", "accuracy", "R2"}
-        Area under the ROC curve for two classes, share of right classes for more, explained variance for numbers.
+    name : {"AUC", "one-vs-rest AUC", "R2"}
+        Area under the ROC curve for two classes, that of each class against the others for more,
+        explained variance for numbers.
     value : float
         The score.
     std_error : float
         Its standard error, over rows.
     chance : float
-        The score of a model that knows nothing of the columns: 0.5, the share of the largest class, or 0.
+        The score of a model that knows nothing of the columns: 0.5, or 0 for numbers.
     rows : str
         Which rows were predicted, in words.
     """
@@ -45,16 +46,15 @@ class Skill:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Ends of the 95 % interval."""
-        half = 1.96 * self.std_error
-        return self.value - half, self.value + half
+        """Ends of the 95 % interval, within what is possible."""
+        half, lowest = 1.96 * self.std_error, -np.inf if self.name == "R2" else 0.0
+        return max(self.value - half, lowest), min(self.value + half, 1.0)
 
     def __str__(self) -> str:
         low, high = self.interval
-        reference = {"AUC": "0.5 is chance", "accuracy": f"{self.chance:.3f} is the largest class"}
         return (
             f"the model predicts {self.rows} with {self.name} {self.value:.3f} (95 % interval {low:.3f} to {high:.3f}; "
-            f"{reference.get(self.name, '0 is the mean')})"
+            f"{'0 is the mean' if self.name == 'R2' else '0.5 is chance'})"
         )
 
 
@@ -81,32 +81,37 @@ def measure_skill(y: NDArray[Any], predicted: Floats, classes: Any, weight: Floa
         return None
     if classes is None:
         return _measure_numbers(y.astype(np.float64), predicted, weight, rows)
-    if len(classes) == 2:
-        return _measure_two_classes(y == np.asarray(classes)[1], predicted[:, 1], weight, rows)
     return _measure_classes(y, predicted, np.asarray(classes), weight, rows)
 
 
 def _measure_numbers(y: Floats, predicted: Floats, weight: Floats, rows: str) -> Skill:
-    around_mean = (y - np.average(y, weights=weight)) ** 2
-    value, error = _average((around_mean - (y - predicted) ** 2) / np.average(around_mean, weights=weight), weight)
-    return Skill("R2", value, error, 0.0, rows)
+    """One less a ratio of two means, whose error is that of both."""
+    squares, around_mean = (y - predicted) ** 2, (y - np.average(y, weights=weight)) ** 2
+    variance = np.average(around_mean, weights=weight)
+    ratio = np.average(squares, weights=weight) / variance
+    return Skill("R2", float(1.0 - ratio), _find_error((ratio * around_mean - squares) / variance, weight), 0.0, rows)
 
 
 def _measure_classes(y: NDArray[Any], predicted: Floats, classes: NDArray[Any], weight: Floats, rows: str) -> Skill:
-    """The error is that of the difference to always guessing the largest class, row by row."""
-    shares = [np.average(y == label, weights=weight) for label in classes]
-    is_right = y == classes[predicted.argmax(axis=1)]
-    is_largest = y == classes[int(np.argmax(shares))]
-    _, error = _average(is_right.astype(np.float64) - is_largest, weight)
-    return Skill("accuracy", float(np.average(is_right, weights=weight)), error, float(max(shares)), rows)
+    """Area under the ROC curve with the standard error of DeLong et al. (1988), with weights.
 
-
-def _measure_two_classes(is_positive: NDArray[np.bool_], score: Floats, weight: Floats, rows: str) -> Skill:
-    """Area under the curve with the standard error of DeLong et al. (1988), with weights."""
-    first, second = _place(score, is_positive, weight), 1.0 - _place(score, ~is_positive, weight)
-    value, error = _average(first, weight[is_positive])
-    _, other_error = _average(second, weight[~is_positive])
-    return Skill("AUC", value, float(np.hypot(error, other_error)), 0.5, rows)
+    Of more than two classes each is compared with the others, and a class counts by its number of pairs of rows.
+    Probabilities need only be in the right order for it: a forest of deep trees can order rows well and yet miss the
+    target by more than the shares of the classes would.
+    """
+    places, pairs = np.zeros(len(y)), np.zeros(len(y))
+    for label, score in zip(classes, predicted.T, strict=True):
+        is_label = y == label
+        share = float(np.average(is_label, weights=weight))
+        if share == 0.0:
+            continue
+        places[is_label] += (1.0 - share) * _place(score, is_label, weight)
+        places[~is_label] += share * (1.0 - _place(score, ~is_label, weight))
+        pairs += np.where(is_label, 1.0 - share, share)
+    area = float(np.average(places, weights=weight) / np.average(pairs, weights=weight))
+    # Each pair has two rows, and so counts twice in both means.
+    error = _find_error(2.0 * (places - area * pairs) / np.average(pairs, weights=weight), weight)
+    return Skill("AUC" if len(classes) == 2 else "one-vs-rest AUC", area, error, 0.5, rows)
 
 
 def _place(score: Floats, is_placed: NDArray[np.bool_], weight: Floats) -> Floats:
@@ -118,7 +123,6 @@ def _place(score: Floats, is_placed: NDArray[np.bool_], weight: Floats) -> Float
     return placed
 
 
-def _average(values: Floats, weight: Floats) -> tuple[float, float]:
-    """Weighted mean and its standard error."""
-    mean = float(np.average(values, weights=weight))
-    return mean, float(np.sqrt(np.sum((weight * (values - mean)) ** 2)) / weight.sum())
+def _find_error(influence: Floats, weight: Floats) -> float:
+    """Standard error of a weighted mean, given what each row adds to it."""
+    return float(np.sqrt(np.sum((weight * influence) ** 2)) / weight.sum())

@@ -16,6 +16,9 @@ from typing import Any
 
 import pandas as pd
 
+from truewood.cli.text_values import prefer_decimal_comma
+from truewood.cli.words import count
+
 Say = Callable[[str], None]
 
 STANDARD_INPUT = "-"
@@ -24,10 +27,12 @@ _PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow", ".ipc")
 _DELIMITERS = (",", ";", "\t", "|")
 _GZIP_MARK, _PARQUET_MARK, _FEATHER_MARK = b"\x1f\x8b", b"PAR1", b"ARROW1"
+# The names are within so many.
+_FIRST_CHARACTERS = 1_000_000
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
-def read_table(source: str, say: Say) -> pd.DataFrame:
+def read_table(source: str, say: Say, *, model_target: str | None = None) -> pd.DataFrame:
     """Read a table; columns of text formats stay text, for `columns` to find out what they are.
 
     Parameters
@@ -36,6 +41,8 @@ def read_table(source: str, say: Say) -> pd.DataFrame:
         A path, or "-" for standard input.
     say : callable
         Takes a message for the user.
+    model_target : str or None
+        The target, if a saved model is to get the table: it then is read as pandas reads it, with the target as text.
     """
     name, data = ("standard input", sys.stdin.buffer.read()) if source == STANDARD_INPUT else _read_file(source)
     if not data:
@@ -50,10 +57,10 @@ def read_table(source: str, say: Say) -> pd.DataFrame:
     elif ending in _FEATHER or (ending is None and data.startswith(_FEATHER_MARK)):
         table = _read_arrow(data, name, "Feather")
     else:
-        table = _read_text(data, name, _TEXT.get(ending or ".csv"), say)
+        table = _read_text(data, name, _TEXT.get(ending or ".csv"), say, model_target)
     if table.empty:
         raise ValueError(f"{name} has column names but no rows.")
-    say(f"read {name}: {len(table):,} rows, {table.shape[1]:,} columns")
+    say(f"read {name}: {count(len(table), 'row')}, {count(table.shape[1], 'column')}")
     return table
 
 
@@ -107,16 +114,17 @@ def _read_arrow(data: bytes, name: str, kind: str) -> pd.DataFrame:
     return table.set_axis([str(column) for column in table], axis=1).reset_index(drop=True)
 
 
-def _read_text(data: bytes, name: str, delimiter: str | None, say: Say) -> pd.DataFrame:
+def _read_text(data: bytes, name: str, delimiter: str | None, say: Say, model_target: str | None) -> pd.DataFrame:
     encoding = _find_encoding(data, name)
     if encoding == "cp1252":
         say(f"{name} is not UTF-8 and was read as Windows-1252; letters beyond ASCII may be wrong")
     text = data.decode(encoding)
     delimiter = delimiter or _find_delimiter(text)
+    strips = model_target is None
     try:
         # Names are read as a row, so that pandas does not rename those that occur twice.
         cells = pd.read_csv(
-            io.StringIO(text), sep=delimiter, header=None, dtype=str, keep_default_na=False, skipinitialspace=True
+            io.StringIO(text), sep=delimiter, header=None, dtype=str, keep_default_na=False, skipinitialspace=strips
         )
     except pd.errors.EmptyDataError as error:
         raise ValueError(f"{name} holds no table.") from error
@@ -129,16 +137,21 @@ def _read_text(data: bytes, name: str, delimiter: str | None, say: Say) -> pd.Da
             f"{name} has a single column, {names[0][:40]!r}, but needs the target and at least one other; fields are "
             "separated by comma, semicolon, tab or |."
         )
+    if (cells.iloc[:, -1] == "").any():  # empty, or not there at all
+        _check_lengths(text, delimiter, len(names), name, strips=strips)
+    if model_target is not None:
+        # What the model saw when it was fit: pandas' missing values, blanks, types and names.
+        return pd.read_csv(
+            io.StringIO(text), sep=delimiter, dtype={model_target: str}, index_col=False, low_memory=False
+        )
     _check_names(names, name)
     table = cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True)
-    if (table.iloc[:, -1] == "").any():  # empty, or not there at all
-        _check_lengths(text, delimiter, len(names), name)
-    return table
+    return table.apply(prefer_decimal_comma) if delimiter == ";" else table
 
 
-def _check_lengths(text: str, delimiter: str, n_names: int, name: str) -> None:
+def _check_lengths(text: str, delimiter: str, n_names: int, name: str, *, strips: bool) -> None:
     """Refuse rows that are too short, which pandas fills up."""
-    lines = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=strips)
     try:
         short = next((fields for fields in lines if len(fields) < n_names and fields not in ([], [""])), None)
     except csv.Error as error:
@@ -170,9 +183,9 @@ def _is_decodable(data: bytes, encoding: str) -> bool:
 
 
 def _find_delimiter(text: str) -> str:
-    """The candidate that separates the names into most fields."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    return max(_DELIMITERS, key=re.sub(r'"[^"]*"', "", first).count)
+    """The candidate that separates the names into most fields; what is in quotes, line breaks too, does not count."""
+    bare = re.sub(r'"[^"]*"', "", text[:_FIRST_CHARACTERS])
+    return max(_DELIMITERS, key=bare.lstrip("\r\n").partition("\n")[0].count)
 
 
 def _explain(error: Exception, name: str) -> str:

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood.cli.columns import BOOLEAN, CONSTANT, DATE, EMPTY, NESTED, NUMBER, Column, read_column
+from truewood.cli.columns import BOOLEAN, CONSTANT, DATE, NESTED, NUMBER, Column, count_infinite, read_column
 from truewood.cli.tables import Say
 from truewood.cli.text_values import is_missing
+from truewood.cli.words import count
 
 # Whole numbers of up to so many values are taken for classes.
 MOST_CLASSES = 10
@@ -69,16 +70,18 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, say: Say) ->
         Takes what was inferred.
     """
     column = read_column(name, given, is_kept=True)
-    if column.kind in (EMPTY, NESTED, DATE):
+    if column.kind in (NESTED, DATE):
         raise ValueError(f"--target: column {name!r} must hold classes or numbers, got {column.kind}s.")
     if column.kind == CONSTANT:
         raise ValueError(f"--target: column {name!r} has the same value in every row: there is nothing to predict.")
+    if n_infinite := count_infinite(column):
+        raise ValueError(
+            f"--target: column {name!r} holds {count(n_infinite, 'infinite or far too large number')}; replace such "
+            "numbers, or remove their rows."
+        )
     chosen = task or _choose_task(column)
     if chosen == "regression":
-        if column.kind not in (NUMBER, BOOLEAN) or column.values.isna().any():
-            is_odd = column.values.isna() if column.kind in (NUMBER, BOOLEAN) else [True] * len(given)
-            odd = given[is_odd].iloc[0]
-            raise ValueError(f"--target: for regression column {name!r} must hold numbers, got {str(odd)!r}.")
+        _check_numbers(column, given)
         say(f"target {name}: regression, numbers from {column.values.min():.4g} to {column.values.max():.4g}")
         return Target(chosen, column.values.to_numpy(dtype=np.float64))
     labels = _read_labels(column, given)
@@ -90,7 +93,7 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, say: Say) ->
             f"classes{hint}."
         )
     override = ""
-    if task is None and column.kind == NUMBER:
+    if task is None and column.kind == NUMBER and column.values.notna().all():
         override = "; pass --task regression to take them as numbers"
     order = np.argsort(-counts, kind="stable")
     shown = ", ".join(f"{classes[k]} {counts[k] / len(labels):.1%}" for k in order[:5])
@@ -99,20 +102,37 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, say: Say) ->
     return Target(chosen, labels)
 
 
+def _check_numbers(column: Column, given: pd.Series[Any]) -> None:
+    """Refuse a target that is not made of numbers only."""
+    is_odd = column.values.isna() if column.kind in (NUMBER, BOOLEAN) else pd.Series([True] * len(given))
+    if is_odd.any():
+        raise ValueError(
+            f"--target: for regression column {column.name!r} must hold numbers, got {str(given[is_odd].iloc[0])!r} in "
+            f"{is_odd.sum():,} of {len(given):,} rows; remove such rows, or pass --task classification."
+        )
+
+
 def _choose_task(column: Column) -> str:
     if column.kind != NUMBER:
         return "classification"
-    levels = np.unique(column.values)
+    levels = np.unique(column.values.dropna())
     if len(levels) <= 2 or (len(levels) <= MOST_CLASSES and (levels == np.floor(levels)).all()):
         return "classification"
     return "regression"
 
 
 def _read_labels(column: Column, given: pd.Series[Any]) -> NDArray[Any]:
-    if column.kind == NUMBER and column.values.notna().all():
-        numbers = column.values.to_numpy()
-        return numbers.astype(np.int64) if (numbers == np.floor(numbers)).all() else numbers
-    return np.array([str(label).strip() for label in given], dtype=np.str_)
+    """Whole numbers, or strings: scikit-learn takes no other numbers for labels."""
+    texts = np.array([str(label).strip() for label in given], dtype=np.str_)
+    if column.kind not in (NUMBER, BOOLEAN) or column.values.isna().any():
+        return texts
+    numbers = column.values.to_numpy()
+    if column.kind == BOOLEAN:  # Yes and yes are one label, the one that is there more often
+        no, yes = (pd.Series(texts[numbers == value]).mode()[0] for value in (0.0, 1.0))
+        return np.array([no, yes])[numbers.astype(np.int64)]
+    if (numbers == np.floor(numbers)).all():
+        return numbers.astype(np.int64)
+    return np.array([f"{number:.15g}" for number in numbers], dtype=np.str_)
 
 
 def read_weight(table: pd.DataFrame, name: str) -> NDArray[np.float64]:
@@ -120,6 +140,6 @@ def read_weight(table: pd.DataFrame, name: str) -> NDArray[np.float64]:
     column = read_column(name, table[name], is_kept=True)
     weight = column.values.to_numpy()
     is_usable = column.kind in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
-    if not is_usable or not (weight >= 0).all() or not weight.any():
+    if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
         raise ValueError(f"--sample-weight: column {name!r} must hold numbers from 0 up, in every row, not all 0.")
     return np.asarray(weight, dtype=np.float64)

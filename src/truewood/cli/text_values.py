@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,11 @@ _MISSING = {"", "?", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat"}
 _MISSING_NUMBERS = {"none", "-", "--", ".", "missing", "unknown"}
 _PAIRS = ({"true": True, "false": False}, {"yes": True, "no": False}, {"t": True, "f": False}, {"y": True, "n": False})
 
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
-_DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+),\d+")
+_THOUSANDS_BY_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
+# 1,234 can be either; 1,234.5 and 1,234,567 cannot.
+_EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _UNITS = re.compile(r"^([+-]?)[$€£]\s*|\s*%$")
 _HAS_DATE = re.compile(r"\d[-/.: ]\d|\d[ -][A-Za-z]{3}|[A-Za-z]{3} \d")
 
@@ -62,16 +66,33 @@ def parse_numbers(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np
     is_blank = np.array([text.lower() in _MISSING_NUMBERS for text in texts], dtype=np.bool_)
     others = np.flatnonzero(np.isnan(numbers) & ~is_blank).tolist()
     if others:
-        bare = [_UNITS.sub(r"\1", texts[k]) for k in others]
-        # 1,5 is one and a half only where no other number of the column would read 1,500 in the same way.
-        has_comma = any(_DECIMAL_COMMA.fullmatch(text) and not _THOUSANDS.fullmatch(text) for text in bare)
-        numbers[others] = [_read_marked(text, has_comma) for text in bare]
+        bare = [_UNITS.sub(r"\1", text) for text in texts]
+        # What 1,234 and 1.234 are, the other numbers of the column tell: 1,5 and 0,512 have decimal commas.
+        has_comma = any(_DECIMAL_COMMA.fullmatch(bare[k]) and not _THOUSANDS.fullmatch(bare[k]) for k in others)
+        has_point = any("." in text and _is_decimal(text) for text in bare)
+        chosen = range(len(texts)) if has_comma and not has_point else others
+        numbers[chosen] = [_read_marked(bare[k], has_comma, has_point) for k in chosen]
     return numbers, is_blank & np.isnan(numbers)
 
 
-def _read_marked(text: str, has_decimal_comma: bool) -> float:
+def _is_decimal(text: str) -> bool:
+    """Whether a point cannot be a mark between thousands."""
+    is_number = re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)", text) is not None or _THOUSANDS.fullmatch(text) is not None
+    return is_number and not _THOUSANDS_BY_POINT.fullmatch(text)
+
+
+def prefer_decimal_comma(values: pd.Series[Any]) -> pd.Series[Any]:
+    """1.234 for 1,234 in a column of strings without a number that tells: for tables with semicolons between fields."""
+    texts = [str(text).strip() for text in values.unique()]
+    marked = [text for text in texts if "," in text]
+    if not marked or any("." in text for text in texts) or not all(map(_EITHER.fullmatch, marked)):
+        return values
+    return values.str.replace(",", ".", regex=False)
+
+
+def _read_marked(text: str, has_comma: bool, has_point: bool) -> float:
     """A number with marks between thousands, or with a decimal comma; NaN for anything else."""
-    if has_decimal_comma and _DECIMAL_COMMA.fullmatch(text):
+    if has_comma and (_DECIMAL_COMMA.fullmatch(text) or (not has_point and _THOUSANDS_BY_POINT.fullmatch(text))):
         return float(text.replace(".", "").replace(",", "."))
     if _THOUSANDS.fullmatch(text):
         return float(text.replace(",", ""))
@@ -83,7 +104,7 @@ def _read_marked(text: str, has_decimal_comma: bool) -> float:
 
 def parse_dates(texts: Sequence[str]) -> tuple[pd.DatetimeIndex, str] | None:
     """Points in time, without their zone, and the form they were read in; None where strings are not dates."""
-    first = [text for text in texts[:_FIRST] if text]
+    first = texts[:_FIRST]
     if not first or sum(bool(_HAS_DATE.search(text)) for text in first) < len(first):
         return None
     fitting = [form for form in _list_forms() if _read_dates(first, form) is not None]

@@ -1,0 +1,52 @@
+"""Rows of a table that look like copies of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+# Fewer repeated rows than this part do little harm.
+_FEW = 0.05
+# Numbers and dates of more values than these seldom agree by chance.
+_FEW_VALUES = 20
+# Where numbers and dates agree, nearly all else does in copies.
+_NEARLY_ALL = 0.9
+
+
+def find_copies(X: pd.DataFrame, y: NDArray[Any]) -> int:
+    """Number of rows that repeat an earlier one in all columns and the target; 0 where that looks natural.
+
+    Rows of few levels repeat each other anyway. Rows whose numbers and dates agree, and then everything else does, are
+    copies, unless these numbers come together as often when each column is shuffled.
+
+    Parameters
+    ----------
+    X : DataFrame
+        The columns.
+    y : ndarray of shape (n_rows,)
+        The target.
+    """
+    table = X.set_axis(range(X.shape[1]), axis=1).assign(target=y)
+    try:
+        is_repeated = table.duplicated()
+    except TypeError:  # lists and dictionaries cannot be compared
+        return 0
+    if is_repeated.mean() <= _FEW:
+        return 0
+    wide = table[[name for name in table if _is_wide(table[name])]]
+    if wide.empty or (~wide.duplicated()).sum() < _NEARLY_ALL * (~is_repeated).sum():
+        return 0
+    if wide.shape[1] > 1:
+        rng = np.random.default_rng(0)
+        shuffled = pd.DataFrame({name: rng.permutation(wide[name].to_numpy()) for name in wide})
+        if shuffled.duplicated().sum() > 0.5 * wide.duplicated().sum():
+            return 0
+    return int(is_repeated.sum())
+
+
+def _is_wide(values: pd.Series[Any]) -> bool:
+    is_measured = pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_datetime64_any_dtype(values.dtype)
+    return is_measured and values.nunique() > _FEW_VALUES

@@ -1,0 +1,18 @@
+"""Words that several messages share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+ROWS = {"oob": "out-of-bag rows", "heldout": "held-out rows"}
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things: "1 row", "1,200 rows"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def list_names(names: Sequence[str], most: int = 12) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
