@@ -360,3 +360,10 @@ def test_lists_without_any_row_are_refused():
     forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match="no tree has a row it never saw; pass such rows with rows='heldout'"):
         tw.importance(forest, X, X[:, 0] > 0, rows=[[], [], []])
+
+
+def test_a_single_tree_has_nothing_to_compare_its_bag_with(monkeypatch):
+    model = RandomForestClassifier(1, random_state=0).fit(X, y)
+    unseen, training, result = contribute(monkeypatch, model, X, y)
+    both = unseen + training - 2 * result.values / len(X)
+    np.testing.assert_allclose(result.std_error, np.sqrt((both**2).sum(axis=0)), rtol=1e-9)

@@ -119,16 +119,19 @@ class Contributions:
     @cached_property
     def response(self) -> Response:
         """What the scores of the first trees owe to their bags."""
-        weight = np.array(self._grown)
-        mean = weight.mean(axis=0, dtype=np.float64)
+        n_trees, mean, variance = len(self._grown), np.zeros(len(self.rows)), np.zeros(len(self.rows))
+        for weight in self._grown:
+            mean += weight / n_trees
+        for weight in self._grown:
+            variance += (weight - mean) ** 2 / n_trees  # exactly 0 for a single tree
         is_grown = mean > 0
         rate = np.divide(1.0, mean, out=np.zeros_like(mean), where=is_grown)
-        bag_variance = float((weight.var(axis=0, dtype=np.float64) * rate**2)[is_grown].mean())
+        bag_variance = float((variance * rate**2)[is_grown].mean())
         psi = np.zeros_like(self.unseen) if self.training is None else self.training
         centred = np.ascontiguousarray((psi - psi.mean(axis=0)).T)
-        by_tree = np.empty((len(weight), len(centred)))
-        for own, out in zip(weight, by_tree, strict=True):
-            np.einsum("ji,i->j", centred, own * rate - is_grown, out=out)  # a matrix product depends on the machine
+        by_tree = np.empty((n_trees, len(centred)))
+        for weight, out in zip(self._grown, by_tree, strict=True):
+            np.einsum("ji,i->j", centred, weight * rate - is_grown, out=out)  # a matrix product depends on the machine
         return Response(by_tree, bag_variance)
 
     def _list_rows(self, trees: range, weights: list[Floats]) -> tuple[RowLists, Floats]:
