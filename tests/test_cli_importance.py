@@ -637,7 +637,7 @@ def test_interrupted(data, capsys, monkeypatch):
     def stop(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("truewood.cli.scoring.fit", stop)
+    monkeypatch.setattr("truewood.cli.scoring.fit_forest", stop)
     assert main(["importance", str(data), "--target", "y"]) == 130
     assert capsys.readouterr().err.endswith("truewood: stopped\n")
 

@@ -19,8 +19,9 @@ from truewood.importance import importance
 from truewood.measures import measures
 from truewood.node_sums import NodeSums
 from truewood.permutation_test import permutation_test
-from truewood.result import ImportanceResult, load
+from truewood.result import ImportanceResult
 from truewood.routing import NativeEngineWarning
+from truewood.saving import load
 from truewood.selection import UnbiasedSelector
 from truewood.target import TargetKind
 from truewood.versions import show_versions

@@ -138,7 +138,7 @@ def _sum_products(a: Floats, b: Floats) -> Floats:
     return summed
 
 
-def find_interval(values: Floats, errors: Errors, level: float) -> tuple[Floats, Floats]:
+def find_interval(values: Floats, test_error: Floats, std_error: Floats, level: float) -> tuple[Floats, Floats]:
     """Ends of the expected scores that agree with the scores found, shape (n_features,).
 
     An expected score agrees if the score is no further from it than z standard deviations (Wilson's way): of
@@ -150,17 +150,17 @@ def find_interval(values: Floats, errors: Errors, level: float) -> tuple[Floats,
     ----------
     values : ndarray of shape (n_features,)
         Scores.
-    errors : Errors
-        How far they may be off.
+    test_error, std_error : ndarray of shape (n_features,)
+        How far they may be off, see `Errors`.
     level : float
         Share of data sets whose interval holds the expected score.
     """
     z = stats.norm.ppf(0.5 + level / 2)
-    low, high = values - z * errors.test_error, values + z * errors.test_error
-    least = np.maximum(values, z * errors.test_error)
-    grown = np.maximum(errors.std_error**2 - errors.test_error**2, 0.0) * np.maximum(values, 0.0)
+    low, high = values - z * test_error, values + z * test_error
+    least = np.maximum(values, z * test_error)
+    grown = np.maximum(std_error**2 - test_error**2, 0.0) * np.maximum(values, 0.0)
     shift = z**2 / 2 * np.divide(grown, least**2, out=np.zeros_like(values), where=least > 0)
-    half = np.sqrt((z * errors.test_error) ** 2 + 2 * shift * values + shift**2)
+    half = np.sqrt((z * test_error) ** 2 + 2 * shift * values + shift**2)
     return np.where(low > 0, values + shift - half, low), np.where(high > 0, values + shift + half, high)
 
 

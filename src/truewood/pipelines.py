@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from truewood.containers import adapt_table, find_rare_rows, take_rows
 from truewood.frames import Grouping, read_groups
 from truewood.tracing import MOST_TRIED, Trace, has_telling_names, is_skipped, list_transformers, trace
+from truewood.words import list_names
 
 # What preprocessing does to columns is seen on so many rows, and some rare ones; on fewer of a wide table, to try out
 # its columns quickly.
@@ -253,12 +254,13 @@ def group_columns(encoding: Encoding, combined: Sequence[str], groups: Any) -> t
     notes = []
     if mixed:
         notes.append(
-            f"Mixes of several columns ({_list_names(list(blended))}), scored as they are: {_list_names(mixed)}."
+            f"Mixes of several columns ({list_names(list(blended), _LISTED)}), scored as they are: "
+            f"{list_names(mixed, _LISTED)}."
         )
     if dropped:
-        notes.append(f"Not used by the pipeline, and left out: {_list_names(dropped)}.")
+        notes.append(f"Not used by the pipeline, and left out: {list_names(dropped, _LISTED)}.")
     if constant:
-        listed = _list_names(constant)
+        listed = list_names(constant, _LISTED)
         notes.append(f"The same in all rows that were tried, so that nothing tells what they are used for: {listed}.")
     return Grouping(np.asarray(names, dtype=np.str_), np.array(group_of, dtype=np.int32)), tuple(notes)
 
@@ -274,9 +276,4 @@ def _find_free_name(name: str, inputs: Sequence[str], taken: set[str]) -> str:
 
 
 def _list_types(steps: Sequence[Any]) -> str:
-    return _list_names(list(dict.fromkeys(type(step).__name__ for step in steps)))
-
-
-def _list_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
+    return list_names(list(dict.fromkeys(type(step).__name__ for step in steps)), _LISTED)

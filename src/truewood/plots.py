@@ -82,7 +82,7 @@ def _new_axes(kind: str, n_shown: int) -> Axes:
 
 
 def _order(result: ImportanceResult, n_shown: int) -> list[int]:
-    return [int(j) for j in np.argsort(-result.values, kind="stable")[:n_shown]]
+    return [int(j) for j in result.order[:n_shown]]
 
 
 def _set_title(ax: Axes, title: str, result: ImportanceResult, n_shown: int, legend: list[Line2D]) -> None:

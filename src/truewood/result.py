@@ -1,14 +1,12 @@
-"""`ImportanceResult`: the scores with all raw arrays, as a table, a picture, a file."""
+"""`ImportanceResult`: the scores with all raw arrays, and what can be asked of them."""
 
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from operator import index
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,20 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 
-from truewood.inference import Errors, adjust, find_interval, mirror
+from truewood.inference import adjust, find_interval, mirror
+from truewood.words import ROWS_IN_WORDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORMAT = "truewood.ImportanceResult"
-FORMAT_VERSION = 1
-
-ROWS_IN_WORDS = {
-    "oob": "out-of-bag rows",
-    "heldout": "held-out rows",
-    "lists": "rows from lists",
-    "training": "training rows",
-}
 _SHOWN = 10
 
 
@@ -124,6 +114,11 @@ class ImportanceResult:
         return len(self.per_tree)
 
     @property
+    def order(self) -> NDArray[np.int64]:
+        """Numbers of the features, the most important first, shape (n_features,); of equal scores the earlier one."""
+        return np.argsort(-self.values, kind="stable")
+
+    @property
     def z_score(self) -> NDArray[np.float64]:
         """Scores in units of `test_error`, shape (n_features,); 0 for features that no split uses."""
         is_used = self.test_error != 0
@@ -160,6 +155,8 @@ class ImportanceResult:
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Confidence intervals of the expected scores.
 
+        Out of bag the upper end is further away: a score varies more, the larger the expected score is.
+
         Parameters
         ----------
         level : float, default=0.95
@@ -173,7 +170,7 @@ class ImportanceResult:
         self._require_inference()
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}.")
-        return find_interval(self.values, Errors(self.test_error, self.std_error, self.total_error), level)
+        return find_interval(self.values, self.test_error, self.std_error, level)
 
     def adjusted_p_value(self, correction: str | None = "bh") -> NDArray[np.float64]:
         """P-values adjusted for testing all features at once.
@@ -229,7 +226,7 @@ class ImportanceResult:
             "mdi": self.mdi,
             "mdi_rank": rankdata(-self.mdi, method="min").astype(int),
         }
-        return pd.DataFrame(columns).sort_values("rank", kind="stable", ignore_index=True)
+        return pd.DataFrame(columns).iloc[self.order].reset_index(drop=True)
 
     def select(self, alpha: float = 0.05, correction: str | None = "bh", *, k: int | None = None) -> NDArray[np.bool_]:
         """Choose features by adjusted p-value, or the k of largest score.
@@ -255,7 +252,7 @@ class ImportanceResult:
         if not 0 <= index(k) <= len(self.values):
             raise ValueError(f"k must lie between 0 and the number of features, {len(self.values)}, got {k}.")
         mask = np.zeros(len(self.values), dtype=np.bool_)
-        mask[np.argsort(-self.values, kind="stable")[:k]] = True
+        mask[self.order[:k]] = True
         return mask
 
     def plot(self, kind: str = "bar", *, top: int | None = 20, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
@@ -320,8 +317,9 @@ class ImportanceResult:
         path : str or path
             The file.
         """
-        content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(self)}
-        Path(path).write_text(json.dumps(content, allow_nan=False) + "\n", encoding="utf-8")
+        from truewood.saving import save
+
+        save(self, path)
 
     def _summary(self) -> str:
         trees = f"{self.n_trees} tree{'s' * (self.n_trees != 1)}"
@@ -344,57 +342,3 @@ class ImportanceResult:
         table = self._shown_frame().to_html(index=False, float_format=lambda number: f"{number:.4g}", border=0)
         parts = [f"<p><b>ImportanceResult</b>: {html.escape(self._summary())}</p>", table]
         return "\n".join([*parts, f"<p>{html.escape(self._note())}</p>"] if self._note() else parts)
-
-
-def _to_json(value: Any) -> Any:
-    """Turn results into objects and arrays into lists; JSON has no NaN, so that becomes null."""
-    if isinstance(value, ImportanceResult):
-        return {part.name: _to_json(getattr(value, part.name)) for part in fields(value)}
-    if isinstance(value, float) and np.isnan(value):
-        return None
-    if not isinstance(value, np.ndarray):
-        return value
-    listed = value.astype(object)
-    if value.dtype.kind == "f":
-        listed[np.isnan(value)] = None
-    return listed.tolist()
-
-
-def load(path: str | PathLike[str]) -> ImportanceResult:
-    """Read a result that `ImportanceResult.save` wrote.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
-    Returns
-    -------
-    ImportanceResult
-        The same result, to the last bit.
-    """
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError:
-        content = None
-    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-        raise ValueError(f"{path} must be a file written by ImportanceResult.save.")
-    version = content.pop("version", None)
-    if version != FORMAT_VERSION:
-        raise ValueError(f"{path} has format version {version}, this truewood reads {FORMAT_VERSION}.")
-    return _from_json(content, path)
-
-
-def _from_json(content: dict[str, Any], path: str | PathLike[str]) -> ImportanceResult:
-    if content.keys() != {part.name for part in fields(ImportanceResult)}:
-        raise ValueError(f"{path} is not complete.")
-    for name in ("values", "share", "per_tree", "per_output", "mdi", "std_error", "test_error", "contributions"):
-        if content[name] is not None:
-            content[name] = np.array(content[name], dtype=np.float64)
-    for name in ("impurity", "total_error"):
-        content[name] = np.nan if content[name] is None else content[name]
-    if content["columns"] is not None:
-        content["columns"] = _from_json(content["columns"], path)
-    content["notes"] = tuple(content["notes"])
-    content["feature_names"] = np.array(content["feature_names"], dtype=np.str_)
-    return ImportanceResult(**content)

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood.cli.text_values import is_missing, parse_dates, parse_numbers, parse_truth
-from truewood.cli.words import count, list_names
+from truewood.words import count, list_names
 
 NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE = "number", "boolean", "category", "category of many levels", "date"
 TEXT, IDENTIFIER, CONSTANT, EMPTY, NESTED = "free text", "identifier", "constant", "empty", "nested values"

@@ -92,7 +92,7 @@ def choose_leaf_size(task: str, n_rows: int) -> int:
     return _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
 
 
-def fit(
+def fit_forest(
     columns: list[Column],
     X: pd.DataFrame,
     target: Target,
@@ -100,20 +100,7 @@ def fit(
     options: FitOptions,
     progress: Progress,
 ) -> Fitted:
-    """Fit encoder and model; `progress` takes the number of trees so far."""
-    if options.model in FORESTS:
-        return _fit_forest(columns, X, target, weight, options, progress)
-    return _fit_boosting(columns, X, target, weight, options, progress)
-
-
-def _fit_forest(
-    columns: list[Column],
-    X: pd.DataFrame,
-    target: Target,
-    weight: NDArray[np.float64] | None,
-    options: FitOptions,
-    progress: Progress,
-) -> Fitted:
+    """Fit encoder and forest, which has out-of-bag rows; `progress` takes the number of trees so far."""
     encoder = make_encoder(columns)
     encoded = encoder.fit_transform(X).astype(np.float32)
     forest = FORESTS[options.model][target.task](
@@ -154,7 +141,7 @@ def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int) -> NDAr
     return total / (count[:, np.newaxis] if is_classifier else count)
 
 
-def _fit_boosting(
+def fit_boosting(
     columns: list[Column],
     X: pd.DataFrame,
     target: Target,
@@ -162,6 +149,7 @@ def _fit_boosting(
     options: FitOptions,
     progress: Progress,
 ) -> Fitted:
+    """Fit encoder and boosted trees to a part of the rows and hold the others out; arguments as of `fit_forest`."""
     is_classifier = target.task == "classification"
     # XGBoost knows classes by their numbers only.
     classes, y = np.unique(target.y, return_inverse=True) if is_classifier else (None, target.y)

@@ -16,8 +16,8 @@ from truewood.cli.showing import check_outputs, make_frame, print_json, print_ta
 from truewood.cli.speaker import Speaker
 from truewood.cli.tables import find_name, read_table
 from truewood.cli.target import drop_rows_without_target
-from truewood.cli.words import ROWS, count
 from truewood.measures import MEASURES
+from truewood.words import ROWS_IN_WORDS, count
 
 _MANY_ROWS = 80_000
 _DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
@@ -192,7 +192,8 @@ def _judge(scored: Scored, options: argparse.Namespace, speaker: Speaker) -> Non
 
 def _describe(scored: Scored) -> str:
     result = scored.result
-    return f"{scored.model}, {count(result.n_trees, 'tree')}, {result.n_rows:,} {ROWS[result.rows]}, {result.measure}"
+    rows = f"{result.n_rows:,} {ROWS_IN_WORDS[result.rows]}"
+    return f"{scored.model}, {count(result.n_trees, 'tree')}, {rows}, {result.measure}"
 
 
 def _summarise(options: argparse.Namespace, scored: Scored, speaker: Speaker) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from truewood.cli.model_files import SavedModel
 from truewood.cli.speaker import Speaker
 from truewood.cli.text_values import parse_truth
 from truewood.cli.unknown_levels import describe_others, describe_unknown_levels
-from truewood.cli.words import count, list_names
+from truewood.words import count, list_names
 
 
 def prepare_table(saved: SavedModel, table: pd.DataFrame, speaker: Speaker) -> pd.DataFrame:

@@ -10,6 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from truewood.cli.arguments import jobs, not_negative, positive
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -42,10 +44,10 @@ def add_command(commands: Any) -> None:
         default="both",
         help="which simulations to run (default: %(default)s)",
     )
-    parser.add_argument("--repetitions", type=_positive, default=100, help="repetitions (default: %(default)s)")
-    parser.add_argument("--trees", type=_positive, help="trees per forest (default: as in the paper)")
-    parser.add_argument("--n-jobs", type=_jobs, default=-1, help="processes; -1 for all cores (default: %(default)s)")
-    parser.add_argument("--seed", type=_not_negative, default=0, help="seed (default: %(default)s)")
+    parser.add_argument("--repetitions", type=positive, default=100, help="repetitions (default: %(default)s)")
+    parser.add_argument("--trees", type=positive, help="trees per forest (default: as in the paper)")
+    parser.add_argument("--n-jobs", type=jobs, default=-1, help="processes; -1 for all cores (default: %(default)s)")
+    parser.add_argument("--seed", type=not_negative, default=0, help="seed (default: %(default)s)")
     parser.add_argument(
         "--output",
         type=Path,
@@ -60,28 +62,6 @@ def add_command(commands: Any) -> None:
         help="run R's cforest and ranger where they are installed, or not at all (default: %(default)s)",
     )
     parser.set_defaults(run=run)
-
-
-def _positive(text: str) -> int:
-    return _at_least(1, text)
-
-
-def _not_negative(text: str) -> int:
-    return _at_least(0, text)
-
-
-def _at_least(least: int, text: str) -> int:
-    number = int(text)
-    if number < least:
-        raise argparse.ArgumentTypeError(f"must be at least {least}, got {number}")
-    return number
-
-
-def _jobs(text: str) -> int:
-    number = int(text)
-    if number == 0:
-        raise argparse.ArgumentTypeError("must not be 0; -1 means all cores")
-    return number
 
 
 def run(options: argparse.Namespace) -> None:

@@ -16,15 +16,24 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from truewood.cli.columns import describe, read_columns
 from truewood.cli.copies import find_copies
-from truewood.cli.fitting import DEFAULT_TEST_SIZE, DEFAULT_TREES, MODELS, FitOptions, Fitted, fit
+from truewood.cli.fitting import (
+    DEFAULT_TEST_SIZE,
+    DEFAULT_TREES,
+    FORESTS,
+    MODELS,
+    FitOptions,
+    Fitted,
+    fit_boosting,
+    fit_forest,
+)
 from truewood.cli.model_files import load_model
 from truewood.cli.model_tables import as_probabilities, match_target, prepare_table
 from truewood.cli.skill import Skill, measure_skill
 from truewood.cli.speaker import Speaker
 from truewood.cli.target import read_target, read_weight
-from truewood.cli.words import ROWS, count
 from truewood.importance import importance
 from truewood.result import ImportanceResult
+from truewood.words import ROWS_IN_WORDS, count
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +89,10 @@ def score_fit(options: argparse.Namespace, table: pd.DataFrame, speaker: Speaker
     chosen = FitOptions(name, trees, options.max_depth, options.seed, options.jobs, test_size)
     description = f"fitting {name} to {count(len(X), 'row')}"
     with _show_progress(description, trees, is_quiet=options.quiet) as progress:
+        fit = fit_forest if name in FORESTS else fit_boosting
         fitted = fit(used, X, target, weight, chosen, progress)
     result = _score(fitted, options, speaker)
-    skill = measure_skill(fitted.y, fitted.predicted, fitted.classes, fitted.weight, ROWS[fitted.rows])
+    skill = measure_skill(fitted.y, fitted.predicted, fitted.classes, fitted.weight, ROWS_IN_WORDS[fitted.rows])
     listed = [{"name": c.name, "kind": c.kind, "used": c.is_used, "note": c.note} for c in columns]
     return Scored(result, fitted.X, name, listed, skill)
 

@@ -19,8 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from truewood.cli.speaker import in_one_line
-from truewood.cli.words import count
 from truewood.result import ImportanceResult
+from truewood.words import count
 
 _PICTURES = (".png", ".svg", ".pdf")
 ENDINGS = (".html", ".csv", ".json", *_PICTURES)
@@ -71,8 +71,7 @@ def make_frame(result: ImportanceResult, alpha: float) -> pd.DataFrame:
     if result.no_inference is not None:
         return frame
     place = list(frame).index("p_value") + 1
-    order = np.argsort(-result.values, kind="stable")  # as in the frame; names may occur twice
-    frame.insert(place, "adjusted_p_value", result.adjusted_p_value("bh")[order])
+    frame.insert(place, "adjusted_p_value", result.adjusted_p_value("bh")[result.order])
     frame.insert(place + 1, "significant", frame["adjusted_p_value"] <= alpha)
     return frame
 

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from truewood.cli.text_values import prefer_decimal_comma
-from truewood.cli.words import count
+from truewood.words import count
 
 Say = Callable[[str], None]
 

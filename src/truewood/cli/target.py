@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from truewood.cli.columns import BOOLEAN, CONSTANT, DATE, NESTED, NUMBER, Column, count_infinite, read_column
 from truewood.cli.tables import Say
 from truewood.cli.text_values import is_missing
-from truewood.cli.words import count
+from truewood.words import count
 
 # Whole numbers of up to so many values are taken for classes.
 MOST_CLASSES = 10

@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from truewood.cli.words import list_names
+from truewood.words import list_names
 
 
 def describe_unknown_levels(model: Any, X: pd.DataFrame) -> list[str]:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import rankdata
 
+from truewood.frames import read_names
+
 STRONG = 0.8
 
 # What bounds the cost, whatever the size of the table. Categories cost more, as each level counts.
@@ -89,11 +91,9 @@ def find_correlations(X: Any, feature_names: list[str]) -> Correlations:
 
 
 def _read_shape(X: Any, feature_names: list[str]) -> tuple[int, list[str]]:
-    if isinstance(X, pd.DataFrame):
-        return len(X), [str(name) for name in X.columns]
-    frame = None if sparse.issparse(X) else nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return len(frame), list(frame.columns)
+    names = read_names(X)
+    if names is not None:
+        return len(X), names
     shape = np.shape(X)
     if len(shape) != 2:
         raise ValueError(f"X must be a table with rows and columns, got shape {shape}.")

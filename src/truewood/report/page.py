@@ -15,8 +15,6 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from truewood.plots import FAINT, name_level
 from truewood.report import words
 from truewood.report.charts import NOT_SIGNIFICANT, SIGNIFICANT, make_charts
@@ -45,10 +43,10 @@ def write_report(
     result: ImportanceResult,
     path: str | PathLike[str],
     *,
-    X: Any = None,
-    title: str | None = None,
-    notes: Sequence[str] = (),
-    alpha: float = 0.05,
+    X: Any,
+    title: str | None,
+    notes: Sequence[str],
+    alpha: float,
 ) -> None:
     """Write a report; see `ImportanceResult.report`."""
     if isinstance(notes, str):
@@ -105,7 +103,7 @@ def _collect(result: ImportanceResult, alpha: float) -> dict[str, Any]:
     columns = [{"name": name, "title": _HEADINGS[name][0], "kind": _HEADINGS[name][1]} for name in table.columns]
     verdicts = None
     if result.no_inference is None:
-        is_found = result.select(alpha)[np.argsort(-result.values, kind="stable")]
+        is_found = result.select(alpha)[result.order]
         verdicts = [SIGNIFICANT if found else NOT_SIGNIFICANT for found in is_found.tolist()]
     rows = table.astype(object).where(table.notna(), None).to_numpy().tolist()
     return {

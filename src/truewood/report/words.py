@@ -10,7 +10,7 @@ import numpy as np
 from truewood.measures import measures
 from truewood.plots import name_level, name_measure, name_unit, shorten
 from truewood.report.correlation import STRONG, Correlations
-from truewood.result import ROWS_IN_WORDS
+from truewood.words import ROWS_IN_WORDS, count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,10 +72,10 @@ def answer(result: ImportanceResult, alpha: float) -> tuple[str, str]:
     if result.no_inference is not None:
         top = table["feature"][: min(5, len(table))].tolist()
         return (
-            f"By {name_measure(result)}, the most important of {_count(len(table), 'feature')}: {_enumerate(top)}.",
+            f"By {name_measure(result)}, the most important of {count(len(table), 'feature')}: {_enumerate(top)}.",
             f"How sure that is cannot be said: {result.no_inference}.",
         )
-    is_found = result.select(alpha)[np.argsort(-result.values, kind="stable")]
+    is_found = result.select(alpha)[result.order]
     found, others = table["feature"][is_found].tolist(), table["feature"][~is_found].tolist()
     headline = _count_found(found, others, name_level(alpha))
     if is_useless(result):
@@ -101,7 +101,7 @@ def _say_no_sign(others: list[str]) -> str:
 def _count_found(found: list[str], others: list[str], rate: str) -> str:
     n_features = len(found) + len(others)
     if not found:
-        return f"None of {_count(n_features, 'feature')} can be shown to matter ({rate})."
+        return f"None of {count(n_features, 'feature')} can be shown to matter ({rate})."
     verb = "matters" if len(found) == 1 else "matter"
     if not others:
         subject = "The only feature" if n_features == 1 else f"All {n_features:,} features"
@@ -126,7 +126,7 @@ def measured(result: ImportanceResult) -> list[tuple[str, str]]:
     """Say what was measured on what, as terms and descriptions."""
     trees = f"{result.n_trees:,} trees whose predictions are averaged (a forest)"
     if result.is_additive:
-        trees = f"{_count(result.n_trees, 'tree')} whose values add up (boosting)"
+        trees = f"{count(result.n_trees, 'tree')} whose values add up (boosting)"
     elif result.n_trees == 1:
         trees = "a single tree"
     rows = "training" if result.measure == "mdi" else result.rows
@@ -177,7 +177,7 @@ def list_cautions(result: ImportanceResult, correlations: Correlations | None) -
         cautions.append(
             Caution(
                 "Few rows",
-                f"With {_count(result.n_rows, 'row')}, intervals and p-values are rough: they need a few dozen rows of "
+                f"With {count(result.n_rows, 'row')}, intervals and p-values are rough: they need a few dozen rows of "
                 "each class that reach the splits.",
             )
         )
@@ -200,8 +200,8 @@ def _describe_correlations(correlations: Correlations | None) -> Caution:
         )
     looked_at = (
         f"a Spearman correlation of at least {STRONG} in size, or Cramér's V where a category takes part, in "
-        f"{_count(correlations.n_rows, 'row')}; compared: {correlations.n_columns:,} of "
-        f"{_count(correlations.n_given, 'column')}"
+        f"{count(correlations.n_rows, 'row')}; compared: {correlations.n_columns:,} of "
+        f"{count(correlations.n_given, 'column')}"
     )
     if correlations.n_with_categories < correlations.n_columns:
         looked_at += f", with categories only the first {correlations.n_with_categories:,}"
@@ -210,10 +210,10 @@ def _describe_correlations(correlations: Correlations | None) -> Caution:
     n_pairs = len(correlations.pairs)
     items = [f"{first} and {second}: {strength:.2f}" for first, second, strength in correlations.pairs[:_MOST_PAIRS]]
     if n_pairs > _MOST_PAIRS:
-        items.append(f"and {_count(n_pairs - _MOST_PAIRS, 'more pair')}")
+        items.append(f"and {count(n_pairs - _MOST_PAIRS, 'more pair')}")
     return Caution(
         heading,
-        f"{_count(n_pairs, 'pair')} of features {'tells' if n_pairs == 1 else 'tell'} nearly the same ({looked_at}). "
+        f"{count(n_pairs, 'pair')} of features {'tells' if n_pairs == 1 else 'tell'} nearly the same ({looked_at}). "
         "They share what they tell: the model may use either, and neither p-value says which of them is the one.",
         items=tuple(items),
     )
@@ -238,10 +238,6 @@ def _name_impurity(result: ImportanceResult) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _enumerate(names: list[str], word: str = "and") -> str:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-ROWS = {"oob": "out-of-bag rows", "heldout": "held-out rows"}
+ROWS_IN_WORDS = {
+    "oob": "out-of-bag rows",
+    "heldout": "held-out rows",
+    "lists": "rows from lists",
+    "training": "training rows",
+}
 
 
 def count(number: int, noun: str) -> str:
