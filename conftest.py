@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from truewood.routing import has_native_engine
+from truewood.engines.engine import has_native_engine
 
 ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
 collect_ignore = [f"src/truewood/adapters/{library}.py" for library in ADAPTERS if find_spec(library) is None]
 if not has_native_engine():
-    collect_ignore.append("src/truewood/routing/native_engine.py")
+    collect_ignore.append("src/truewood/engines/native_engine.py")

@@ -15,9 +15,9 @@ flags = (
 setup(
     ext_modules=[
         Extension(
-            "truewood.routing._kernel",
-            sources=["src/truewood/routing/_kernel.cpp"],
-            depends=["src/truewood/routing/kernel.hpp", "src/truewood/routing/terms.hpp"],
+            "truewood.engines._kernel",
+            sources=["src/truewood/engines/_kernel.cpp"],
+            depends=["src/truewood/engines/kernel.hpp", "src/truewood/engines/terms.hpp"],
             include_dirs=[get_include()],
             extra_compile_args=flags,
             language="c++",

@@ -8,8 +8,8 @@ import numpy as np
 
 import truewood as tw
 from truewood.adapters import open_model
-from truewood.frames import read_features
-from truewood.routing import RowLists, find_leaves
+from truewood.data.tables import read_features
+from truewood.engines.engine import RowLists, find_leaves
 
 
 def draw_odd_rows(

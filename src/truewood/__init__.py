@@ -7,23 +7,23 @@ because splits are judged on the rows that chose them. truewood scores the same 
 from importlib.metadata import version as _version
 
 from truewood.adapters import register_adapter, to_ensemble
-from truewood.corrected import corrected_importance
-from truewood.ensemble import TreeEnsemble
-from truewood.forests import (
+from truewood.data.target import TargetKind
+from truewood.engines.engine import NativeEngineWarning
+from truewood.estimators.forests import (
     UnbiasedExtraTreesClassifier,
     UnbiasedExtraTreesRegressor,
     UnbiasedRandomForestClassifier,
     UnbiasedRandomForestRegressor,
 )
-from truewood.importance import importance
-from truewood.measures import measures
-from truewood.node_sums import NodeSums
-from truewood.permutation_test import permutation_test
-from truewood.result import ImportanceResult
-from truewood.routing import NativeEngineWarning
-from truewood.saving import load
-from truewood.selection import UnbiasedSelector
-from truewood.target import TargetKind
+from truewood.estimators.permuted_targets import permutation_test
+from truewood.estimators.pseudo_data import corrected_importance
+from truewood.estimators.selector import UnbiasedSelector
+from truewood.formulas.measures import measures
+from truewood.result.importance_result import ImportanceResult
+from truewood.result.saving import load
+from truewood.scoring.model_importance import importance
+from truewood.trees.ensemble import TreeEnsemble
+from truewood.trees.node_sums import NodeSums
 from truewood.versions import show_versions
 
 __version__ = _version("truewood")

@@ -8,7 +8,7 @@ from importlib.metadata import requires, version
 
 from rich.console import Console
 
-from truewood.routing import engine_name
+from truewood.engines.engine import engine_name
 
 
 def show_versions() -> None:

@@ -9,8 +9,8 @@ import importlib
 from typing import Any
 
 from truewood.adapters.view import ModelView, Training, TrainingRows
-from truewood.ensemble import TreeEnsemble
-from truewood.frames import TableForm
+from truewood.data.tables import TableForm
+from truewood.trees.ensemble import TreeEnsemble
 
 __all__ = ["ModelView", "TableForm", "Training", "TrainingRows", "open_model", "register_adapter", "to_ensemble"]
 

@@ -22,13 +22,13 @@ from catboost import CatBoost, CatBoostError, Pool
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from truewood import losses
 from truewood.adapters.catboost_trees import Columns, read_columns, read_split_table, read_trees
 from truewood.adapters.view import ModelView
-from truewood.ensemble import TreeEnsemble
-from truewood.frames import TableForm
-from truewood.losses import Loss
-from truewood.target import LARGEST, TargetKind
+from truewood.data import losses
+from truewood.data.losses import Loss
+from truewood.data.tables import TableForm
+from truewood.data.target import LARGEST, TargetKind
+from truewood.trees.ensemble import TreeEnsemble
 
 Options = dict[str, str]
 

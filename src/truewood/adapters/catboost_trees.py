@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.ensemble import TreeEnsemble
-from truewood.target import TargetKind
+from truewood.data.target import TargetKind
+from truewood.trees.ensemble import TreeEnsemble
 
 
 class Columns(NamedTuple):

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.view import ModelView, Training, TrainingRows
-from truewood.ensemble import TreeEnsemble
-from truewood.frames import TableForm
-from truewood.losses import Loss
-from truewood.target import Target, TargetKind
+from truewood.data.losses import Loss
+from truewood.data.tables import TableForm
+from truewood.data.target import Target, TargetKind
+from truewood.trees.ensemble import TreeEnsemble
 
 # Relative difference up to which two estimates of the same rows are the same.
 _SAME_EFFECT = 1e-6

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from truewood.adapters.sklearn_forest import draw_bag, weigh_bag
 from truewood.adapters.sklearn_tree import view_trees
 from truewood.adapters.view import ModelView, Training, TrainingRows
-from truewood.target import Target
+from truewood.data.target import Target
 
 
 def open_model(model: Any) -> ModelView:

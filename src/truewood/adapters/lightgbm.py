@@ -15,11 +15,12 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from truewood import losses
 from truewood.adapters.view import ModelView
-from truewood.ensemble import Categories, TreeEnsemble
-from truewood.frames import TableForm, read_features
-from truewood.target import TargetKind
+from truewood.data import losses
+from truewood.data.tables import TableForm, read_features
+from truewood.data.target import TargetKind
+from truewood.trees.categories import Categories
+from truewood.trees.ensemble import TreeEnsemble
 
 # What LightGBM takes for zero: dense values up to here become 0 before they meet a threshold.
 _ZERO = float(np.float32(1e-35))

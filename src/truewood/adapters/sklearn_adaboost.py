@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.sklearn_tree import view_trees
 from truewood.adapters.view import ModelView, Training, TrainingRows
-from truewood.target import Target
+from truewood.data.target import Target
 
 
 def open_model(model: Any) -> ModelView:

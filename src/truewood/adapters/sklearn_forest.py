@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.sklearn_tree import SKLEARN_VERSION, recall_every_row, view_trees
 from truewood.adapters.view import ModelView, Training, TrainingRows
-from truewood.target import Target
+from truewood.data.target import Target
 
 # Since then weights set the probability to be drawn; before, they multiplied the number of times a row was drawn.
 WEIGHTS_ARE_DRAWN = SKLEARN_VERSION >= (1, 9)

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from truewood import losses
 from truewood.adapters.sklearn_tree import join_structure
 from truewood.adapters.view import ModelView
-from truewood.ensemble import TreeEnsemble
-from truewood.frames import TableForm
-from truewood.target import TargetKind
+from truewood.data import losses
+from truewood.data.tables import TableForm
+from truewood.data.target import TargetKind
+from truewood.trees.ensemble import TreeEnsemble
 
 _SURVIVAL = ("coxph", "squared", "ipcwls")
 _LOSSES: dict[str, Callable[[Any], losses.Loss]] = {

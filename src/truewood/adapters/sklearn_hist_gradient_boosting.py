@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from truewood import losses
 from truewood.adapters.view import ModelView
-from truewood.ensemble import Categories, TreeEnsemble
-from truewood.frames import TableForm
-from truewood.target import TargetKind
+from truewood.data import losses
+from truewood.data.tables import TableForm
+from truewood.data.target import TargetKind
+from truewood.trees.categories import Categories
+from truewood.trees.ensemble import TreeEnsemble
 
 _LOSSES: dict[Any, Callable[[Any], losses.Loss]] = {
     "log_loss": lambda model: losses.logistic() if len(model.classes_) == 2 else losses.softmax(len(model.classes_)),

@@ -13,9 +13,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.view import ModelView, Training, TrainingRows
-from truewood.ensemble import TreeEnsemble
-from truewood.frames import TableForm
-from truewood.target import Target, TargetKind
+from truewood.data.tables import TableForm
+from truewood.data.target import Target, TargetKind
+from truewood.trees.ensemble import TreeEnsemble
 
 SKLEARN_VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
 

@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from sksurv.nonparametric import nelson_aalen_estimator
 from sksurv.util import check_y_survival
 
-from truewood import losses
 from truewood.adapters.sklearn_forest import WHY_NO_BAGS, draw_bag, remember_rows
 from truewood.adapters.sklearn_tree import join_structure, sklearn_form
 from truewood.adapters.view import ModelView
-from truewood.ensemble import TreeEnsemble
-from truewood.target import TargetKind
+from truewood.data import losses
+from truewood.data.target import TargetKind
+from truewood.trees.ensemble import TreeEnsemble
 
 # Relative difference up to which two hazards are the same.
 _SAME_HAZARD = 1e-6

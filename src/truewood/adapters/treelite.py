@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from truewood import losses
 from truewood.adapters.view import ModelView
-from truewood.ensemble import Categories, TreeEnsemble
-from truewood.frames import TableForm
-from truewood.target import TargetKind
+from truewood.data import losses
+from truewood.data.tables import TableForm
+from truewood.data.target import TargetKind
+from truewood.trees.categories import Categories
+from truewood.trees.ensemble import TreeEnsemble
 
 _NAME = "treelite.Model"
 # Numbers of treelite's serialization format.

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.ensemble import TreeEnsemble
-from truewood.frames import TableForm
-from truewood.losses import Loss
-from truewood.target import Target, TargetKind
+from truewood.data.losses import Loss
+from truewood.data.tables import TableForm
+from truewood.data.target import Target, TargetKind
+from truewood.trees.ensemble import TreeEnsemble
 
 
 class TrainingRows(NamedTuple):

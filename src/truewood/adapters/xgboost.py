@@ -21,12 +21,13 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from truewood import losses
 from truewood.adapters.view import ModelView
-from truewood.ensemble import Categories, TreeEnsemble
-from truewood.frames import TableForm
-from truewood.losses import Loss
-from truewood.target import LARGEST, TargetKind
+from truewood.data import losses
+from truewood.data.losses import Loss
+from truewood.data.tables import TableForm
+from truewood.data.target import LARGEST, TargetKind
+from truewood.trees.categories import Categories
+from truewood.trees.ensemble import TreeEnsemble
 
 
 def open_model(model: Any) -> ModelView:

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 
 import truewood
-from truewood.cli import demo, importance, reproduce
+from truewood.cli import demo_command, importance_command, reproduce_command
 from truewood.cli.arguments import SHELLS, Parser, PrintCompletion
-from truewood.cli.speaker import in_one_line
+from truewood.tabular.messages import in_one_line
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -28,9 +28,9 @@ def make_parser() -> argparse.ArgumentParser:
         help="print a script that completes commands in this shell",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    importance.add_command(commands)
-    demo.add_command(commands)
-    reproduce.add_command(commands)
+    importance_command.add_command(commands)
+    demo_command.add_command(commands)
+    reproduce_command.add_command(commands)
     return parser
 
 

@@ -1,1 +1,1 @@
-"""The experiments of Zhou & Hooker, "Unbiased Measurement of Feature Importance in Tree-Based Methods"."""
+"""The experiments of the paper."""

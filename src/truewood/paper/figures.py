@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from truewood.plots import UNBIASED
+from truewood.result.pictures import UNBIASED
 
 TITLES = {"SI": "split improvement (SI)", "UFI": "unbiased feature importance (UFI)"}
 _LINES = {"X1": "-", "X2": "-", "X3": "--", "X4": "-.", "X5": ":"}

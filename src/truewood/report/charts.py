@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truewood.plots import BIASED, FAINT, MUTED, UNBIASED, name_measure, name_unit
+from truewood.result.pictures import BIASED, FAINT, MUTED, UNBIASED, name_measure, name_unit
 
 if TYPE_CHECKING:
     import altair as alt
 
-    from truewood.result import ImportanceResult
+    from truewood.result.importance_result import ImportanceResult
 
 SIGNIFICANT, NOT_SIGNIFICANT = "significant", "not significant"
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import rankdata
 
-from truewood.frames import read_names
+from truewood.data.tables import read_names
 
 STRONG = 0.8
 

@@ -15,14 +15,14 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from truewood.plots import FAINT, name_level
 from truewood.report import words
 from truewood.report.charts import NOT_SIGNIFICANT, SIGNIFICANT, make_charts
 from truewood.report.correlation import find_correlations
 from truewood.report.vega import bundle_scripts, compile_chart
+from truewood.result.pictures import FAINT, name_level
 
 if TYPE_CHECKING:
-    from truewood.result import ImportanceResult
+    from truewood.result.importance_result import ImportanceResult
 
 # How the table heads a column and shows its numbers.
 _HEADINGS = {

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truewood.measures import measures
-from truewood.plots import name_level, name_measure, name_unit, shorten
+from truewood.formulas.measures import measures
 from truewood.report.correlation import STRONG, Correlations
+from truewood.result.pictures import name_level, name_measure, name_unit, shorten
 from truewood.words import ROWS_IN_WORDS, count
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from truewood.result import ImportanceResult
+    from truewood.result.importance_result import ImportanceResult
 
 CITATION = (
     'Z. Zhou and G. Hooker, "Unbiased Measurement of Feature Importance in Tree-Based Methods", ACM Transactions on '

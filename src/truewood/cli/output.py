@@ -1,0 +1,146 @@
+"""What the command line shows of a result: the table, the JSON object, and files."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from truewood.result.importance_result import ImportanceResult
+from truewood.tabular.messages import in_one_line
+from truewood.words import count
+
+_PICTURES = (".png", ".svg", ".pdf")
+ENDINGS = (".html", ".csv", ".json", *_PICTURES)
+# Of a table that goes to a file or another program.
+_PLAIN_WIDTH = 160
+_SMALLEST = 1e-16
+
+
+def check_outputs(paths: list[Path]) -> None:
+    """Refuse files that could not be written, before anything that takes long."""
+    for path in paths:
+        if path.suffix.lower() not in ENDINGS:
+            raise ValueError(f"--output: {path} must end in {', '.join(ENDINGS)}.")
+        if path.is_dir() or not path.parent.is_dir():
+            reason = "is a folder" if path.is_dir() else f"cannot be written: there is no folder {path.parent}"
+            raise ValueError(f"--output: {path} {reason}.")
+        if path.suffix.lower() == ".html" and any(find_spec(name) is None for name in ("altair", "vl_convert")):
+            raise ValueError("--output: the report needs altair and vl-convert: pip install 'truewood[report]'.")
+
+
+def write_outputs(
+    result: ImportanceResult, paths: list[Path], X: pd.DataFrame, *, alpha: float, title: str, notes: list[str]
+) -> None:
+    """Write the result to each file, in the form that its name says."""
+    for path in paths:
+        match path.suffix.lower():
+            case ".html":
+                result.report(path, X=X, title=title, notes=notes, alpha=alpha)
+            case ".csv":
+                make_frame(result, alpha).to_csv(path, index=False)
+            case ".json":
+                result.save(path)
+            case _:
+                _draw(result, path, alpha)
+
+
+def _draw(result: ImportanceResult, path: Path, alpha: float) -> None:
+    with warnings.catch_warnings():
+        # Letters that the font lacks become boxes, which everyone sees.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        figure: Any = result.plot("bar", alpha=alpha).figure
+        figure.savefig(path, dpi=150, bbox_inches="tight")
+
+
+def make_frame(result: ImportanceResult, alpha: float) -> pd.DataFrame:
+    """The table of the result, with adjusted p-values and whether they are small."""
+    frame = result.frame()
+    if result.no_inference is not None:
+        return frame
+    place = list(frame).index("p_value") + 1
+    frame.insert(place, "adjusted_p_value", result.adjusted_p_value("bh")[result.order])
+    frame.insert(place + 1, "significant", frame["adjusted_p_value"] <= alpha)
+    return frame
+
+
+def print_table(result: ImportanceResult, *, top: int, alpha: float, title: str) -> None:
+    """Print the features, the most important first, to standard output; for a terminal of 80 characters."""
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, markup=False, width=_PLAIN_WIDTH)
+    frame = make_frame(result, alpha)
+    has_share, has_errors = not np.isnan(result.share).all(), result.no_inference is None
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("#", justify="right")
+    table.add_column("feature", overflow="fold", min_width=12)
+    headings = ["importance", *["95 % interval", "p-value", ""] * has_errors, *["share"] * has_share, "biased\nrank"]
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    n_digits = _count_decimals(result.values)
+    for row in frame.head(top).to_dict("records"):
+        cells: list[str | Text] = [
+            str(row["rank"]),
+            Text(in_one_line(row["feature"])),
+            f"{row['importance']:,.{n_digits}f}",
+        ]
+        if has_errors:
+            interval = f"{row['ci_low']:,.{n_digits}f} to {row['ci_high']:,.{n_digits}f}"
+            cells += [interval, show_p_value(row["p_value"]), "*" if row["significant"] else ""]
+        cells += [f"{row['share']:.2%}"] * has_share
+        table.add_row(*cells, str(row["mdi_rank"]))
+    with console.capture() as captured:  # rich itself would end the program when the reader has gone
+        console.print(in_one_line(title), soft_wrap=True)
+        console.print(table)
+        console.print(_explain(result, len(frame) - top, alpha), soft_wrap=True)
+    sys.stdout.write(captured.get())
+
+
+def _count_decimals(values: NDArray[np.float64]) -> int:
+    """Decimals that show four digits of the largest value, and line up the others with it."""
+    largest = float(np.abs(values).max())
+    return max(0, 3 - math.floor(math.log10(largest))) if largest > 0 else 4
+
+
+def _explain(result: ImportanceResult, n_hidden: int, alpha: float) -> str:
+    lines = [f"{count(n_hidden, 'more column')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
+    if result.no_inference is None:
+        lines.append(f"*  significant: adjusted p-value (Benjamini & Hochberg) at most {alpha:g}.")
+    else:
+        lines.append(f"No p-values: {result.no_inference}.")
+    lines += ["biased rank: by mdi, what feature_importances_ is made of.", *map(in_one_line, result.notes)]
+    return "\n".join(lines)
+
+
+def show_p_value(p_value: float) -> str:
+    """A p-value in few characters."""
+    if math.isnan(p_value):
+        return "-"
+    return f"<{_SMALLEST:.0e}" if p_value < _SMALLEST else f"{p_value:.2g}"
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print one JSON object; numbers that JSON does not have become null."""
+    sys.stdout.write(json.dumps(_make_plain(content), allow_nan=False, indent=2, ensure_ascii=True) + "\n")
+
+
+def _make_plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _make_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_make_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

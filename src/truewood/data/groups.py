@@ -1,0 +1,92 @@
+"""Columns whose scores are summed: the dummy columns of one feature, or what the caller puts together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Columns whose scores are summed.
+
+    Parameters
+    ----------
+    names : ndarray of str, shape (n_groups,)
+        Names of the groups.
+    group_of : ndarray of int32, shape (n_columns,)
+        Group of each column.
+    """
+
+    names: NDArray[np.str_]
+    group_of: NDArray[np.int32]
+
+
+def read_groups(groups: Any, names: NDArray[np.str_]) -> Grouping:
+    """Read `groups` as names of the groups and the group of each column.
+
+    Parameters
+    ----------
+    groups : None, dict or sequence
+        None: each column for itself. A dict from group name to columns (names or numbers): columns not mentioned stay
+        for themselves. A sequence: the group name of each column.
+    names : ndarray of str, shape (n_features,)
+        Column names.
+    """
+    if groups is None:
+        return Grouping(names, np.arange(len(names), dtype=np.int32))
+    if isinstance(groups, Mapping):
+        labels = _labels_from_mapping(groups, names)
+    elif isinstance(groups, str) or np.ndim(groups) != 1:
+        raise TypeError(f"groups must be a dict or a sequence, got {type(groups).__name__}.")
+    else:
+        labels = [str(label) for label in groups]
+        if len(labels) != len(names):
+            raise ValueError(f"groups must name the group of each of the {len(names)} columns, got {len(labels)}.")
+    order = list(dict.fromkeys(labels))
+    position = {label: g for g, label in enumerate(order)}
+    group_of = np.array([position[label] for label in labels], dtype=np.int32)
+    return Grouping(np.asarray(order, dtype=np.str_), group_of)
+
+
+def _labels_from_mapping(groups: Mapping[Any, Any], names: NDArray[np.str_]) -> list[str]:
+    labels = [str(name) for name in names]
+    group_of: dict[int, str] = {}
+    for label, columns in groups.items():
+        listed = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
+        if not listed or str(label) in group_of.values():
+            raise ValueError(
+                f"groups must give each name once, with at least one column, but {str(label)!r} is not so."
+            )
+        for column in listed:
+            j = _find_column(column, labels)
+            if j in group_of:
+                raise ValueError(f"groups puts column {labels[j]!r} into both {group_of[j]!r} and {str(label)!r}.")
+            group_of[j] = str(label)
+    clash = next((name for j, name in enumerate(labels) if j not in group_of and name in group_of.values()), None)
+    if clash is not None:
+        raise ValueError(f"groups uses {clash!r}, which is also the name of a column outside that group.")
+    return [group_of.get(j, name) for j, name in enumerate(labels)]
+
+
+def _find_column(column: Any, names: list[str]) -> int:
+    """Place of a column that is given by name or by number."""
+    if isinstance(column, str) and names.count(column) == 1:
+        return names.index(column)
+    if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
+        return int(column)
+    raise ValueError(f"groups names a column that X does not have, or has more than once: {column!r}.")
+
+
+def add_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
+    """Sum the columns (second axis) of each group, in the order of the columns."""
+    if np.array_equal(grouping.group_of, np.arange(len(grouping.names))):
+        return scores.copy()
+    grouped = np.zeros((scores.shape[0], len(grouping.names), *scores.shape[2:]))
+    for column, group in enumerate(grouping.group_of):
+        grouped[:, group] += scores[:, column]
+    return grouped

@@ -1,0 +1,155 @@
+"""Sends rows down trees. Two engines of the same results: `native` (C++) and `numpy` (the readable reference)."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.adapters import ModelView
+from truewood.data.tables import FeatureMatrix
+from truewood.data.target import Target
+from truewood.formulas.row_terms import RowTerms
+from truewood.trees.ensemble import TreeEnsemble
+from truewood.trees.node_sums import NodeSums
+
+ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
+
+
+class NativeEngineWarning(UserWarning):
+    """The compiled kernel is not installed, so the slower numpy engine is in use."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowLists:
+    """The rows that score each of some trees.
+
+    Parameters
+    ----------
+    index : ndarray of int64, shape (n,)
+        Row numbers, those of the first tree first. A row may be listed several times.
+    offset : ndarray of int64, shape (n_trees + 1,)
+        Tree t takes ``index[offset[t]:offset[t + 1]]``.
+    """
+
+    index: NDArray[np.int64]
+    offset: NDArray[np.int64]
+
+    @classmethod
+    def join(cls, lists: list[NDArray[np.int64]]) -> RowLists:
+        """Put the lists of several trees behind each other."""
+        index = lists[0] if len(lists) == 1 else np.concatenate(lists)
+        return cls(np.ascontiguousarray(index, dtype=np.int64), np.cumsum([0, *map(len, lists)], dtype=np.int64))
+
+    def of_tree(self, tree: int) -> NDArray[np.int64]:
+        """Rows of one tree."""
+        return self.index[self.offset[tree] : self.offset[tree + 1]]
+
+
+class Engine(Protocol):
+    """What an engine module offers."""
+
+    def list_unseen(self, bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+        """Rows that are not in a bag, ascending."""
+
+    def find_leaves(self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists) -> NDArray[np.int32]:
+        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+
+    def find_swapped_leaves(
+        self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
+    ) -> NDArray[np.int32]:
+        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+
+    def sum_leaves(
+        self,
+        ensemble: TreeEnsemble,
+        leaves: NDArray[np.int32],
+        rows: RowLists,
+        target: Target,
+        row_weight: NDArray[np.float64] | None,
+    ) -> NodeSums:
+        """Sum rows at their leaves, in row order, and from there up to the roots."""
+
+    def add_terms(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        rows: RowLists,
+        weight: NDArray[np.float64],
+        target: Target,
+        terms: RowTerms,
+        out: NDArray[np.float64],
+    ) -> None:
+        """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features).
+
+        `weight` goes along with the list; a row is listed once for a tree.
+        """
+
+
+def has_native_engine() -> bool:
+    """Whether the compiled kernel is installed."""
+    return importlib.util.find_spec("truewood.engines._kernel") is not None
+
+
+def engine_name() -> str:
+    """Name of the engine in use: that of the variable TRUEWOOD_ENGINE, else native where it is installed."""
+    name = os.environ.get(ENGINE_VARIABLE, "native" if has_native_engine() else "numpy")
+    if name not in ("native", "numpy"):
+        raise ValueError(f"{ENGINE_VARIABLE} must be 'native' or 'numpy', got {name!r}.")
+    if name == "native" and not has_native_engine():
+        raise ValueError(f"{ENGINE_VARIABLE} is 'native', but the compiled kernel is not installed.")
+    return name
+
+
+def get_engine() -> Engine:
+    """Return the engine in use."""
+    if engine_name() == "native":
+        from truewood.engines import native_engine
+
+        return native_engine
+    if not has_native_engine():
+        _warn_once()
+    from truewood.engines import numpy_engine
+
+    return numpy_engine
+
+
+@cache
+def _warn_once() -> None:
+    warnings.warn(
+        "the compiled kernel is not installed, the slower numpy engine is in use; to change that, install a C++17 "
+        "compiler and reinstall truewood.",
+        NativeEngineWarning,
+        stacklevel=4,
+    )
+
+
+def find_leaves(
+    view: ModelView, trees: range, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists
+) -> NDArray[np.int32]:
+    """Leaf of each listed row, shape (n,): from the engine, or from the library where it has to find them itself.
+
+    Parameters
+    ----------
+    view : ModelView
+        The model.
+    trees : range
+        Which of its trees.
+    ensemble : TreeEnsemble
+        These trees.
+    matrix : FeatureMatrix
+        All rows.
+    rows : RowLists
+        The rows to send down each tree.
+    """
+    if view.find_leaves is None:
+        return get_engine().find_leaves(ensemble, matrix, rows)
+    found = view.find_leaves(trees, matrix.values)
+    tree_of = np.repeat(np.arange(len(trees)), np.diff(rows.offset))
+    return (found[rows.index, tree_of] + ensemble.offset[tree_of]).astype(np.int32)

@@ -1,0 +1,301 @@
+"""`permutation_test()`: refits on permuted targets show what scores a model gives where nothing can be learnt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from operator import index
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from scipy.stats import norm, rankdata
+from sklearn.base import clone
+from sklearn.utils import check_random_state, shuffle
+
+from truewood.data.groups import read_groups
+from truewood.data.tables import TableForm, read_features
+from truewood.estimators.selector import set_seeds
+from truewood.result.importance_result import ImportanceResult
+from truewood.scoring.model_importance import importance
+
+_FORMAT = "truewood.permutation_test"
+_N_SEEDS = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class PermutationTestResult:
+    """Scores beside those of the same estimator on permuted targets.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features,)
+        Scores on the data as it is.
+    null : ndarray of shape (n_permutations, n_features)
+        Scores on permuted targets.
+    feature_names : ndarray of str, shape (n_features,)
+        Names of the features, or of the groups.
+    measure : str
+        Name of the measure.
+    """
+
+    values: NDArray[np.float64]
+    null: NDArray[np.float64]
+    feature_names: NDArray[np.str_]
+    measure: str
+
+    def __post_init__(self) -> None:
+        for attribute in fields(self):
+            if isinstance(getattr(self, attribute.name), np.ndarray):
+                frozen = getattr(self, attribute.name).view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, attribute.name, frozen)
+
+    @property
+    def p_value(self) -> NDArray[np.float64]:
+        """Exact one-sided p-values, shape (n_features,): (1 + number of null scores >= the score) / (1 + number).
+
+        They are valid whatever the distribution of the scores, and never smaller than 1 / (1 + n_permutations).
+        """
+        p_value: NDArray[np.float64] = (1.0 + (self.null >= self.values).sum(axis=0)) / (1.0 + len(self.null))
+        return p_value
+
+    @property
+    def normal_p_value(self) -> NDArray[np.float64]:
+        """One-sided p-values, shape (n_features,), if null scores follow a normal distribution.
+
+        With mean and standard deviation of `null`; they may be far smaller than the exact ones of few permutations.
+        """
+        excess, spread = self.values - self.null.mean(axis=0), self.null.std(axis=0, ddof=1)
+        z_score = np.divide(excess, spread, out=np.where(excess > 0, np.inf, -np.inf), where=spread > 0)
+        p_value: NDArray[np.float64] = norm.sf(z_score)
+        return p_value
+
+    def frame(self) -> pd.DataFrame:
+        """Return the test as a table, the most important feature first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns feature, importance, null_mean, null_std, p_value, normal_p_value, rank. Features of equal score
+            share the better rank.
+        """
+        columns = {
+            "feature": self.feature_names.tolist(),
+            "importance": self.values,
+            "null_mean": self.null.mean(axis=0),
+            "null_std": self.null.std(axis=0, ddof=1),
+            "p_value": self.p_value,
+            "normal_p_value": self.normal_p_value,
+            "rank": rankdata(-self.values, method="min").astype(int),
+        }
+        return pd.DataFrame(columns).sort_values("rank", kind="stable", ignore_index=True)
+
+
+def permutation_test(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    n_permutations: int = 100,
+    measure: str = "ufi",
+    groups: Any = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    resume: str | PathLike[str] | None = None,
+    progress: bool = True,
+) -> PermutationTestResult:
+    """Test importances by refitting on permuted targets.
+
+    The test of Altmann et al. (2010), for any measure; theirs is ``measure="mdi"``, whose bias the permuted targets
+    show as well. It fits ``1 + n_permutations`` models, where the p-values of `importance` need no fit at all.
+
+    Parameters
+    ----------
+    estimator : object
+        What to fit, such as a forest with bootstrap: anything that `importance` scores out of bag. It is cloned, and
+        where its `random_state` is None each fit gets a seed of its own.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        Training data.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+        Target, whose rows are permuted.
+    n_permutations : int, default=100
+        Number of permutations, at least 2.
+    measure : str, default="ufi"
+        One of `measures()`.
+    groups : dict or sequence, default=None
+        Columns whose scores are summed, as in `importance`.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows, when they grow trees and when they score them. They stay with the rows of X.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the permutations and fits.
+    n_jobs : int, default=None
+        Number of processes, as in scikit-learn; -1 means all cores. The result does not depend on it.
+    resume : str or path, default=None
+        A file that keeps every finished permutation, a line each. Where it exists already the test goes on from there,
+        also to a larger number of permutations; with ``random_state=None`` it goes on with the seed of the file.
+    progress : bool, default=True
+        Whether to show a progress bar, where the output is a terminal.
+
+    Returns
+    -------
+    PermutationTestResult
+        Scores, null scores, and p-values of two kinds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> import truewood as tw
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> test = tw.permutation_test(RandomForestClassifier(10), X, y, n_permutations=9, random_state=0)
+    >>> test.frame()["p_value"].tolist()[:2]
+    [0.1, 0.1]
+    """
+    if index(n_permutations) < 2:
+        raise ValueError(f"n_permutations must be at least 2, got {n_permutations}.")
+    refit = _Refit(estimator, X, y, sample_weight, measure, groups)
+    seed = int(check_random_state(random_state).randint(_N_SEEDS))
+    done: dict[int, list[float]] = {}
+    if resume is not None:
+        seed, done = _open_record(Path(resume), refit.fingerprint(), seed, is_free=random_state is None)
+    # The data as it is comes first, in this process: what does not work is said at once.
+    observed = refit.run(seed, 0)
+    ahead = [number for number in range(1, n_permutations + 1) if number not in done]
+    with _append_to(resume) as keep, _show_progress(n_permutations, len(ahead), is_shown=progress) as advance:
+        steps = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(refit.score)(seed, number) for number in ahead
+        )
+        for number, scores in steps:
+            keep({"permutation": number, "values": scores})
+            done[number] = scores
+            advance()
+    null = np.array([done[number] for number in range(1, n_permutations + 1)])
+    return PermutationTestResult(observed.values, null, observed.feature_names, observed.measure)
+
+
+@dataclass(frozen=True, eq=False)
+class _Refit:
+    """What every permutation fits and scores."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    sample_weight: Any
+    measure: str
+    groups: Any
+
+    def run(self, seed: int, number: int) -> ImportanceResult:
+        """Fit and score the target's permutation of a number, or the target itself for number 0."""
+        rng = np.random.default_rng([seed, number])
+        y = shuffle(self.y, random_state=int(rng.integers(_N_SEEDS))) if number else self.y
+        model = set_seeds(clone(self.estimator), int(rng.integers(_N_SEEDS)))
+        model.fit(self.X, y, **({} if self.sample_weight is None else {"sample_weight": self.sample_weight}))
+        return importance(
+            model,
+            self.X,
+            y,
+            measure=self.measure,
+            sample_weight=self.sample_weight,
+            groups=self.groups,
+            inference=False,
+            random_state=int(rng.integers(_N_SEEDS)),
+        )
+
+    def score(self, seed: int, number: int) -> tuple[int, list[float]]:
+        """Scores of a permutation, with its number."""
+        return number, self.run(seed, number).values.tolist()
+
+    def fingerprint(self) -> dict[str, str]:
+        """What tells this test from others; the container of the data does not matter."""
+        matrix = read_features(self.X, TableForm(type(self.estimator).__name__, None, dtype="float64"))
+        weight = None if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)
+        parts = {
+            "X": matrix.parts,
+            "y": np.asarray(self.y),
+            "sample_weight": weight,
+            "estimator": self.estimator,
+            "measure": self.measure,
+            "groups": None if self.groups is None else read_groups(self.groups, matrix.names),
+        }
+        return {name: joblib.hash(part) for name, part in parts.items()}
+
+
+def _open_record(
+    path: Path, fingerprint: dict[str, str], seed: int, *, is_free: bool
+) -> tuple[int, dict[int, list[float]]]:
+    """Seed and finished permutations of a file; a file that does not exist is begun.
+
+    A last line that was cut off is dropped.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    if not lines:
+        path.write_text(json.dumps({"format": _FORMAT, "seed": seed, **fingerprint}) + "\n", encoding="utf-8")
+        return seed, {}
+    head = _read_line(lines[0])
+    if head.get("format") != _FORMAT:
+        raise ValueError(f"resume={str(path)!r} must be a new file, or one that permutation_test wrote.")
+    if not lines[-1].endswith("\n"):
+        lines.pop()
+        path.write_text("".join(lines), encoding="utf-8")
+    expected = fingerprint if is_free else {"seed": seed, **fingerprint}
+    other = ["random_state" if name == "seed" else name for name, mark in expected.items() if head.get(name) != mark]
+    if other:
+        raise ValueError(
+            f"resume={str(path)!r} was begun with another {' and another '.join(other)}; go on with what it was begun "
+            "with, or pass a new file."
+        )
+    done = {}
+    for number, line in enumerate(lines[1:], start=2):
+        entry = _read_line(line)
+        if entry.keys() != {"permutation", "values"}:
+            raise ValueError(f"resume={str(path)!r}, line {number}, is damaged; remove the line or the file.")
+        done[entry["permutation"]] = entry["values"]
+    return head["seed"], done
+
+
+def _read_line(line: str) -> dict[str, Any]:
+    """What a line says; nothing if it is not one of ours."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+@contextmanager
+def _show_progress(n_permutations: int, n_ahead: int, *, is_shown: bool) -> Iterator[Callable[[], None]]:
+    """Give a function that moves a bar in the terminal one step on, or does nothing if there is none."""
+    console = Console(stderr=True)
+    if not (is_shown and console.is_terminal):
+        yield lambda: None
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("permutations", total=n_permutations, completed=n_permutations - n_ahead)
+        yield lambda: bar.advance(task)
+
+
+@contextmanager
+def _append_to(path: str | PathLike[str] | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Give a function that appends a line to the file at once, or does nothing if there is no file."""
+    if path is None:
+        yield lambda _entry: None
+        return
+    with Path(path).open("a", encoding="utf-8") as file:
+
+        def keep(entry: dict[str, Any]) -> None:
+            file.write(json.dumps(entry) + "\n")
+            file.flush()
+
+        yield keep

@@ -1,0 +1,1 @@
+"""The scores with all that belongs to them: table, pictures, files."""

@@ -1,0 +1,344 @@
+"""`ImportanceResult`: the scores with all raw arrays, and what can be asked of them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from operator import index
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm, rankdata
+
+from truewood.inference.errors import adjust, find_interval, mirror
+from truewood.words import ROWS_IN_WORDS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ImportanceResult:
+    """How much each feature is worth to a model.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features,)
+        Scores: mean over trees, and over outputs; for boosted trees the sum. Signed; a feature without predictive power
+        is zero on average.
+    share : ndarray of shape (n_features,)
+        Scores as the part of the target's impurity that splits on the feature explain; NaN where scores are not in the
+        units of that, as for boosted classifiers, and for error rates (permutation importance of classes).
+    per_tree : ndarray of shape (n_trees, n_features)
+        Scores by tree; NaN for trees that no unseen row scores.
+    per_output : ndarray of shape (n_outputs, n_features)
+        Scores by output.
+    mdi : ndarray of shape (n_features,)
+        The biased score of the same trees (mean decrease in impurity, not normalised), for comparison.
+    impurity : float
+        The target's impurity at the roots (Gini or variance; for boosted trees the variance of what they are scored
+        by): what `share` is a share of.
+    feature_names : ndarray of str, shape (n_features,)
+        Names of the features, or of the groups.
+    measure : str
+        Name of the measure.
+    task : {"classification", "regression"}
+        What the model predicts.
+    rows : {"oob", "heldout", "lists", "training"}
+        Which rows scored the trees.
+    n_rows : int
+        Number of rows that were passed.
+    skipped_weight : float
+        Share of split weight that could not be scored, because no unseen row reached one of the children.
+    is_additive : bool
+        Whether the trees' values add up to a raw score, as in boosting. Scores are then sums over trees, in units of
+        raw score times target.
+    std_error : ndarray of shape (n_features,)
+        Standard errors of the scores: their spread over data sets like this one, or, for held-out rows, over held-out
+        sets for this model. NaN without inference.
+    test_error : ndarray of shape (n_features,)
+        Spread of a score around zero if the feature says nothing; what `z_score` and `p_value` go by. Out of bag it is
+        smaller than `std_error`, which also has to do with the size of a signal.
+    contributions : ndarray of shape (n_rows, n_features) or None
+        What each row adds to each score where it is unseen; only with ``inference="rows"``.
+    total_error : float
+        Spread of the sum of all scores around zero if no feature says anything; what `total_p_value` goes by.
+    no_inference : str or None
+        Why there are no standard errors and p-values; None where there are.
+    columns : ImportanceResult or None
+        The scores of the single columns, where features are groups of them; see `expand`.
+    notes : tuple of str
+        What else to know, as sentences: which features a pipeline mixed from several columns, and which it left out.
+    """
+
+    values: NDArray[np.float64]
+    share: NDArray[np.float64]
+    per_tree: NDArray[np.float64]
+    per_output: NDArray[np.float64]
+    mdi: NDArray[np.float64]
+    impurity: float
+    feature_names: NDArray[np.str_]
+    measure: str
+    task: str
+    rows: str
+    n_rows: int
+    skipped_weight: float
+    is_additive: bool = False
+    std_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    test_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    contributions: NDArray[np.float64] | None = None
+    total_error: float = np.nan
+    no_inference: str | None = None
+    columns: ImportanceResult | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("std_error", "test_error"):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(len(self.values), np.nan))
+        for attribute in fields(self):
+            if isinstance(getattr(self, attribute.name), np.ndarray):
+                frozen = getattr(self, attribute.name).view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, attribute.name, frozen)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.per_tree)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Numbers of the features, the most important first, shape (n_features,); of equal scores the earlier one."""
+        return np.argsort(-self.values, kind="stable")
+
+    @property
+    def z_score(self) -> NDArray[np.float64]:
+        """Scores in units of `test_error`, shape (n_features,); 0 for features that no split uses."""
+        is_used = self.test_error != 0
+        return np.divide(self.values, self.test_error, out=np.zeros(len(self.values)), where=is_used)
+
+    @property
+    def p_value(self) -> NDArray[np.float64]:
+        """One-sided p-values, shape (n_features,): the probability of such a score if the feature says nothing.
+
+        1 for features that no split uses, NaN without inference.
+        """
+        return np.where(self.test_error == 0, 1.0, norm.sf(self.z_score))
+
+    @property
+    def total_p_value(self) -> float:
+        """One-sided p-value of all features together: does the model see anything that holds for unseen rows?
+
+        Importances of a model that sees nothing mean nothing. 1 for a model without splits, NaN without inference.
+        """
+        return 1.0 if self.total_error == 0 else float(norm.sf(self.values.sum() / self.total_error))
+
+    def expand(self) -> ImportanceResult:
+        """Return the scores of the single columns whose sums this result holds.
+
+        Returns
+        -------
+        ImportanceResult
+            One feature for each column that the trees split on, such as the dummy columns of a categorical feature.
+        """
+        if self.columns is None:
+            raise ValueError("there is nothing to expand: each feature of this result is a single column.")
+        return self.columns
+
+    def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Confidence intervals of the expected scores.
+
+        Out of bag the upper end is further away: a score varies more, the larger the expected score is.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Share of data sets whose interval holds the expected score.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_features,)
+            The ends.
+        """
+        self._require_inference()
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}.")
+        return find_interval(self.values, self.test_error, self.std_error, level)
+
+    def adjusted_p_value(self, correction: str | None = "bh") -> NDArray[np.float64]:
+        """P-values adjusted for testing all features at once.
+
+        Parameters
+        ----------
+        correction : {"bh", "by", "holm"} or None, default="bh"
+            Benjamini & Hochberg (false discovery rate), Benjamini & Yekutieli (the same under any dependence), Holm
+            (probability of any false discovery), or no adjustment.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+        """
+        self._require_inference()
+        return adjust(self.p_value, correction)
+
+    def mirror_p_value(self) -> NDArray[np.float64]:
+        """P-values from the scores alone: their null distribution is that of the scores that are not positive.
+
+        This is the test of Janitza, Celik & Boulesteix (2018), for many features of which most say nothing.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+        """
+        return mirror(self.values)
+
+    def _require_inference(self) -> None:
+        if self.no_inference is not None:
+            raise ValueError(f"this result has no standard errors and p-values: {self.no_inference}.")
+
+    def frame(self) -> pd.DataFrame:
+        """Return the scores as a table, the most important feature first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns feature, importance, share, std_error, ci_low, ci_high (of 95 % intervals), p_value, rank, mdi,
+            mdi_rank. Without inference std_error to p_value are left out. Features of equal score share the better
+            rank.
+        """
+        columns: dict[str, Any] = {
+            "feature": self.feature_names.tolist(),
+            "importance": self.values,
+            "share": self.share,
+        }
+        if self.no_inference is None:
+            low, high = self.interval()
+            columns |= {"std_error": self.std_error, "ci_low": low, "ci_high": high, "p_value": self.p_value}
+        columns |= {
+            "rank": rankdata(-self.values, method="min").astype(int),
+            "mdi": self.mdi,
+            "mdi_rank": rankdata(-self.mdi, method="min").astype(int),
+        }
+        return pd.DataFrame(columns).iloc[self.order].reset_index(drop=True)
+
+    def select(self, alpha: float = 0.05, correction: str | None = "bh", *, k: int | None = None) -> NDArray[np.bool_]:
+        """Choose features by adjusted p-value, or the k of largest score.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            Largest adjusted p-value that is chosen.
+        correction : {"bh", "by", "holm"} or None, default="bh"
+            Adjustment, see `adjusted_p_value`.
+        k : int, default=None
+            Number of features; if given, the k largest scores are chosen whatever their p-value.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_features,)
+            Mask of the chosen features; of equal scores the earlier feature is chosen.
+        """
+        if k is None:
+            if not 0 < alpha <= 1:
+                raise ValueError(f"alpha must lie between 0 and 1, got {alpha}.")
+            return self.adjusted_p_value(correction) <= alpha
+        if not 0 <= index(k) <= len(self.values):
+            raise ValueError(f"k must lie between 0 and the number of features, {len(self.values)}, got {k}.")
+        mask = np.zeros(len(self.values), dtype=np.bool_)
+        mask[self.order[:k]] = True
+        return mask
+
+    def plot(self, kind: str = "bar", *, top: int | None = 20, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
+        """Draw the scores.
+
+        Parameters
+        ----------
+        kind : {"bar", "compare", "box", "rank"}, default="bar"
+            Bars of the scores; biased rank beside unbiased rank, joined by lines; boxes of the scores by tree; or all
+            scores in falling order.
+        top : int or None, default=20
+            Number of features to draw, the most important first; None draws all. "rank" always draws all.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+        alpha : float, default=0.05
+            Largest adjusted p-value (Benjamini & Hochberg) of a feature that "bar" calls significant.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from truewood.result.pictures import draw
+
+        return draw(self, kind, top=top, ax=ax, alpha=alpha)
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        *,
+        X: Any = None,
+        title: str | None = None,
+        notes: Sequence[str] = (),
+        alpha: float = 0.05,
+    ) -> None:
+        """Write a report for people to read: one HTML file that loads nothing from elsewhere.
+
+        It says which features matter, what was measured on what and what to be careful about, and has charts and a
+        table that can be sorted and searched. ``pip install 'truewood[report]'`` brings what it needs.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_columns), default=None
+            The table, to look for features that tell nearly the same; without it the report says it did not look.
+        title : str, default=None
+            The report's title.
+        notes : sequence of str, default=()
+            Sentences to add to what was measured, such as how well the model predicts.
+        alpha : float, default=0.05
+            Largest adjusted p-value (Benjamini & Hochberg) of a feature that is called significant.
+        """
+        from truewood.report import write_report
+
+        write_report(self, path, X=X, title=title, notes=notes, alpha=alpha)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to a JSON file that `truewood.load` reads back exactly.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        from truewood.result.saving import save
+
+        save(self, path)
+
+    def _summary(self) -> str:
+        trees = f"{self.n_trees} tree{'s' * (self.n_trees != 1)}"
+        return f"{self.measure}, {self.task}, {trees}, {self.n_rows} {ROWS_IN_WORDS[self.rows]}"
+
+    def _note(self) -> str:
+        hidden = len(self.values) - _SHOWN
+        more = f"{hidden} more features; all of them in .frame(). " if hidden > 0 else ""
+        skipped = f"{self.skipped_weight:.1%} of split weight had no unseen rows." if self.skipped_weight > 0 else ""
+        return " ".join(filter(None, [more.strip(), skipped, *self.notes]))
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.frame().head(_SHOWN).drop(columns="share" if np.isnan(self.share).all() else [])
+
+    def __repr__(self) -> str:
+        table = self._shown_frame().to_string(index=False, float_format=lambda number: f"{number:.4g}")
+        return "\n".join(filter(None, [f"ImportanceResult: {self._summary()}", table, self._note()]))
+
+    def _repr_html_(self) -> str:
+        table = self._shown_frame().to_html(index=False, float_format=lambda number: f"{number:.4g}", border=0)
+        parts = [f"<p><b>ImportanceResult</b>: {html.escape(self._summary())}</p>", table]
+        return "\n".join([*parts, f"<p>{html.escape(self._note())}</p>"] if self._note() else parts)

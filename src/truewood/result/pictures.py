@@ -1,0 +1,243 @@
+"""Pictures of a result. Each takes a result and draws on one Axes; nothing is computed anew but ranks and orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+    from truewood.result.importance_result import ImportanceResult
+
+# Okabe and Ito's colours, told apart with any kind of colour vision.
+UNBIASED = "#0072B2"
+BIASED = "#E69F00"
+MUTED = "#777777"
+FAINT = "#D6E8F4"
+
+_MEASURE_IN_WORDS = {
+    "ufi": "unbiased importance (UFI)",
+    "ufi_centered": "unbiased importance (centred UFI)",
+    "mdi": "mean decrease in impurity (biased)",
+    "mdi_oob": "mean decrease in impurity, unseen rows",
+    "naive_oob": "impurity decrease of unseen rows (over-corrected)",
+    "permutation": "permutation importance",
+    "corrected": "pseudo-data corrected importance",
+}
+
+# Letters are not drawn smaller than this, in points: rows that leave less room get no names.
+_SMALLEST_LETTERS = 4.0
+_MOST_NAMED = 400
+
+
+def name_measure(result: ImportanceResult) -> str:
+    """Name the measure in words."""
+    return _MEASURE_IN_WORDS[result.measure]
+
+
+def name_unit(result: ImportanceResult) -> str:
+    """Name what the scores are measured in."""
+    if result.is_additive:
+        return "covariance of raw score and target"
+    if result.measure == "permutation":
+        return "increase in error rate" if result.task == "classification" else "increase in squared error"
+    return "decrease in Gini impurity" if result.task == "classification" else "decrease in squared error"
+
+
+def name_level(alpha: float) -> str:
+    """Name the level at which features are called significant."""
+    return f"{100 * alpha:g} % false discovery rate"
+
+
+def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | None, alpha: float) -> Axes:
+    """Draw one kind of picture; see `ImportanceResult.plot`."""
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
+    if top is not None and index(top) < 1:
+        raise ValueError(f"top must be at least 1, or None for all features, got {top}.")
+    n_shown = len(result.values) if top is None else min(index(top), len(result.values))
+    if ax is None:
+        ax = _new_axes(kind, n_shown)
+    ax.spines[["top", "right"]].set_visible(False)
+    _KINDS[kind](result, n_shown, ax, alpha)
+    return ax
+
+
+def _new_axes(kind: str, n_shown: int) -> Axes:
+    # A figure of its own, not pyplot's: nothing to close, no global state.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    height = 4.5
+    if kind != "rank" and n_shown <= _MOST_NAMED:
+        height = max(2.8, 1.6 + (0.28 if n_shown <= 40 else 0.15) * n_shown)
+    figure = Figure(figsize=(8.0, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.subplots()
+
+
+def _order(result: ImportanceResult, n_shown: int) -> list[int]:
+    return [int(j) for j in result.order[:n_shown]]
+
+
+def _set_title(ax: Axes, title: str, result: ImportanceResult, n_shown: int, legend: list[Line2D]) -> None:
+    """Say what is seen, how much of all that is, and below that what the colours mean."""
+    if n_shown < len(result.values):
+        title += f"\nthe {n_shown} most important of {len(result.values)} are shown"
+    ax.set_title(title, fontsize="large", pad=26 if legend else 8)
+    if legend:
+        # Above the rows and not among them: there is no corner that no bar or line can reach.
+        place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
+        ax.legend(handles=legend, ncols=len(legend), frameon=False, fontsize="small", **place)
+
+
+def _key(label: str, colour: str, marker: str = "s", *, edge: str | None = None, has_line: bool = False) -> Line2D:
+    from matplotlib.lines import Line2D
+
+    style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if has_line else "none"}
+    return Line2D([], [], markeredgecolor=edge or colour, label=label, **style)
+
+
+def _letter_size(ax: Axes, n_shown: int) -> float:
+    """Size of letters, in points, for which rows do not overlap; 0 where they would be too small to read."""
+    height = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted()).height
+    row = 72 * height / n_shown
+    size = min(10.0, 0.85 * row)
+    return size if size >= _SMALLEST_LETTERS else 0.0
+
+
+def _name_rows(ax: Axes, names: list[str]) -> None:
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    size = _letter_size(ax, len(names))
+    if not size:
+        ax.set_ylabel("place")
+        return
+    ax.set_yticks(range(len(names)), [shorten(name) for name in names], parse_math=False, fontsize=size)
+    ax.tick_params(axis="y", length=0)
+
+
+def shorten(name: str, most: int = 36) -> str:
+    """Leave out the middle: long names are often told apart by their ends."""
+    if len(name) <= most:
+        return name
+    n_last = most // 3
+    return f"{name[: most - n_last - 1]}…{name[-n_last:]}"
+
+
+def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
+    order = _order(result, n_shown)
+    places, scores = np.arange(n_shown), result.values[order]
+    if result.no_inference is None:
+        is_found = result.select(alpha)
+        shown = is_found[order]
+        ax.barh(places, scores, color=np.where(shown, UNBIASED, FAINT), edgecolor=UNBIASED, linewidth=0.8, height=0.7)
+        low, high = result.interval()
+        ax.hlines(places, low[order], high[order], color="black", linewidth=1.0)
+        n_found, n_features = int(np.count_nonzero(is_found)), len(is_found)
+        found = f"{n_found} of {n_features} feature{'s' * (n_features != 1)} matter{'s' * (n_found == 1)}"
+        title = f"{found if n_found else 'No feature can be shown to matter'} ({name_level(alpha)})"
+        legend = [
+            _key("significant", UNBIASED),
+            _key("not significant", FAINT, edge=UNBIASED),
+            _key("95 % interval", "black", marker="", has_line=True),
+        ]
+    else:
+        ax.barh(places, scores, color=UNBIASED, height=0.7)
+        title, legend = f"Features by {name_measure(result)}", []
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.locator_params(axis="x", nbins=5)
+    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+    ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}")
+    _set_title(ax, title, result, n_shown, legend)
+
+
+def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
+    table = result.frame()
+    rises = table["mdi_rank"].to_numpy() - table["rank"].to_numpy()
+    n_moved = np.count_nonzero(np.abs(rises) > 1)
+    table = table[:n_shown]
+    rank, biased = table["rank"].to_numpy(), table["mdi_rank"].to_numpy()
+    # Drawn in the order of the biased ranks, not at them: the top 20 of 200 features need 20 lines.
+    left = np.argsort(np.argsort(biased, kind="stable"), kind="stable")
+    size = _letter_size(ax, n_shown)
+    for k, name in enumerate(table["feature"]):
+        colour = MUTED if abs(rises[k]) <= 1 else (UNBIASED if rises[k] > 0 else BIASED)
+        ax.plot([0, 1], [left[k], k], color=colour, linewidth=0.16 * max(size, 3), marker="o", markersize=0.4 * size)
+        if size:
+            text: dict[str, Any] = {"va": "center", "fontsize": size, "parse_math": False}
+            ax.text(-0.03, left[k], f"{shorten(name, 30)}  {biased[k]}", ha="right", **text)
+            ax.text(1.03, k, f"{rank[k]}  {shorten(name, 30)}", ha="left", **text)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(n_shown - 0.4, -0.6)
+    ax.set_xticks([0, 1], ["usual, biased rank", f"rank by {result.measure}"])
+    ax.set_yticks([])
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.tick_params(axis="x", length=0)
+    title = f"{n_moved} of {len(rises)} features move by more than one place when unseen rows judge"
+    legend = [
+        _key(label, colour, marker="o", has_line=True)
+        for label, colour in (("rises", UNBIASED), ("falls", BIASED), ("stays", MUTED))
+    ]
+    _set_title(ax, title, result, n_shown, legend)
+
+
+def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
+    order = _order(result, n_shown)
+    scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
+    ax.boxplot(
+        [scored[:, j] for j in order],
+        positions=range(n_shown),
+        orientation="horizontal",
+        widths=0.6,
+        flierprops={"marker": ".", "markersize": 3, "markeredgecolor": MUTED},
+        medianprops={"color": UNBIASED, "linewidth": 1.8},
+        manage_ticks=False,
+    )
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.locator_params(axis="x", nbins=5)
+    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+    ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}, by tree")
+    _set_title(ax, f"How scores differ between the {len(scored)} trees", result, n_shown, [])
+
+
+def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    n_features = len(result.values)
+    places = np.arange(1, n_features + 1)
+    # As shares, because scores of different measures have different scales; of the largest score where there are none.
+    if np.isnan(result.share).any():
+        biased, own = (scores / scores.max() if scores.max() > 0 else scores for scores in (result.mdi, result.values))
+        ax.set_ylabel("score, % of the largest")
+    else:
+        biased, own = result.mdi / result.impurity, result.share
+        ax.set_ylabel("share of the target's impurity, %")
+    for scores, colour, marker, label in ((biased, BIASED, "s", "usual, biased (mdi)"), (own, UNBIASED, "o", None)):
+        ax.plot(
+            places,
+            100 * np.sort(scores)[::-1],
+            color=colour,
+            marker=marker if n_features <= 50 else "",
+            markersize=4,
+            linewidth=1.4,
+            label=label or name_measure(result),
+        )
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("place among the features")
+    ax.legend(frameon=False, loc="upper right")
+    n_above = int(np.count_nonzero(result.values > 0))
+    _set_title(ax, f"{n_above} of {n_features} features score above zero", result, n_features, [])
+
+
+_KINDS: dict[str, Callable[[ImportanceResult, int, Axes, float], None]] = {
+    "bar": _draw_bars,
+    "compare": _draw_comparison,
+    "box": _draw_boxes,
+    "rank": _draw_ranks,
+}

@@ -1,0 +1,165 @@
+"""Which rows score which tree: out-of-bag rows, held-out rows, or the caller's own lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.adapters import ModelView
+from truewood.data.tables import FeatureMatrix
+from truewood.data.target import Target
+from truewood.engines.engine import get_engine
+from truewood.rows.guard import is_counted, is_training_data
+
+_MOST_WITNESSES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class RowChoice:
+    """The unseen rows of each tree, found when they are asked for.
+
+    Parameters
+    ----------
+    name : str
+        "oob", "heldout" or "lists".
+    unseen : callable
+        ``unseen(tree)`` gives the tree's rows.
+    """
+
+    name: str
+    unseen: Callable[[int], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What every run of trees reads: the model, the rows with target and weight, and which rows score which tree."""
+
+    view: ModelView
+    matrix: FeatureMatrix
+    target: Target
+    row_weight: NDArray[np.float64] | None
+    choice: RowChoice
+
+
+def choose_rows(
+    rows: Any,
+    view: ModelView,
+    matrix: FeatureMatrix,
+    target: Target,
+    sample_weight: NDArray[np.float64] | None,
+) -> RowChoice:
+    """Read the argument `rows` of `importance`, and check that the data fits it."""
+    if isinstance(rows, str) and rows in ("auto", "oob"):
+        return _choose_oob(rows, view, matrix, target, sample_weight)
+    if isinstance(rows, str) and rows != "heldout":
+        raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {rows!r}.")
+    if view.why_no_heldout is not None:
+        raise ValueError(f"rows must be 'oob' for {view.name}, which {view.why_no_heldout}.")
+    if isinstance(rows, str):
+        return _choose_heldout(view, matrix, target, sample_weight)
+    return _choose_lists(rows, view, matrix, target, sample_weight)
+
+
+def _choose_oob(
+    asked: str, view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
+) -> RowChoice:
+    draw_bag, training = view.draw_bag, view.training
+    if draw_bag is None or training is None:
+        remedy = "pass rows it never saw and rows='heldout'"
+        if view.why_no_heldout is not None:
+            remedy = f"for rows='heldout' it {view.why_no_heldout}"
+        raise ValueError(
+            f"rows={asked!r} needs recorded out-of-bag rows, but {view.name} {view.why_no_bags}; {remedy}."
+        )
+    if not training.fits(matrix.n_rows):
+        least = "" if training.is_exact else "at least "
+        raise ValueError(
+            f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {matrix.n_rows}"
+            f"{_offer_heldout(view)}."
+        )
+    if not all(is_training_data(view, tree, matrix, target, sample_weight) for tree in _choose_witnesses(view)):
+        raise ValueError(
+            "rows='oob' needs X and y as this forest was fit on, in the same order, but these rows do not give the "
+            f"counts and values its trees have stored{_offer_heldout(view)}; if it was fit with sample_weight pass it."
+        )
+    return RowChoice("oob", lambda tree: get_engine().list_unseen(draw_bag(tree), matrix.n_rows))
+
+
+def _offer_heldout(view: ModelView) -> str:
+    return "; for other rows pass rows='heldout'" if view.why_no_heldout is None else ""
+
+
+def _choose_witnesses(view: ModelView) -> list[int]:
+    """Trees that the data is checked with: the first, the last, and some that split on columns these do not."""
+    witnesses = sorted({0, view.n_trees - 1})
+    is_used = np.zeros(view.form.n_features or 0, dtype=np.bool_)
+    for tree in [*witnesses, *range(1, min(view.n_trees - 1, _MOST_WITNESSES))]:
+        if is_used.all():
+            break
+        columns = view.read(range(tree, tree + 1)).split_features
+        if tree not in witnesses and not is_used[columns].all():
+            witnesses.append(tree)
+        is_used[columns] = True
+    return witnesses
+
+
+def _choose_heldout(
+    view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
+) -> RowChoice:
+    largest = int(view.n_nodes.argmax())
+    is_known = (
+        is_counted(view, matrix, sample_weight)
+        if view.is_additive
+        else is_training_data(view, largest, matrix, target, sample_weight)
+    )
+    if view.n_nodes[largest] > 1 and is_known:
+        remedy = "rows='oob' uses what each tree never saw"
+        if view.draw_bag is None:
+            remedy = f"{view.name} {view.why_no_bags}"
+        if view.is_additive:
+            remedy += (
+                "; if they are new rows that fall into the same leaves, pass rows=[range(len(X))] * number of trees"
+            )
+        raise ValueError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
+    every_row = np.arange(matrix.n_rows, dtype=np.int64)
+    return RowChoice("heldout", lambda _tree: every_row)
+
+
+def _choose_lists(
+    rows: Any, view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
+) -> RowChoice:
+    if not isinstance(rows, Iterable):
+        raise TypeError(
+            f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {type(rows).__name__}."
+        )
+    given = list(rows)
+    if len(given) != view.n_trees:
+        raise ValueError(f"rows must hold one list per tree: {view.n_trees}, got {len(given)}.")
+    lists = [_read_list(tree, listed, matrix.n_rows) for tree, listed in enumerate(given)]
+    if view.draw_bag is not None and is_training_data(view, 0, matrix, target, sample_weight):
+        seen = next((tree for tree, listed in enumerate(lists) if np.isin(listed, view.draw_bag(tree)).any()), None)
+        if seen is not None:
+            raise ValueError(
+                f"rows[{seen}] must hold rows that tree {seen} never saw, got some of its bag; rows='oob' takes others."
+            )
+    return RowChoice("lists", lists.__getitem__)
+
+
+def _read_list(tree: int, given: Any, n_rows: int) -> NDArray[np.int64]:
+    # As objects, a ragged list is an array that is refused below rather than an error of numpy's.
+    listed = given if isinstance(given, np.ndarray) else np.array(given, dtype=object)
+    if listed.dtype == object and listed.ndim == 1:
+        listed = np.array(given)
+    if listed.dtype == np.bool_ and listed.shape == (n_rows,):
+        return np.flatnonzero(listed)
+    if listed.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if listed.ndim != 1 or not np.issubdtype(listed.dtype, np.integer):
+        raise ValueError(f"rows[{tree}] must be a list of row numbers or a mask of {n_rows} rows.")
+    if listed.min() < 0 or listed.max() >= n_rows:
+        raise ValueError(f"rows[{tree}] must hold row numbers from 0 to {n_rows - 1}.")
+    return listed.astype(np.int64)

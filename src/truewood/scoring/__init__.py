@@ -1,0 +1,1 @@
+"""From a fitted model and rows to scores."""

@@ -1,0 +1,1 @@
+"""From a table to understood columns, a fitted model and its scores, without the command line."""

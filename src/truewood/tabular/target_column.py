@@ -1,0 +1,145 @@
+"""The target column of the command line: which rows have one, classes or numbers, and the weights of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from truewood.tabular.columns import BOOLEAN, CONSTANT, DATE, NESTED, NUMBER, Column, count_infinite, read_column
+from truewood.tabular.files import Say
+from truewood.tabular.text_values import is_missing
+from truewood.words import count
+
+# Whole numbers of up to so many values are taken for classes.
+MOST_CLASSES = 10
+# Fewer rows say too little for standard errors.
+FEWEST_ROWS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What is to be predicted.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+        Classes or numbers.
+    y : ndarray of shape (n_rows,)
+        Labels as strings (numbers where they are numbers), or floats.
+    """
+
+    task: str
+    y: NDArray[Any]
+
+
+def drop_rows_without_target(table: pd.DataFrame, target: str, say: Say) -> pd.DataFrame:
+    """Rows that have a target; says how many have none."""
+    given = table[target]
+    is_there = given.notna()
+    if not pd.api.types.is_numeric_dtype(given.dtype):
+        levels = given[is_there].astype(str)
+        is_there[is_there] = ~levels.str.strip().map(is_missing).astype(bool)
+    n_dropped = int((~is_there).sum())
+    if n_dropped == len(table):
+        raise ValueError(f"--target: column {target!r} is missing in every row.")
+    if n_dropped:
+        say(f"{n_dropped:,} of {len(table):,} rows have no {target}, and are not used")
+    if len(table) - n_dropped < FEWEST_ROWS:
+        raise ValueError(
+            f"it takes at least {FEWEST_ROWS} rows with a target to say anything, got {len(table) - n_dropped}."
+        )
+    return table[is_there.to_numpy()].reset_index(drop=True)
+
+
+def read_target(given: pd.Series[Any], name: str, task: str | None, say: Say) -> Target:
+    """Read the target as classes or numbers, as asked for or as it looks.
+
+    Parameters
+    ----------
+    given : Series
+        The column, without missing values.
+    name : str
+        Its name.
+    task : {"classification", "regression"} or None
+        What was asked for.
+    say : callable
+        Takes what was inferred.
+    """
+    column = read_column(name, given, is_kept=True)
+    if column.kind in (NESTED, DATE):
+        raise ValueError(f"--target: column {name!r} must hold classes or numbers, got {column.kind}s.")
+    if column.kind == CONSTANT:
+        raise ValueError(f"--target: column {name!r} has the same value in every row: there is nothing to predict.")
+    if n_infinite := count_infinite(column):
+        raise ValueError(
+            f"--target: column {name!r} holds {count(n_infinite, 'infinite or far too large number')}; replace such "
+            "numbers, or remove their rows."
+        )
+    chosen = task or _choose_task(column)
+    if chosen == "regression":
+        _check_numbers(column, given)
+        say(f"target {name}: regression, numbers from {column.values.min():.4g} to {column.values.max():.4g}")
+        return Target(chosen, column.values.to_numpy(dtype=np.float64))
+    labels = _read_labels(column, given)
+    classes, counts = np.unique(labels, return_counts=True)
+    if len(classes) > max(0.5 * len(labels), 2):
+        hint = "; for numbers pass --task regression" if column.kind == NUMBER else ""
+        raise ValueError(
+            f"--target: column {name!r} has {len(classes):,} different values in {len(labels):,} rows, too many for "
+            f"classes{hint}."
+        )
+    override = ""
+    if task is None and column.kind == NUMBER and column.values.notna().all():
+        override = "; pass --task regression to take them as numbers"
+    order = np.argsort(-counts, kind="stable")
+    shown = ", ".join(f"{classes[k]} {counts[k] / len(labels):.1%}" for k in order[:5])
+    more = ", ..." if len(classes) > 5 else ""
+    say(f"target {name}: classification, {len(classes)} classes ({shown}{more}){override}")
+    return Target(chosen, labels)
+
+
+def _check_numbers(column: Column, given: pd.Series[Any]) -> None:
+    """Refuse a target that is not made of numbers only."""
+    is_odd = column.values.isna() if column.kind in (NUMBER, BOOLEAN) else pd.Series([True] * len(given))
+    if is_odd.any():
+        raise ValueError(
+            f"--target: for regression column {column.name!r} must hold numbers, got {str(given[is_odd].iloc[0])!r} in "
+            f"{is_odd.sum():,} of {len(given):,} rows; remove such rows, or pass --task classification."
+        )
+
+
+def _choose_task(column: Column) -> str:
+    if column.kind != NUMBER:
+        return "classification"
+    levels = np.unique(column.values.dropna())
+    if len(levels) <= 2 or (len(levels) <= MOST_CLASSES and (levels == np.floor(levels)).all()):
+        return "classification"
+    return "regression"
+
+
+def _read_labels(column: Column, given: pd.Series[Any]) -> NDArray[Any]:
+    """Whole numbers, or strings: scikit-learn takes no other numbers for labels."""
+    texts = np.array([str(label).strip() for label in given], dtype=np.str_)
+    if column.kind not in (NUMBER, BOOLEAN) or column.values.isna().any():
+        return texts
+    numbers = column.values.to_numpy()
+    if column.kind == BOOLEAN:  # Yes and yes are one label, the one that is there more often
+        no, yes = (pd.Series(texts[numbers == value]).mode()[0] for value in (0.0, 1.0))
+        return np.array([no, yes])[numbers.astype(np.int64)]
+    if (numbers == np.floor(numbers)).all():
+        return numbers.astype(np.int64)
+    return np.array([f"{number:.15g}" for number in numbers], dtype=np.str_)
+
+
+def read_weight(table: pd.DataFrame, name: str) -> NDArray[np.float64]:
+    """The weights of the rows: numbers that are neither missing nor negative."""
+    column = read_column(name, table[name], is_kept=True)
+    weight = column.values.to_numpy()
+    is_usable = column.kind in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
+    if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
+        raise ValueError(f"--sample-weight: column {name!r} must hold numbers from 0 up, in every row, not all 0.")
+    return np.asarray(weight, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Trees as flat arrays that are checked once, and what rows say at their nodes."""

@@ -1,0 +1,157 @@
+"""Trees built by hand: thresholds, missing values, infinities, sparse rows, and runs of rows of any length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import truewood as tw
+from conftest import ENGINES
+from truewood import TargetKind, TreeEnsemble
+from truewood.data.tables import FeatureMatrix
+from truewood.data.target import Target
+from truewood.engines.engine import ENGINE_VARIABLE, RowLists, get_engine
+
+NAMES = np.array(["a", "b"])
+
+
+def stump(threshold, *, missing_left=False, feature=0):
+    return TreeEnsemble(
+        feature=[feature, -1, -1],
+        threshold=[threshold, 0, 0],
+        left=[1, -1, -1],
+        right=[2, -1, -1],
+        missing_left=[missing_left, False, False],
+        weight=[2, 1, 1],
+        value=[[0], [0], [0]],
+        offset=[0, 3],
+        root_impurity=[1],
+        n_features=2,
+        kind=TargetKind(),
+    )
+
+
+def leaves_of(ensemble, values):
+    values = np.asarray(values, dtype=np.float32)
+    matrix = FeatureMatrix(values, NAMES, bool(np.isnan(values).any()))
+    return get_engine().find_leaves(ensemble, matrix, RowLists.join([np.arange(len(values))])).tolist()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "value", "leaf"),
+    [
+        (0.5, 0.5, 1),
+        (0.5, np.nextafter(np.float32(0.5), np.float32(1)), 2),
+        (0.1, np.float32(0.1), 2),  # float32(0.1) is above 0.1
+        (0.3, np.float32(0.3), 2),
+        (0.7, np.float32(0.7), 1),  # float32(0.7) is below 0.7
+        (-0.1, np.float32(-0.1), 1),
+        (0.0, -0.0, 1),
+        (np.inf, np.finfo(np.float32).max, 1),
+        (-np.inf, np.finfo(np.float32).min, 2),
+        (1e300, np.finfo(np.float32).max, 1),
+        (1e300, np.inf, 2),
+        (-1e300, np.finfo(np.float32).min, 2),
+        (-1e300, -np.inf, 1),
+        (1e-300, 0.0, 1),
+        (-1e-300, 0.0, 2),
+        (np.inf, np.inf, 1),
+    ],
+)
+def test_thresholds(threshold, value, leaf, engine):
+    assert leaves_of(stump(threshold), [[value, 0.0]]) == [leaf]
+
+
+@pytest.mark.parametrize("missing_left", [True, False])
+def test_missing_values_go_where_the_node_says(missing_left, engine):
+    rows = [[np.nan, 0.0], [0.0, np.nan], [1.0, np.nan]]
+    assert leaves_of(stump(0.5, missing_left=missing_left), rows) == [1 if missing_left else 2, 1, 2]
+
+
+@settings(max_examples=100, deadline=None)
+@given(threshold=st.floats(allow_nan=False), value=st.floats(allow_nan=False, width=32))
+def test_any_threshold_and_value(threshold, value):
+    import os
+
+    before = os.environ.get(ENGINE_VARIABLE)
+    try:
+        for engine in ENGINES:
+            os.environ[ENGINE_VARIABLE] = engine
+            assert leaves_of(stump(threshold), [[value, 0.0]]) == [1 if value <= threshold else 2]
+    finally:
+        os.environ.pop(ENGINE_VARIABLE)
+        if before is not None:
+            os.environ[ENGINE_VARIABLE] = before
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 33, 500])
+def test_any_number_of_rows(n_rows, engine):
+    values = np.random.default_rng(n_rows).standard_normal((n_rows, 2)).astype(np.float32)
+    ensemble = stump(0.0, feature=1)
+    assert leaves_of(ensemble, values) == np.where(values[:, 1] <= 0, 1, 2).tolist()
+
+
+def test_sparse_rows_are_routed_like_dense_ones(engine):
+    rng = np.random.default_rng(0)
+    values = (rng.standard_normal((300, 2)) * (rng.random((300, 2)) < 0.4)).astype(np.float32)
+    rows = RowLists.join([np.arange(300)])
+    for ensemble in (stump(0.0, feature=1), stump(-0.2), stump(0.3)):
+        dense = get_engine().find_leaves(ensemble, FeatureMatrix(values, NAMES, False), rows)
+        matrix = FeatureMatrix(sparse.csr_array(values), NAMES, False)
+        np.testing.assert_array_equal(get_engine().find_leaves(ensemble, matrix, rows), dense)
+        donors = rng.permutation(300)
+        np.testing.assert_array_equal(
+            get_engine().find_swapped_leaves(ensemble, matrix, rows.index, donors),
+            get_engine().find_swapped_leaves(ensemble, FeatureMatrix(values, NAMES, False), rows.index, donors),
+        )
+
+
+def test_sums_merge(engine):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((100, 2)).astype(np.float32)
+    numbers = rng.integers(-8, 8, (100, 1)) / 4.0  # sums of such numbers are exact
+    target = Target(TargetKind(), None, numbers, np.zeros(1))
+    matrix, ensemble = FeatureMatrix(values, NAMES, False), stump(0.2)
+
+    def sums(rows):
+        lists = RowLists.join([rows])
+        leaves = get_engine().find_leaves(ensemble, matrix, lists)
+        return get_engine().sum_leaves(ensemble, leaves, lists, target, None)
+
+    merged, whole = sums(np.arange(30)) + sums(np.arange(30, 100)), sums(np.arange(100))
+    for name in ("weight", "total", "square"):
+        np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name))
+    assert whole.weight[0] == 100
+    with pytest.raises(ValueError, match="same trees with the same origin"):
+        _ = whole + tw.NodeSums(whole.weight, whole.total, whole.square, np.ones(1))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_unseen_rows_are_the_others(dtype, engine):
+    bag = np.array([3, 3, 0, 7], dtype=dtype)
+    assert get_engine().list_unseen(bag, 9).tolist() == [1, 2, 4, 5, 6, 8]
+    assert get_engine().list_unseen(np.arange(4, dtype=dtype), 4).tolist() == []
+
+
+def test_an_unknown_engine_is_refused(monkeypatch):
+    monkeypatch.setenv(ENGINE_VARIABLE, "gpu")
+    with pytest.raises(ValueError, match="must be 'native' or 'numpy', got 'gpu'"):
+        get_engine()
+
+
+def test_without_the_kernel_numpy_serves_and_says_so_once(monkeypatch):
+    import truewood.engines.engine as routing
+
+    monkeypatch.delenv(ENGINE_VARIABLE, raising=False)
+    monkeypatch.setattr(routing, "has_native_engine", lambda: False)
+    routing._warn_once.cache_clear()
+    with pytest.warns(tw.NativeEngineWarning, match="the compiled kernel is not installed"):
+        engine = routing.get_engine()
+    assert engine.__name__.endswith("numpy_engine")
+    routing.get_engine()  # a second warning would be an error
+    monkeypatch.setenv(ENGINE_VARIABLE, "native")
+    with pytest.raises(ValueError, match="the compiled kernel is not installed"):
+        routing.get_engine()

@@ -1,0 +1,369 @@
+"""Contributions of rows sum to the scores in both roles, and standard errors and p-values follow from them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+
+import oracle
+import truewood as tw
+from models import build, supported_cases
+from truewood.formulas.measures import MEASURES as MEASURE_TABLE
+from truewood.formulas.row_terms import ROW_TERMS
+from truewood.inference.errors import adjust, mirror
+from truewood.scoring import batches, contributions
+
+MEASURES = ["ufi", "ufi_centered", "mdi_oob"]
+rng = np.random.default_rng(0)
+X = np.column_stack([rng.standard_normal((120, 3)), rng.integers(0, 2, 120)])
+y = (X[:, 0] + rng.standard_normal(120) > 0).astype(int)
+forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+
+
+def contribute(monkeypatch, *arguments, **options):
+    """Contributions of all rows to the columns in both roles, and the result."""
+    seen = []
+
+    class Spy(contributions.Contributions):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            seen.append(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules["truewood.scoring.model_importance"], "Contributions", Spy)
+        result = tw.importance(*arguments, inference="rows", **options)
+    n_scored = 1 if result.is_additive else np.count_nonzero(~np.isnan(result.per_tree[:, 0]))
+    training = None if seen[0].training is None else seen[0].training / n_scored
+    return seen[0].unseen / n_scored, training, result
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("name", supported_cases())
+def test_contributions_sum_to_the_scores_in_both_roles(name, measure, engine, monkeypatch):
+    built = build(name, seed=3)
+    options = {"rows": built.rows, "sample_weight": built.sample_weight, "measure": measure}
+    unseen, training, result = contribute(monkeypatch, built.model, built.X, built.y, **options)
+    np.testing.assert_allclose(unseen.sum(axis=0), result.values, rtol=1e-10, atol=1e-12)
+    assert (training is None) == (built.rows == "heldout")
+    if training is not None:
+        np.testing.assert_allclose(training.sum(axis=0), result.values, rtol=1e-10, atol=1e-12)
+    if measure != "ufi":
+        return
+    groups = {"both": [0, 2]}
+    grouped = tw.importance(built.model, built.X, built.y, groups=groups, inference="rows", **options)
+    np.testing.assert_allclose(grouped.contributions[:, 0], unseen[:, 0] + unseen[:, 2], rtol=1e-10, atol=1e-12)
+    assert_equal_results(grouped.expand(), result)
+
+
+def assert_equal_results(one, other):
+    for name in ("values", "std_error", "test_error", "per_tree", "contributions"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def contributions_by_loops(built, n_features):
+    """Both roles of each row for `ufi_centered` of a single output, from the definition."""
+    n_rows = len(built.dense)
+    phi, psi = np.zeros((n_rows, n_features)), np.zeros((n_rows, n_features))
+    targets = oracle.vectors(built.codes, 0, built.n_classes)
+    for tree in built.trees:
+        inner = tree.tree
+        grown = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
+        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.unseen)
+        for rows, out in ((tree.unseen, phi), (tree.training, psi)):
+            for row, weight in rows:
+                path = oracle.walk(inner, tree.columns, built.dense[row])
+                for m, c in pairwise(path):
+                    left, right = int(inner.children_left[m]), int(inner.children_right[m])
+                    if scored[left] is None or scored[right] is None:
+                        continue
+                    column = tree.columns[inner.feature[m]]
+                    y_less = oracle.minus(targets[row], grown[m].mean)
+                    if out is phi:
+                        w, n = grown[m].weight, scored[m].weight
+                        sums = zip(grown[m].mean, scored[m].mean, strict=True)
+                        y_less = oracle.minus(targets[row], [(w * a + n * b) / (w + n) for a, b in sums])
+                        step = oracle.minus(grown[c].mean, grown[m].mean)
+                        rate = grown[c].weight / grown[0].weight / scored[c].weight
+                    else:
+                        w_l, w_r = grown[left].weight, grown[right].weight
+                        middle = [
+                            (w_l * a + w_r * b) / (w_l + w_r)
+                            for a, b in zip(scored[left].mean, scored[right].mean, strict=True)
+                        ]
+                        step, rate = oracle.minus(scored[c].mean, middle), 1.0 / grown[0].weight
+                    out[row, column] += weight * rate * oracle.dot(step, y_less) / len(built.trees)
+    return phi, psi
+
+
+@pytest.mark.parametrize(
+    "name", ["rf", "rf-three-classes", "rf-class-weight", "rf-sample-weight", "rfr", "bagging-columns"]
+)
+def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
+    built = build(name, seed=5)
+    options = {"rows": built.rows, "sample_weight": built.sample_weight, "measure": "ufi_centered"}
+    unseen, training, result = contribute(monkeypatch, built.model, built.X, built.y, **options)
+    phi, psi = contributions_by_loops(built, unseen.shape[1])
+    np.testing.assert_allclose(unseen, phi, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(training, psi, rtol=1e-9, atol=1e-12)
+    phi, psi = phi - phi.mean(axis=0), psi - psi.mean(axis=0)
+    tested = np.sqrt((phi**2).sum(axis=0) + np.maximum((phi * psi).sum(axis=0), 0.0))
+    np.testing.assert_allclose(result.test_error, tested, rtol=1e-9, atol=1e-12)
+    spread = [spread_by_loops(built, result.per_tree[:, j], phi[:, j], psi[:, j]) for j in range(phi.shape[1])]
+    # weights in bags are kept as float32
+    np.testing.assert_allclose(result.std_error, spread, rtol=1e-6, atol=1e-12)
+
+
+def spread_by_loops(built, scores, phi, psi):
+    """Standard error of one feature, from its definition in docs/inference.md."""
+    n_trees, n_rows = len(built.trees), len(phi)
+    weight = np.zeros((n_trees, n_rows))
+    for tree, own in zip(built.trees, weight, strict=True):
+        for row, amount in tree.training:
+            own[row] += amount
+    noise = scores.var(ddof=1) / n_trees
+    if not psi.any():
+        return np.sqrt((phi**2).sum() + noise)
+    grown = np.flatnonzero(weight.any(axis=0))
+    rate = weight[:, grown] / weight[:, grown].mean(axis=0)
+    bags = rate.var(axis=0).mean()
+    owed = [sum((rate[k, place] - 1) * psi[i] for place, i in enumerate(grown)) for k in range(n_trees)]
+    slope = np.mean(np.array(owed) * (scores - scores.mean())) + (phi * psi).sum() - bags * noise
+    excess = slope / (bags * (psi**2).sum()) - 1
+    kept = max(0.0, 1 - noise / (bags * (psi**2).sum()) / excess**2)
+    growth = 1 + max(excess, 0.0) * kept
+    return np.sqrt(((phi + growth * psi) ** 2).sum() + noise)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_boosted_trees_have_contributions_of_held_out_rows(measure, engine, monkeypatch):
+    model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, X[:, 0] + X[:, 1] * X[:, 2])
+    new = np.random.default_rng(1).standard_normal((90, 4))
+    unseen, training, result = contribute(monkeypatch, model, new, new[:, 0], rows="heldout", measure=measure)
+    assert training is None
+    np.testing.assert_allclose(unseen.sum(axis=0), result.values, rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(result.std_error, result.test_error)
+    np.testing.assert_allclose(result.std_error, unseen.std(axis=0) * np.sqrt(90), rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [RandomForestClassifier, RandomForestRegressor])
+def test_engines_and_threads_change_nothing(make, monkeypatch):
+    model = make(15, random_state=0).fit(X, y)
+    errors = []
+    for engine_name in ("numpy", "native"):
+        monkeypatch.setenv("TRUEWOOD_ENGINE", engine_name)
+        try:
+            errors += [tw.importance(model, X, y, n_jobs=n_jobs) for n_jobs in (1, 2, 4)]
+        except ValueError:
+            assert engine_name == "native"  # not installed
+    for other in errors[1:]:
+        np.testing.assert_array_equal(errors[0].std_error, other.std_error)
+        np.testing.assert_array_equal(errors[0].test_error, other.test_error)
+
+
+def test_a_failing_batch_keeps_nobody_waiting(monkeypatch):
+    read = batches._read_batch
+
+    def fail_first(job, trees):
+        if trees.start == 0:
+            raise RuntimeError("no such tree")
+        return read(job, trees)
+
+    monkeypatch.setattr(batches, "_read_batch", fail_first)
+    monkeypatch.setattr(batches, "_BATCH_NODES", 1)
+    with pytest.raises(RuntimeError, match="no such tree"):
+        tw.importance(forest, X, y, n_jobs=4)
+
+
+def test_rows_that_score_nothing_do_not_count():
+    model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, X[:, 0])
+    new = np.random.default_rng(1).standard_normal((90, 4))
+    weight = np.repeat([1.0, 0.0], 45)
+    part = tw.importance(model, new[:45], new[:45, 0], rows="heldout")
+    weighted = tw.importance(model, new, new[:, 0], rows="heldout", sample_weight=weight)
+    listed = tw.importance(model, new, new[:, 0], rows=[np.arange(45)] * 20, sample_weight=weight)
+    for other in (weighted, listed):
+        np.testing.assert_allclose(other.std_error, part.std_error, rtol=1e-12)
+
+
+def test_few_rows_give_no_errors():
+    model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, X[:, 0])
+    result = tw.importance(model, X[:12] + 0.01, X[:12, 0], rows="heldout", inference="rows")
+    assert np.isnan(result.p_value).all()
+    assert result.contributions.shape == (12, 4)
+    with pytest.raises(ValueError, match="at least 20 rows that score the model, got 12"):
+        result.interval()
+
+
+def test_many_rows_are_sampled(monkeypatch):
+    data = np.random.default_rng(2).standard_normal((4000, 3))
+    target = data[:, 0] + np.random.default_rng(3).standard_normal(4000)
+    model = RandomForestRegressor(10, random_state=0).fit(data, target)
+    exact = tw.importance(model, data, target)
+    monkeypatch.setattr(contributions, "_MOST_ROWS", 2000)
+    sampled = tw.importance(model, data, target)
+    np.testing.assert_array_equal(exact.values, sampled.values)
+    assert not np.array_equal(exact.std_error, sampled.std_error)
+    np.testing.assert_allclose(sampled.std_error, exact.std_error, rtol=0.15)
+    kept = tw.importance(model, data, target, inference="rows")
+    np.testing.assert_array_equal(kept.std_error, exact.std_error)
+    assert kept.contributions.shape == (4000, 3)
+
+
+def test_features_without_splits_have_p_value_one():
+    wide = np.column_stack([X, np.zeros(len(X))])
+    result = tw.importance(RandomForestClassifier(20, random_state=0).fit(wide, y), wide, y)
+    assert result.p_value[4] == 1.0
+    assert result.z_score[4] == 0.0
+    assert not result.select(alpha=0.99, correction=None)[4]
+
+
+def test_p_values_and_intervals_follow_from_the_errors():
+    result = tw.importance(forest, X, y)
+    np.testing.assert_allclose(result.z_score, result.values / result.test_error)
+    np.testing.assert_allclose(result.p_value, stats.norm.sf(result.z_score))
+    check_interval(result, 0.9)
+    table = result.frame().set_index("feature")
+    assert table.loc["x0", "p_value"] == result.p_value[0]
+    np.testing.assert_array_equal(result.select(0.05, None), result.p_value <= 0.05)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 95"):
+        result.interval(95)
+    with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 5"):
+        result.select(alpha=5)
+
+
+def check_interval(result, level):
+    """At the ends the score is z standard deviations away, where the variance grows along a line from zero."""
+    z = stats.norm.ppf((1 + level) / 2)
+    for score, at_zero, at_score, low, high in zip(
+        result.values, result.test_error, result.std_error, *result.interval(level), strict=True
+    ):
+        assert low < score < high
+        assert (low > 0) == (score > z * at_zero)
+        reach = max(score, z * at_zero)
+        slope = (at_score**2 - at_zero**2) * max(score, 0) / reach**2
+        for end in (low, high):
+            assert (score - end) ** 2 == pytest.approx(z**2 * (at_zero**2 + slope * max(end, 0)), rel=1e-9)
+
+
+def test_intervals_of_all_sizes():
+    result = tw.importance(forest, X, y)
+    sizes = np.array([-5.0, -1.0, 0.0, 0.5, 1.5, 1.7, 3.0, 40.0])
+    shown = replace(
+        result,
+        values=sizes,
+        test_error=np.ones(8),
+        std_error=np.array([1.5, 1.0, 2.0, 1.2, 1.4, 2.0, 3.0, 5.0]),
+        feature_names=np.array(list("abcdefgh")),
+    )
+    check_interval(shown, 0.9)
+    low, high = shown.interval(0.9)
+    # far from zero the interval is the usual one, moved up a little
+    assert high[-1] - low[-1] == pytest.approx(2 * 1.645 * 5.0, rel=0.01)
+    held_out = replace(shown, std_error=np.ones(8))
+    low, high = held_out.interval(0.9)
+    np.testing.assert_allclose(high - sizes, stats.norm.ppf(0.95))
+    np.testing.assert_allclose(sizes - low, stats.norm.ppf(0.95))
+
+
+@pytest.mark.parametrize(
+    ("measure", "reason"),
+    [
+        ("mdi", "uses no unseen rows"),
+        ("naive_oob", "is not zero on average for a useless feature"),
+        ("permutation", "has rows that depend on each other"),
+    ],
+)
+def test_other_measures_say_why_not(measure, reason):
+    result = tw.importance(forest, X, y, measure=measure, random_state=0)
+    assert np.isnan(result.std_error).all()
+    for ask in (result.interval, result.adjusted_p_value, result.select):
+        with pytest.raises(ValueError, match=f"no standard errors and p-values: measure='{measure}' {reason}"):
+            ask()
+    with pytest.raises(ValueError, match="called with inference=False"):
+        tw.importance(forest, X, y, inference=False).select()
+
+
+def test_a_measure_has_terms_or_a_reason():
+    for name, measure in MEASURE_TABLE.items():
+        assert (name in ROW_TERMS) == (measure.why_no_inference is None), name
+
+
+def test_adjusted_p_values():
+    p = np.array([0.01, 0.04, 0.03, 0.5])
+    np.testing.assert_allclose(adjust(p, "bh"), [0.04, 0.04 * 4 / 3, 0.04 * 4 / 3, 0.5])
+    np.testing.assert_allclose(adjust(p, "by"), np.minimum(adjust(p, "bh") * (1 + 1 / 2 + 1 / 3 + 1 / 4), 1))
+    np.testing.assert_allclose(adjust(p, "holm"), [0.04, 0.09, 0.09, 0.5])
+    np.testing.assert_array_equal(adjust(p, None), p)
+    with pytest.raises(ValueError, match="correction must be 'bh', 'by', 'holm' or None, got 'bonferroni'"):
+        adjust(p, "bonferroni")
+
+
+def test_mirrored_p_values():
+    negative = -np.arange(1.0, 26.0)
+    values = np.concatenate([negative, [0.0, 0.5, 25.5, 10.5]])
+    p = mirror(values)
+    assert p[25] == pytest.approx(26 / 51)  # zero: half of the null and itself are as large
+    assert p[-2] == 0.0
+    assert p[-1] == pytest.approx(15 / 51)
+    with pytest.raises(ValueError, match="need at least 20 features whose score is not positive, got 2"):
+        mirror(np.array([1.0, -1.0, 0.0]))
+    result = tw.importance(forest, X, y)
+    wide = replace(result, values=values)
+    np.testing.assert_array_equal(wide.mirror_p_value(), p)
+
+
+def test_noise_is_rejected_as_often_as_it_should():
+    # 60 data sets of 4 noise features: 240 tests at 5 %; 99.9 % of binomial counts lie within these bounds.
+    rejected = 0
+    for seed in range(60):
+        own = np.random.default_rng(seed)
+        table = np.column_stack([own.standard_normal((100, 2)), own.integers(0, 2, (100, 2))])
+        target = own.integers(0, 2, 100)
+        result = tw.importance(RandomForestClassifier(50, random_state=seed).fit(table, target), table, target)
+        rejected += int((result.p_value <= 0.05).sum())
+    assert 1 <= rejected <= stats.binom.ppf(0.999, 240, 0.07)
+
+
+def test_all_features_together_say_whether_the_model_sees_anything():
+    generator = np.random.default_rng(5)
+    blind = []
+    for _ in range(200):
+        noise = generator.integers(0, 2, 120)
+        model = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X, noise)
+        blind.append(tw.importance(model, X, noise).total_p_value)
+    # 5 % of 200, with three standard errors above; too careful is no harm
+    assert np.mean(np.array(blind) <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    result = tw.importance(forest, X, y)
+    assert result.total_p_value < 1e-4
+    assert tw.importance(forest, X, y, groups=["all"] * 4).p_value[0] == pytest.approx(result.total_p_value, rel=1e-9)
+    assert np.isnan(tw.importance(forest, X, y, inference=False).total_p_value)
+
+
+def test_expand_gives_single_columns_back():
+    result = tw.importance(forest, X, y)
+    grouped = tw.importance(forest, X, y, groups={"pair": [1, 3]})
+    np.testing.assert_array_equal(grouped.expand().values, result.values)
+    np.testing.assert_array_equal(grouped.expand().std_error, result.std_error)
+    assert grouped.expand().feature_names.tolist() == result.feature_names.tolist()
+    with pytest.raises(ValueError, match="nothing to expand"):
+        result.expand()
+
+
+def test_lists_without_any_row_are_refused():
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="no tree has a row it never saw; pass such rows with rows='heldout'"):
+        tw.importance(forest, X, X[:, 0] > 0, rows=[[], [], []])
+
+
+def test_a_single_tree_has_nothing_to_compare_its_bag_with(monkeypatch):
+    model = RandomForestClassifier(1, random_state=0).fit(X, y)
+    unseen, training, result = contribute(monkeypatch, model, X, y)
+    both = unseen + training - 2 * result.values / len(X)
+    np.testing.assert_allclose(result.std_error, np.sqrt((both**2).sum(axis=0)), rtol=1e-9)

@@ -1,0 +1,251 @@
+"""Trees that add up to a raw score, against plain loops over rows and nodes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import truewood as tw
+from truewood import TargetKind, TreeEnsemble
+from truewood.trees.categories import Categories
+
+N_ROWS, N_FEATURES = 80, 4
+CATEGORICAL = 3
+
+
+def grow(rng, n_trees, *, n_columns=1, columns=None, categories=True, x_dtype="float32"):
+    """Random trees: structure, thresholds, category sets, weights and leaf values."""
+    parts = {name: [] for name in ("feature", "threshold", "left", "right", "missing_left", "weight", "value")}
+    nodes, sets, offset = [], [], [0]
+    for _ in range(n_trees):
+        start, pending, n_nodes = offset[-1], [0], 1
+        tree = {}
+        while pending:
+            node = pending.pop(0)
+            if n_nodes < 15 and rng.random() < 0.8:
+                tree[node] = (n_nodes, n_nodes + 1)
+                pending += [n_nodes, n_nodes + 1]
+                n_nodes += 2
+        weight = np.zeros(n_nodes)
+        for node in reversed(range(n_nodes)):
+            weight[node] = sum(weight[child] for child in tree[node]) if node in tree else rng.integers(1, 9)
+        for node in range(n_nodes):
+            feature = int(rng.integers(N_FEATURES))
+            if node in tree and categories and feature == CATEGORICAL:
+                nodes.append(start + node)
+                sets.append(rng.choice(70, size=int(rng.integers(1, 30)), replace=False))
+            children = tree.get(node, (-1 - start, -1 - start))
+            row = (feature, rng.standard_normal(), *(start + child for child in children), rng.random() < 0.5)
+            for name, value in zip(parts, row, strict=False):
+                parts[name].append(value)
+        parts["weight"] += weight.tolist()
+        parts["value"] += rng.standard_normal((n_nodes, n_columns)).tolist()
+        offset.append(start + n_nodes)
+    return TreeEnsemble(
+        **parts,
+        offset=offset,
+        root_impurity=np.full(n_trees, np.nan),
+        n_features=N_FEATURES,
+        kind=TargetKind((), n_columns),
+        statistic="leaf",
+        x_dtype=x_dtype,
+        categories=Categories.from_lists(offset[-1], nodes, sets),
+        column=columns,
+        is_additive=True,
+    )
+
+
+def draw(rng, missing=True):
+    X = rng.standard_normal((N_ROWS, N_FEATURES))
+    X[:, CATEGORICAL] = rng.choice([-1.0, *range(72), 1e9], N_ROWS)
+    if missing:
+        X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def in_set(categories, node, x):
+    number = categories.node_set[node]
+    words = categories.bits[categories.offset[number] : categories.offset[number + 1]]
+    return 0 <= x < 32 * len(words) and bool(int(words[int(x) // 32]) >> (int(x) % 32) & 1)
+
+
+def walk(trees, tree, x):
+    node = int(trees.offset[tree])
+    path = [node]
+    while trees.left[node] >= 0:
+        value = x[trees.feature[node]]
+        if trees.x_dtype == "float32":
+            value = float(np.float32(value))
+        if math.isnan(value):
+            goes_left = trees.missing_left[node]
+        elif trees.categories is not None and trees.categories.node_set[node] >= 0:
+            goes_left = in_set(trees.categories, node, value)
+        else:
+            goes_left = value <= trees.threshold[node]
+        node = int(trees.left[node] if goes_left else trees.right[node])
+        path.append(node)
+    return path
+
+
+def leaf_mean(trees, node):
+    """Weighted mean of the leaves' values below a node, and their weight."""
+    if trees.left[node] < 0:
+        return trees.value[node].tolist(), trees.weight[node]
+    (a, wa), (b, wb) = leaf_mean(trees, trees.left[node]), leaf_mean(trees, trees.right[node])
+    return [(wa * p + wb * q) / (wa + wb) for p, q in zip(a, b, strict=True)], wa + wb
+
+
+def score_by_loops(trees, X, target, row_weight, measure):
+    """Score of each column, summed over trees, from the definition."""
+    scores = [[] for _ in range(N_FEATURES)]
+    for tree in range(trees.n_trees):
+        members = {}
+        for i in range(len(X)):
+            for node in walk(trees, tree, X[i]):
+                members.setdefault(node, []).append(i)
+        column = slice(None) if trees.column is None else slice(trees.column[tree], trees.column[tree] + 1)
+        root = int(trees.offset[tree])
+        total = math.fsum(row_weight[i] for i in members[root])
+
+        def mean(node, members=members, column=column):
+            weight = math.fsum(row_weight[i] for i in members.get(node, []))
+            if weight == 0:
+                return None, 0.0
+            rows = [target[i, column] for i in members[node]]
+            return sum(row_weight[i] * r for i, r in zip(members[node], rows, strict=True)) / weight, weight
+
+        w_root = leaf_mean(trees, root)[1]
+        for node in range(root, trees.offset[tree + 1]):
+            if trees.left[node] < 0:
+                continue
+            children = (int(trees.left[node]), int(trees.right[node]))
+            if measure == "ufi_centered" and any(mean(c)[0] is None for c in children):
+                continue
+            v_m = np.array(leaf_mean(trees, node)[0])
+            for child in children:
+                v_c, w_c = leaf_mean(trees, child)
+                unseen, n_unseen = mean(child)
+                if measure == "mdi":
+                    scores[trees.feature[node]].append(w_c / w_root * float((v_c - v_m) @ (v_c - v_m)))
+                elif measure == "ufi_centered":
+                    scores[trees.feature[node]].append(w_c / w_root * float((v_c - v_m) @ (unseen - v_m)))
+                elif n_unseen:
+                    scores[trees.feature[node]].append(n_unseen / total * float((v_c - v_m) @ unseen))
+    return np.array([math.fsum(part) for part in scores])
+
+
+SHAPES = {
+    "one score": {"n_trees": 5, "columns": [0] * 5},
+    "three scores": {"n_trees": 6, "columns": [0, 1, 2, 0, 1, 2]},
+    "vector leaves": {"n_trees": 3, "n_columns": 3},
+    "float64": {"n_trees": 4, "columns": [0] * 4, "x_dtype": "float64"},
+    "no categories": {"n_trees": 4, "columns": [0] * 4, "categories": False},
+}
+
+
+@pytest.mark.parametrize("measure", ["ufi_centered", "mdi", "mdi_oob"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(4))
+def test_scores_are_those_of_the_definition(shape, measure, seed, engine):
+    rng = np.random.default_rng(seed)
+    trees, X = grow(rng, **SHAPES[shape]), draw(rng, missing=seed % 2 == 0)
+    n_scores = 1 + max(SHAPES[shape].get("columns", [2]))
+    target = rng.standard_normal((N_ROWS, n_scores)) + 100.0
+    weight = rng.integers(1, 4, N_ROWS).astype(float)
+    result = tw.importance(trees, X, None, rows="heldout", measure=measure, target=target, sample_weight=weight)
+    centred = target - np.average(target, axis=0, weights=weight)
+    expected = score_by_loops(trees, X, centred, weight, measure)
+    np.testing.assert_allclose(result.values, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(result.per_tree.sum(axis=0), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(result.per_output.sum(axis=0), expected, rtol=1e-10, atol=1e-12)
+    assert result.per_output.shape == (n_scores, N_FEATURES)
+
+
+def test_a_sparse_matrix_may_leave_out_missing_values(engine):
+    from dataclasses import replace
+
+    from truewood.adapters import open_model
+    from truewood.data.tables import read_features
+    from truewood.engines.engine import RowLists, get_engine
+
+    rng = np.random.default_rng(0)
+    trees, X = grow(rng, 4, columns=[0] * 4), draw(rng, missing=False)
+    X[rng.random(X.shape) < 0.5] = 0.0
+    form = open_model(trees).form
+    rows = RowLists.join([np.arange(N_ROWS)] * 4)
+    for fill in (0.0, np.nan):
+        dense = np.where(X == 0, fill, X)
+        leaves = [
+            get_engine().find_leaves(trees, read_features(table, replace(form, sparse_fill=fill)), rows)
+            for table in (dense, sparse.csr_array(X))
+        ]
+        np.testing.assert_array_equal(leaves[0], leaves[1])
+
+
+def test_ufi_means_its_shift_free_form():
+    rng = np.random.default_rng(0)
+    trees, X = grow(rng, 3, columns=[0] * 3), draw(rng)
+    target = rng.standard_normal(N_ROWS)
+    result = tw.importance(trees, X, None, rows="heldout", target=target)
+    assert result.measure == "ufi_centered"
+    assert np.isnan(result.share).all()
+
+
+def test_target_may_be_a_function_of_y():
+    rng = np.random.default_rng(0)
+    trees, X = grow(rng, 3, columns=[0] * 3), draw(rng)
+    y = rng.standard_normal(N_ROWS)
+    a = tw.importance(trees, X, y, rows="heldout", target=lambda given: given**2)
+    b = tw.importance(trees, X, None, rows="heldout", target=y**2)
+    np.testing.assert_array_equal(a.values, b.values)
+
+
+def bad_calls():
+    rng = np.random.default_rng(0)
+    trees, X = grow(rng, 3, columns=[0, 1, 0]), draw(rng)
+    y = rng.standard_normal((N_ROWS, 2))
+    return {
+        "no target": (trees, X, y, {}, "does not know the loss of its trees; pass target="),
+        "one column": (trees, X, None, {"target": y[:, 0]}, r"target must have shape \(n_rows, 2\), a column per raw"),
+        "text": (trees, X, None, {"target": np.full((N_ROWS, 2), "a")}, "target must be numbers"),
+        "nan": (trees, X, None, {"target": np.where(y > 2, np.nan, y)}, "target must not hold NaN"),
+        "rows": (trees, X, None, {"target": y[1:]}, "X and target must have the same number of rows, got 80 and 79"),
+        "permutation": (trees, X, None, {"target": y, "measure": "permutation"}, "'permutation' is not defined for"),
+        "naive": (trees, X, None, {"target": y, "measure": "naive_oob"}, "use 'ufi', 'ufi_centered', 'mdi', 'mdi_oob'"),
+    }
+
+
+@pytest.mark.parametrize("name", bad_calls())
+def test_bad_calls_say_what_to_do(name):
+    trees, X, y, options, message = bad_calls()[name]
+    with pytest.raises(ValueError, match=message):
+        tw.importance(trees, X, y, rows="heldout", **options)
+
+
+def test_a_forest_takes_no_target():
+    from sklearn.ensemble import RandomForestRegressor
+
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    forest = RandomForestRegressor(3).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="target is for boosted trees; RandomForestRegressor is scored by y"):
+        tw.importance(forest, X, X[:, 0], target=X[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (([-1, 1], [0, 1], [1]), "node_set must lie in -1..0"),
+        (([-1, 0], [0, 2], [1]), "offset must rise from 0 to the number of words"),
+    ],
+)
+def test_broken_category_sets_are_refused(arrays, message):
+    with pytest.raises(ValueError, match=message):
+        Categories(*arrays)
+
+
+def test_negative_categories_are_refused():
+    with pytest.raises(ValueError, match="categories must not be negative"):
+        Categories.from_lists(2, [0], [[-1, 3]])
