@@ -47,18 +47,12 @@ def score_forests() -> Iterator[tuple[str, tw.ImportanceResult]]:
         for seed in SEEDS:
             built = build(case, seed)
             for measure in tw.measures():
+                data = built.model, built.X, built.y
                 options: dict[str, Any] = {"measure": measure, "sample_weight": built.sample_weight, "random_state": 0}
-                has_rows = measure in ("ufi", "ufi_centered", "mdi_oob")
+                inference = "rows" if measure in WITH_ROWS else True
                 results = {
-                    "rows": tw.importance(
-                        built.model,
-                        built.X,
-                        built.y,
-                        rows=built.rows,
-                        inference="rows" if has_rows else True,
-                        **options,
-                    ),
-                    "groups": tw.importance(built.model, built.X, built.y, rows=built.rows, groups=GROUPS, **options),
+                    "rows": tw.importance(*data, rows=built.rows, inference=inference, **options),
+                    "groups": tw.importance(*data, rows=built.rows, groups=GROUPS, **options),
                 }
                 n_trees = len(results["rows"].per_tree)
                 if built.rows == "heldout":

@@ -18,7 +18,7 @@ from truewood.estimators.forests import (
 from truewood.estimators.permuted_targets import permutation_test
 from truewood.estimators.pseudo_data import corrected_importance
 from truewood.estimators.selector import UnbiasedSelector
-from truewood.formulas.measures import measures
+from truewood.formulas.registry import measures
 from truewood.result.importance_result import ImportanceResult
 from truewood.result.saving import load
 from truewood.scoring.model_importance import importance

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from truewood.adapters.catboost_trees import Columns, read_columns, read_split_table, read_trees
-from truewood.adapters.view import ModelView
+from truewood.adapters.view import ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.losses import Loss
 from truewood.data.tables import TableForm
@@ -32,7 +32,8 @@ from truewood.trees.ensemble import TreeEnsemble
 
 Options = dict[str, str]
 
-# Of two classes, any loss pulls by the class less its share, but for a factor; a log link changes a quantile's by one.
+# Of two classes, the negative gradient of any loss is the class less its share, but for a factor, as is that of a
+# quantile with a log link.
 _LOSSES: dict[str, Callable[[Options, int], Loss]] = {
     "RMSE": lambda _options, _n: losses.squared_error(),
     "MultiRMSE": lambda _options, _n: losses.squared_error(),
@@ -96,17 +97,21 @@ def open_model(model: Any) -> ModelView:
     options = _read_options(dump.get("model_info", {}))
     loss = options["loss_function"]["type"]
     make_loss = _LOSSES.get(loss)
-    return ModelView.of_ensemble(
-        ensemble,
-        kind=_read_kind(model, dump, loss, n_scores),
-        form=_make_form(name, columns, options),
+    return ModelView(
+        table=_make_form(name, columns, options),
+        target=TargetForm(
+            _read_kind(model, dump, loss, n_scores),
+            loss=None if make_loss is None else make_loss(options["loss_function"]["params"], n_scores),
+            why_no_loss=None if make_loss is not None else _explain_no_loss(loss, name),
+            n_scores=n_scores,
+            read_y=_choose_reader(loss, options),
+        ),
+        reader=TreeReader.of_ensemble(
+            ensemble,
+            find_leaves=_make_finder(finder, ensemble) if columns.categorical else None,
+            combined=table.combined,
+        ),
         why_no_bags="does not record which rows its trees saw",
-        n_scores=n_scores,
-        loss=None if make_loss is None else make_loss(options["loss_function"]["params"], n_scores),
-        why_no_loss=None if make_loss is not None else _explain_no_loss(loss, name),
-        read_y=_choose_reader(loss, options),
-        find_leaves=_make_finder(finder, ensemble) if columns.categorical else None,
-        combined=table.combined,
     )
 
 

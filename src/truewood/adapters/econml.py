@@ -15,7 +15,8 @@ from econml.grf import CausalForest, RegressionForest
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.view import ModelView, Training, TrainingRows
+from truewood.adapters.training import Training, TrainingRows
+from truewood.adapters.view import ModelView, TargetForm, TreeReader
 from truewood.data.losses import Loss
 from truewood.data.tables import TableForm
 from truewood.data.target import Target, TargetKind
@@ -41,19 +42,23 @@ def open_model(model: Any) -> ModelView:
     draw_rows = cache(model.get_subsample_inds)
     has_bags = len(set(model.n_samples_)) == 1
     return ModelView(
-        kind=TargetKind((), 2 if is_causal else n_outputs),
-        form=TableForm(
+        table=TableForm(
             name,
             model.n_features_,
             dtype="float64",
             why_no_missing=f"{name} does not take missing values",
         ),
-        n_nodes=np.array([tree.node_count for tree in inner], dtype=np.int64),
-        read=lambda trees: _read_trees(model, [inner[t] for t in trees], n_outputs, is_causal),
+        target=TargetForm(
+            TargetKind((), 2 if is_causal else n_outputs),
+            loss=_effect(model.fit_intercept) if is_causal else None,
+            read_y=(lambda y: _read_outcome(model, draw_rows, y)) if is_causal else None,
+        ),
+        reader=TreeReader(
+            np.array([tree.node_count for tree in inner], dtype=np.int64),
+            lambda trees: _read_trees(model, [inner[t] for t in trees], n_outputs, is_causal),
+        ),
         training=_remember_rows(model, draw_rows) if has_bags else None,
         why_no_bags="was fit with warm_start=True on different numbers of rows",
-        loss=_effect(model.fit_intercept) if is_causal else None,
-        read_y=(lambda y: _read_outcome(model, draw_rows, y)) if is_causal else None,
         why_no_heldout="has no node means of the outcome that effects are scored by: pass its training data"
         if is_causal
         else None,
@@ -92,14 +97,14 @@ def _remember_rows(model: Any, draw_rows: Callable[[], list[NDArray[Any]]]) -> T
         """Rows that chose the splits, and rows that gave the values; the same rows in a tree that is not honest."""
         return [draw_rows()[tree][half] for half in trees[tree].get_train_test_split_inds()]
 
-    def draw_bag(tree: int) -> NDArray[Any]:
+    def bag(tree: int) -> NDArray[Any]:
         fitted = trees[tree]
         # Such a tree also asks the treatments of the other half whether a split may be made.
         is_asked = fitted.min_var_leaf is not None and fitted.min_var_leaf_on_val
-        bag: NDArray[Any] = draw_rows()[tree] if is_asked else halves(tree)[0]
-        return bag
+        drawn: NDArray[Any] = draw_rows()[tree] if is_asked else halves(tree)[0]
+        return drawn
 
-    def recall(rows: NDArray[Any], target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
+    def weigh(rows: NDArray[Any], target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
         weight = np.zeros(target.n_rows)
         weight[rows] = 1.0 if sample_weight is None else sample_weight[rows]
         return TrainingRows(np.flatnonzero(weight), weight)
@@ -107,9 +112,9 @@ def _remember_rows(model: Any, draw_rows: Callable[[], list[NDArray[Any]]]) -> T
     return Training(
         n_rows=model.n_samples_[0],
         node_counts=lambda tree: trees[tree].tree_.n_node_samples,
-        recall=lambda tree, target, weight: recall(halves(tree)[1], target, weight),
-        draw_bag=draw_bag,
-        recall_growth=(lambda tree, target, weight: recall(halves(tree)[0], target, weight))
+        training_rows=lambda tree, target, weight: weigh(halves(tree)[1], target, weight),
+        bag=bag,
+        splitting_rows=(lambda tree, target, weight: weigh(halves(tree)[0], target, weight))
         if trees[0].honest_
         else None,
     )
@@ -121,7 +126,7 @@ def _effect(has_intercept: bool) -> Loss:
     t and r are treatment and outcome, less their means where the forest has an intercept; theta is the overall slope.
     """
 
-    def pull(y: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    def negative_gradient(y: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         centre = np.average(y, axis=0, weights=weight) if has_intercept else np.zeros(2)
         outcome, treatment = (y - centre).T
         spread = np.average(treatment**2, weights=weight)
@@ -130,10 +135,10 @@ def _effect(has_intercept: bool) -> Loss:
                 "y must hold the outcome and then a treatment that varies, but its second column does not."
             )
         theta = np.average(treatment * outcome, weights=weight) / spread
-        pulled: NDArray[np.float64] = treatment * (outcome - theta * treatment) / spread
-        return pulled[:, np.newaxis]
+        gradient: NDArray[np.float64] = treatment * (outcome - theta * treatment) / spread
+        return gradient[:, np.newaxis]
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def _read_outcome(model: Any, draw_rows: Callable[[], list[NDArray[Any]]], y: Any) -> Any:

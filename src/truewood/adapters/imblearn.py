@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.sklearn_forest import draw_bag, weigh_bag
+from truewood.adapters.sklearn_forest import weigh_bag
 from truewood.adapters.sklearn_tree import view_trees
-from truewood.adapters.view import ModelView, Training, TrainingRows
+from truewood.adapters.training import Training, TrainingRows
+from truewood.adapters.view import ModelView
+from truewood.compat import draw_bag_of
 from truewood.data.target import Target
 
 
@@ -19,7 +20,7 @@ def open_model(model: Any) -> ModelView:
     """Read a fitted balanced forest."""
     check_is_fitted(model)
 
-    def recall(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
+    def training_rows(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
         sample, positions = model.samplers_[tree].sample_indices_, _draw_positions(model, tree)
         weight = weigh_bag(model, sample[positions], target, sample_weight)
         counted = sample[np.flatnonzero(np.bincount(positions))]
@@ -28,8 +29,8 @@ def open_model(model: Any) -> ModelView:
     training = Training(
         n_rows=1 + max(int(sampler.sample_indices_.max()) for sampler in model.samplers_),
         node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
-        recall=recall,
-        draw_bag=lambda tree: model.samplers_[tree].sample_indices_[_draw_positions(model, tree)],
+        training_rows=training_rows,
+        bag=lambda tree: model.samplers_[tree].sample_indices_[_draw_positions(model, tree)],
         is_exact=False,
     )
     has_bags = not model.bootstrap or model.class_weight in (None, "balanced_subsample")
@@ -47,8 +48,4 @@ def _draw_positions(forest: Any, tree: int) -> NDArray[Any]:
     if not forest.bootstrap:
         return np.arange(n_balanced)
     # The forest leaves out what scikit-learn's `estimators_samples_` reads. The root's weight is the number of draws.
-    alone = copy.copy(forest)
-    alone._n_samples = n_balanced
-    alone._n_samples_bootstrap = round(forest.estimators_[tree].tree_.weighted_n_node_samples[0])
-    alone._sample_weight = None
-    return draw_bag(alone, tree)
+    return draw_bag_of(forest, tree, n_balanced, round(forest.estimators_[tree].tree_.weighted_n_node_samples[0]))

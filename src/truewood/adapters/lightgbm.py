@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.view import ModelView
+from truewood.adapters.view import ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.tables import TableForm, read_features
 from truewood.data.target import TargetKind
@@ -46,14 +46,13 @@ def open_model(model: Any) -> ModelView:
     ensemble, splits = _read_trees(text)
     objective = text.header.get("objective", "").split()
     loss, why_no_loss = _choose_loss(objective, text, name)
-    return ModelView.of_ensemble(
-        ensemble,
-        kind=_target_kind(model, objective, text.n_scores),
-        form=_make_form(name, text, splits, booster.pandas_categorical or []),
+    return ModelView(
+        table=_make_form(name, text, splits, booster.pandas_categorical or []),
+        target=TargetForm(
+            _target_kind(model, objective, text.n_scores), loss=loss, why_no_loss=why_no_loss, n_scores=text.n_scores
+        ),
+        reader=TreeReader.of_ensemble(ensemble),
         why_no_bags="does not record which rows its trees saw",
-        n_scores=text.n_scores,
-        loss=loss,
-        why_no_loss=why_no_loss,
     )
 
 
@@ -312,7 +311,9 @@ def _choose_loss(objective: Sequence[str], text: _ModelText, name: str) -> tuple
 
 def _of_square_root(loss: losses.Loss) -> losses.Loss:
     """A loss of the square root of y, with its sign: what reg_sqrt=True fits."""
-    return replace(loss, pull=lambda y, weight: loss.pull(np.sign(y) * np.sqrt(np.abs(y)), weight))
+    return replace(
+        loss, negative_gradient=lambda y, weight: loss.negative_gradient(np.sign(y) * np.sqrt(np.abs(y)), weight)
+    )
 
 
 # Objective -> its loss and what parameter that takes.

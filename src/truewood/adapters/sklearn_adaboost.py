@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.sklearn_tree import view_trees
-from truewood.adapters.view import ModelView, Training, TrainingRows
+from truewood.adapters.training import Training, TrainingRows
+from truewood.adapters.view import ModelView
 from truewood.data.target import Target
 
 
@@ -29,22 +29,24 @@ def open_model(model: Any) -> ModelView:
         training = Training(
             n_rows=int(trees[0].tree_.n_node_samples[0]),
             node_counts=lambda tree: trees[tree].tree_.n_node_samples,
-            recall=lambda _tree, target, weight: _recall(target, weight),
+            training_rows=lambda _tree, target, weight: _list_training_rows(target, weight),
             is_exact=False,  # rows of weight 0 are not counted
             has_weights=False,
         )
     else:
         why_no_bags, training = "does not record the bootstrap its trees were fit on", None
-    view = view_trees(model, trees, training=training, why_no_bags=why_no_bags)
     # Where boosting stopped early the last weights are of no tree, and a single bad tree has none.
     weight = np.asarray(model.estimator_weights_[: len(trees)], dtype=np.float64)
-    return replace(
-        view,
-        form=replace(view.form, why_no_missing=f"{name} does not take missing values"),
+    return view_trees(
+        model,
+        trees,
+        training=training,
+        why_no_bags=why_no_bags,
         tree_weight=weight if weight.any() else None,
+        takes_missing=False,
     )
 
 
-def _recall(target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
+def _list_training_rows(target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
     weight = np.ones(target.n_rows) if sample_weight is None else sample_weight
     return TrainingRows(np.flatnonzero(weight), weight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,11 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.sklearn_forest import WEIGHTS_ARE_DRAWN
 from truewood.adapters.sklearn_tree import view_trees
-from truewood.adapters.view import ModelView, Training, TrainingRows
-from truewood.data.target import Target
+from truewood.adapters.training import Training, TrainingRows
+from truewood.adapters.view import ModelView
+from truewood.compat import WEIGHTS_ARE_DRAWN, count_training_rows, draw_bagging_bag, has_all_bagging_bags
+from truewood.data.target import ClassTarget, Target
 
 
 def open_model(model: Any) -> ModelView:
@@ -24,35 +24,28 @@ def open_model(model: Any) -> ModelView:
     if other is not None:
         raise TypeError(f"{type(model).__name__} must be fit over decision trees, got {type(other).__name__}.")
     training = Training(
-        n_rows=model._n_samples,
+        n_rows=count_training_rows(model),
         node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
-        recall=lambda tree, target, weight: _recall(model, tree, target, weight),
-        draw_bag=lambda tree: _draw_bag(model, tree),
+        training_rows=lambda tree, target, weight: _list_training_rows(model, tree, target, weight),
+        bag=lambda tree: draw_bagging_bag(model, tree),
     )
-    # A warm start keeps the seeds of its last trees only.
-    has_bags = len(model._seeds) == len(model.estimators_)
     return view_trees(
         model,
         model.estimators_,
-        training=training if has_bags else None,
+        training=training if has_all_bagging_bags(model) else None,
         why_no_bags="was fit with warm_start=True, which forgets the bags of the first trees",
         features=model.estimators_features_,
     )
 
 
-def _draw_bag(bagging: Any, tree: int) -> NDArray[Any]:
-    alone = copy.copy(bagging)
-    alone._seeds = bagging._seeds[tree : tree + 1]
-    bag: NDArray[Any] = alone.estimators_samples_[0]
-    return bag
-
-
-def _recall(bagging: Any, tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
-    bag, fitted = _draw_bag(bagging, tree), bagging.estimators_[tree]
+def _list_training_rows(
+    bagging: Any, tree: int, target: Target, sample_weight: NDArray[np.float64] | None
+) -> TrainingRows:
+    bag, fitted = draw_bagging_bag(bagging, tree), bagging.estimators_[tree]
     weight = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
     # Draws are given to the tree as weights of distinct rows, or as copied rows where it may not be given weights.
     are_copied = fitted.tree_.n_node_samples[0] == len(bag)
-    if getattr(fitted, "class_weight", None) is not None and target.codes is not None:
+    if getattr(fitted, "class_weight", None) is not None and isinstance(target, ClassTarget):
         # The tree met the codes of the classes, not their labels, and of copied rows only those in the bag.
         indices = bag if are_copied else None
         weight *= compute_sample_weight(fitted.class_weight, target.codes[:, 0], indices=indices)

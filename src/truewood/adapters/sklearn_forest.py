@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import lru_cache
 from typing import Any
 
@@ -11,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.sklearn_tree import SKLEARN_VERSION, recall_every_row, view_trees
-from truewood.adapters.view import ModelView, Training, TrainingRows
-from truewood.data.target import Target
+from truewood.adapters.sklearn_tree import list_every_row, view_trees
+from truewood.adapters.training import Training, TrainingRows
+from truewood.adapters.view import ModelView
+from truewood.compat import WEIGHTS_ARE_DRAWN, count_training_rows, draw_bag
+from truewood.data.target import ClassTarget, Target
 
-# Since then weights set the probability to be drawn; before, they multiplied the number of times a row was drawn.
-WEIGHTS_ARE_DRAWN = SKLEARN_VERSION >= (1, 9)
 # Rows of bags that are remembered.
 _ROWS_KEPT = 1 << 21
 WHY_NO_BAGS = "was fit with bootstrap=False, so every tree saw every row"
@@ -31,29 +30,21 @@ def open_model(model: Any) -> ModelView:
 def remember_rows(model: Any) -> Training:
     """What a forest knows of its training rows."""
     # The bags of a run of trees are asked for twice, by what scores a tree and by what grew it.
-    n_kept = 2 + _ROWS_KEPT // model._n_samples
-    recall_bag = lru_cache(maxsize=n_kept)(lambda tree: draw_bag(model, tree))
+    n_kept = 2 + _ROWS_KEPT // count_training_rows(model)
+    bag = lru_cache(maxsize=n_kept)(lambda tree: draw_bag(model, tree))
 
-    def recall(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
+    def training_rows(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
         if not model.bootstrap:
-            return recall_every_row(_overall_class_weight(model), target, sample_weight)
-        weight = weigh_bag(model, recall_bag(tree), target, sample_weight)
+            return list_every_row(_overall_class_weight(model), target, sample_weight)
+        weight = weigh_bag(model, bag(tree), target, sample_weight)
         return TrainingRows(np.flatnonzero(weight), weight)
 
     return Training(
-        n_rows=model._n_samples,
+        n_rows=count_training_rows(model),
         node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
-        recall=recall,
-        draw_bag=recall_bag if model.bootstrap else None,
+        training_rows=training_rows,
+        bag=bag if model.bootstrap else None,
     )
-
-
-def draw_bag(forest: Any, tree: int) -> NDArray[Any]:
-    """Training rows of one tree: the public `estimators_samples_` of a forest that has only this tree."""
-    alone = copy.copy(forest)
-    alone.estimators_ = [forest.estimators_[tree]]
-    bag: NDArray[Any] = alone.estimators_samples_[0]
-    return bag
 
 
 def weigh_bag(
@@ -61,11 +52,12 @@ def weigh_bag(
 ) -> NDArray[np.float64]:
     """Weight of every row in the fit of the tree with this bag."""
     weight = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
-    if forest.bootstrap and getattr(forest, "class_weight", None) == "balanced_subsample":
+    is_balanced = forest.bootstrap and getattr(forest, "class_weight", None) == "balanced_subsample"
+    if is_balanced and isinstance(target, ClassTarget):
         weight *= compute_sample_weight("balanced", target.labels, indices=bag)
     if forest.bootstrap and WEIGHTS_ARE_DRAWN:
         return weight
-    return weight * recall_every_row(_overall_class_weight(forest), target, sample_weight).weight
+    return weight * list_every_row(_overall_class_weight(forest), target, sample_weight).weight
 
 
 def _overall_class_weight(forest: Any) -> Any:

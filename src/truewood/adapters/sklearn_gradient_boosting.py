@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.sklearn_tree import join_structure
-from truewood.adapters.view import ModelView
+from truewood.adapters.sklearn_tree import count_nodes, join_structure
+from truewood.adapters.view import ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.tables import TableForm
 from truewood.data.target import TargetKind
@@ -56,21 +56,21 @@ def open_model(model: Any) -> ModelView:
     find_loss = _LOSSES.get(model.loss)
     name = type(model).__name__
     return ModelView(
-        kind=_target_kind(model),
-        form=TableForm(
+        table=TableForm(
             name,
             model.n_features_in_,
             getattr(model, "feature_names_in_", None),
             why_no_missing=f"{name} does not take missing values",
         ),
-        n_nodes=np.array([tree.tree_.node_count for tree in trees], dtype=np.int64),
-        read=read,
+        target=TargetForm(
+            _target_kind(model),
+            loss=None if find_loss is None else find_loss(model),
+            why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
+            n_scores=n_scores,
+            read_y=_find_reader(model),
+        ),
+        reader=TreeReader(count_nodes(trees), read, is_additive=True),
         why_no_bags="fits each tree to what the trees before it left over, so no row is unseen",
-        n_scores=n_scores,
-        loss=None if find_loss is None else find_loss(model),
-        why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
-        is_additive=True,
-        read_y=_find_reader(model),
     )
 
 

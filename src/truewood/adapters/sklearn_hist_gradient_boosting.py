@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.view import ModelView
+from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.compat import encode_categories, know_categories, list_predictors
 from truewood.data import losses
 from truewood.data.tables import TableForm
 from truewood.data.target import TargetKind
@@ -34,10 +35,8 @@ def open_model(model: Any) -> ModelView:
     # A loss may also be given as an object.
     find_loss = _LOSSES.get(model.loss) if isinstance(model.loss, str) else None
     name = type(model).__name__
-    return ModelView.of_ensemble(
-        ensemble,
-        kind=TargetKind((np.asarray(model.classes_),)) if is_classifier(model) else TargetKind(),
-        form=TableForm(
+    return ModelView(
+        table=TableForm(
             name,
             model.n_features_in_,
             getattr(model, "feature_names_in_", None),
@@ -45,10 +44,14 @@ def open_model(model: Any) -> ModelView:
             takes_infinite=True,
             encode=None if model.is_categorical_ is None else lambda X: _encode(model, X),
         ),
+        target=TargetForm(
+            TargetKind((np.asarray(model.classes_),)) if is_classifier(model) else TargetKind(),
+            loss=None if find_loss is None else find_loss(model),
+            why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
+            n_scores=model.n_trees_per_iteration_,
+        ),
+        reader=TreeReader.of_ensemble(ensemble),
         why_no_bags="fits each tree to what the trees before it left over, so no row is unseen",
-        n_scores=model.n_trees_per_iteration_,
-        loss=None if find_loss is None else find_loss(model),
-        why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
     )
 
 
@@ -63,8 +66,7 @@ def _order_columns(model: Any) -> NDArray[np.intp]:
 def _encode(model: Any, X: Any) -> NDArray[np.float64]:
     """Categories as the codes the trees know, NaN for those never seen; the columns stay where they are in X."""
     try:
-        # What predict does to X first; there is no public way to it.
-        codes = model._preprocess_X(X, reset=False)
+        codes = encode_categories(model, X)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"X must be a table as {type(model).__name__} was fit on, categories and numbers in the same columns: "
@@ -76,8 +78,7 @@ def _encode(model: Any, X: Any) -> NDArray[np.float64]:
 
 
 def _read_trees(model: Any) -> TreeEnsemble:
-    # The trees are in private attributes only, as arrays of records.
-    predictors = [predictor for iteration in model._predictors for predictor in iteration]
+    predictors = list_predictors(model)
     nodes = np.concatenate([predictor.nodes for predictor in predictors])
     n_nodes = [len(predictor.nodes) for predictor in predictors]
     offset = np.cumsum([0, *n_nodes])
@@ -122,7 +123,7 @@ def _read_categories(
     splits = nodes[is_set]
     bits = np.concatenate([predictor.raw_left_cat_bitsets for predictor in predictors])
     bits = bits[first[tree_of[is_set]] + splits["bitset_idx"]]
-    known, row_of = model._bin_mapper.make_known_categories_bitsets()
+    known, row_of = know_categories(model)
     goes_right = known[row_of[splits["feature_idx"]]] & ~bits
     bits = np.where(splits["missing_go_to_left"].astype(np.bool_)[:, np.newaxis], goes_right, bits)
     node_set = np.full(len(nodes), -1, dtype=np.int32)

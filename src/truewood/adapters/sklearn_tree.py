@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.view import ModelView, Training, TrainingRows
+from truewood.adapters.training import Training, TrainingRows
+from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.compat import MISSING_IS_TRUSTED
 from truewood.data.tables import TableForm
-from truewood.data.target import Target, TargetKind
+from truewood.data.target import ClassTarget, Target, TargetKind
 from truewood.trees.ensemble import TreeEnsemble
-
-SKLEARN_VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
 
 
 def open_model(model: Any) -> ModelView:
@@ -26,7 +25,7 @@ def open_model(model: Any) -> ModelView:
     training = Training(
         n_rows=int(model.tree_.n_node_samples[0]),
         node_counts=lambda _tree: model.tree_.n_node_samples,
-        recall=lambda _tree, target, weight: recall_every_row(model.class_weight, target, weight),
+        training_rows=lambda _tree, target, weight: list_every_row(model.class_weight, target, weight),
         is_exact=False,  # rows of weight 0 are not counted
     )
     return view_trees(
@@ -34,10 +33,10 @@ def open_model(model: Any) -> ModelView:
     )
 
 
-def recall_every_row(class_weight: Any, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
+def list_every_row(class_weight: Any, target: Target, sample_weight: NDArray[np.float64] | None) -> TrainingRows:
     """Training rows of a tree that was given all rows, with weights of classes and of rows."""
     weight = np.ones(target.n_rows) if sample_weight is None else sample_weight.copy()
-    if class_weight is not None:
+    if class_weight is not None and isinstance(target, ClassTarget):
         weight *= compute_sample_weight(class_weight, target.labels)
     return TrainingRows(np.flatnonzero(weight), weight)
 
@@ -49,6 +48,8 @@ def view_trees(
     training: Training | None,
     why_no_bags: str,
     features: Sequence[NDArray[Any]] | None = None,
+    tree_weight: NDArray[np.float64] | None = None,
+    takes_missing: bool = True,
 ) -> ModelView:
     """View fitted trees as one model.
 
@@ -64,6 +65,10 @@ def view_trees(
         Why there are no bags, if there are none.
     features : sequence of ndarray or None
         For each tree, the column of X behind each column the tree knows.
+    tree_weight : ndarray of shape (n_trees,), or None
+        How much each tree counts; None where all count the same.
+    takes_missing : bool
+        Whether the ensemble takes missing values where its trees do.
     """
     kind = _target_kind(model)
 
@@ -72,22 +77,26 @@ def view_trees(
         return _read_trees([trees[t] for t in chosen], columns, kind, model.n_features_in_)
 
     return ModelView(
-        kind=kind,
-        form=sklearn_form(model, trees[0]),
-        n_nodes=np.array([tree.tree_.node_count for tree in trees], dtype=np.int64),
-        read=read,
+        table=describe_table(model, trees[0], takes_missing=takes_missing),
+        target=TargetForm(kind),
+        reader=TreeReader(count_nodes(trees), read, tree_weight=tree_weight),
         training=training,
         why_no_bags=why_no_bags,
     )
 
 
-def sklearn_form(model: Any, tree: Any) -> TableForm:
+def count_nodes(trees: Sequence[Any]) -> NDArray[np.int64]:
+    """Number of nodes of each fitted tree, shape (n_trees,)."""
+    return np.array([tree.tree_.node_count for tree in trees], dtype=np.int64)
+
+
+def describe_table(model: Any, tree: Any, *, takes_missing: bool = True) -> TableForm:
     """The table that an ensemble of trees takes."""
     return TableForm(
         type(model).__name__,
         model.n_features_in_,
         getattr(model, "feature_names_in_", None),
-        why_no_missing=_find_missing_problem(model, tree),
+        why_no_missing=_find_missing_problem(model, tree, takes_missing),
         takes_sparse_missing=False,
     )
 
@@ -102,14 +111,14 @@ def _target_kind(model: Any) -> TargetKind:
     raise TypeError(f"{type(model).__name__} has no target, so its splits cannot be scored by one.")
 
 
-def _find_missing_problem(model: Any, tree: Any) -> str | None:
+def _find_missing_problem(model: Any, tree: Any, takes_missing: bool) -> str | None:
     """Why a model's trees may not be given NaN."""
-    if SKLEARN_VERSION < (1, 8):
+    if not MISSING_IS_TRUSTED:
         return (
-            f"trees of scikit-learn {sklearn.__version__} send missing values elsewhere in prediction than in training "
+            "trees of scikit-learn before 1.8 send missing values elsewhere in prediction than in training "
             "(scikit-learn/scikit-learn#32351); fit the model with 1.8 or later"
         )
-    accepts = tree.__sklearn_tags__().input_tags.allow_nan
+    accepts = takes_missing and tree.__sklearn_tags__().input_tags.allow_nan
     return None if accepts else f"{type(model).__name__} does not take missing values"
 
 

@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from sksurv.nonparametric import nelson_aalen_estimator
 from sksurv.util import check_y_survival
 
-from truewood.adapters.sklearn_forest import WHY_NO_BAGS, draw_bag, remember_rows
-from truewood.adapters.sklearn_tree import join_structure, sklearn_form
-from truewood.adapters.view import ModelView
+from truewood.adapters.sklearn_forest import WHY_NO_BAGS, remember_rows
+from truewood.adapters.sklearn_tree import count_nodes, describe_table, join_structure
+from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.compat import count_training_rows, draw_bag
 from truewood.data import losses
 from truewood.data.target import TargetKind
 from truewood.trees.ensemble import TreeEnsemble
@@ -37,14 +38,11 @@ def open_model(model: Any) -> ModelView:
         )
 
     return ModelView(
-        kind=TargetKind((), 2),
-        form=sklearn_form(model, model.estimators_[0]),
-        n_nodes=np.array([tree.tree_.node_count for tree in model.estimators_], dtype=np.int64),
-        read=read,
+        table=describe_table(model, model.estimators_[0]),
+        target=TargetForm(TargetKind((), 2), loss=losses.cox(), read_y=lambda y: _read_y(model, y)),
+        reader=TreeReader(count_nodes(model.estimators_), read),
         training=remember_rows(model),
         why_no_bags=WHY_NO_BAGS,
-        loss=losses.cox(),
-        read_y=lambda y: _read_y(model, y),
         why_no_heldout="has no node means of martingale residuals: fit with bootstrap=True and pass the training data",
     )
 
@@ -58,7 +56,7 @@ def read_survival(y: Any) -> NDArray[np.float64]:
 def _read_y(model: Any, y: Any) -> NDArray[np.float64]:
     """Read y, and refuse another one than the forest was fit on: the residuals are not what its trees have stored."""
     numbers = read_survival(y)
-    if model.bootstrap and len(numbers) == model._n_samples and not _is_training_y(model, numbers):
+    if model.bootstrap and len(numbers) == count_training_rows(model) and not _is_training_y(model, numbers):
         raise ValueError(
             "rows='oob' needs y as this forest was fit on, in the same order, but it does not give the hazard that the "
             "first tree has stored."

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from truewood.adapters.view import ModelView
+from truewood.adapters.view import ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.tables import TableForm
 from truewood.data.target import TargetKind
@@ -39,14 +39,11 @@ def open_model(model: Any) -> ModelView:
         raise TypeError(f"{_NAME} is an isolation forest and has no target, so its splits cannot be scored by one.")
     ensemble = _read_trees(model, header)
     loss, why_no_loss = _choose_loss(header)
-    return ModelView.of_ensemble(
-        ensemble,
-        kind=_target_kind(header),
-        form=TableForm(_NAME, model.num_feature, dtype=model.input_type, takes_infinite=True, sparse_fill=np.nan),
+    return ModelView(
+        table=TableForm(_NAME, model.num_feature, dtype=model.input_type, takes_infinite=True, sparse_fill=np.nan),
+        target=TargetForm(_target_kind(header), loss=loss, why_no_loss=why_no_loss, n_scores=header.n_scores),
+        reader=TreeReader.of_ensemble(ensemble),
         why_no_bags="does not record which rows its trees saw",
-        n_scores=header.n_scores,
-        loss=loss,
-        why_no_loss=why_no_loss,
     )
 
 

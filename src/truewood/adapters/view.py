@@ -1,133 +1,86 @@
-"""What an adapter says of a fitted model."""
+"""What an adapter says of a fitted model, and the one checked door through which its trees leave."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import InitVar, dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.adapters.errors import AdapterError
+from truewood.adapters.training import Training
 from truewood.data.losses import Loss
-from truewood.data.tables import TableForm
-from truewood.data.target import Target, TargetKind
+from truewood.data.tables import FeatureMatrix, TableForm
+from truewood.data.target import TargetKind
+from truewood.engines.engine import get_engine
+from truewood.engines.row_lists import RowLists
 from truewood.trees.ensemble import TreeEnsemble
 
 
-class TrainingRows(NamedTuple):
-    """The rows a tree was grown on.
-
-    Parameters
-    ----------
-    counted : ndarray of int, shape (n,)
-        Rows as the tree's stored counts count them: a row drawn twice is one row of weight two for some libraries, and
-        two rows for others.
-    weight : ndarray of float64, shape (n_rows,)
-        Weight of every row of the data in the tree's fit, 0 for rows it never saw.
-    """
-
-    counted: NDArray[Any]
-    weight: NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
-class Training:
-    """What a model remembers of the rows it was fit on.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows it was fit on.
-    node_counts : callable
-        ``node_counts(tree)`` gives the number of training rows at each node.
-    recall : callable
-        ``recall(tree, target, sample_weight)`` gives the tree's `TrainingRows`, if `target` and `sample_weight` are
-        those of the fit.
-    draw_bag : callable or None
-        ``draw_bag(tree)`` gives the rows of the tree's bag, in any order and as often as they were drawn; None for a
-        model whose trees saw every row, or whose bags are not recorded.
-    is_exact : bool
-        Whether `n_rows` is that number, or only known not to be above it.
-    recall_growth : callable or None
-        Like `recall`, for honest trees: the rows that chose the splits, where other rows gave nodes their values. The
-        latter are then unseen rows too, and out-of-bag scores take means and weights of nodes from the former.
-    has_weights : bool
-        Whether `recall` gives the weights of the fit; where it does not, rows are known by their counts alone.
-    """
-
-    n_rows: int
-    node_counts: Callable[[int], NDArray[Any]]
-    recall: Callable[[int, Target, NDArray[np.float64] | None], TrainingRows]
-    draw_bag: Callable[[int], NDArray[Any]] | None = None
-    is_exact: bool = True
-    recall_growth: Callable[[int, Target, NDArray[np.float64] | None], TrainingRows] | None = None
-    has_weights: bool = True
-
-    def fits(self, n_rows: int) -> bool:
-        """Whether the model may have been fit on this number of rows."""
-        return n_rows == self.n_rows or (n_rows > self.n_rows and not self.is_exact)
-
-
-@dataclass(frozen=True, eq=False)
-class ModelView:
-    """A fitted model, read tree by tree so that a large forest is never held twice.
+class TargetForm:
+    """What y is to a model, and how it becomes the target of its trees.
 
     Parameters
     ----------
     kind : TargetKind
-        What it predicts: what y is.
-    form : TableForm
-        The table it takes.
-    n_nodes : ndarray of int, shape (n_trees,)
-        Number of nodes of each tree.
-    read : callable
-        ``read(trees)`` gives the trees of a range as a `TreeEnsemble`.
-    training : Training or None
-        What the model remembers of its training rows.
-    why_no_bags : str
-        Why there are no bags, as the rest of a sentence that begins with the model's name.
-    n_scores : int
-        Number of columns of the target that `loss` makes: of raw scores per row.
+        What the model predicts: what y is.
     loss : Loss or None
         How y becomes the target of the trees; None where the trees were fit to y itself.
     why_no_loss : str or None
         Why no target follows from y, for a model whose trees were not fit to y and that has no `loss`.
+    n_scores : int
+        Number of columns of the target that `loss` makes: of raw scores per row.
+    read_y : callable or None
+        ``read_y(y)`` gives y in the form of `kind`, where the library has a form of its own.
+    """
+
+    kind: TargetKind
+    loss: Loss | None = None
+    why_no_loss: str | None = None
+    n_scores: int = 1
+    read_y: Callable[[Any], Any] | None = None
+
+    @property
+    def is_y(self) -> bool:
+        """Whether the trees were fit to y itself."""
+        return self.loss is None and self.why_no_loss is None
+
+
+@dataclass(frozen=True, eq=False)
+class TreeReader:
+    """How the trees of a model are read.
+
+    Parameters
+    ----------
+    n_nodes : ndarray of int, shape (n_trees,)
+        Number of nodes of each tree.
+    read : callable
+        ``read(trees)`` gives the trees of a range as a `TreeEnsemble`, so that a large forest is never held twice.
     is_additive : bool
         Whether the trees' values add up to a raw score, rather than each being an estimate of the target.
     tree_weight : ndarray of shape (n_trees,), or None
         How much each tree counts in the mean; None where all count the same.
-    read_y : callable or None
-        ``read_y(y)`` gives y in the form of `kind`, where the library has a form of its own.
     find_leaves : callable or None
         ``find_leaves(trees, values)`` gives the leaf of each row in each tree of a range, shape (n_rows, n_trees), as
         node numbers within the tree, for a library that has to find them itself.
-    why_no_heldout : str or None
-        Why only out-of-bag rows can score, as the rest of a sentence that begins with the model's name: it has no node
-        means of its target, and only the training rows give them.
     combined : tuple of str
-        Names of features that are made of several columns, which follow the columns in the numbering of features.
+        Names of features that are made of several columns, which follow the columns in the numbering of features; only
+        a library that finds leaves itself can have such.
     """
 
-    kind: TargetKind
-    form: TableForm
     n_nodes: NDArray[np.int64]
     read: Callable[[range], TreeEnsemble]
-    training: Training | None = None
-    why_no_bags: str = "has no recorded bags"
-    n_scores: int = 1
-    loss: Loss | None = None
-    why_no_loss: str | None = None
     is_additive: bool = False
     tree_weight: NDArray[np.float64] | None = None
-    read_y: Callable[[Any], Any] | None = None
     find_leaves: Callable[[range, Any], NDArray[Any]] | None = None
-    why_no_heldout: str | None = None
     combined: tuple[str, ...] = ()
 
     @classmethod
-    def of_ensemble(cls, ensemble: TreeEnsemble, **parts: Any) -> ModelView:
-        """View trees that have been read already, with the other parts of a view."""
+    def of_ensemble(cls, ensemble: TreeEnsemble, **parts: Any) -> TreeReader:
+        """Read from trees that have been read already, with the other parts of a reader."""
         return cls(
             n_nodes=np.diff(ensemble.offset),
             read=lambda trees: ensemble[trees.start : trees.stop],
@@ -135,10 +88,67 @@ class ModelView:
             **parts,
         )
 
+
+@dataclass(frozen=True, eq=False)
+class ModelView:
+    """A fitted model as truewood sees it. Trees and leaves are checked each time they are read: the kernel trusts them.
+
+    Parameters
+    ----------
+    table : TableForm
+        The table it takes.
+    target : TargetForm
+        What y is, and how it becomes the target of the trees.
+    reader : TreeReader
+        How its trees are read; only this class uses it.
+    training : Training or None
+        What it remembers of the rows it was fit on.
+    why_no_bags : str
+        Why there are no bags, as the rest of a sentence that begins with the model's name.
+    why_no_heldout : str or None
+        Why only out-of-bag rows can score, as the rest of a sentence that begins with the model's name: it has no node
+        means of its target, and only the training rows give them.
+    """
+
+    table: TableForm
+    target: TargetForm
+    reader: InitVar[TreeReader]
+    training: Training | None = None
+    why_no_bags: str = "has no recorded bags"
+    why_no_heldout: str | None = None
+
+    _reader: TreeReader = field(init=False)
+
+    def __post_init__(self, reader: TreeReader) -> None:
+        object.__setattr__(self, "_reader", reader)
+        self._check_reader()
+
+    def _check_reader(self) -> None:
+        """Refuse what no tree could make good."""
+        n_nodes, tree_weight = self.n_nodes, self.tree_weight
+        if self.table.n_features is None:
+            raise self._contradict("must say how many columns the model was fit on")
+        if n_nodes.ndim != 1 or not len(n_nodes) or n_nodes.dtype.kind not in "iu" or n_nodes.min() < 1:
+            raise self._contradict("must give the number of nodes of at least one tree, each with at least one node")
+        if tree_weight is not None and not (
+            tree_weight.shape == n_nodes.shape and np.isfinite(tree_weight).all() and tree_weight.min() >= 0
+        ):
+            raise self._contradict("must give each tree a weight that is finite and not negative")
+        if not self.finds_leaves and (self.combined or self.table.dtype is None):
+            raise self._contradict("must find leaves itself, as its trees do not split on columns of numbers alone")
+
+    def _contradict(self, problem: str) -> AdapterError:
+        return AdapterError(f"the adapter of {self.name} {problem}.")
+
     @property
     def name(self) -> str:
         """The model's class, for messages."""
-        return self.form.model
+        return self.table.model
+
+    @property
+    def n_nodes(self) -> NDArray[np.int64]:
+        """Number of nodes of each tree, shape (n_trees,)."""
+        return self._reader.n_nodes
 
     @property
     def n_trees(self) -> int:
@@ -146,6 +156,127 @@ class ModelView:
         return len(self.n_nodes)
 
     @property
-    def draw_bag(self) -> Callable[[int], NDArray[Any]] | None:
-        """The bag of a tree, where bags are recorded."""
-        return None if self.training is None else self.training.draw_bag
+    def n_features(self) -> int:
+        """Number of features that trees may split on: the columns, and what is made of several of them."""
+        return (self.table.n_features or 0) + len(self.combined)
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether the trees' values add up to a raw score, rather than each being an estimate of the target."""
+        return self._reader.is_additive
+
+    @property
+    def tree_weight(self) -> NDArray[np.float64] | None:
+        """How much each tree counts in the mean, shape (n_trees,); None where all count the same."""
+        return self._reader.tree_weight
+
+    @property
+    def combined(self) -> tuple[str, ...]:
+        """Names of features that are made of several columns."""
+        return self._reader.combined
+
+    @property
+    def finds_leaves(self) -> bool:
+        """Whether the library finds leaves itself."""
+        return self._reader.find_leaves is not None
+
+    @property
+    def has_bags(self) -> bool:
+        """Whether the rows of each tree's bag are known."""
+        return self.training is not None and self.training.has_bags
+
+    def read(self, trees: range) -> TreeEnsemble:
+        """Read the trees of a range.
+
+        Trees that contradict what the adapter says of the model are refused: engines read memory by their numbers.
+        """
+        ensemble = self._reader.read(trees)
+        if not np.array_equal(np.diff(ensemble.offset), self.n_nodes[trees.start : trees.stop]):
+            raise self._contradict("gives trees of other sizes than it says the model has")
+        if ensemble.n_features != self.n_features:
+            raise self._contradict(
+                f"gives trees over {ensemble.n_features} columns, and says the model has {self.n_features}"
+            )
+        if self.table.dtype not in (None, ensemble.x_dtype):
+            raise self._contradict(
+                f"gives trees that compare {ensemble.x_dtype}, and says the model compares {self.table.dtype}"
+            )
+        if ensemble.is_additive != self.is_additive:
+            raise self._contradict("must say of the model and of its trees alike whether they are additive")
+        self._check_columns(ensemble)
+        return ensemble
+
+    def _check_columns(self, ensemble: TreeEnsemble) -> None:
+        """Refuse trees that speak of other columns of the target than there are."""
+        if self.target.is_y and not self.is_additive:
+            expected = [len(labels) for labels in self.target.kind.classes]
+            is_right = [len(labels) for labels in ensemble.kind.classes] == expected
+            n_columns = self.target.kind.n_columns
+        else:
+            is_right, n_columns = not ensemble.kind.is_classification, self.target.n_scores
+        if ensemble.column is None:
+            is_right = is_right and ensemble.kind.n_columns == n_columns
+        else:
+            is_right = is_right and int(ensemble.column.max()) < n_columns
+        if not is_right:
+            raise self._contradict(f"gives trees of another target than the {n_columns} columns it says the model has")
+
+    def find_leaves(
+        self, trees: range, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists
+    ) -> NDArray[np.int32]:
+        """Leaf of each listed row, shape (n,): from the engine, or from the library where it finds them itself.
+
+        Parameters
+        ----------
+        trees : range
+            Which trees.
+        ensemble : TreeEnsemble
+            These trees.
+        matrix : FeatureMatrix
+            All rows.
+        rows : RowLists
+            The rows to send down each tree.
+        """
+        if not self.finds_leaves:
+            return get_engine().find_leaves(ensemble, matrix, rows)
+        found = self._ask_library(trees, ensemble, matrix.values)
+        tree_of = np.repeat(np.arange(len(trees)), np.diff(rows.offset))
+        return (found[rows.index, tree_of] + ensemble.offset[tree_of]).astype(np.int32)
+
+    def find_swapped_leaves(
+        self,
+        tree: int,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        rows: NDArray[np.int64],
+        donors: NDArray[np.int64],
+    ) -> NDArray[np.int32]:
+        """Leaves in one tree with one column at a time taken from the donor row, shape (n, n_features)."""
+        if not self.finds_leaves:
+            return get_engine().find_swapped_leaves(ensemble, matrix, rows, donors)
+        if not isinstance(matrix.values, np.ndarray):
+            raise ValueError(f"columns of X cannot be permuted one by one in the form that {self.name} takes it in.")
+        trees, values, donated = range(tree, tree + 1), matrix.values[rows], matrix.values[donors]
+        leaves = np.repeat(self._ask_library(trees, ensemble, values), ensemble.n_features, axis=1)
+        for feature in np.unique(ensemble.split_features):
+            swapped = values.copy()
+            swapped[:, feature] = donated[:, feature]
+            leaves[:, feature] = self._ask_library(trees, ensemble, swapped)[:, 0]
+        return leaves.astype(np.int32)
+
+    def _ask_library(self, trees: range, ensemble: TreeEnsemble, values: Any) -> NDArray[np.int64]:
+        """Leaf of every row, shape (n_rows, n_trees), within the tree, as the library finds it."""
+        if self._reader.find_leaves is None:
+            raise self._contradict("does not find leaves")
+        found = np.asarray(self._reader.find_leaves(trees, values))
+        shape = (values.shape[0], len(trees))
+        if found.shape != shape or found.dtype.kind not in "iu":
+            raise self._contradict(
+                f"must find leaves as whole numbers of shape {shape}, got {found.dtype}, {found.shape}"
+            )
+        found = found.astype(np.int64)
+        if found.size and not ((found >= 0) & (found < np.diff(ensemble.offset))).all():
+            raise self._contradict("finds leaves that the trees do not have")
+        if not (ensemble.left[found + ensemble.offset[:-1]] < 0).all():
+            raise self._contradict("finds nodes that are no leaves")
+        return found

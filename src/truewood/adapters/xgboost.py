@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.view import ModelView
+from truewood.adapters.view import ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.losses import Loss
 from truewood.data.tables import TableForm
@@ -42,15 +42,17 @@ def open_model(model: Any) -> ModelView:
     n_scores = max(1, int(sizes["num_class"]), int(sizes["num_target"]))
     ensemble = _read_trees(learner["gradient_booster"], _count_iterations(model), n_scores, booster.num_features())
     loss = None if callable(getattr(model, "objective", None)) else _find_loss(objective, n_scores)
-    return ModelView.of_ensemble(
-        ensemble,
-        kind=_find_kind(model, objective["name"], int(sizes["num_target"]), n_scores),
-        form=_find_form(booster, learner["gradient_booster"], name, getattr(model, "missing", np.nan)),
+    return ModelView(
+        table=_find_form(booster, learner["gradient_booster"], name, getattr(model, "missing", np.nan)),
+        target=TargetForm(
+            _find_kind(model, objective["name"], int(sizes["num_target"]), n_scores),
+            loss=loss,
+            why_no_loss=_find_loss_problem(model, objective["name"]) if loss is None else None,
+            n_scores=n_scores,
+            read_y=_Y_READERS.get(objective["name"]),
+        ),
+        reader=TreeReader.of_ensemble(ensemble),
         why_no_bags="does not record which rows a tree saw",
-        n_scores=n_scores,
-        loss=loss,
-        why_no_loss=_find_loss_problem(model, objective["name"]) if loss is None else None,
-        read_y=_Y_READERS.get(objective["name"]),
     )
 
 
@@ -248,7 +250,7 @@ def _find_loss(objective: dict[str, Any], n_scores: int) -> Loss | None:
             return losses.gamma()
         case "reg:tweedie":
             return losses.tweedie(float(objective["tweedie_regression_param"]["tweedie_variance_power"]))
-        # A constant within the margins of hinge loss pulls rows of one class up and of the other down, as here.
+        # Within the margins, hinge loss has a gradient of one sign for rows of one class and of the other for others.
         case "reg:logistic" | "binary:logistic" | "binary:logitraw" | "binary:hinge":
             return losses.logistic()
         case "multi:softmax" | "multi:softprob":

@@ -11,7 +11,7 @@ from typing import Any
 import truewood
 from truewood.cli.arguments import FILE, Once, fraction, jobs, not_negative, positive
 from truewood.cli.output import check_outputs, make_frame, print_json, print_table, show_p_value, write_outputs
-from truewood.formulas.measures import MEASURES
+from truewood.formulas.registry import MEASURES
 from truewood.tabular.files import find_name, read_table
 from truewood.tabular.fitting import DEFAULT_TEST_SIZE, FORESTS, MODELS, check_installed
 from truewood.tabular.messages import Speaker

@@ -25,74 +25,74 @@ class Loss:
 
     Parameters
     ----------
-    pull : callable
-        ``pull(y, weight)`` takes numbers (of classes, their codes), shape (n_rows, n_outputs), and weights, and gives
-        what pulls each row's raw scores upwards, shape (n_rows, n_scores).
-    is_natural : bool
+    negative_gradient : callable
+        ``negative_gradient(y, weight)`` takes numbers (of classes, their codes), shape (n_rows, n_outputs), and
+        weights, and gives the negative gradient at the best constant raw scores, shape (n_rows, n_scores).
+    in_target_units : bool
         Whether raw scores are in the units of the target.
     """
 
-    pull: Callable[[Floats, Floats], Floats]
-    is_natural: bool = False
+    negative_gradient: Callable[[Floats, Floats], Floats]
+    in_target_units: bool = False
 
 
 def squared_error() -> Loss:
     """Y less its mean."""
-    return Loss(lambda y, weight: y - _mean(y, weight), is_natural=True)
+    return Loss(lambda y, weight: y - _mean(y, weight), in_target_units=True)
 
 
 def logistic() -> Loss:
     """One less the prior for rows of the second class, minus the prior for others; also for y between 0 and 1."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         _require((y >= 0) & (y <= 1), "between 0 and 1", "logistic loss")
         return y - _mean(y, weight)
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def softmax(n_classes: int) -> Loss:
-    """One-hot class less the priors; also what one-vs-rest logistic losses pull by."""
+    """One-hot class less the priors; also what one-vs-rest logistic losses negative_gradient by."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         _require((y >= 0) & (y < n_classes), f"class numbers from 0 to {n_classes - 1}", "softmax loss")
         one_hot: Floats = (y == np.arange(n_classes)).astype(np.float64)
         return one_hot - _mean(one_hot, weight)
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def poisson() -> Loss:
     """Y less its mean, for a log link."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         _require(y >= 0, "not negative", "Poisson loss")
         return y - _mean(y, weight)
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def gamma() -> Loss:
     """Y / mean - 1, for a log link."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         _require(y > 0, "positive", "gamma loss")
         return y / _mean(y, weight) - 1.0
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def tweedie(power: float) -> Loss:
     """(y - mean) mean^(1 - power), for a log link."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         _require(y >= 0, "not negative", "Tweedie loss")
         mean = _mean(y, weight)
         if not (mean > 0).all():
             raise ValueError("y must not be zero for every row, as the model has Tweedie loss.")
         return (y - mean) * mean ** (1.0 - power)
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def absolute_error() -> Loss:
@@ -103,21 +103,21 @@ def absolute_error() -> Loss:
 def absolute_percentage_error() -> Loss:
     """The sign of y less its median of weights 1 / max(1, abs(y)), times these weights."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         scale = 1.0 / np.maximum(1.0, np.abs(y))
         return np.sign(y - _quantile(y, weight * scale[:, 0], 0.5)) * scale
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def quantile(*levels: float) -> Loss:
     """Level less 1 where y lies below its quantile; one column per level."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         columns = [level - (y < _quantile(y, weight, level)) for level in levels]
         return np.concatenate(columns, axis=1)
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def huber(delta: float) -> Loss:
@@ -128,12 +128,12 @@ def huber(delta: float) -> Loss:
 def huber_quantile(level: float) -> Loss:
     """Huber loss whose delta is a quantile of the absolute residuals around the median."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         residual = y - _quantile(y, weight, 0.5)
         delta = _quantile(np.abs(residual), weight, level)
-        return huber(float(delta[0])).pull(y, weight) if delta[0] > 0 else np.sign(residual)
+        return huber(float(delta[0])).negative_gradient(y, weight) if delta[0] > 0 else np.sign(residual)
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def pseudo_huber(slope: float) -> Loss:
@@ -159,12 +159,12 @@ def expectile(level: float) -> Loss:
 def squared_log_error() -> Loss:
     """log(1 + y) less its mean, divided by 1 + the constant."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         _require(y > -1, "above -1", "squared log error")
         mean = _mean(np.log1p(y), weight)
         return (np.log1p(y) - mean) / np.exp(mean)
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def aft(distribution: str, scale: float) -> Loss:
@@ -194,14 +194,14 @@ def aft(distribution: str, scale: float) -> Loss:
         derivative: Floats = np.where(is_seen, seen, censored) / scale
         return derivative
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         _require((y[:, :1] >= 0) & (y[:, 1:] >= y[:, :1]) & (y[:, 1:] > 0), "a lower and an upper bound of time", "AFT")
         times = np.log(y[np.isfinite(y) & (y > 0)])
         bounds = (float(times.min()) - scale, float(times.max()) + scale)
         best = _find_zero(lambda score: float(np.average(slope(y, score), weights=weight)), bounds)
         return slope(y, best)[:, np.newaxis]
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def cox() -> Loss:
@@ -210,7 +210,7 @@ def cox() -> Loss:
     y has two columns: time, and 1 for an event, 0 for a censored row.
     """
 
-    def pull(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
         time, event = y[:, 0], y[:, 1]
         _require(np.isin(y[:, 1:], (0, 1)), "times and events", "Cox loss")
         order = np.argsort(time, kind="stable")
@@ -221,7 +221,7 @@ def cox() -> Loss:
         residual: Floats = event - hazard[np.searchsorted(distinct, time)]
         return residual[:, np.newaxis]
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def read_signed_times(y: Any) -> Floats:
@@ -240,15 +240,15 @@ def read_signed_times(y: Any) -> Floats:
 def _robust(slope: Callable[[Floats], Floats]) -> Loss:
     """A loss of the residual alone, with a slope that rises with it."""
 
-    def pull(y: Floats, weight: Floats) -> Floats:
-        return np.column_stack([pull_one(column, weight) for column in y.T])
+    def negative_gradient(y: Floats, weight: Floats) -> Floats:
+        return np.column_stack([negative_gradient_of_column(column, weight) for column in y.T])
 
-    def pull_one(y: Floats, weight: Floats) -> Floats:
+    def negative_gradient_of_column(y: Floats, weight: Floats) -> Floats:
         bounds = (float(y.min()), float(y.max()))
         best = _find_zero(lambda score: float(np.average(slope(y - score), weights=weight)), bounds)
         return slope(y - best)
 
-    return Loss(pull)
+    return Loss(negative_gradient)
 
 
 def _find_zero(function: Callable[[float], float], bounds: tuple[float, float]) -> float:

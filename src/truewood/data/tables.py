@@ -50,7 +50,7 @@ class FeatureMatrix:
         indices = self.values.indices.astype(np.int32, copy=False)
         return self.values.data, indices, self.values.indptr.astype(np.int64, copy=False), self.fill
 
-    def pick(self, rows: NDArray[np.int64]) -> FeatureMatrix:
+    def take_rows(self, rows: NDArray[np.int64]) -> FeatureMatrix:
         """Return a matrix of some rows."""
         is_array = isinstance(self.values, np.ndarray) or sparse.issparse(self.values)
         picked = self.values[rows] if is_array else self.values.slice(rows)

@@ -68,44 +68,87 @@ class TargetKind:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
-    """The target of some rows, ready to be summed at nodes.
+class ClassTarget:
+    """Class labels of some rows, ready to be counted at nodes.
 
     Parameters
     ----------
     kind : TargetKind
         What the model predicts.
-    codes : ndarray of int32, shape (n_rows, n_outputs), or None
+    codes : ndarray of int32, shape (n_rows, n_outputs)
         Position of each row's label among the classes of the output.
-    numbers : ndarray of float64, shape (n_rows, n_outputs), or None
+    """
+
+    kind: TargetKind
+    codes: NDArray[np.int32]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @property
+    def encoded(self) -> NDArray[np.float64]:
+        """The codes as numbers, shape (n_rows, n_outputs): what a loss takes."""
+        return self.codes.astype(np.float64)
+
+    @property
+    def origin(self) -> NDArray[np.float64]:
+        """Zeros of shape (n_columns,): nothing is taken from counts of classes."""
+        return np.zeros(self.kind.n_columns)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The class labels again, shape (n_rows,) or (n_rows, n_outputs)."""
+        columns = [labels[self.codes[:, o]] for o, labels in enumerate(self.kind.classes)]
+        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+    def take(self, rows: NDArray[np.int64]) -> ClassTarget:
+        """Return the target of some rows."""
+        return ClassTarget(self.kind, self.codes[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTarget:
+    """Numbers of some rows, ready to be summed at nodes.
+
+    Parameters
+    ----------
+    kind : TargetKind
+        What the model predicts.
+    numbers : ndarray of float64, shape (n_rows, n_outputs)
         The numbers, less `origin`.
-    origin : ndarray of float64, shape (n_columns,)
+    origin : ndarray of float64, shape (n_outputs,)
         What was subtracted from the numbers. No measure changes when target and node values move together, and sums
         of squares stay exact when they are taken near zero.
     """
 
     kind: TargetKind
-    codes: NDArray[np.int32] | None
-    numbers: NDArray[np.float64] | None
+    numbers: NDArray[np.float64]
     origin: NDArray[np.float64]
+
+    @classmethod
+    def of_numbers(cls, numbers: NDArray[np.float64]) -> NumberTarget:
+        """Take numbers as they are, shape (n_rows, n_outputs)."""
+        n_outputs = numbers.shape[1]
+        return cls(TargetKind((), n_outputs), np.ascontiguousarray(numbers), np.zeros(n_outputs))
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        encoded = self.numbers if self.codes is None else self.codes
-        return 0 if encoded is None else len(encoded)
-
-    def pick(self, rows: NDArray[np.int64]) -> Target:
-        """Return the target of some rows."""
-        codes = None if self.codes is None else self.codes[rows]
-        return Target(self.kind, codes, None if self.numbers is None else self.numbers[rows], self.origin)
+        return len(self.numbers)
 
     @property
-    def labels(self) -> NDArray[Any]:
-        """The class labels again, shape (n_rows,) or (n_rows, n_outputs)."""
-        codes = np.empty((0, 0), dtype=np.int32) if self.codes is None else self.codes
-        columns = [labels[codes[:, o]] for o, labels in enumerate(self.kind.classes)]
-        return columns[0] if len(columns) == 1 else np.column_stack(columns)
+    def encoded(self) -> NDArray[np.float64]:
+        """The numbers, shape (n_rows, n_outputs): what a loss takes."""
+        return self.numbers
+
+    def take(self, rows: NDArray[np.int64]) -> NumberTarget:
+        """Return the target of some rows."""
+        return NumberTarget(self.kind, self.numbers[rows], self.origin)
+
+
+Target = ClassTarget | NumberTarget
 
 
 def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Target:
@@ -118,7 +161,7 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
     kind : TargetKind
         What the model predicts.
     origin : ndarray of shape (n_columns,)
-        A typical value of each number; zeros for classes.
+        A typical value of each number, which is taken from it; not read for classes.
     """
     try:
         array = np.asarray(y)
@@ -132,36 +175,35 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
         raise ValueError(f"y must have shape {expected}, as when the model was fit, got {came}.")
     if kind.is_classification:
         columns = [_encode_labels(array[:, o], labels) for o, labels in enumerate(kind.classes)]
-        return Target(kind, np.ascontiguousarray(np.column_stack(columns), dtype=np.int32), None, origin)
-    return Target(kind, None, _read_numbers(array, "y", "the model is a regressor") - origin, origin)
+        return ClassTarget(kind, np.ascontiguousarray(np.column_stack(columns), dtype=np.int32))
+    return NumberTarget(kind, _read_numbers(array, "y", "the model is a regressor") - origin, origin)
 
 
-def pull_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] | None) -> Target:
+def make_loss_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] | None, n_scores: int) -> NumberTarget:
     """What a loss makes of y: the negative gradient at the best constant, one number per row and raw score."""
-    encoded = y.numbers if y.codes is None else y.codes
     weight = np.ones(y.n_rows) if sample_weight is None else sample_weight
-    return centre_target(_as_target(loss.pull(np.asarray(encoded, dtype=np.float64), weight)), sample_weight)
+    gradient = np.asarray(loss.negative_gradient(y.encoded, weight), dtype=np.float64)
+    if gradient.shape != (y.n_rows, n_scores) or not np.isfinite(gradient).all():
+        raise ValueError(
+            f"the loss of the model must give finite numbers of shape ({y.n_rows}, {n_scores}), a column per raw "
+            f"score, got shape {gradient.shape}."
+        )
+    return centre_target(NumberTarget.of_numbers(gradient), sample_weight)
 
 
-def read_target(target: Any, y: Any, n_scores: int) -> Target:
+def read_target(target: Any, y: Any, n_scores: int) -> NumberTarget:
     """Read the caller's own target: numbers, or a function that makes them of y."""
     given = np.asarray(target(y) if callable(target) else target)
     numbers = given[:, np.newaxis] if given.ndim == 1 else given
     if numbers.ndim != 2 or numbers.shape[1] != n_scores:
         expected = "(n_rows,)" if n_scores == 1 else f"(n_rows, {n_scores}), a column per raw score"
         raise ValueError(f"target must have shape {expected}, got {given.shape}.")
-    return _as_target(_read_numbers(numbers, "target", "it scores additive trees"))
+    return NumberTarget.of_numbers(_read_numbers(numbers, "target", "it scores additive trees"))
 
 
-def centre_target(target: Target, sample_weight: NDArray[np.float64] | None) -> Target:
+def centre_target(target: NumberTarget, sample_weight: NDArray[np.float64] | None) -> NumberTarget:
     """Numbers less their mean: no score of additive trees depends on it, and sums stay exact near zero."""
-    numbers = np.empty((0, 0)) if target.numbers is None else target.numbers
-    return _as_target(numbers - np.average(numbers, axis=0, weights=sample_weight))
-
-
-def _as_target(numbers: NDArray[np.float64]) -> Target:
-    n_columns = numbers.shape[1]
-    return Target(TargetKind((), n_columns), None, np.ascontiguousarray(numbers), np.zeros(n_columns))
+    return NumberTarget.of_numbers(target.numbers - np.average(target.numbers, axis=0, weights=sample_weight))
 
 
 def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:

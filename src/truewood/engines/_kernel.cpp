@@ -149,32 +149,47 @@ void bind_sum_numbers(const TreeArrays& arrays, const Array<std::int32_t>& leave
     add_up(trees, n_columns, square_out);
 }
 
-void bind_add_terms(const TreeArrays& arrays, const py::object& X, const Array<std::int64_t>& index,
-                    const Array<std::int64_t>& offset, const Array<double>& row_weight,
-                    const std::optional<Array<std::int32_t>>& codes, const std::optional<Array<double>>& numbers,
-                    const Array<std::int64_t>& first_column, const std::optional<Array<std::int32_t>>& column,
-                    const Array<double>& linear, const std::optional<Array<double>>& square,
-                    const std::optional<Array<double>>& constant, Array<double>& out) {
-    const Trees trees = arrays.view();
-    const Rows rows{index.data(), offset.data()};
-    const Terms terms{linear.data(), static_cast<std::size_t>(linear.shape(1)), square ? square->data() : nullptr,
-                      constant ? constant->data() : nullptr};
-    const std::int32_t* of_tree = column ? column->data() : nullptr;
+// Calls add_terms with the types of matrix and target that are at hand.
+template <class Target>
+void add_terms_of(const Trees& trees, const py::object& X, const Rows& rows, const double* row_weight,
+                  const Target& target, const std::int32_t* column, const Terms& terms, Array<double>& out) {
     const auto n_features = static_cast<std::size_t>(out.shape(1));
     double* sums = out.mutable_data();
-    const auto add = [&](const auto& target) {
-        with_matrix(X, true, trees.node_set != nullptr, [&](const auto& matrix, auto, auto categories) {
-            add_terms<categories.value>(trees, matrix, rows, row_weight.data(), target, of_tree, terms, n_features, sums);
-        });
-    };
-    if (codes) {
-        const auto n_outputs = static_cast<std::size_t>(codes->shape(1));
-        if (n_outputs == 1) add(OneCode{codes->data()});
-        else add(Codes{codes->data(), first_column.data(), n_outputs});
+    with_matrix(X, true, trees.node_set != nullptr, [&](const auto& matrix, auto, auto categories) {
+        add_terms<categories.value>(trees, matrix, rows, row_weight, target, column, terms, n_features, sums);
+    });
+}
+
+void bind_add_class_terms(const TreeArrays& arrays, const py::object& X, const Array<std::int64_t>& index,
+                          const Array<std::int64_t>& offset, const Array<double>& row_weight,
+                          const Array<std::int32_t>& codes, const Array<std::int64_t>& first_column,
+                          const Array<double>& by_class, Array<double>& out) {
+    const Trees trees = arrays.view();
+    const Rows rows{index.data(), offset.data()};
+    const Terms terms{by_class.data(), static_cast<std::size_t>(by_class.shape(1)), nullptr, nullptr};
+    const auto n_outputs = static_cast<std::size_t>(codes.shape(1));
+    if (n_outputs == 1) {
+        add_terms_of(trees, X, rows, row_weight.data(), OneCode{codes.data()}, nullptr, terms, out);
     } else {
-        const auto stride = static_cast<std::size_t>(numbers->shape(1));
-        if (terms.n_columns == 1) add(OneNumber{numbers->data(), stride});
-        else add(Numbers{numbers->data(), stride});
+        const Codes several{codes.data(), first_column.data(), n_outputs};
+        add_terms_of(trees, X, rows, row_weight.data(), several, nullptr, terms, out);
+    }
+}
+
+void bind_add_number_terms(const TreeArrays& arrays, const py::object& X, const Array<std::int64_t>& index,
+                           const Array<std::int64_t>& offset, const Array<double>& row_weight,
+                           const Array<double>& numbers, const std::optional<Array<std::int32_t>>& column,
+                           const Array<double>& linear, const Array<double>& square, const Array<double>& constant,
+                           Array<double>& out) {
+    const Trees trees = arrays.view();
+    const Rows rows{index.data(), offset.data()};
+    const Terms terms{linear.data(), static_cast<std::size_t>(linear.shape(1)), square.data(), constant.data()};
+    const std::int32_t* of_tree = column ? column->data() : nullptr;
+    const auto stride = static_cast<std::size_t>(numbers.shape(1));
+    if (terms.n_columns == 1) {
+        add_terms_of(trees, X, rows, row_weight.data(), OneNumber{numbers.data(), stride}, of_tree, terms, out);
+    } else {
+        add_terms_of(trees, X, rows, row_weight.data(), Numbers{numbers.data(), stride}, of_tree, terms, out);
     }
 }
 
@@ -202,11 +217,11 @@ PYBIND11_MODULE(_kernel, module) {
                py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("numbers").noconvert(),
                py::arg("column").noconvert().none(true), py::arg("row_weight").noconvert().none(true),
                py::arg("weight").noconvert(), py::arg("total").noconvert(), py::arg("square").noconvert());
-    module.def("add_terms", &bind_add_terms, py::arg("trees"), py::arg("X"),
-               py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("row_weight").noconvert(),
-               py::arg("codes").noconvert().none(true),
-               py::arg("numbers").noconvert().none(true), py::arg("first_column").noconvert(),
-               py::arg("column").noconvert().none(true), py::arg("linear").noconvert(),
-               py::arg("square").noconvert().none(true), py::arg("constant").noconvert().none(true),
-               py::arg("out").noconvert());
+    module.def("add_class_terms", &bind_add_class_terms, py::arg("trees"), py::arg("X"), py::arg("index").noconvert(),
+               py::arg("offset").noconvert(), py::arg("row_weight").noconvert(), py::arg("codes").noconvert(),
+               py::arg("first_column").noconvert(), py::arg("by_class").noconvert(), py::arg("out").noconvert());
+    module.def("add_number_terms", &bind_add_number_terms, py::arg("trees"), py::arg("X"), py::arg("index").noconvert(),
+               py::arg("offset").noconvert(), py::arg("row_weight").noconvert(), py::arg("numbers").noconvert(),
+               py::arg("column").noconvert().none(true), py::arg("linear").noconvert(), py::arg("square").noconvert(),
+               py::arg("constant").noconvert(), py::arg("out").noconvert());
 }

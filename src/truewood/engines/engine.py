@@ -1,55 +1,28 @@
-"""Sends rows down trees. Two engines of the same results: `native` (C++) and `numpy` (the readable reference)."""
+"""What an engine does, and which one is in use."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import warnings
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.adapters import ModelView
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import Target
-from truewood.formulas.row_terms import RowTerms
+from truewood.engines.row_lists import RowLists
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
+from truewood.trees.row_terms import RowTerms
 
 ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
 
 
 class NativeEngineWarning(UserWarning):
     """The compiled kernel is not installed, so the slower numpy engine is in use."""
-
-
-@dataclass(frozen=True, eq=False)
-class RowLists:
-    """The rows that score each of some trees.
-
-    Parameters
-    ----------
-    index : ndarray of int64, shape (n,)
-        Row numbers, those of the first tree first. A row may be listed several times.
-    offset : ndarray of int64, shape (n_trees + 1,)
-        Tree t takes ``index[offset[t]:offset[t + 1]]``.
-    """
-
-    index: NDArray[np.int64]
-    offset: NDArray[np.int64]
-
-    @classmethod
-    def join(cls, lists: list[NDArray[np.int64]]) -> RowLists:
-        """Put the lists of several trees behind each other."""
-        index = lists[0] if len(lists) == 1 else np.concatenate(lists)
-        return cls(np.ascontiguousarray(index, dtype=np.int64), np.cumsum([0, *map(len, lists)], dtype=np.int64))
-
-    def of_tree(self, tree: int) -> NDArray[np.int64]:
-        """Rows of one tree."""
-        return self.index[self.offset[tree] : self.offset[tree + 1]]
 
 
 class Engine(Protocol):
@@ -128,28 +101,3 @@ def _warn_once() -> None:
         NativeEngineWarning,
         stacklevel=4,
     )
-
-
-def find_leaves(
-    view: ModelView, trees: range, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists
-) -> NDArray[np.int32]:
-    """Leaf of each listed row, shape (n,): from the engine, or from the library where it has to find them itself.
-
-    Parameters
-    ----------
-    view : ModelView
-        The model.
-    trees : range
-        Which of its trees.
-    ensemble : TreeEnsemble
-        These trees.
-    matrix : FeatureMatrix
-        All rows.
-    rows : RowLists
-        The rows to send down each tree.
-    """
-    if view.find_leaves is None:
-        return get_engine().find_leaves(ensemble, matrix, rows)
-    found = view.find_leaves(trees, matrix.values)
-    tree_of = np.repeat(np.arange(len(trees)), np.diff(rows.offset))
-    return (found[rows.index, tree_of] + ensemble.offset[tree_of]).astype(np.int32)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
-from truewood.data.target import Target
+from truewood.data.target import ClassTarget, NumberTarget, Target
 from truewood.engines import _kernel
-from truewood.engines.engine import RowLists
-from truewood.formulas.row_terms import RowTerms
+from truewood.engines.row_lists import RowLists
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
+from truewood.trees.row_terms import ClassTerms, NumberTerms, RowTerms
 
 
 def list_unseen(bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
@@ -46,28 +46,16 @@ def sum_leaves(
     row_weight: NDArray[np.float64] | None,
 ) -> NodeSums:
     """Sum rows at their leaves, in row order, and from there up to the roots."""
-    n_nodes, kind = len(ensemble.feature), ensemble.kind
-    weight = np.zeros(n_nodes)
-    total = np.zeros((n_nodes, kind.n_columns))
-    if target.codes is not None:
-        _kernel.sum_codes(
-            _trees(ensemble), leaves, rows.index, target.codes, kind.first_column, row_weight, weight, total
-        )
+    trees, n_nodes, kind = _trees(ensemble), len(ensemble.feature), ensemble.kind
+    weight, total = np.zeros(n_nodes), np.zeros((n_nodes, kind.n_columns))
+    if isinstance(target, ClassTarget):
+        _kernel.sum_codes(trees, leaves, rows.index, target.codes, kind.first_column, row_weight, weight, total)
         square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, kind.n_outputs))
-    else:
-        square = np.zeros((n_nodes, kind.n_outputs))
-        _kernel.sum_numbers(
-            _trees(ensemble),
-            leaves,
-            rows.index,
-            rows.offset,
-            target.numbers,
-            ensemble.column,
-            row_weight,
-            weight,
-            total,
-            square,
-        )
+        return NodeSums(weight, total, square, target.origin)
+    square = np.zeros((n_nodes, kind.n_outputs))
+    _kernel.sum_numbers(
+        trees, leaves, rows.index, rows.offset, target.numbers, ensemble.column, row_weight, weight, total, square
+    )
     return NodeSums(weight, total, square, target.origin)
 
 
@@ -81,21 +69,35 @@ def add_terms(
     out: NDArray[np.float64],
 ) -> None:
     """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features)."""
-    _kernel.add_terms(
-        _trees(ensemble),
-        matrix.parts,
-        rows.index,
-        rows.offset,
-        weight,
-        target.codes,
-        target.numbers,
-        target.kind.first_column,
-        ensemble.column,
-        terms.linear,
-        terms.square,
-        terms.constant,
-        out,
-    )
+    trees = _trees(ensemble)
+    if isinstance(target, ClassTarget) and isinstance(terms, ClassTerms):
+        _kernel.add_class_terms(
+            trees,
+            matrix.parts,
+            rows.index,
+            rows.offset,
+            weight,
+            target.codes,
+            target.kind.first_column,
+            terms.by_class,
+            out,
+        )
+    elif isinstance(target, NumberTarget) and isinstance(terms, NumberTerms):
+        _kernel.add_number_terms(
+            trees,
+            matrix.parts,
+            rows.index,
+            rows.offset,
+            weight,
+            target.numbers,
+            ensemble.column,
+            terms.linear,
+            terms.square,
+            terms.constant,
+            out,
+        )
+    else:
+        raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")
 
 
 def _trees(ensemble: TreeEnsemble) -> _kernel.TreeArrays:

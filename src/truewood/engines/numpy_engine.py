@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
-from truewood.data.target import Target
-from truewood.engines.engine import RowLists
-from truewood.formulas.row_terms import RowTerms
+from truewood.data.target import ClassTarget, NumberTarget, Target
+from truewood.engines.row_lists import RowLists
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums, add_up
+from truewood.trees.row_terms import ClassTerms, NumberTerms, RowTerms
 
 _BLOCK_VALUES = 4_000_000
 
@@ -84,26 +84,42 @@ def sum_leaves(
     row_weight: NDArray[np.float64] | None,
 ) -> NodeSums:
     """Sum rows at their leaves, in row order, and from there up to the roots."""
-    n_nodes, kind = len(ensemble.feature), ensemble.kind
     w = np.ones(len(leaves)) if row_weight is None else row_weight[rows.index]
+    n_nodes = len(ensemble.feature)
     weight = add_up(ensemble, np.bincount(leaves, weights=w, minlength=n_nodes).astype(np.float64, copy=False))
-    total = np.empty((n_nodes, kind.n_columns))
-    if target.codes is not None:
-        for o, (first, labels) in enumerate(zip(kind.first_column, kind.classes, strict=True)):
-            cell = leaves.astype(np.int64) * len(labels) + target.codes[rows.index, o]
-            sums = np.bincount(cell, weights=w, minlength=n_nodes * len(labels))
-            total[:, first : first + len(labels)] = sums.reshape(n_nodes, len(labels))
-        square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, kind.n_outputs))
-        return NodeSums(weight, add_up(ensemble, total), square, target.origin)
-    square = np.empty((n_nodes, kind.n_outputs))
-    if target.numbers is not None:
-        for o in range(kind.n_outputs):
-            column = o if ensemble.column is None else np.repeat(ensemble.column, np.diff(rows.offset))
-            numbers = target.numbers[rows.index, column]
-            weighted = w * numbers
-            total[:, o] = np.bincount(leaves, weights=weighted, minlength=n_nodes)
-            square[:, o] = np.bincount(leaves, weights=weighted * numbers, minlength=n_nodes)
+    if isinstance(target, ClassTarget):
+        total = add_up(ensemble, _count_classes(leaves, rows, target, w, n_nodes))
+        square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, target.kind.n_outputs))
+        return NodeSums(weight, total, square, target.origin)
+    total, square = _sum_numbers(ensemble, leaves, rows, target, w)
     return NodeSums(weight, add_up(ensemble, total), add_up(ensemble, square), target.origin)
+
+
+def _count_classes(
+    leaves: NDArray[np.int32], rows: RowLists, target: ClassTarget, w: NDArray[np.float64], n_nodes: int
+) -> NDArray[np.float64]:
+    """Weight of each class at the leaves, shape (n_nodes, n_columns)."""
+    total = np.empty((n_nodes, target.kind.n_columns))
+    for o, (first, labels) in enumerate(zip(target.kind.first_column, target.kind.classes, strict=True)):
+        cell = leaves.astype(np.int64) * len(labels) + target.codes[rows.index, o]
+        sums = np.bincount(cell, weights=w, minlength=n_nodes * len(labels))
+        total[:, first : first + len(labels)] = sums.reshape(n_nodes, len(labels))
+    return total
+
+
+def _sum_numbers(
+    ensemble: TreeEnsemble, leaves: NDArray[np.int32], rows: RowLists, target: NumberTarget, w: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weighted sums of numbers and of their squares at the leaves, shape (n_nodes, n_columns)."""
+    n_nodes, n_columns = len(ensemble.feature), ensemble.kind.n_columns
+    total, square = np.empty((n_nodes, n_columns)), np.empty((n_nodes, n_columns))
+    for o in range(n_columns):
+        column = o if ensemble.column is None else np.repeat(ensemble.column, np.diff(rows.offset))
+        numbers = target.numbers[rows.index, column]
+        weighted = w * numbers
+        total[:, o] = np.bincount(leaves, weights=weighted, minlength=n_nodes)
+        square[:, o] = np.bincount(leaves, weights=weighted * numbers, minlength=n_nodes)
+    return total, square
 
 
 def add_terms(
@@ -124,46 +140,24 @@ def add_terms(
             part = slice(first, min(first + block, end))
             index = rows.index[part]
             for walking, above, node in _step(ensemble, tree, matrix.take(index)):
-                added = weight[part][walking] * _add_row(node, index[walking], target, column, terms)
+                added = weight[part][walking] * add_row(node, index[walking], target, column, terms)
                 out[index[walking], ensemble.feature[above]] += added
 
 
-def add_terms_upwards(
-    ensemble: TreeEnsemble,
-    leaves: NDArray[np.int32],
-    rows: RowLists,
-    weight: NDArray[np.float64],
-    target: Target,
-    terms: RowTerms,
-    out: NDArray[np.float64],
-) -> None:
-    """Do what `add_terms` does for rows whose leaves are known: they go up from there."""
-    parent = ensemble.parent
-    for tree in range(ensemble.n_trees):
-        column = None if ensemble.column is None else int(ensemble.column[tree])
-        listed = np.arange(rows.offset[tree], rows.offset[tree + 1])
-        node = leaves[listed]
-        while len(listed := listed[is_below := parent[node] != node]):
-            node = node[is_below]
-            row, above = rows.index[listed], parent[node]
-            added = weight[listed] * _add_row(node, row, target, column, terms)
-            out[row, ensemble.feature[above]] += added
-            node = above
-
-
-def _add_row(
+def add_row(
     node: NDArray[Any], rows: NDArray[Any], target: Target, column: int | None, terms: RowTerms
 ) -> NDArray[np.float64]:
     """What rows of weight one add at their nodes."""
-    if target.codes is not None:
-        parts = [terms.linear[node, k + target.codes[rows, o]] for o, k in enumerate(target.kind.first_column)]
+    if isinstance(target, ClassTarget) and isinstance(terms, ClassTerms):
+        parts = [terms.by_class[node, k + target.codes[rows, o]] for o, k in enumerate(target.kind.first_column)]
         summed: NDArray[np.float64] = np.add.reduce(parts)
         return summed
-    numbers, total, square = target.numbers, np.zeros(len(rows)), np.zeros(len(rows))
-    if numbers is not None and terms.square is not None and terms.constant is not None:
+    if isinstance(target, NumberTarget) and isinstance(terms, NumberTerms):
+        total, square = np.zeros(len(rows)), np.zeros(len(rows))
         for o in range(terms.linear.shape[1]):
-            y = numbers[rows, o if column is None else column]
+            y = target.numbers[rows, o if column is None else column]
             total += terms.linear[node, o] * y
             square += y * y
-        total = (total + terms.square[node] * square) + terms.constant[node]
-    return total
+        added: NDArray[np.float64] = (total + terms.square[node] * square) + terms.constant[node]
+        return added
+    raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")

@@ -1,4 +1,4 @@
-// Adds up what rows contribute to the scores on their way down; see row_terms.py. No Python here.
+// Adds up what rows contribute to the scores on their way down; see trees/row_terms.py. No Python here.
 #pragma once
 
 #include <cstddef>

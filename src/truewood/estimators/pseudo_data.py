@@ -9,10 +9,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from truewood.adapters import open_model
 from truewood.data.groups import add_groups, read_groups
 from truewood.data.tables import TableForm, read_features
+from truewood.formulas.mdi import MDI
 from truewood.result.importance_result import ImportanceResult
-from truewood.scoring.model_importance import importance
+from truewood.scoring.averaging import average, average_biased
+from truewood.scoring.batches import score_trees
+from truewood.scoring.job import make_job
 
 
 def corrected_importance(
@@ -60,23 +64,23 @@ def corrected_importance(
     join = sparse.hstack if sparse.issparse(matrix.values) else np.hstack
     joined = join([matrix.values, matrix.values[order]])
     model = clone(estimator).fit(joined, y)
-    n_trees = len(getattr(model, "estimators_", [model]))
+    view = open_model(model)
     # mdi is a matter of the training rows alone, so no row has to score a tree.
-    fitted = importance(model, joined, y, rows=[[]] * n_trees, measure="mdi", n_jobs=n_jobs)
-    n_columns = len(matrix.names)
-    per_tree = add_groups(fitted.per_tree[:, :n_columns] - fitted.per_tree[:, n_columns:], grouping)
-    per_output = add_groups(fitted.per_output[:, :n_columns] - fitted.per_output[:, n_columns:], grouping)
-    values = per_tree.mean(axis=0)
+    job = make_job(view, joined, y, rows=[[]] * view.n_trees)
+    scores, n_columns = score_trees(job, MDI, n_jobs=n_jobs), len(matrix.names)
+    corrected = add_groups(scores.scores[:, :n_columns] - scores.scores[:, n_columns:], grouping)
+    averages = average(corrected, view, np.ones(view.n_trees, dtype=np.bool_))
+    impurity = float(scores.impurity.mean())
     return ImportanceResult(
-        values=values,
-        share=values / fitted.impurity if fitted.impurity > 0 else np.full(len(grouping.names), np.nan),
-        per_tree=per_tree,
-        per_output=per_output,
-        mdi=add_groups(fitted.mdi[np.newaxis, :n_columns], grouping)[0],
-        impurity=fitted.impurity,
+        values=averages.values,
+        share=averages.values / impurity if impurity > 0 else np.full(len(grouping.names), np.nan),
+        per_tree=averages.per_tree,
+        per_output=averages.per_output,
+        mdi=average_biased(add_groups(scores.mdi[:, :n_columns], grouping), view),
+        impurity=impurity,
         feature_names=grouping.names,
         measure="corrected",
-        task=fitted.task,
+        task=view.target.kind.task,
         rows="training",
         n_rows=matrix.n_rows,
         skipped_weight=0.0,

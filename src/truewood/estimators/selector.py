@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.sklearn_tree import SKLEARN_VERSION
+from truewood.compat import SKLEARN_VERSION
 from truewood.data.tables import read_names
 from truewood.scoring.model_importance import importance
 

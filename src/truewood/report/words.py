@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truewood.formulas.measures import measures
+from truewood.formulas.registry import measures
 from truewood.report.correlation import STRONG, Correlations
 from truewood.result.pictures import name_level, name_measure, name_unit, shorten
 from truewood.words import ROWS_IN_WORDS, count

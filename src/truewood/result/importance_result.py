@@ -14,7 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 
-from truewood.inference.errors import adjust, find_interval, mirror
+from truewood.inference.intervals import find_interval
+from truewood.inference.multiplicity import adjust, mirror
 from truewood.words import ROWS_IN_WORDS
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.adapters import ModelView
-from truewood.data.tables import FeatureMatrix
-from truewood.data.target import Target
 from truewood.engines.engine import get_engine
 from truewood.rows.guard import is_counted, is_training_data
+from truewood.rows.row_data import RowData
 
 _MOST_WITNESSES = 20
 
@@ -34,59 +33,40 @@ class RowChoice:
     unseen: Callable[[int], NDArray[np.int64]]
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """What every run of trees reads: the model, the rows with target and weight, and which rows score which tree."""
-
-    view: ModelView
-    matrix: FeatureMatrix
-    target: Target
-    row_weight: NDArray[np.float64] | None
-    choice: RowChoice
-
-
-def choose_rows(
-    rows: Any,
-    view: ModelView,
-    matrix: FeatureMatrix,
-    target: Target,
-    sample_weight: NDArray[np.float64] | None,
-) -> RowChoice:
+def choose_rows(rows: Any, view: ModelView, data: RowData) -> RowChoice:
     """Read the argument `rows` of `importance`, and check that the data fits it."""
     if isinstance(rows, str) and rows in ("auto", "oob"):
-        return _choose_oob(rows, view, matrix, target, sample_weight)
+        return _choose_oob(rows, view, data)
     if isinstance(rows, str) and rows != "heldout":
         raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {rows!r}.")
     if view.why_no_heldout is not None:
         raise ValueError(f"rows must be 'oob' for {view.name}, which {view.why_no_heldout}.")
     if isinstance(rows, str):
-        return _choose_heldout(view, matrix, target, sample_weight)
-    return _choose_lists(rows, view, matrix, target, sample_weight)
+        return _choose_heldout(view, data)
+    return _choose_lists(rows, view, data)
 
 
-def _choose_oob(
-    asked: str, view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
-) -> RowChoice:
-    draw_bag, training = view.draw_bag, view.training
-    if draw_bag is None or training is None:
+def _choose_oob(asked: str, view: ModelView, data: RowData) -> RowChoice:
+    training = view.training
+    if training is None or not training.has_bags:
         remedy = "pass rows it never saw and rows='heldout'"
         if view.why_no_heldout is not None:
             remedy = f"for rows='heldout' it {view.why_no_heldout}"
         raise ValueError(
             f"rows={asked!r} needs recorded out-of-bag rows, but {view.name} {view.why_no_bags}; {remedy}."
         )
-    if not training.fits(matrix.n_rows):
+    if not training.fits(data.n_rows):
         least = "" if training.is_exact else "at least "
         raise ValueError(
-            f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {matrix.n_rows}"
+            f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {data.n_rows}"
             f"{_offer_heldout(view)}."
         )
-    if not all(is_training_data(view, tree, matrix, target, sample_weight) for tree in _choose_witnesses(view)):
+    if not all(is_training_data(view, tree, data) for tree in _choose_witnesses(view)):
         raise ValueError(
             "rows='oob' needs X and y as this forest was fit on, in the same order, but these rows do not give the "
             f"counts and values its trees have stored{_offer_heldout(view)}; if it was fit with sample_weight pass it."
         )
-    return RowChoice("oob", lambda tree: get_engine().list_unseen(draw_bag(tree), matrix.n_rows))
+    return RowChoice("oob", lambda tree: get_engine().list_unseen(training.list_bag(tree, data.n_rows), data.n_rows))
 
 
 def _offer_heldout(view: ModelView) -> str:
@@ -96,7 +76,7 @@ def _offer_heldout(view: ModelView) -> str:
 def _choose_witnesses(view: ModelView) -> list[int]:
     """Trees that the data is checked with: the first, the last, and some that split on columns these do not."""
     witnesses = sorted({0, view.n_trees - 1})
-    is_used = np.zeros(view.form.n_features or 0, dtype=np.bool_)
+    is_used = np.zeros(view.n_features, dtype=np.bool_)
     for tree in [*witnesses, *range(1, min(view.n_trees - 1, _MOST_WITNESSES))]:
         if is_used.all():
             break
@@ -107,31 +87,23 @@ def _choose_witnesses(view: ModelView) -> list[int]:
     return witnesses
 
 
-def _choose_heldout(
-    view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
-) -> RowChoice:
+def _choose_heldout(view: ModelView, data: RowData) -> RowChoice:
     largest = int(view.n_nodes.argmax())
-    is_known = (
-        is_counted(view, matrix, sample_weight)
-        if view.is_additive
-        else is_training_data(view, largest, matrix, target, sample_weight)
-    )
+    is_known = is_counted(view, data) if view.is_additive else is_training_data(view, largest, data)
     if view.n_nodes[largest] > 1 and is_known:
         remedy = "rows='oob' uses what each tree never saw"
-        if view.draw_bag is None:
+        if not view.has_bags:
             remedy = f"{view.name} {view.why_no_bags}"
         if view.is_additive:
             remedy += (
                 "; if they are new rows that fall into the same leaves, pass rows=[range(len(X))] * number of trees"
             )
         raise ValueError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
-    every_row = np.arange(matrix.n_rows, dtype=np.int64)
+    every_row = np.arange(data.n_rows, dtype=np.int64)
     return RowChoice("heldout", lambda _tree: every_row)
 
 
-def _choose_lists(
-    rows: Any, view: ModelView, matrix: FeatureMatrix, target: Target, sample_weight: NDArray[np.float64] | None
-) -> RowChoice:
+def _choose_lists(rows: Any, view: ModelView, data: RowData) -> RowChoice:
     if not isinstance(rows, Iterable):
         raise TypeError(
             f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {type(rows).__name__}."
@@ -139,9 +111,12 @@ def _choose_lists(
     given = list(rows)
     if len(given) != view.n_trees:
         raise ValueError(f"rows must hold one list per tree: {view.n_trees}, got {len(given)}.")
-    lists = [_read_list(tree, listed, matrix.n_rows) for tree, listed in enumerate(given)]
-    if view.draw_bag is not None and is_training_data(view, 0, matrix, target, sample_weight):
-        seen = next((tree for tree, listed in enumerate(lists) if np.isin(listed, view.draw_bag(tree)).any()), None)
+    lists = [_read_list(tree, listed, data.n_rows) for tree, listed in enumerate(given)]
+    training = view.training
+    if training is not None and training.has_bags and is_training_data(view, 0, data):
+        bags = (training.list_bag(tree, data.n_rows) for tree in range(view.n_trees))
+        pairs = enumerate(zip(lists, bags, strict=True))
+        seen = next((tree for tree, (listed, bag) in pairs if np.isin(listed, bag).any()), None)
         if seen is not None:
             raise ValueError(
                 f"rows[{seen}] must hold rows that tree {seen} never saw, got some of its bag; rows='oob' takes others."

@@ -15,7 +15,7 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomFo
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
-from truewood.adapters.sklearn_forest import draw_bag
+from truewood.compat import draw_bag
 from truewood.tabular.columns import Column
 from truewood.tabular.encoding import make_encoder
 from truewood.tabular.target_column import Target

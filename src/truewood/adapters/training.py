@@ -1,0 +1,132 @@
+"""What a fitted model remembers of the rows it was fit on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.adapters.errors import AdapterError
+from truewood.data.target import Target
+
+Floats = NDArray[np.float64]
+
+
+class TrainingRows(NamedTuple):
+    """The rows a tree was grown on.
+
+    Parameters
+    ----------
+    counted : ndarray of int, shape (n,)
+        Rows as the tree's stored counts count them: a row drawn twice is one row of weight two for some libraries, and
+        two rows for others.
+    weight : ndarray of float64, shape (n_rows,)
+        Weight of every row of the data in the tree's fit, 0 for rows it never saw.
+    """
+
+    counted: NDArray[Any]
+    weight: Floats
+
+
+ListRows = Callable[[int, Target, Floats | None], TrainingRows]
+
+
+class Training:
+    """What a model remembers of the rows it was fit on; what the adapter says is checked each time it is asked.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows it was fit on.
+    node_counts : callable
+        ``node_counts(tree)`` gives the number of training rows at each node.
+    training_rows : callable
+        ``training_rows(tree, target, sample_weight)`` gives the tree's `TrainingRows`, if `target` and `sample_weight`
+        are those of the fit.
+    bag : callable or None
+        ``bag(tree)`` gives the rows of the tree's bag, in any order and as often as they were drawn; None for a model
+        whose trees saw every row, or whose bags are not recorded.
+    splitting_rows : callable or None
+        Like `training_rows`, for honest trees: the rows that chose the splits, where other rows gave nodes their
+        values. The latter are then unseen rows too, and out-of-bag scores take means and weights of nodes from the
+        former.
+    is_exact : bool
+        Whether `n_rows` is that number, or only known not to be above it.
+    has_weights : bool
+        Whether `training_rows` gives the weights of the fit; where it does not, rows are known by their counts alone.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_rows: int,
+        node_counts: Callable[[int], NDArray[Any]],
+        training_rows: ListRows,
+        bag: Callable[[int], NDArray[Any]] | None = None,
+        splitting_rows: ListRows | None = None,
+        is_exact: bool = True,
+        has_weights: bool = True,
+    ) -> None:
+        self.n_rows, self.is_exact, self.has_weights = n_rows, is_exact, has_weights
+        self._node_counts, self._bag = node_counts, bag
+        self._training_rows, self._splitting_rows = training_rows, splitting_rows
+
+    @property
+    def has_bags(self) -> bool:
+        """Whether the rows of each tree's bag are known."""
+        return self._bag is not None
+
+    @property
+    def is_honest(self) -> bool:
+        """Whether other rows chose the splits than gave nodes their values."""
+        return self._splitting_rows is not None
+
+    def fits(self, n_rows: int) -> bool:
+        """Whether the model may have been fit on this number of rows."""
+        return n_rows == self.n_rows or (n_rows > self.n_rows and not self.is_exact)
+
+    def count_at_nodes(self, tree: int, n_nodes: int) -> NDArray[Any]:
+        """Number of training rows at each node of a tree, shape (n_nodes,)."""
+        counts = np.asarray(self._node_counts(tree))
+        if counts.shape != (n_nodes,):
+            raise AdapterError(f"node_counts({tree}) of the adapter must have shape ({n_nodes},), got {counts.shape}.")
+        return counts
+
+    def list_bag(self, tree: int, n_rows: int) -> NDArray[Any]:
+        """Rows of a tree's bag, in any order, given the number of all rows."""
+        if self._bag is None:
+            raise AdapterError("the adapter records no bags.")
+        return _check_rows(self._bag(tree), n_rows, f"bag({tree})")
+
+    def list_training_rows(self, tree: int, target: Target, sample_weight: Floats | None) -> TrainingRows:
+        """Rows that gave a tree's nodes their values."""
+        return _check_training(
+            self._training_rows(tree, target, sample_weight), target.n_rows, f"training_rows({tree})"
+        )
+
+    def list_splitting_rows(self, tree: int, target: Target, sample_weight: Floats | None) -> TrainingRows:
+        """Rows that chose a tree's splits: those of `list_training_rows`, unless trees are honest."""
+        if self._splitting_rows is None:
+            return self.list_training_rows(tree, target, sample_weight)
+        listed = self._splitting_rows(tree, target, sample_weight)
+        return _check_training(listed, target.n_rows, f"splitting_rows({tree})")
+
+
+def _check_rows(given: Any, n_rows: int, what: str) -> NDArray[Any]:
+    rows = np.ascontiguousarray(given)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise AdapterError(f"{what} of the adapter must be a list of row numbers, got {rows.dtype}, {rows.shape}.")
+    if len(rows) and not 0 <= rows.min() <= rows.max() < n_rows:
+        raise AdapterError(f"{what} of the adapter must hold row numbers from 0 to {n_rows - 1}.")
+    return rows if rows.dtype in (np.int32, np.int64) else rows.astype(np.int64)
+
+
+def _check_training(given: TrainingRows, n_rows: int, what: str) -> TrainingRows:
+    weight = np.ascontiguousarray(given.weight, dtype=np.float64)
+    if weight.shape != (n_rows,):
+        raise AdapterError(f"weights in {what} of the adapter must have shape ({n_rows},), got {weight.shape}.")
+    if not (np.isfinite(weight.sum()) and weight.min() >= 0):
+        raise AdapterError(f"weights in {what} of the adapter must be finite and not negative.")
+    return TrainingRows(_check_rows(given.counted, n_rows, what), weight)

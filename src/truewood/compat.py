@@ -1,0 +1,66 @@
+"""What truewood borrows of scikit-learn beyond its public face, and what its releases do differently, in one place."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+
+SKLEARN_VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
+# Since then weights set the probability to be drawn; before, they multiplied the number of times a row was drawn.
+WEIGHTS_ARE_DRAWN = SKLEARN_VERSION >= (1, 9)
+# Before, trees sent missing values elsewhere in prediction than in training (scikit-learn/scikit-learn#32351).
+MISSING_IS_TRUSTED = SKLEARN_VERSION >= (1, 8)
+
+
+def count_training_rows(ensemble: Any) -> int:
+    """Number of rows that a forest or Bagging was fit on."""
+    return int(ensemble._n_samples)
+
+
+def draw_bag(forest: Any, tree: int) -> NDArray[Any]:
+    """Training rows of one tree: the public `estimators_samples_` of a forest that has only this tree."""
+    alone = copy.copy(forest)
+    alone.estimators_ = [forest.estimators_[tree]]
+    bag: NDArray[Any] = alone.estimators_samples_[0]
+    return bag
+
+
+def draw_bag_of(forest: Any, tree: int, n_rows: int, n_drawn: int) -> NDArray[Any]:
+    """Training rows of one tree of a forest that does not say how many rows it drew from, and how many."""
+    told = copy.copy(forest)
+    told._n_samples, told._n_samples_bootstrap, told._sample_weight = n_rows, n_drawn, None
+    return draw_bag(told, tree)
+
+
+def draw_bagging_bag(bagging: Any, tree: int) -> NDArray[Any]:
+    """Training rows of one tree of a Bagging ensemble."""
+    alone = copy.copy(bagging)
+    alone._seeds = bagging._seeds[tree : tree + 1]
+    bag: NDArray[Any] = alone.estimators_samples_[0]
+    return bag
+
+
+def has_all_bagging_bags(bagging: Any) -> bool:
+    """Whether the seeds of all bags are there: a warm start keeps those of its last trees only."""
+    return len(bagging._seeds) == len(bagging.estimators_)
+
+
+def list_predictors(model: Any) -> list[Any]:
+    """The trees of HistGradientBoosting, stage after stage; their nodes are arrays of records."""
+    return [predictor for stage in model._predictors for predictor in stage]
+
+
+def know_categories(model: Any) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+    """Categories that HistGradientBoosting was fit on, as bits, and in which row of these each column is."""
+    known, row_of = model._bin_mapper.make_known_categories_bitsets()
+    return known, row_of
+
+
+def encode_categories(model: Any, X: Any) -> NDArray[Any]:
+    """X as `predict` of HistGradientBoosting encodes it first, categories before numbers."""
+    encoded: NDArray[Any] = model._preprocess_X(X, reset=False)
+    return encoded

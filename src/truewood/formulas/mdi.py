@@ -1,0 +1,32 @@
+"""Mean decrease in impurity on the training rows: the usual, biased importance."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truewood.formulas.measure import Measure
+from truewood.formulas.splits import Floats, centre, children_less_parent
+from truewood.trees.ensemble import TreeEnsemble
+from truewood.trees.node_sums import NodeSums
+
+
+def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Split improvement on the training rows, eq. (di): omega_m H(m) - omega_l H(l) - omega_r H(r).
+
+    H is 1 - |v|^2 for classes and the variance for numbers. As v_m and the mean square are weighted means of the
+    children's, all but the squares of v cancel.
+    """
+    value = centre(trees, sums)
+    return children_less_parent(trees, trees.omega[:, np.newaxis] * trees.kind.sum_columns(value * value))
+
+
+MDI = Measure(
+    name="mdi",
+    summary="mean decrease in impurity on the training rows; biased",
+    title="mean decrease in impurity (biased)",
+    split_score=score_splits,
+    skips=False,
+    uses_unseen=False,
+    additive="mdi",
+    why_no_inference="uses no unseen rows, and is not zero for a useless feature",
+)

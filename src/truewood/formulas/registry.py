@@ -1,0 +1,39 @@
+"""The list of all measures."""
+
+from __future__ import annotations
+
+from truewood.formulas.mdi import MDI
+from truewood.formulas.mdi_oob import MDI_OOB
+from truewood.formulas.measure import Measure
+from truewood.formulas.naive_oob import NAIVE_OOB
+from truewood.formulas.permutation import PERMUTATION
+from truewood.formulas.ufi import UFI
+from truewood.formulas.ufi_centered import UFI_CENTERED
+
+MEASURES: dict[str, Measure] = {
+    measure.name: measure for measure in (UFI, UFI_CENTERED, MDI, MDI_OOB, NAIVE_OOB, PERMUTATION)
+}
+
+# What `corrected_importance` gives: no measure of a model, but scores that results hold and pictures name.
+_CORRECTED = Measure(
+    name="corrected",
+    summary="mdi less that of permuted copies of the columns (Sandri & Zuccolotto)",
+    title="pseudo-data corrected importance",
+)
+
+
+def get_measure(name: str) -> Measure:
+    """The measure whose scores a result holds."""
+    return _CORRECTED if name == _CORRECTED.name else MEASURES[name]
+
+
+def measures() -> dict[str, str]:
+    """Names of the measures that `importance` takes, with a line on each.
+
+    Examples
+    --------
+    >>> import truewood as tw
+    >>> tw.measures()["mdi_oob"]
+    'mean decrease in impurity on unseen rows (Li et al.)'
+    """
+    return {name: measure.summary for name, measure in MEASURES.items()}

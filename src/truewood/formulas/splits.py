@@ -1,0 +1,99 @@
+"""What formulas share: node values near zero, splits that count, and sums by feature.
+
+Notation of all formulas: omega is a node's share of the training weight, v its training mean, v' and q' mean and mean
+square of the unseen rows there, n' their weight, m a split and c its children l, r; W is the training weight of the
+root. Equation names are those of Zhou & Hooker, "Unbiased Measurement of Feature Importance in Tree-Based Methods".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.trees.ensemble import TreeEnsemble
+from truewood.trees.node_sums import NodeSums
+from truewood.trees.row_terms import ClassTerms, NumberTerms, RowTerms
+
+Floats = NDArray[np.float64]
+
+
+def centre(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Node values less the sums' origin, which is zero for classes."""
+    if trees.kind.is_classification:
+        return trees.value
+    # A scalar for a single output: numpy is slow to broadcast along a short axis.
+    return trees.value - (sums.origin[0] if trees.kind.n_outputs == 1 else sums.origin)
+
+
+def children_less_parent(trees: TreeEnsemble, node: Floats) -> Floats:
+    """For each split, the numbers at its children less the number at the split itself, shape (n_splits, ...)."""
+    left, right = trees.split_children
+    return np.take(node, left, axis=0) + np.take(node, right, axis=0) - np.take(node, trees.splits, axis=0)
+
+
+def find_skipped(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
+    """Which splits have a child without unseen rows, shape (n_splits,)."""
+    left, right = trees.split_children
+    is_empty = sums.weight <= 0
+    return is_empty[left] | is_empty[right]
+
+
+def find_counted(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
+    """Nodes below a split that counts, shape (n_nodes,)."""
+    is_counted = np.zeros(len(trees.feature), dtype=np.bool_)
+    counted = ~find_skipped(trees, sums)
+    for child in trees.split_children:
+        is_counted[child] = counted
+    return is_counted
+
+
+def add_features(trees: TreeEnsemble, split_scores: Floats) -> Floats:
+    """Sum contributions of splits by tree and feature, shape (n_trees, n_features, n_outputs)."""
+    cell = trees.split_features.astype(np.int64)
+    if trees.n_trees > 1:
+        cell += np.repeat(np.arange(trees.n_trees) * trees.n_features, np.diff(trees.offset))[trees.splits]
+    scores = [
+        np.bincount(cell, weights=split_scores[:, o], minlength=trees.n_trees * trees.n_features)
+        for o in range(trees.kind.n_outputs)
+    ]
+    return np.stack(scores, axis=-1, dtype=np.float64).reshape(trees.n_trees, trees.n_features, trees.kind.n_outputs)
+
+
+def weigh_roots(trees: TreeEnsemble) -> Floats:
+    """Training weight of each node's root, shape (n_nodes,)."""
+    return np.broadcast_to(trees.spread(trees.weight[trees.offset[:-1]]), trees.weight.shape)
+
+
+def average_all_rows(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Mean of the target at each node, of all rows that reach it, shape (n_nodes, n_columns)."""
+    value = centre(trees, sums)
+    if trees.is_additive:
+        return value  # in units of the raw score: training rows have no targets to average
+    weight = trees.weight[:, np.newaxis]
+    n_rows = weight + sums.weight[:, np.newaxis]
+    return (weight * value + sums.total) / np.where(n_rows > 0, n_rows, 1.0)
+
+
+def make_terms(
+    trees: TreeEnsemble, linear: Floats, square: Floats, constant: Floats, is_counted: NDArray[np.bool_]
+) -> RowTerms:
+    """Terms with what does not count left out, averaged over outputs; of classes all in one.
+
+    Parameters
+    ----------
+    trees : TreeEnsemble
+        The trees.
+    linear : ndarray of shape (n_nodes, n_columns)
+        Times the target less its origin.
+    square, constant : ndarray of shape (n_nodes,)
+        Times the squared target less its origin, and times one.
+    is_counted : ndarray of bool, shape (n_nodes,)
+        Nodes below a split that counts.
+    """
+    factor = is_counted / (1.0 if trees.is_additive else trees.kind.n_outputs)
+    linear = linear * factor[:, np.newaxis]
+    if not trees.kind.is_classification:
+        return NumberTerms(linear, square * factor, constant * factor)
+    n_first = len(trees.kind.classes[0])
+    linear[:, :n_first] += (constant * factor)[:, np.newaxis]
+    return ClassTerms(linear)

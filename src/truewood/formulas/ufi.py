@@ -1,0 +1,70 @@
+"""Unbiased feature importance, as Zhou & Hooker published it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truewood.formulas.measure import Measure
+from truewood.formulas.splits import (
+    Floats,
+    average_all_rows,
+    centre,
+    children_less_parent,
+    find_counted,
+    make_terms,
+    weigh_roots,
+)
+from truewood.trees.ensemble import TreeEnsemble
+from truewood.trees.node_sums import NodeSums
+from truewood.trees.row_terms import BothTerms
+
+
+def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Eqs. (pi), (delta_c), (ut) for classes and (utr) for numbers.
+
+    Classes: H'(m) = 1 - v_m . v'_m. Numbers: Delta + Delta' with H'(m) = q'_m - 2 v'_m v_m + v_m^2; the squares of v
+    cancel against Delta, which leaves omega (2 v v' - q') at the children less the same at m.
+    """
+    node = trees.kind.sum_columns(centre(trees, sums) * sums.total)
+    if not trees.kind.is_classification:
+        node = 2.0 * node - sums.square
+    return children_less_parent(trees, (trees.omega / sums.divisor)[:, np.newaxis] * node)
+
+
+def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
+    """For phi y . (v_c omega_c / n'_c - v_m omega_m / n'_m), for psi y . (v'_c - v'_m) / W.
+
+    No score changes when a number is taken from all unseen targets at a split, for numbers also from its means. Terms
+    have y less the mean at the split: far from it, numbers of rows at the nodes would add to the spread of
+    contributions, but not to that of the score.
+    """
+    up, mean, rate = trees.parent, sums.mean, trees.omega / sums.divisor
+    value, origin = centre(trees, sums), average_all_rows(trees, sums)[up]
+    nothing, w_root = np.zeros(len(rate)), weigh_roots(trees)
+    if trees.kind.is_classification:
+        weighted = rate[:, np.newaxis] * value
+        step = weighted - weighted[up]
+        unseen = (step, nothing, -(step * origin).sum(axis=1))
+        training = ((mean - mean[up]) / w_root[:, np.newaxis], nothing, nothing)
+    else:
+        square, by_square = sums.mean_square.sum(axis=1), rate[up] - rate
+        step = 2.0 * (rate[:, np.newaxis] * (value - origin) - rate[up, np.newaxis] * (value[up] - origin))
+        unseen = (
+            step - 2.0 * by_square[:, np.newaxis] * origin,
+            by_square,
+            by_square * (origin**2).sum(axis=1) - (step * origin).sum(axis=1),
+        )
+        training = (2.0 * (mean - mean[up]) / w_root[:, np.newaxis], nothing, (square[up] - square) / w_root)
+    is_counted = find_counted(trees, sums)
+    return BothTerms(make_terms(trees, *unseen, is_counted), make_terms(trees, *training, is_counted))
+
+
+UFI = Measure(
+    name="ufi",
+    summary="unbiased feature importance (Zhou & Hooker)",
+    title="unbiased importance (UFI)",
+    split_score=score_splits,
+    row_terms=make_row_terms,
+    regression_scale=2.0,
+    additive="ufi_centered",
+)

@@ -1,0 +1,85 @@
+"""`Job`: what is scored, read from the caller's arguments and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.adapters import ModelView
+from truewood.data.tables import read_features
+from truewood.data.target import (
+    Target,
+    centre_target,
+    encode_target,
+    make_loss_target,
+    read_sample_weight,
+    read_target,
+)
+from truewood.rows.choice import RowChoice, choose_rows
+from truewood.rows.row_data import RowData
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The model, the rows, and which rows score which tree.
+
+    Parameters
+    ----------
+    view : ModelView
+        The model.
+    data : RowData
+        The rows.
+    choice : RowChoice
+        Which of them score which tree.
+    has_own_target : bool
+        Whether the caller gave the numbers that trees are scored by.
+    """
+
+    view: ModelView
+    data: RowData
+    choice: RowChoice
+    has_own_target: bool = False
+
+    @property
+    def is_oob(self) -> bool:
+        """Whether rows are those of the fit, of which each tree's bag left some out."""
+        return self.choice.name == "oob"
+
+
+def make_job(view: ModelView, X: Any, y: Any, *, rows: Any, sample_weight: Any = None, target: Any = None) -> Job:
+    """Read rows, target and weights as the model takes them, and choose the rows that score; see `importance`."""
+    matrix = read_features(X, view.table)
+    weight = read_sample_weight(sample_weight, matrix.n_rows)
+    data = RowData(matrix, _find_target(y, target, view, weight, matrix.n_rows), weight)
+    return Job(view, data, choose_rows(rows, view, data), has_own_target=target is not None)
+
+
+def _find_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] | None, n_rows: int) -> Target:
+    """What the trees are scored by: y itself, what the loss makes of it, or the caller's own numbers."""
+    form = view.target
+    if own is not None:
+        if not view.is_additive:
+            raise ValueError(f"target is for boosted trees; {view.name} is scored by y, so pass what you want as y.")
+        given = read_target(own, y, form.n_scores)
+        _check_rows("target", given, n_rows)
+        return centre_target(given, weight)
+    if form.why_no_loss is not None:
+        raise ValueError(f"{form.why_no_loss}; pass target=, a number per row or a function that makes it of y.")
+    origin = np.zeros(form.kind.n_columns) if form.kind.is_classification or not form.is_y else _find_origin(view)
+    encoded = encode_target(y if form.read_y is None else form.read_y(y), form.kind, origin)
+    _check_rows("y", encoded, n_rows)
+    return encoded if form.loss is None else make_loss_target(encoded, form.loss, weight, form.n_scores)
+
+
+def _check_rows(name: str, target: Target, n_rows: int) -> None:
+    if target.n_rows != n_rows:
+        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {target.n_rows}.")
+
+
+def _find_origin(view: ModelView) -> NDArray[np.float64]:
+    """A typical target, known from the model alone: the mean at the first root."""
+    root: NDArray[np.float64] = view.read(range(1)).value[0].copy()
+    return root

@@ -1,0 +1,59 @@
+"""Training means at the nodes, for trees that store something else there."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.adapters import ModelView
+from truewood.engines.engine import get_engine
+from truewood.engines.row_lists import RowLists
+from truewood.rows.guard import have_same_weights
+from truewood.rows.row_data import RowData
+from truewood.trees.ensemble import TreeEnsemble
+from truewood.trees.node_sums import NodeSums, add_up
+
+
+def recompute_means(ensemble: TreeEnsemble, trees: range, view: ModelView, data: RowData) -> TreeEnsemble:
+    """Replace node values by training means, and weights of honest trees too, from the training rows themselves."""
+    training = view.training
+    if training is None:
+        raise ValueError(f"{view.name} does not remember its training rows, which its node means have to come from.")
+    means, weights, impurity = [], [], []
+    for k, tree in enumerate(trees):
+        one = ensemble[k : k + 1]
+        weight = training.list_splitting_rows(tree, data.target, data.weight).weight
+        rows = RowLists.join([np.flatnonzero(weight)])
+        leaves = view.find_leaves(range(tree, tree + 1), one, data.matrix, rows)
+        sums = get_engine().sum_leaves(one, leaves, rows, data.target, weight)
+        if not training.is_honest and not have_same_weights(one, sums):
+            raise ValueError(
+                "the training means of this model have to be recomputed, and its rows do not have the weights it was "
+                "fit with; pass the sample_weight of the fit."
+            )
+        means.append(sums.mean)
+        weights.append(sums.weight if training.is_honest else one.weight)
+        impurity.append(root_impurity(one, sums))
+    value = np.concatenate(means) + data.target.origin
+    return ensemble.with_means(value, np.concatenate(impurity), np.concatenate(weights))
+
+
+def average_leaves(ensemble: TreeEnsemble) -> TreeEnsemble:
+    """Replace values of inner nodes by the weighted means of their leaves' values, and weights by the leaves' sums.
+
+    Libraries round the weights of inner nodes, and a score is free of the target's mean only where they add up.
+    """
+    is_leaf = ensemble.left < 0
+    weight = add_up(ensemble, np.where(is_leaf, ensemble.weight, 0.0))
+    is_leaf, divisor = is_leaf[:, np.newaxis], np.where(weight > 0, weight, 1.0)[:, np.newaxis]
+    weighted = add_up(ensemble, np.where(is_leaf, ensemble.value * weight[:, np.newaxis], 0.0))
+    means = np.where(is_leaf, ensemble.value, weighted / divisor)
+    return ensemble.with_means(means, ensemble.root_impurity, weight)
+
+
+def root_impurity(ensemble: TreeEnsemble, sums: NodeSums) -> NDArray[np.float64]:
+    """Impurity of the rows at each root around their own mean, (n_trees,): Gini or variance, mean over outputs."""
+    at_roots = sums.take(ensemble.offset[:-1])
+    mean = at_roots.mean
+    impurity: NDArray[np.float64] = (at_roots.mean_square - ensemble.kind.sum_columns(mean * mean)).mean(axis=1)
+    return impurity
