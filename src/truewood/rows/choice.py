@@ -13,6 +13,7 @@ from truewood.adapters import ModelView
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import Target
 from truewood.engines.engine import get_engine
+from truewood.rows.errors import TrainingRowsError
 from truewood.rows.guard import is_counted, is_training_data
 
 _MOST_WITNESSES = 20
@@ -124,7 +125,7 @@ def _choose_heldout(
             remedy += (
                 "; if they are new rows that fall into the same leaves, pass rows=[range(len(X))] * number of trees"
             )
-        raise ValueError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
+        raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
     every_row = np.arange(matrix.n_rows, dtype=np.int64)
     return RowChoice("heldout", lambda _tree: every_row)
 
