@@ -48,6 +48,13 @@ def add_command(commands: Any) -> None:
         "data", metavar="DATA", help="CSV, TSV, Parquet or Feather file, also with .gz; - is standard input"
     )
     data.complete = FILE
+    _add_columns(parser)
+    _add_model(parser.add_argument_group("model"))
+    _add_output(parser.add_argument_group("output"))
+    parser.set_defaults(run=run)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", required=True, action=Once, metavar="COLUMN", help="the column to predict")
     parser.add_argument(
         "--task", choices=["classification", "regression"], help="what the target is (default: as it looks)"
@@ -64,41 +71,43 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--sample-weight", action=Once, metavar="COLUMN", help="the column with weights of the rows")
 
-    model = parser.add_argument_group("model")
-    model.add_argument("--model", choices=MODELS, help=f"(default: {FitSettings.model})")
-    model.add_argument(
+
+def _add_model(group: Any) -> None:
+    group.add_argument("--model", choices=MODELS, help=f"(default: {FitSettings.model})")
+    group.add_argument(
         "--trees", type=positive, help=f"number of trees (default: {FOREST_TREES}; boosting: {BOOSTING_TREES})"
     )
-    model.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
-    model.add_argument(
+    group.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
+    group.add_argument(
         "--test-size",
         type=fraction,
         help=f"part of the rows that boosting does not see and that judge it (default: {FitSettings.test_size})",
     )
-    saved = model.add_argument(
+    saved = group.add_argument(
         "--model-file",
         metavar="FILE",
         help="score a saved model instead: XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json) or skops",
     )
     saved.complete = FILE
-    model.add_argument(
+    group.add_argument(
         "--trust-pickle",
         action="store_true",
         help="open --model-file even if it is a pickle (.pkl, .joblib), which can run any program",
     )
-    model.add_argument("--seed", type=not_negative, default=0, help="seed of the model (default: %(default)s)")
-    model.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
+    group.add_argument("--seed", type=not_negative, default=0, help="seed of the model (default: %(default)s)")
+    group.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
 
-    shown = parser.add_argument_group("output")
-    shown.add_argument("--measure", choices=MEASURES, default="ufi", help="(default: %(default)s)")
-    shown.add_argument(
+
+def _add_output(group: Any) -> None:
+    group.add_argument("--measure", choices=MEASURES, default="ufi", help="(default: %(default)s)")
+    group.add_argument(
         "--alpha",
         type=fraction,
         default=0.05,
         help="adjusted p-value that is called significant (default: %(default)s)",
     )
-    shown.add_argument("--top", type=positive, default=20, metavar="N", help="rows to print (default: %(default)s)")
-    output = shown.add_argument(
+    group.add_argument("--top", type=positive, default=20, metavar="N", help="rows to print (default: %(default)s)")
+    output = group.add_argument(
         "--output",
         type=Path,
         action="append",
@@ -107,9 +116,8 @@ def add_command(commands: Any) -> None:
         help="also write .html (report), .csv, .json (for truewood.load), .png, .svg, .pdf; may be given several times",
     )
     output.complete = FILE
-    shown.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
-    shown.add_argument("--quiet", action="store_true", help="no messages; warnings stay")
-    parser.set_defaults(run=run)
+    group.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    group.add_argument("--quiet", action="store_true", help="no messages; warnings stay")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -79,8 +79,8 @@ def score_table(
     -------
     TableScore
         Scores, fitted model and what was understood. Whatever makes the scores doubtful, such as a model that predicts
-        no better than chance or duplicates among the rows, is in its `warnings`, a list of str; Python's own warnings
-        are not issued.
+        no better than chance or duplicates among the rows, is in its `warnings`, a list of str, and is not issued as a
+        Python warning.
 
     Raises
     ------
