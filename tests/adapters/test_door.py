@@ -247,7 +247,10 @@ ROW_LIES = {
     "a bag beyond the rows": ({"bag": lambda _tree: np.array([0, N_ROWS])}, r"bag\(\d\) .* from 0 to 59"),
     "a bag of negative rows": ({"bag": lambda _tree: np.array([0, -1])}, r"bag\(\d\) .* from 0 to 59"),
     "a bag of floats": ({"bag": lambda _tree: np.array([0.0, 1.0])}, r"bag\(\d\) .* list of row numbers"),
-    "a bag of two dimensions": ({"bag": lambda _tree: np.zeros((2, 2), dtype=int)}, r"bag\(\d\) .* list of row numbers"),
+    "a bag of two dimensions": (
+        {"bag": lambda _tree: np.zeros((2, 2), dtype=int)},
+        r"bag\(\d\) .* list of row numbers",
+    ),
     "rows beyond the rows": (
         {"training_rows": lambda *_: TrainingRows(np.array([N_ROWS]), np.ones(N_ROWS))},
         r"training_rows\(\d\) .* from 0 to 59",
@@ -306,7 +309,9 @@ def boosted():
 def test_a_loss_of_other_columns(boosted, n_columns, engine):
     lying = Loss(lambda y, _weight: np.zeros((len(y), n_columns)))
     view = rebuild(boosted, target=replace(boosted.target, loss=lying))
-    with pytest.raises(ValueError, match=rf"must give finite numbers of shape \(60, 1\), .* got shape \(60, {n_columns}\)"):
+    with pytest.raises(
+        ValueError, match=rf"must give finite numbers of shape \(60, 1\), .* got shape \(60, {n_columns}\)"
+    ):
         score(view, (2, None), "heldout")
 
 

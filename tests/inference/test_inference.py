@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from truewood.formulas.row_terms import ROW_TERMS
 
 import oracle
 import truewood as tw
 from models import build, supported_cases
-from truewood.formulas.measures import MEASURES as MEASURE_TABLE
-from truewood.formulas.row_terms import ROW_TERMS
+from truewood.formulas.registry import MEASURES as MEASURE_TABLE
 from truewood.inference.errors import adjust, mirror
 from truewood.scoring import batches, contributions
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import truewood
 from truewood.cli import demo_command, importance_command, reproduce_command
 from truewood.cli.arguments import SHELLS, Parser, PrintCompletion
-from truewood.tabular.messages import in_one_line
+from truewood.cli.wording import describe_error
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader, such as `head`, has seen enough; nothing may be written when Python ends either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"truewood: error: {in_one_line(' '.join(str(error).split()))}\n")
+        sys.stderr.write(f"truewood: error: {describe_error(error)}\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("truewood: stopped\n")

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import math
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import truewood
 from truewood.cli.arguments import FILE, Once, fraction, jobs, not_negative, positive
-from truewood.cli.output import check_outputs, make_frame, print_json, print_table, show_p_value, write_outputs
+from truewood.cli.output import check_outputs, make_frame, print_json, print_table, show_progress, write_outputs
+from truewood.cli.wording import as_options, in_one_line
 from truewood.formulas.registry import MEASURES
-from truewood.tabular.files import find_name, read_table
-from truewood.tabular.fitting import DEFAULT_TEST_SIZE, FORESTS, MODELS, check_installed
-from truewood.tabular.messages import Speaker
-from truewood.tabular.table_score import Scored, score_file, score_fit
-from truewood.tabular.target_column import drop_rows_without_target
-from truewood.words import ROWS_IN_WORDS, count
+from truewood.tabular import FileContent, FitSettings, Messages, TableScore, score_saved_model, score_table
+from truewood.tabular.settings import BOOSTING_TREES, FOREST_TREES, MODELS
 
-_MANY_ROWS = 80_000
 _DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
 infer what the columns are, fit a forest (or take a saved model), and score its
 splits on rows it never saw."""
@@ -52,6 +48,13 @@ def add_command(commands: Any) -> None:
         "data", metavar="DATA", help="CSV, TSV, Parquet or Feather file, also with .gz; - is standard input"
     )
     data.complete = FILE
+    _add_columns(parser)
+    _add_model(parser.add_argument_group("model"))
+    _add_output(parser.add_argument_group("output"))
+    parser.set_defaults(run=run)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", required=True, action=Once, metavar="COLUMN", help="the column to predict")
     parser.add_argument(
         "--task", choices=["classification", "regression"], help="what the target is (default: as it looks)"
@@ -68,39 +71,43 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--sample-weight", action=Once, metavar="COLUMN", help="the column with weights of the rows")
 
-    model = parser.add_argument_group("model")
-    model.add_argument("--model", choices=MODELS, help=f"(default: {MODELS[0]})")
-    model.add_argument("--trees", type=positive, help="number of trees (default: 500; boosting: 200)")
-    model.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
-    model.add_argument(
+
+def _add_model(group: Any) -> None:
+    group.add_argument("--model", choices=MODELS, help=f"(default: {FitSettings.model})")
+    group.add_argument(
+        "--trees", type=positive, help=f"number of trees (default: {FOREST_TREES}; boosting: {BOOSTING_TREES})"
+    )
+    group.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
+    group.add_argument(
         "--test-size",
         type=fraction,
-        help=f"part of the rows that boosting does not see and that judge it (default: {DEFAULT_TEST_SIZE})",
+        help=f"part of the rows that boosting does not see and that judge it (default: {FitSettings.test_size})",
     )
-    saved = model.add_argument(
+    saved = group.add_argument(
         "--model-file",
         metavar="FILE",
         help="score a saved model instead: XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json) or skops",
     )
     saved.complete = FILE
-    model.add_argument(
+    group.add_argument(
         "--trust-pickle",
         action="store_true",
         help="open --model-file even if it is a pickle (.pkl, .joblib), which can run any program",
     )
-    model.add_argument("--seed", type=not_negative, default=0, help="seed of the model (default: %(default)s)")
-    model.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
+    group.add_argument("--seed", type=not_negative, default=0, help="seed of the model (default: %(default)s)")
+    group.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
 
-    shown = parser.add_argument_group("output")
-    shown.add_argument("--measure", choices=MEASURES, default="ufi", help="(default: %(default)s)")
-    shown.add_argument(
+
+def _add_output(group: Any) -> None:
+    group.add_argument("--measure", choices=MEASURES, default="ufi", help="(default: %(default)s)")
+    group.add_argument(
         "--alpha",
         type=fraction,
         default=0.05,
         help="adjusted p-value that is called significant (default: %(default)s)",
     )
-    shown.add_argument("--top", type=positive, default=20, metavar="N", help="rows to print (default: %(default)s)")
-    output = shown.add_argument(
+    group.add_argument("--top", type=positive, default=20, metavar="N", help="rows to print (default: %(default)s)")
+    output = group.add_argument(
         "--output",
         type=Path,
         action="append",
@@ -109,36 +116,82 @@ def add_command(commands: Any) -> None:
         help="also write .html (report), .csv, .json (for truewood.load), .png, .svg, .pdf; may be given several times",
     )
     output.complete = FILE
-    shown.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
-    shown.add_argument("--quiet", action="store_true", help="no messages; warnings stay")
-    parser.set_defaults(run=run)
+    group.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    group.add_argument("--quiet", action="store_true", help="no messages; warnings stay")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, infer, fit or load, score, print, write."""
+    """Score the table, print, write."""
     check_outputs(options.output)
-    if options.model_file is None:
-        check_installed(options.model or MODELS[0])
-    else:
-        _check_options_of_fits(options)
-    speaker = Speaker(is_quiet=options.quiet)
-    model_target = None if options.model_file is None else options.target
-    table = read_table(options.data, speaker.say, model_target=model_target)
-    _check_columns(options, [str(name) for name in table])
-    table = drop_rows_without_target(table, options.target, speaker.say)
-    if len(table) > _MANY_ROWS and options.model_file is None:
-        speaker.say(f"a fit to {len(table):,} rows takes minutes; a random part of them often says as much")
-    scored = (score_fit if options.model_file is None else score_file)(options, table, speaker)
-    _judge(scored, options, speaker)
+    messages = _make_messages(is_quiet=options.quiet)
+    score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
     title = f"What tells about {options.target}?"
-    notes = [*speaker.messages, *speaker.warnings]
-    write_outputs(scored.result, options.output, scored.X, alpha=options.alpha, title=title, notes=notes)
+    notes = list(map(as_options, [*messages.messages, *messages.warnings]))
+    write_outputs(score.result, options.output, score.X, alpha=options.alpha, title=title, notes=notes)
     for path in options.output:
-        speaker.say(f"wrote {path}")
+        messages.add(f"wrote {path}")
     if options.json:
-        print_json(_summarise(options, scored, speaker))
+        print_json(_summarise(options, score, messages))
     else:
-        print_table(scored.result, top=options.top, alpha=options.alpha, title=f"{title} {_describe(scored)}")
+        print_table(score.result, top=options.top, alpha=options.alpha, title=f"{title} {score.describe()}")
+
+
+def _make_messages(*, is_quiet: bool) -> Messages:
+    """Messages and warnings that go to standard error, one line each."""
+
+    def show_message(text: str) -> None:
+        sys.stderr.write(f"{in_one_line(as_options(text))}\n")
+
+    def show_warning(text: str) -> None:
+        show_message(f"truewood: warning: {text}")
+
+    return Messages(None if is_quiet else show_message, show_warning)
+
+
+def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
+    settings = FitSettings(
+        model=options.model or FitSettings.model,
+        n_trees=options.trees,
+        max_depth=options.max_depth,
+        test_size=options.test_size or FitSettings.test_size,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+    )
+    with show_progress(f"fitting {settings.model}", is_quiet=options.quiet) as progress:
+        return score_table(
+            _find_table(options.data),
+            options.target,
+            task=options.task,
+            drop=options.drop,
+            keep=options.keep,
+            sample_weight=options.sample_weight,
+            settings=settings,
+            measure=options.measure,
+            alpha=options.alpha,
+            messages=messages,
+            progress=progress,
+        )
+
+
+def _score_saved_model(options: argparse.Namespace, messages: Messages) -> TableScore:
+    _check_options_of_fits(options)
+    return score_saved_model(
+        options.model_file,
+        _find_table(options.data),
+        options.target,
+        drop=options.drop,
+        sample_weight=options.sample_weight,
+        trust_pickle=options.trust_pickle,
+        measure=options.measure,
+        alpha=options.alpha,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+        messages=messages,
+    )
+
+
+def _find_table(data: str) -> str | FileContent:
+    return FileContent("standard input", sys.stdin.buffer.read()) if data == "-" else data
 
 
 def _check_options_of_fits(options: argparse.Namespace) -> None:
@@ -149,67 +202,23 @@ def _check_options_of_fits(options: argparse.Namespace) -> None:
         raise ValueError(f"--model-file: {', '.join(given)} cannot be given with it: the model is fit already.")
 
 
-def _check_columns(options: argparse.Namespace, names: list[str]) -> None:
-    """Refuse names that the table does not have, and columns with two roles."""
-    find_name(options.target, names, "--target")
-    for option, given in (("--drop", options.drop), ("--keep", options.keep)):
-        for name in given:
-            if find_name(name, names, option) == options.target:
-                raise ValueError(f"{option}: {name!r} is the target.")
-    if (
-        options.sample_weight is not None
-        and find_name(options.sample_weight, names, "--sample-weight") == options.target
-    ):
-        raise ValueError(f"--sample-weight: {options.target!r} is the target.")
-
-
-def _judge(scored: Scored, options: argparse.Namespace, speaker: Speaker) -> None:
-    """Say how well the model predicts, and warn where its importances mean nothing."""
-    alpha, skill, total = options.alpha, scored.skill, scored.result.total_p_value
-    if skill is None:
-        speaker.warn("how well the model predicts could not be measured: too few unseen rows, or all of one class")
-        return
-    speaker.say(str(skill))
-    together = "" if math.isnan(total) else f", all columns together p = {show_p_value(total)}"
-    is_noise = not math.isnan(total) and total > alpha
-    if skill.p_value <= alpha:
-        if is_noise:
-            speaker.warn(f"the splits taken together may be noise (p = {show_p_value(total)})")
-        return
-    tested = f"{skill.name} {skill.value:.3f} against {skill.chance:.3f}, one-sided p = {show_p_value(skill.p_value)}"
-    if is_noise or math.isnan(total):
-        speaker.warn(
-            f"the model predicts no better than chance ({tested}{together}); importances of such a model mean nothing"
-        )
-    else:
-        is_deep = scored.model in FORESTS and options.max_depth is None
-        hint = "; trees may be too deep for so weak a signal, try --max-depth 3" if is_deep else ""
-        speaker.warn(
-            f"the model predicts no better than chance ({tested}), though its splits hold up on unseen rows (p = "
-            f"{show_p_value(total)}){hint}"
-        )
-
-
-def _describe(scored: Scored) -> str:
-    result = scored.result
-    rows = f"{result.n_rows:,} {ROWS_IN_WORDS[result.rows]}"
-    return f"{scored.model}, {count(result.n_trees, 'tree')}, {rows}, {result.measure}"
-
-
-def _summarise(options: argparse.Namespace, scored: Scored, speaker: Speaker) -> dict[str, Any]:
+def _summarise(options: argparse.Namespace, score: TableScore, messages: Messages) -> dict[str, Any]:
     """Everything there is to know, for JSON."""
-    result, skill = scored.result, scored.skill
+    result, skill = score.result, score.skill
     return {
         "truewood": truewood.__version__,
         "data": options.data,
         "target": options.target,
         "task": result.task,
-        "model": scored.model,
+        "model": score.model_name,
         "n_trees": result.n_trees,
         "measure": result.measure,
         "rows": result.rows,
         "n_rows": result.n_rows,
-        "columns": scored.columns,
+        "columns": [
+            {"name": column.name, "kind": column.kind, "used": column.is_used, "note": column.note}
+            for column in score.columns
+        ],
         "skill": None if skill is None else asdict(skill) | {"interval": skill.interval, "p_value": skill.p_value},
         "total_p_value": result.total_p_value,
         "alpha": options.alpha,
@@ -218,7 +227,7 @@ def _summarise(options: argparse.Namespace, scored: Scored, speaker: Speaker) ->
         "no_inference": result.no_inference,
         "features": make_frame(result, options.alpha).to_dict("records"),
         "notes": result.notes,
-        "messages": speaker.messages,
-        "warnings": speaker.warnings,
+        "messages": list(map(as_options, messages.messages)),
+        "warnings": list(map(as_options, messages.warnings)),
         "files": [str(path) for path in options.output],
     }

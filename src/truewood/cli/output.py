@@ -1,4 +1,4 @@
-"""What the command line shows of a result: the table, the JSON object, and files."""
+"""What the command line shows: the progress of a fit, and of a result the table, the JSON object, and files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import math
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,18 +17,42 @@ import pandas as pd
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from truewood.cli.wording import in_one_line
 from truewood.result.importance_result import ImportanceResult
-from truewood.tabular.messages import in_one_line
+from truewood.tabular.judgement import format_p_value
 from truewood.words import count
 
 _PICTURES = (".png", ".svg", ".pdf")
 ENDINGS = (".html", ".csv", ".json", *_PICTURES)
 # Of a table that goes to a file or another program.
 _PLAIN_WIDTH = 160
-_SMALLEST = 1e-16
+
+
+@contextmanager
+def show_progress(description: str, *, is_quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on a terminal that appears with the first tree and goes with the last; None where there is none to show."""
+    console = Console(stderr=True)
+    if is_quiet or not console.is_interactive:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("trees"))
+    bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+    task = bar.add_task(description)
+
+    def show(n_done: int, n_trees: int) -> None:
+        bar.start()
+        bar.update(task, completed=n_done, total=n_trees)
+        if n_done == n_trees:
+            bar.stop()
+
+    try:
+        yield show
+    finally:
+        bar.stop()  # of a fit that was interrupted
 
 
 def check_outputs(paths: list[Path]) -> None:
@@ -98,7 +124,7 @@ def print_table(result: ImportanceResult, *, top: int, alpha: float, title: str)
         ]
         if has_errors:
             interval = f"{row['ci_low']:,.{n_digits}f} to {row['ci_high']:,.{n_digits}f}"
-            cells += [interval, show_p_value(row["p_value"]), "*" if row["significant"] else ""]
+            cells += [interval, format_p_value(row["p_value"]), "*" if row["significant"] else ""]
         cells += [f"{row['share']:.2%}"] * has_share
         table.add_row(*cells, str(row["mdi_rank"]))
     with console.capture() as captured:  # rich itself would end the program when the reader has gone
@@ -122,13 +148,6 @@ def _explain(result: ImportanceResult, n_hidden: int, alpha: float) -> str:
         lines.append(f"No p-values: {result.no_inference}.")
     lines += ["biased rank: by mdi, what feature_importances_ is made of.", *map(in_one_line, result.notes)]
     return "\n".join(lines)
-
-
-def show_p_value(p_value: float) -> str:
-    """A p-value in few characters."""
-    if math.isnan(p_value):
-        return "-"
-    return f"<{_SMALLEST:.0e}" if p_value < _SMALLEST else f"{p_value:.2g}"
 
 
 def print_json(content: dict[str, Any]) -> None:

@@ -96,10 +96,10 @@ def is_skipped(transformer: Any) -> bool:
     return transformer is None or isinstance(transformer, str) or hasattr(transformer, "fit_resample")
 
 
-def list_transformers(transformer: Any) -> Iterator[Any]:
-    """All single transformers within a fitted Pipeline, ColumnTransformer or FeatureUnion."""
+def list_transformers(transformer: Any, *, only_first: bool = False) -> Iterator[Any]:
+    """All single transformers within fitted preprocessing, or only the first of each Pipeline in it."""
     if isinstance(transformer, Pipeline):
-        parts = [part for _, part in transformer.steps]
+        parts = [part for _, part in transformer.steps if not is_skipped(part)][: 1 if only_first else None]
     elif isinstance(transformer, ColumnTransformer):
         check_is_fitted(transformer)
         parts = [part for _, part, _ in transformer.transformers_]
@@ -111,7 +111,7 @@ def list_transformers(transformer: Any) -> Iterator[Any]:
         yield from () if is_skipped(transformer) else (transformer,)
         return
     for part in parts:
-        yield from list_transformers(part)
+        yield from list_transformers(part, only_first=only_first)
 
 
 def has_telling_names(transformer: Any) -> bool:

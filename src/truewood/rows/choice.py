@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from truewood.adapters import ModelView
 from truewood.engines.engine import get_engine
+from truewood.rows.errors import TrainingRowsError
 from truewood.rows.guard import is_counted, is_training_data
 from truewood.rows.row_data import RowData
 
@@ -98,7 +99,7 @@ def _choose_heldout(view: ModelView, data: RowData) -> RowChoice:
             remedy += (
                 "; if they are new rows that fall into the same leaves, pass rows=[range(len(X))] * number of trees"
             )
-        raise ValueError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
+        raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
     every_row = np.arange(data.n_rows, dtype=np.int64)
     return RowChoice("heldout", lambda _tree: every_row)
 

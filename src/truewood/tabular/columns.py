@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.tabular.errors import TableError
 from truewood.tabular.text_values import is_missing, parse_dates, parse_numbers, parse_truth
 from truewood.words import count, list_names
 
@@ -73,9 +74,10 @@ def read_columns(table: pd.DataFrame, kept: Collection[str] = ()) -> list[Column
     columns = [read_column(str(name), table[name], is_kept=name in kept) for name in table]
     for column in columns:
         if column.is_used and (n_infinite := count_infinite(column)):
-            raise ValueError(
+            raise TableError(
                 f"column {column.name!r} holds {count(n_infinite, 'infinite or far too large number')}; replace such "
-                f"numbers, or leave the column out with --drop {column.name!r}."
+                f"numbers, or leave the column out with drop=[{column.name!r}].",
+                "table",
             )
     return columns
 
@@ -215,8 +217,8 @@ def describe(columns: list[Column]) -> list[str]:
 
 
 _WHY_LEFT_OUT = {
-    IDENTIFIER: "names the rows, and says nothing of new ones; --keep COLUMN uses it all the same",
-    TEXT: "free text; --keep COLUMN uses it as a category",
+    IDENTIFIER: "names the rows, and says nothing of new ones; keep=[...] uses it all the same",
+    TEXT: "free text; keep=[...] uses it as a category",
     CONSTANT: "the same in every row",
     EMPTY: "no values",
     NESTED: "neither numbers nor text",

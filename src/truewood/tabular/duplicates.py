@@ -1,4 +1,4 @@
-"""Rows of a table that look like copies of others."""
+"""Rows of a table that look like duplicates of others."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 _FEW = 0.05
 # Numbers and dates of more values than these seldom agree by chance.
 _FEW_VALUES = 20
-# Where numbers and dates agree, nearly all else does in copies.
+# Where numbers and dates agree, nearly all else does in duplicates.
 _NEARLY_ALL = 0.9
 
 
-def find_copies(X: pd.DataFrame, y: NDArray[Any]) -> int:
+def count_duplicates(X: pd.DataFrame, y: NDArray[Any]) -> int:
     """Number of rows that repeat an earlier one in all columns and the target; 0 where that looks natural.
 
     Rows of few levels repeat each other anyway. Rows whose numbers and dates agree, and then everything else does, are
-    copies, unless these numbers come together as often when each column is shuffled.
+    duplicates, unless these numbers come together as often when each column is shuffled.
 
     Parameters
     ----------

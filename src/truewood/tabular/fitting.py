@@ -1,10 +1,9 @@
-"""Fitting a model for the command line: a forest with its out-of-bag rows, or boosting with a held-out part."""
+"""Fitting a model to a table: a forest with its out-of-bag rows, or boosting with a held-out part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,36 +17,22 @@ from sklearn.pipeline import Pipeline
 from truewood.compat import draw_bag
 from truewood.tabular.columns import Column
 from truewood.tabular.encoding import make_encoder
+from truewood.tabular.errors import TableError
+from truewood.tabular.settings import FitSettings
 from truewood.tabular.target_column import Target
 
-FORESTS = {
+_FORESTS = {
     "random-forest": {"classification": RandomForestClassifier, "regression": RandomForestRegressor},
     "extra-trees": {"classification": ExtraTreesClassifier, "regression": ExtraTreesRegressor},
 }
-BOOSTERS = ("xgboost", "lightgbm")
-MODELS = (*FORESTS, *BOOSTERS)
-# Forests only get steadier with more trees; boosting overfits.
-DEFAULT_TREES = {name: 500 if name in FORESTS else 200 for name in MODELS}
-DEFAULT_TEST_SIZE = 0.25
 # Breiman's leaves; of more rows than these in larger ones, to keep time and memory within bounds.
 _LEAF_SIZE = {"classification": 1, "regression": 5}
 _ROWS_OF_LEAF_SIZE = 50_000
-# A forest grows in so many steps at most, for the progress bar.
+# A forest grows in so many steps at most, so that there is progress to show.
 _STEPS = 25
 
-Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """What the user chose: the model's name, size and seed, threads, and the part held out for boosting."""
-
-    model: str
-    trees: int
-    max_depth: int | None
-    seed: int
-    jobs: int
-    test_size: float
+# Takes the number of trees so far, and of all trees.
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +66,34 @@ class Fitted:
     classes: NDArray[Any] | None
 
 
-def check_installed(model: str) -> None:
-    """Refuse a model whose library is not there."""
-    if model in BOOSTERS and find_spec(model) is None:
-        raise ValueError(f"--model {model} needs {model}, which is not installed: pip install 'truewood[{model}]'.")
+def fit_model(
+    columns: list[Column],
+    X: pd.DataFrame,
+    target: Target,
+    weight: NDArray[np.float64] | None,
+    *,
+    settings: FitSettings,
+    progress: Progress,
+) -> Fitted:
+    """Fit the encoder and the model that the settings ask for.
+
+    Parameters
+    ----------
+    columns : list of Column
+        The columns to use.
+    X : DataFrame
+        Their values.
+    target : Target
+        What to predict.
+    weight : ndarray of shape (n_rows,), or None
+        Weights of the rows.
+    settings : FitSettings
+        The model.
+    progress : callable
+        Takes the number of trees so far, and of all trees.
+    """
+    fit = _fit_forest if settings.is_forest else _fit_boosting
+    return fit(columns, X, target, weight, settings, progress)
 
 
 def choose_leaf_size(task: str, n_rows: int) -> int:
@@ -92,35 +101,36 @@ def choose_leaf_size(task: str, n_rows: int) -> int:
     return _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
 
 
-def fit_forest(
+def _fit_forest(
     columns: list[Column],
     X: pd.DataFrame,
     target: Target,
     weight: NDArray[np.float64] | None,
-    options: FitOptions,
+    settings: FitSettings,
     progress: Progress,
 ) -> Fitted:
-    """Fit encoder and forest, which has out-of-bag rows; `progress` takes the number of trees so far."""
+    """Fit encoder and forest, which has out-of-bag rows."""
     encoder = make_encoder(columns)
     encoded = encoder.fit_transform(X).astype(np.float32)
-    forest = FORESTS[options.model][target.task](
-        max_depth=options.max_depth,
+    forest = _FORESTS[settings.model][target.task](
+        max_depth=settings.max_depth,
         min_samples_leaf=choose_leaf_size(target.task, len(X)),
         bootstrap=True,
-        warm_start=True,  # grows on where it stopped, so that there is progress to show
-        n_jobs=options.jobs,
-        random_state=options.seed,
+        warm_start=True,  # grows on where it stopped
+        n_jobs=settings.n_jobs,
+        random_state=settings.random_state,
     )
-    for n_trees in np.unique(np.linspace(0, options.trees, _STEPS + 1).astype(int))[1:]:
+    for n_trees in np.unique(np.linspace(0, settings.count_trees(), _STEPS + 1).astype(int))[1:]:
         forest.set_params(n_estimators=int(n_trees)).fit(encoded, target.y, sample_weight=weight)
-        progress(int(n_trees))
-    predicted = _predict_oob(forest, encoded, options.jobs)
+        progress(int(n_trees), settings.count_trees())
+    forest.set_params(warm_start=False)
+    predicted = _predict_oob(forest, encoded, settings.n_jobs)
     pipeline = Pipeline([("columns", encoder), ("model", forest)])
     classes = forest.classes_ if target.task == "classification" else None
     return Fitted(pipeline, X, target.y, weight, "oob", predicted, classes)
 
 
-def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int) -> NDArray[np.float64]:
+def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int | None) -> NDArray[np.float64]:
     """Mean predictions of the trees that did not see a row, NaN where all did."""
     is_classifier = hasattr(forest, "classes_")
     width = (len(forest.classes_),) if is_classifier else ()
@@ -141,24 +151,26 @@ def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int) -> NDAr
     return total / (count[:, np.newaxis] if is_classifier else count)
 
 
-def fit_boosting(
+def _fit_boosting(
     columns: list[Column],
     X: pd.DataFrame,
     target: Target,
     weight: NDArray[np.float64] | None,
-    options: FitOptions,
+    settings: FitSettings,
     progress: Progress,
 ) -> Fitted:
-    """Fit encoder and boosted trees to a part of the rows and hold the others out; arguments as of `fit_forest`."""
+    """Fit encoder and boosted trees to a part of the rows, and hold the others out."""
     is_classifier = target.task == "classification"
     # XGBoost knows classes by their numbers only.
     classes, y = np.unique(target.y, return_inverse=True) if is_classifier else (None, target.y)
-    training, test = _split(y, classes, options)
+    training, test = _split(y, classes, settings)
     encoder = make_encoder(columns)
     encoded = encoder.fit_transform(X.iloc[training])
-    make = _make_xgboost if options.model == "xgboost" else _make_lightgbm
-    model, fit_options = make(is_classifier, options, progress)
+    make = _make_xgboost if settings.model == "xgboost" else _make_lightgbm
+    model, fit_options = make(is_classifier, settings, progress)
     model.fit(encoded, y[training], sample_weight=None if weight is None else weight[training], **fit_options)
+    if settings.model == "xgboost":
+        model.set_params(callbacks=None)  # which cannot be pickled
     pipeline, unseen = Pipeline([("columns", encoder), ("model", model)]), X.iloc[test].reset_index(drop=True)
     predicted = (pipeline.predict_proba if is_classifier else pipeline.predict)(unseen)
     return Fitted(
@@ -172,52 +184,55 @@ def fit_boosting(
     )
 
 
-def _split(y: NDArray[Any], classes: NDArray[Any] | None, options: FitOptions) -> tuple[NDArray[Any], NDArray[Any]]:
+def _split(y: NDArray[Any], classes: NDArray[Any] | None, settings: FitSettings) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows to fit and rows to judge, the classes in the same shares."""
     if classes is not None and np.bincount(y).min() < 2:
         rare = classes[np.bincount(y).argmin()]
-        raise ValueError(
-            f"--model {options.model} holds rows out and needs two rows of each class, got one of {str(rare)!r}; "
-            "--model random-forest can do without."
+        raise TableError(
+            f"{settings.model} holds rows out and needs two rows of each class, got one of {str(rare)!r}; "
+            "model='random-forest' can do without.",
+            "model",
         )
     rows = np.arange(len(y))
     stratify = None if classes is None else y
-    training, test = train_test_split(rows, test_size=options.test_size, random_state=options.seed, stratify=stratify)
+    training, test = train_test_split(
+        rows, test_size=settings.test_size, random_state=settings.random_state, stratify=stratify
+    )
     return np.sort(training), np.sort(test)
 
 
-def _make_xgboost(is_classifier: bool, options: FitOptions, progress: Progress) -> tuple[Any, dict[str, Any]]:
+def _make_xgboost(is_classifier: bool, settings: FitSettings, progress: Progress) -> tuple[Any, dict[str, Any]]:
     import xgboost
 
     class Report(xgboost.callback.TrainingCallback):
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
             del model, evals_log
-            progress(epoch + 1)
+            progress(epoch + 1, settings.count_trees())
             return False
 
     make = xgboost.XGBClassifier if is_classifier else xgboost.XGBRegressor
     model = make(
-        n_estimators=options.trees,
+        n_estimators=settings.count_trees(),
         learning_rate=0.1,
-        max_depth=options.max_depth,
-        n_jobs=options.jobs,
-        random_state=options.seed,
+        max_depth=settings.max_depth,
+        n_jobs=settings.n_jobs,
+        random_state=settings.random_state,
         callbacks=[Report()],
         verbosity=0,
     )
     return model, {}
 
 
-def _make_lightgbm(is_classifier: bool, options: FitOptions, progress: Progress) -> tuple[Any, dict[str, Any]]:
+def _make_lightgbm(is_classifier: bool, settings: FitSettings, progress: Progress) -> tuple[Any, dict[str, Any]]:
     import lightgbm
 
     make = lightgbm.LGBMClassifier if is_classifier else lightgbm.LGBMRegressor
     model = make(
-        n_estimators=options.trees,
+        n_estimators=settings.count_trees(),
         learning_rate=0.1,
-        max_depth=-1 if options.max_depth is None else options.max_depth,
-        n_jobs=options.jobs,
-        random_state=options.seed,
+        max_depth=-1 if settings.max_depth is None else settings.max_depth,
+        n_jobs=settings.n_jobs,
+        random_state=settings.random_state,
         verbose=-1,
     )
-    return model, {"callbacks": [lambda env: progress(env.iteration + 1)]}
+    return model, {"callbacks": [lambda env: progress(env.iteration + 1, settings.count_trees())]}

@@ -1,41 +1,49 @@
-"""Messages and warnings of a command: to standard error, and kept for reports."""
+"""What there is to say while a table is scored: messages of what was done or assumed, and warnings."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
+
+Show = Callable[[str], None]
 
 
-class Speaker:
-    """Says things on standard error, one line each, and remembers them.
+class Messages:
+    """Collect messages and warnings, and show them as they come.
 
     Parameters
     ----------
-    is_quiet : bool
-        Whether to keep messages to itself; warnings are always said.
+    show_message, show_warning : callable, default=None
+        Take each text at once; None only collects.
 
     Attributes
     ----------
-    messages, warnings : list of str
-        What there was to say.
+    messages : list of str
+        What was done or assumed.
+    warnings : list of str
+        What makes the scores doubtful.
+
+    Examples
+    --------
+    >>> from truewood.tabular import Messages
+    >>> heard = Messages(show_message=print)
+    >>> heard.add("read data.csv: 300 rows")
+    read data.csv: 300 rows
     """
 
-    def __init__(self, *, is_quiet: bool) -> None:
-        self._is_quiet = is_quiet
+    def __init__(self, show_message: Show | None = None, show_warning: Show | None = None) -> None:
+        self._show_message = show_message
+        self._show_warning = show_warning
         self.messages: list[str] = []
         self.warnings: list[str] = []
 
-    def say(self, message: str) -> None:
-        """Say what was done or assumed."""
-        self.messages.append(message)
-        if not self._is_quiet:
-            sys.stderr.write(f"{in_one_line(message)}\n")
+    def add(self, text: str) -> None:
+        """Add a message."""
+        self.messages.append(text)
+        if self._show_message is not None:
+            self._show_message(text)
 
-    def warn(self, message: str) -> None:
-        """Say what makes the outcome doubtful."""
-        self.warnings.append(message)
-        sys.stderr.write(f"truewood: warning: {in_one_line(message)}\n")
-
-
-def in_one_line(text: str) -> str:
-    """Text without characters that would move the cursor, which names of columns may hold: they are written out."""
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+    def warn(self, text: str) -> None:
+        """Add a warning."""
+        self.warnings.append(text)
+        if self._show_warning is not None:
+            self._show_warning(text)

@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood.tabular.messages import Speaker
+from truewood.tabular.errors import TableError
+from truewood.tabular.messages import Messages
 from truewood.tabular.saved_models import SavedModel
 from truewood.tabular.text_values import parse_truth
 from truewood.tabular.unknown_levels import describe_others, describe_unknown_levels
 from truewood.words import count, list_names
 
 
-def prepare_table(saved: SavedModel, table: pd.DataFrame, speaker: Speaker) -> pd.DataFrame:
+def prepare_table(saved: SavedModel, table: pd.DataFrame, messages: Messages) -> pd.DataFrame:
     """The model's columns, as categories where the model has some.
 
     Parameters
@@ -24,42 +25,44 @@ def prepare_table(saved: SavedModel, table: pd.DataFrame, speaker: Speaker) -> p
         The model.
     table : DataFrame
         The table without its target.
-    speaker : Speaker
+    messages : Messages
         Hears of columns and of levels that the model does not know.
     """
-    chosen = table if saved.columns is None else _choose(saved, table, speaker)
+    chosen = table if saved.columns is None else _choose(saved, table, messages)
     if chosen.shape[1] != saved.n_columns:
-        raise ValueError(
-            f"--model-file: the model has {count(saved.n_columns, 'column')} without names, the table "
-            f"{chosen.shape[1]} beside the target; leave others out with --drop."
+        raise TableError(
+            f"the model has {count(saved.n_columns, 'column')} without names, the table {chosen.shape[1]} beside the "
+            "target; leave others out with drop=[...].",
+            "saved_model",
         )
     names = saved.columns or [str(j) for j in range(saved.n_columns)]
     prepared = {
-        column: _as_category(saved, chosen[column], name, speaker) if name in saved.levels else chosen[column]
+        column: _as_category(saved, chosen[column], name, messages) if name in saved.levels else chosen[column]
         for column, name in zip(chosen, names, strict=True)
     }
     X = pd.DataFrame(prepared)
     for sentence in describe_unknown_levels(saved.model, X):
-        speaker.warn(sentence)
+        messages.warn(sentence)
     return X
 
 
-def _choose(saved: SavedModel, table: pd.DataFrame, speaker: Speaker) -> pd.DataFrame:
+def _choose(saved: SavedModel, table: pd.DataFrame, messages: Messages) -> pd.DataFrame:
     spelled = {saved.spell(str(name)): name for name in table}
     absent = [name for name in saved.columns or [] if name not in spelled]
     if absent:
-        raise ValueError(
-            f"--model-file: the table lacks columns of the model: {list_names(list(map(repr, absent)), 3)}; it has "
-            f"{', '.join(map(repr, list(table)[:5]))}{', ...' if table.shape[1] > 5 else ''}."
+        raise TableError(
+            f"the table lacks columns of the model: {list_names(list(map(repr, absent)), 3)}; it has "
+            f"{', '.join(map(repr, list(table)[:5]))}{', ...' if table.shape[1] > 5 else ''}.",
+            "saved_model",
         )
     chosen = [spelled[name] for name in saved.columns or []]
     others = [str(name) for name in table if name not in chosen]
     if others:
-        speaker.say(f"not columns of the model, and not used: {list_names(others)}")
+        messages.add(f"not columns of the model, and not used: {list_names(others)}")
     return table[chosen]
 
 
-def _as_category(saved: SavedModel, values: pd.Series[Any], name: str, speaker: Speaker) -> pd.Series[Any]:
+def _as_category(saved: SavedModel, values: pd.Series[Any], name: str, messages: Messages) -> pd.Series[Any]:
     if saved.library == "CatBoost":
         # It takes whole numbers and strings; missing ones are a level, as it names them.
         whole = values.dtype.kind == "f" and (values.dropna() == np.floor(values.dropna())).all()
@@ -71,7 +74,7 @@ def _as_category(saved: SavedModel, values: pd.Series[Any], name: str, speaker: 
     if levels is None:
         return values.astype("category")
     if sentence := describe_others(name, values, levels):
-        speaker.warn(sentence)
+        messages.warn(sentence)
     return values.where(values.isin(list(levels))).astype(pd.CategoricalDtype(list(levels)))
 
 
@@ -81,9 +84,8 @@ def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray
     numbers = np.array(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
     if saved.classes is None:
         if not np.isfinite(numbers).all():
-            raise ValueError(
-                f"--target: the model predicts numbers, but column {name!r} holds {_find_odd(texts, numbers)!r}."
-            )
+            odd = str(texts[~np.isfinite(numbers)].iloc[0])
+            raise TableError(f"the model predicts numbers, but column {name!r} holds {odd!r}.", "target")
         return numbers
     classes = saved.classes
     by_text = {str(label).strip(): label for label in classes.tolist()}
@@ -99,9 +101,10 @@ def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray
     if not known.all():
         shown = ", ".join(map(repr, texts[~known].unique()[:3]))
         remedy = "; write the target as these numbers, as for the fit" if classes.dtype.kind in "iuf" else ""
-        raise ValueError(
-            f"--target: column {name!r} holds labels the model does not know: {shown}; it knows "
-            f"{', '.join(list(by_text)[:5])}{', ...' if len(by_text) > 5 else ''}{remedy}."
+        raise TableError(
+            f"column {name!r} holds labels the model does not know: {shown}; it knows "
+            f"{', '.join(list(by_text)[:5])}{', ...' if len(by_text) > 5 else ''}{remedy}.",
+            "target",
         )
     return labels
 
@@ -110,17 +113,3 @@ def _read_truth(texts: pd.Series[Any]) -> NDArray[np.bool_] | None:
     codes, levels = pd.factorize(texts)
     truth = parse_truth(list(levels))
     return None if truth is None else (truth == 1.0)[codes]
-
-
-def _find_odd(texts: pd.Series[Any], numbers: NDArray[np.float64]) -> str:
-    return str(texts[~np.isfinite(numbers)].iloc[0])
-
-
-def as_probabilities(predicted: Any, classes: NDArray[Any] | None) -> NDArray[np.float64]:
-    """Predictions as numbers, or as a column per class."""
-    values = np.asarray(predicted, dtype=np.float64)
-    if classes is None or values.ndim == 2:
-        return values
-    if len(classes) == 2:
-        return np.column_stack([1.0 - values, values])
-    return np.asarray(values[:, np.newaxis] == np.arange(len(classes)), dtype=np.float64)

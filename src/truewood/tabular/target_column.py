@@ -1,4 +1,4 @@
-"""The target column of the command line: which rows have one, classes or numbers, and the weights of the rows."""
+"""The target column of a table: which rows have one, classes or numbers, and the weights of the rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood.tabular.columns import BOOLEAN, CONSTANT, DATE, NESTED, NUMBER, Column, count_infinite, read_column
-from truewood.tabular.files import Say
+from truewood.tabular.errors import TableError
+from truewood.tabular.messages import Messages
 from truewood.tabular.text_values import is_missing
 from truewood.words import count
 
@@ -36,7 +37,7 @@ class Target:
     y: NDArray[Any]
 
 
-def drop_rows_without_target(table: pd.DataFrame, target: str, say: Say) -> pd.DataFrame:
+def drop_rows_without_target(table: pd.DataFrame, target: str, messages: Messages) -> pd.DataFrame:
     """Rows that have a target; says how many have none."""
     given = table[target]
     is_there = given.notna()
@@ -45,17 +46,18 @@ def drop_rows_without_target(table: pd.DataFrame, target: str, say: Say) -> pd.D
         is_there[is_there] = ~levels.str.strip().map(is_missing).astype(bool)
     n_dropped = int((~is_there).sum())
     if n_dropped == len(table):
-        raise ValueError(f"--target: column {target!r} is missing in every row.")
+        raise TableError(f"column {target!r} is missing in every row.", "target")
     if n_dropped:
-        say(f"{n_dropped:,} of {len(table):,} rows have no {target}, and are not used")
+        messages.add(f"{n_dropped:,} of {len(table):,} rows have no {target}, and are not used")
     if len(table) - n_dropped < FEWEST_ROWS:
-        raise ValueError(
-            f"it takes at least {FEWEST_ROWS} rows with a target to say anything, got {len(table) - n_dropped}."
+        raise TableError(
+            f"it takes at least {FEWEST_ROWS} rows with a target to say anything, got {len(table) - n_dropped}.",
+            "table",
         )
     return table[is_there.to_numpy()].reset_index(drop=True)
 
 
-def read_target(given: pd.Series[Any], name: str, task: str | None, say: Say) -> Target:
+def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Messages) -> Target:
     """Read the target as classes or numbers, as asked for or as it looks.
 
     Parameters
@@ -66,39 +68,41 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, say: Say) ->
         Its name.
     task : {"classification", "regression"} or None
         What was asked for.
-    say : callable
-        Takes what was inferred.
+    messages : Messages
+        Hears what was inferred.
     """
     column = read_column(name, given, is_kept=True)
     if column.kind in (NESTED, DATE):
-        raise ValueError(f"--target: column {name!r} must hold classes or numbers, got {column.kind}s.")
+        raise TableError(f"column {name!r} must hold classes or numbers, got {column.kind}s.", "target")
     if column.kind == CONSTANT:
-        raise ValueError(f"--target: column {name!r} has the same value in every row: there is nothing to predict.")
+        raise TableError(f"column {name!r} has the same value in every row: there is nothing to predict.", "target")
     if n_infinite := count_infinite(column):
-        raise ValueError(
-            f"--target: column {name!r} holds {count(n_infinite, 'infinite or far too large number')}; replace such "
-            "numbers, or remove their rows."
+        raise TableError(
+            f"column {name!r} holds {count(n_infinite, 'infinite or far too large number')}; replace such numbers, or "
+            "remove their rows.",
+            "target",
         )
     chosen = task or _choose_task(column)
     if chosen == "regression":
         _check_numbers(column, given)
-        say(f"target {name}: regression, numbers from {column.values.min():.4g} to {column.values.max():.4g}")
+        messages.add(f"target {name}: regression, numbers from {column.values.min():.4g} to {column.values.max():.4g}")
         return Target(chosen, column.values.to_numpy(dtype=np.float64))
     labels = _read_labels(column, given)
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) > max(0.5 * len(labels), 2):
-        hint = "; for numbers pass --task regression" if column.kind == NUMBER else ""
-        raise ValueError(
-            f"--target: column {name!r} has {len(classes):,} different values in {len(labels):,} rows, too many for "
-            f"classes{hint}."
+        hint = "; for numbers pass task='regression'" if column.kind == NUMBER else ""
+        raise TableError(
+            f"column {name!r} has {len(classes):,} different values in {len(labels):,} rows, too many for classes"
+            f"{hint}.",
+            "target",
         )
     override = ""
     if task is None and column.kind == NUMBER and column.values.notna().all():
-        override = "; pass --task regression to take them as numbers"
+        override = "; pass task='regression' to take them as numbers"
     order = np.argsort(-counts, kind="stable")
     shown = ", ".join(f"{classes[k]} {counts[k] / len(labels):.1%}" for k in order[:5])
     more = ", ..." if len(classes) > 5 else ""
-    say(f"target {name}: classification, {len(classes)} classes ({shown}{more}){override}")
+    messages.add(f"target {name}: classification, {len(classes)} classes ({shown}{more}){override}")
     return Target(chosen, labels)
 
 
@@ -106,9 +110,10 @@ def _check_numbers(column: Column, given: pd.Series[Any]) -> None:
     """Refuse a target that is not made of numbers only."""
     is_odd = column.values.isna() if column.kind in (NUMBER, BOOLEAN) else pd.Series([True] * len(given))
     if is_odd.any():
-        raise ValueError(
-            f"--target: for regression column {column.name!r} must hold numbers, got {str(given[is_odd].iloc[0])!r} in "
-            f"{is_odd.sum():,} of {len(given):,} rows; remove such rows, or pass --task classification."
+        raise TableError(
+            f"for regression column {column.name!r} must hold numbers, got {str(given[is_odd].iloc[0])!r} in "
+            f"{is_odd.sum():,} of {len(given):,} rows; remove such rows, or pass task='classification'.",
+            "target",
         )
 
 
@@ -135,11 +140,13 @@ def _read_labels(column: Column, given: pd.Series[Any]) -> NDArray[Any]:
     return np.array([f"{number:.15g}" for number in numbers], dtype=np.str_)
 
 
-def read_weight(table: pd.DataFrame, name: str) -> NDArray[np.float64]:
-    """The weights of the rows: numbers that are neither missing nor negative."""
+def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | None:
+    """The weights of the rows, numbers that are neither missing nor negative; None without such a column."""
+    if name is None:
+        return None
     column = read_column(name, table[name], is_kept=True)
     weight = column.values.to_numpy()
     is_usable = column.kind in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
     if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
-        raise ValueError(f"--sample-weight: column {name!r} must hold numbers from 0 up, in every row, not all 0.")
+        raise TableError(f"column {name!r} must hold numbers from 0 up, in every row, not all 0.", "sample_weight")
     return np.asarray(weight, dtype=np.float64)

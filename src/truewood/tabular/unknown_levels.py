@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, Pipeline
 
+from truewood.pipelines.tracing import list_transformers
 from truewood.words import list_names
 
 
@@ -40,15 +39,6 @@ def describe_others(name: str, values: pd.Series[Any], levels: Sequence[Any]) ->
 
 def _list_levels(model: Any) -> Iterator[tuple[str, Any]]:
     """Names of columns and levels, of encoders that get the columns as they are."""
-    model = getattr(model, "best_estimator_", model)
-    if isinstance(model, Pipeline):
-        first = next((step for _, step in model.steps if step not in (None, "passthrough")), None)
-        yield from _list_levels(first)
-    elif isinstance(model, ColumnTransformer):
-        for _, step, _ in model.transformers_:
-            yield from _list_levels(step)
-    elif isinstance(model, FeatureUnion):
-        for _, step in model.transformer_list:
-            yield from _list_levels(step)
-    elif hasattr(model, "categories_") and hasattr(model, "feature_names_in_"):
-        yield from zip(map(str, model.feature_names_in_), model.categories_, strict=True)
+    for encoder in list_transformers(getattr(model, "best_estimator_", model), only_first=True):
+        if hasattr(encoder, "categories_") and hasattr(encoder, "feature_names_in_"):
+            yield from zip(map(str, encoder.feature_names_in_), encoder.categories_, strict=True)

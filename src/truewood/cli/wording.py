@@ -1,0 +1,48 @@
+"""The library's sentences as the command line writes them: in one line, and with options for Python's arguments."""
+
+from __future__ import annotations
+
+import re
+
+from truewood.tabular.errors import TableError, UnknownFormatError
+
+# Options whose names are not those of the arguments; the table itself has none.
+_OPTIONS = {"saved_model": "--model-file", "table": None}
+_SINGLE_QUOTED, _DOUBLE_QUOTED = r"'(?:[^'\\]|\\.)*'", r'"(?:[^"\\]|\\.)*"'
+# Such as task='regression', drop=['x'], keep=[...], max_depth=3 and trust_pickle=True.
+_MENTION = re.compile(
+    rf"""(?<![\w'"/])(drop|keep|max_depth|measure|model|sample_weight|task|trust_pickle)="""
+    rf"""(\[(?:{_SINGLE_QUOTED}|{_DOUBLE_QUOTED})\]|\[\.\.\.\]|{_SINGLE_QUOTED}|\d+|True)"""
+)
+
+
+def as_options(text: str) -> str:
+    """Text that mentions options where the library mentions arguments: --task regression for task='regression'."""
+    return _MENTION.sub(_make_option, text)
+
+
+def _make_option(mention: re.Match[str]) -> str:
+    argument, value = mention.groups()
+    option = f"--{argument.replace('_', '-')}"
+    if value == "True":
+        return option
+    if value == "[...]":
+        return f"{option} COLUMN"
+    # Names of columns stay in quotes, as a shell needs them if they hold blanks.
+    return f"{option} {value[1:-1]}" if value.startswith("[") else f"{option} {value.strip(chr(39))}"
+
+
+def describe_error(error: Exception) -> str:
+    """What is wrong, in one line that names the option."""
+    text = str(error)
+    if isinstance(error, TableError):
+        option = _OPTIONS.get(error.argument, f"--{error.argument.replace('_', '-')}")
+        text = error.reason if option is None else f"{option}: {error.reason}"
+    if isinstance(error, UnknownFormatError):
+        text += "; a file of another name can be passed as standard input: truewood importance - < FILE"
+    return in_one_line(" ".join(as_options(text).split()))
+
+
+def in_one_line(text: str) -> str:
+    """Text without characters that would move the cursor, which names of columns may hold: they are written out."""
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)

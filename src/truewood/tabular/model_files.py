@@ -1,0 +1,114 @@
+"""Files with saved models: which library wrote one, and loading it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from truewood.tabular.errors import TableError, UnusableModelError
+from truewood.tabular.saved_boosters import (
+    load_catboost,
+    load_lightgbm,
+    load_xgboost,
+    view_catboost,
+    view_lightgbm,
+    view_xgboost,
+)
+from truewood.tabular.saved_estimators import load_pickle, load_skops, view_estimator
+from truewood.tabular.saved_models import SavedModel
+
+_PICKLES = (".pkl", ".pickle", ".joblib")
+_LIBRARIES = {".ubj": "XGBoost", ".txt": "LightGBM", ".cbm": "CatBoost", ".skops": "skops"}
+ENDINGS = (".json", *_LIBRARIES, *_PICKLES)
+
+
+def open_model(saved_model: Any, *, trust_pickle: bool) -> SavedModel:
+    """A model from a file, or one that is loaded already.
+
+    Parameters
+    ----------
+    saved_model : path or object
+        The file, or the model.
+    trust_pickle : bool
+        Whether a pickle may be opened, which can run any program.
+    """
+    if isinstance(saved_model, str | os.PathLike):
+        return _load_model(Path(saved_model), trust_pickle=trust_pickle)
+    try:
+        return _view_model(saved_model)
+    except UnusableModelError as error:
+        raise TableError(f"the model {error}", "saved_model") from error
+
+
+def _load_model(path: Path, *, trust_pickle: bool) -> SavedModel:
+    ending = path.suffix.lower()
+    if path.is_dir() or not path.exists():
+        raise TableError(f"{path} is {'a folder' if path.is_dir() else 'not there'}.", "saved_model")
+    if ending not in ENDINGS:
+        raise TableError(f"{path.name} must end in {', '.join(ENDINGS)} to tell who wrote it.", "saved_model")
+    if ending in _PICKLES and not trust_pickle:
+        raise TableError(
+            f"{path.name} is a pickle, which can run any program when it is opened; if you know where it comes from, "
+            "pass trust_pickle=True.",
+            "saved_model",
+        )
+    library = _find_library(path, ending)
+    if library != "pickled":
+        _check_installed(library)
+    try:
+        return _LOADERS[library](path)
+    except UnusableModelError as error:
+        raise TableError(f"{path.name} {error}", "saved_model") from error
+    except Exception as error:  # libraries have exceptions of their own for files they cannot read
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise TableError(f"{path.name} cannot be read as a {library} model: {reason}", "saved_model") from error
+
+
+def _find_library(path: Path, ending: str) -> str:
+    if ending in _PICKLES:
+        return "pickled"
+    return _find_json_library(path) if ending == ".json" else _LIBRARIES[ending]
+
+
+def _find_json_library(path: Path) -> str:
+    """XGBoost's and CatBoost's JSON are told apart by their keys."""
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise TableError(f"{path.name} is not a JSON file: {error}.", "saved_model") from error
+    keys = content.keys() if isinstance(content, dict) else ()
+    if "learner" in keys:
+        return "XGBoost"
+    if "oblivious_trees" in keys or "trees" in keys or "features_info" in keys:
+        return "CatBoost"
+    raise TableError(f"{path.name} is JSON, but no model of XGBoost or CatBoost.", "saved_model")
+
+
+def _check_installed(library: str) -> None:
+    if find_spec(library.lower()) is None:
+        extra = "cli" if library == "skops" else library.lower()
+        raise TableError(f"{library} is not installed: pip install 'truewood[{extra}]'.", "saved_model")
+
+
+def _view_model(model: Any) -> SavedModel:
+    """A loaded model, of the library that its class belongs to."""
+    library, class_name = type(model).__module__.partition(".")[0], type(model).__name__
+    if library == "catboost":
+        return view_catboost(model)
+    if class_name == "Booster" and library in _BOOSTERS:
+        return _BOOSTERS[library](model)
+    return view_estimator(model)
+
+
+_BOOSTERS: dict[str, Callable[[Any], SavedModel]] = {"xgboost": view_xgboost, "lightgbm": view_lightgbm}
+_LOADERS: dict[str, Callable[[Path], SavedModel]] = {
+    "XGBoost": load_xgboost,
+    "LightGBM": load_lightgbm,
+    "CatBoost": load_catboost,
+    "skops": lambda path: _view_model(load_skops(path)),
+    "pickled": lambda path: _view_model(load_pickle(path)),
+}

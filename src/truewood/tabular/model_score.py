@@ -1,0 +1,92 @@
+"""Scoring a fitted model with the rows that judge it: importances, skill, and the verdict."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+from truewood.formulas.registry import MEASURES
+from truewood.result.importance_result import ImportanceResult
+from truewood.scoring.model_importance import importance
+from truewood.tabular.errors import TableError
+from truewood.tabular.fitting import Fitted
+from truewood.tabular.judgement import judge_model
+from truewood.tabular.messages import Messages
+from truewood.tabular.skill import measure_skill
+from truewood.tabular.table_score import ColumnSummary, TableScore
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How to score: the measure and its seed, threads, and the p-value that is called significant."""
+
+    measure: str
+    alpha: float
+    random_state: int
+    n_jobs: int | None
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise TableError(f"must be one of {', '.join(MEASURES)}, got {self.measure!r}.", "measure")
+        if not 0 < self.alpha < 1:
+            raise TableError(f"must be a number between 0 and 1, got {self.alpha}.", "alpha")
+
+
+def score_model(
+    fitted: Fitted,
+    *,
+    model_name: str,
+    columns: list[ColumnSummary],
+    rows_in_words: str,
+    scoring: Scoring,
+    messages: Messages,
+    may_be_too_deep: bool,
+) -> TableScore:
+    """Score a fitted model, and say how far to trust the scores.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The model, and the rows that judge it.
+    model_name, columns : str, list of ColumnSummary
+        As of `TableScore`.
+    rows_in_words : str
+        Which rows judge the model.
+    scoring : Scoring
+        How to score.
+    messages : Messages
+        Hears warnings and the verdict.
+    may_be_too_deep : bool
+        Whether nothing but the number of rows limits the depth of the trees.
+    """
+    result = _compute_importance(fitted, scoring, messages)
+    skill = measure_skill(fitted.y, fitted.predicted, fitted.classes, fitted.weight, rows_in_words)
+    judge_model(skill, result.total_p_value, messages, alpha=scoring.alpha, may_be_too_deep=may_be_too_deep)
+    return TableScore(
+        result=result,
+        X=fitted.X,
+        model=fitted.model,
+        model_name=model_name,
+        columns=columns,
+        skill=skill,
+        messages=list(messages.messages),
+        warnings=list(messages.warnings),
+    )
+
+
+def _compute_importance(fitted: Fitted, scoring: Scoring, messages: Messages) -> ImportanceResult:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = importance(
+            fitted.model,
+            fitted.X,
+            fitted.y,
+            rows=fitted.rows,
+            measure=scoring.measure,
+            sample_weight=fitted.weight,
+            n_jobs=scoring.n_jobs,
+            random_state=scoring.random_state,
+        )
+    for text in dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning):
+        messages.warn(text)
+    return result

@@ -1,0 +1,75 @@
+"""What each column of a table is there for: target, weights, left out, or a feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import pandas as pd
+
+from truewood.tabular.errors import TableError
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Names of the columns that are not plain features.
+
+    Parameters
+    ----------
+    target : str
+        The column to predict.
+    sample_weight : str or None
+        The column with weights of the rows.
+    drop : tuple of str
+        Columns to leave out.
+    keep : tuple of str
+        Columns to use even if they look like identifiers or free text.
+    """
+
+    target: str
+    sample_weight: str | None = None
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+
+    def check(self, names: list[str]) -> None:
+        """Refuse names that the table does not have, and columns with two roles."""
+        _check_name(self.target, names, "target")
+        weight = () if self.sample_weight is None else (self.sample_weight,)
+        for argument, given in (("drop", self.drop), ("keep", self.keep), ("sample_weight", weight)):
+            for name in given:
+                _check_name(name, names, argument)
+                if name == self.target:
+                    raise TableError(f"{name!r} is the target.", argument)
+
+    def choose_features(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table without target, weights, and what is left out."""
+        absent = {self.target, self.sample_weight, *self.drop}
+        return table[[name for name in table if name not in absent]]
+
+
+def read_roles(
+    target: str, *, sample_weight: str | None, drop: str | Iterable[str], keep: str | Iterable[str] = ()
+) -> Roles:
+    """Roles as a user gives them: one name or several, which may be numbers in a data frame."""
+    return Roles(
+        str(target), None if sample_weight is None else str(sample_weight), _read_names(drop), _read_names(keep)
+    )
+
+
+def _read_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
+
+
+def _check_name(name: str, names: list[str], argument: str) -> None:
+    """Refuse a name that the table does not have, and suggest others."""
+    if name in names:
+        return
+    close = get_close_matches(name, names, n=3, cutoff=0.6)
+    folded = [known for known in names if known.lower() == name.lower()]
+    if close or folded:
+        hint = "did you mean " + " or ".join(map(repr, dict.fromkeys([*folded, *close]))) + "?"
+    else:
+        more = ", ..." if len(names) > 10 else ""
+        hint = f"it has {', '.join(map(repr, names[:10]))}{more}"
+    raise TableError(f"the table has no column {name!r}; {hint}", argument)

@@ -1,0 +1,256 @@
+"""Scoring the columns of a table: `score_table` fits a model, `score_saved_model` takes one that is fit already."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from truewood.rows.errors import TrainingRowsError
+from truewood.tabular.columns import Column, describe, read_columns
+from truewood.tabular.duplicates import count_duplicates
+from truewood.tabular.errors import TableError
+from truewood.tabular.fitting import Fitted, Progress, fit_model
+from truewood.tabular.messages import Messages
+from truewood.tabular.model_files import open_model
+from truewood.tabular.model_score import Scoring, score_model
+from truewood.tabular.model_tables import match_target, prepare_table
+from truewood.tabular.roles import read_roles
+from truewood.tabular.saved_models import SavedModel
+from truewood.tabular.settings import FitSettings
+from truewood.tabular.table_score import ColumnSummary, TableScore
+from truewood.tabular.tables import open_table
+from truewood.tabular.target_column import read_target, read_weight
+from truewood.words import ROWS_IN_WORDS
+
+_TASKS = ("classification", "regression")
+# A fit to more rows than these takes minutes.
+_MANY_ROWS = 80_000
+
+
+def score_table(
+    table: Any,
+    target: str,
+    *,
+    task: str | None = None,
+    drop: str | Iterable[str] = (),
+    keep: str | Iterable[str] = (),
+    sample_weight: str | None = None,
+    settings: FitSettings | None = None,
+    measure: str = "ufi",
+    alpha: float = 0.05,
+    messages: Messages | None = None,
+    progress: Progress | None = None,
+) -> TableScore:
+    """Find out which columns of a table tell about one of them: understand the columns, fit a model, and score it.
+
+    Parameters
+    ----------
+    table : data frame, path or FileContent
+        A data frame of pandas, polars, pyarrow or another library that narwhals knows, or a CSV, TSV, Parquet or
+        Feather file, also with .gz.
+    target : str
+        The column to predict; rows without it are not used.
+    task : {"classification", "regression"}, default=None
+        What the target is; None is as it looks.
+    drop : str or iterable of str, default=()
+        Columns to leave out.
+    keep : str or iterable of str, default=()
+        Columns to use though they look like identifiers or free text.
+    sample_weight : str, default=None
+        The column with weights of the rows.
+    settings : FitSettings, default=None
+        The model to fit; None is a random forest of 500 trees.
+    measure : str, default="ufi"
+        What to compute; see `truewood.measures`.
+    alpha : float, default=0.05
+        p-values above this are no evidence that the model is better than chance.
+    messages : Messages, default=None
+        Hears messages and warnings as they come.
+    progress : callable, default=None
+        ``progress(n_done, n_trees)`` is called while the model is fit.
+
+    Returns
+    -------
+    TableScore
+        Scores, fitted model and what was understood. Whatever makes the scores doubtful, such as a model that predicts
+        no better than chance or duplicates among the rows, is in its `warnings`, a list of str, and is not issued as a
+        Python warning.
+
+    Raises
+    ------
+    TableError
+        If the input cannot be used; its attribute `argument` says which argument to change.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from truewood.tabular import FitSettings, score_table
+    >>> patients = load_diabetes(as_frame=True, scaled=False).frame
+    >>> score = score_table(patients, "target", settings=FitSettings(n_trees=100))
+    >>> score.result.frame()["feature"][:2].tolist(), score.warnings
+    (['bmi', 's5'], [])
+    """
+    if task is not None and task not in _TASKS:
+        raise TableError(f"must be one of {', '.join(_TASKS)}, got {task!r}.", "task")
+    settings, messages = settings or FitSettings(), messages or Messages()
+    settings.check_installed()
+    scoring = Scoring(measure, alpha, settings.random_state, settings.n_jobs)
+    roles = read_roles(target, sample_weight=sample_weight, drop=drop, keep=keep)
+    rows = open_table(table, roles, messages)
+    if len(rows) > _MANY_ROWS:
+        messages.add(f"a fit to {len(rows):,} rows takes minutes; a random part of them often says as much")
+    goal = read_target(rows[roles.target], roles.target, task, messages)
+    weight = read_weight(rows, roles.sample_weight)
+    columns = read_columns(roles.choose_features(rows), roles.keep)
+    X = _use_columns(columns, messages)
+    _warn_of_duplicates(X, goal.y, messages)
+    used = [column for column in columns if column.is_used]
+    fitted = fit_model(used, X, goal, weight, settings=settings, progress=progress or _ignore_progress)
+    return score_model(
+        fitted,
+        model_name=settings.model,
+        columns=[ColumnSummary(column.name, column.kind, column.is_used, column.note) for column in columns],
+        rows_in_words=ROWS_IN_WORDS[fitted.rows],
+        scoring=scoring,
+        messages=messages,
+        may_be_too_deep=settings.is_forest and settings.max_depth is None,
+    )
+
+
+def score_saved_model(
+    saved_model: str | os.PathLike[str] | Any,
+    table: Any,
+    target: str,
+    *,
+    drop: str | Iterable[str] = (),
+    sample_weight: str | None = None,
+    trust_pickle: bool = False,
+    measure: str = "ufi",
+    alpha: float = 0.05,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    messages: Messages | None = None,
+) -> TableScore:
+    """Score a model that is fit already on a table that it has not seen.
+
+    Parameters
+    ----------
+    saved_model : path or object
+        A file of XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), skops or pickle, or a model of these
+        libraries or of scikit-learn that is loaded already.
+    table : data frame, path or FileContent
+        As of `score_table`; a text file is read as `pandas.read_csv` does. Columns that the model does not have are not
+        used.
+    target : str
+        The column that the model predicts; rows without it are not used.
+    drop : str or iterable of str, default=()
+        Columns to leave out.
+    sample_weight : str, default=None
+        The column with weights of the rows.
+    trust_pickle : bool, default=False
+        Whether to open a file though it is a pickle, which can run any program.
+    measure : str, default="ufi"
+        What to compute; see `truewood.measures`.
+    alpha : float, default=0.05
+        p-values above this are no evidence that the model is better than chance.
+    random_state : int, default=0
+        Seed of ``measure="permutation"``.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn.
+    messages : Messages, default=None
+        Hears messages and warnings as they come.
+
+    Returns
+    -------
+    TableScore
+        Scores and what belongs to them; warnings as of `score_table`, and of levels that the model does not know.
+
+    Raises
+    ------
+    TableError
+        If the input cannot be used; its attribute `argument` says which argument to change.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> from truewood.tabular import score_saved_model
+    >>> patients = load_diabetes(as_frame=True, scaled=False).frame
+    >>> X, y = patients[:300].drop(columns="target"), patients["target"][:300]
+    >>> forest = RandomForestRegressor(random_state=0).fit(X, y)
+    >>> score_saved_model(forest, patients[300:], "target").result.frame()["feature"][:2].tolist()
+    ['s5', 'bmi']
+    """
+    messages = messages or Messages()
+    scoring = Scoring(measure, alpha, random_state, n_jobs)
+    saved = open_model(saved_model, trust_pickle=trust_pickle)
+    messages.add(_describe_model(saved_model, saved))
+    roles = read_roles(target, sample_weight=sample_weight, drop=drop)
+    rows = open_table(table, roles, messages, is_for_model=True)
+    y = match_target(saved, rows[roles.target], roles.target)
+    weight = read_weight(rows, roles.sample_weight)
+    X = prepare_table(saved, roles.choose_features(rows), messages)
+    _warn_of_duplicates(X, y, messages)
+    try:
+        return score_model(
+            Fitted(saved.model, X, y, weight, "heldout", _predict(saved, X), saved.classes),
+            model_name=type(saved.model).__name__,
+            columns=[ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X],
+            rows_in_words="the rows of the table",
+            scoring=scoring,
+            messages=messages,
+            may_be_too_deep=False,
+        )
+    except TypeError as error:  # not a tree model
+        raise TableError(str(error), "saved_model") from error
+    except TrainingRowsError as error:
+        raise TableError(
+            "the table holds the rows that the model was fit on, which cannot judge it; pass a table of rows it has "
+            "never seen.",
+            "saved_model",
+        ) from error
+
+
+def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:
+    """The table of the columns that are used, and messages of what became of the others."""
+    for line in describe(columns):
+        messages.add(line)
+    used = {column.name: column.values for column in columns if column.is_used}
+    if not used:
+        raise TableError("no column is left to predict the target with.", "table")
+    return pd.DataFrame(used)
+
+
+def _describe_model(saved_model: Any, saved: SavedModel) -> str:
+    source = f"loaded {saved_model}" if isinstance(saved_model, str | os.PathLike) else "the model"
+    task = "regression" if saved.classes is None else "classification"
+    return f"{source}: {type(saved.model).__name__}, {task}"
+
+
+def _predict(saved: SavedModel, X: pd.DataFrame) -> NDArray[np.float64]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return saved.predict_probabilities(X)
+    except Exception as error:  # each library has exceptions of its own for tables it does not take
+        reason = str(error).strip().partition("\n")[0]
+        raise TableError(f"the model does not take this table: {reason}", "saved_model") from error
+
+
+def _warn_of_duplicates(X: pd.DataFrame, y: NDArray[Any], messages: Messages) -> None:
+    n_duplicates = count_duplicates(X, y)
+    if n_duplicates:
+        messages.warn(
+            f"{n_duplicates:,} of {len(X):,} rows are duplicates of other rows, in all columns and the target; if they "
+            "are the same observations again, scores and p-values are far too good: remove duplicates"
+        )
+
+
+def _ignore_progress(n_done: int, n_trees: int) -> None:
+    """For callers that do not ask."""

@@ -1,0 +1,43 @@
+"""From a file or a data frame to the rows that have a target."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pandas as pd
+
+from truewood.tabular.errors import TableError
+from truewood.tabular.files import FileContent, parse_file, read_file
+from truewood.tabular.frames import read_frame
+from truewood.tabular.messages import Messages
+from truewood.tabular.roles import Roles
+from truewood.tabular.target_column import drop_rows_without_target
+from truewood.words import count
+
+
+def open_table(table: Any, roles: Roles, messages: Messages, *, is_for_model: bool = False) -> pd.DataFrame:
+    """Read a table, and keep the rows that have a target.
+
+    Parameters
+    ----------
+    table : path, FileContent or data frame
+        Where the table is.
+    roles : Roles
+        Columns that it must have.
+    messages : Messages
+        Hears what was read, and how many rows have no target.
+    is_for_model : bool, default=False
+        Whether a saved model is to get the table, so that text is read as `pandas.read_csv` does.
+    """
+    opened = read_file(table) if isinstance(table, str | os.PathLike) else table
+    if isinstance(opened, FileContent):
+        source = opened.name
+        rows = parse_file(opened, messages, model_target=roles.target if is_for_model else None)
+    else:
+        source, rows = "the table", read_frame(opened)
+    if rows.empty:
+        raise TableError(f"{source} has column names but no rows.", "table")
+    messages.add(f"read {source}: {count(len(rows), 'row')}, {count(rows.shape[1], 'column')}")
+    roles.check([str(name) for name in rows])
+    return drop_rows_without_target(rows, roles.target, messages)

@@ -1,0 +1,147 @@
+"""Arguments of `truewood importance`, and what cannot be done with them."""
+
+from __future__ import annotations
+
+import pickle
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from truewood.cli import main
+
+TABLE = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A good table and a bad one, a folder with the name of a file, and a model."""
+    TABLE.to_csv(tmp_path / "data.csv", index=False)
+    TABLE.assign(x=np.inf).to_csv(tmp_path / "infinite.csv", index=False)
+    (tmp_path / "folder.csv").mkdir()
+    return tmp_path
+
+
+BAD_ARGUMENTS = {
+    "missing file": (["./none.csv", "--target", "y"], ["there is no file", "none.csv"]),
+    "folder": (["./", "--target", "y"], ["is a folder"]),
+    "no data": (["--target", "y"], ["required: DATA"]),
+    "no target": (["./data.csv"], ["required: --target"]),
+    "target that is not there": (["./data.csv", "--target", "colour"], ["no column 'colour'; did you mean 'color'?"]),
+    "target in other letters": (["./data.csv", "--target", "Y"], ["did you mean 'y'?"]),
+    "target like no column": (["./data.csv", "--target", "qqq"], ["it has 'x', 'color', 'y'"]),
+    "target given twice": (["./data.csv", "--target", "y", "--target", "x"], ["--target: must be given once only"]),
+    "target dropped": (["./data.csv", "--target", "y", "--drop", "y"], ["--drop: 'y' is the target"]),
+    "drop of an unknown column": (
+        ["./data.csv", "--target", "y", "--drop", "colr"],
+        ["--drop: the table has no column 'colr'"],
+    ),
+    "keep of an unknown column": (
+        ["./data.csv", "--target", "y", "--keep", "z"],
+        ["--keep: the table has no column 'z'"],
+    ),
+    "everything dropped": (["./data.csv", "--target", "y", "--drop", "x", "--drop", "color"], ["no column is left"]),
+    "weights of strings": (["./data.csv", "--target", "y", "--sample-weight", "color"], ["'color' must hold numbers"]),
+    "infinite weights": (["./infinite.csv", "--target", "y", "--sample-weight", "x"], ["'x' must hold numbers from 0"]),
+    "weights are the target": (["./data.csv", "--target", "y", "--sample-weight", "y"], ["'y' is the target"]),
+    "unknown weights": (["./data.csv", "--target", "y", "--sample-weight", "w"], ["--sample-weight: the table has no"]),
+    "numbers from strings": (
+        ["./data.csv", "--target", "color", "--task", "regression"],
+        ["'color' must hold numbers"],
+    ),
+    "unknown task": (["./data.csv", "--target", "y", "--task", "ranking"], ["invalid choice: 'ranking'"]),
+    "unknown model": (["./data.csv", "--target", "y", "--model", "svm"], ["invalid choice: 'svm'"]),
+    "unknown measure": (["./data.csv", "--target", "y", "--measure", "gain"], ["invalid choice: 'gain'"]),
+    "measure of one tree for boosting": (
+        ["./data.csv", "--target", "y", "--model", "lightgbm", "--measure", "permutation"],
+        ["not defined for trees that add up"],
+    ),
+    "no trees": (["./data.csv", "--target", "y", "--trees", "0"], ["--trees: must be a whole number from 1 up, got 0"]),
+    "half a tree": (["./data.csv", "--target", "y", "--trees", "1.5"], ["from 1 up, got 1.5"]),
+    "no jobs": (["./data.csv", "--target", "y", "--jobs", "0"], ["--jobs: must be a number of threads"]),
+    "alpha of 5": (["./data.csv", "--target", "y", "--alpha", "5"], ["--alpha: must be a number between 0 and 1"]),
+    "output of unknown form": (["./data.csv", "--target", "y", "--output", "./a.docx"], ["must end in .html, .csv"]),
+    "output without a folder": (["./data.csv", "--target", "y", "--output", "./no/a.csv"], ["there is no folder"]),
+    "output is a folder": (["./data.csv", "--target", "y", "--output", "./folder.csv"], ["folder.csv is a folder"]),
+    "model file missing": (["./data.csv", "--target", "y", "--model-file", "./m.json"], ["m.json is not there"]),
+    "model file a folder": (["./data.csv", "--target", "y", "--model-file", "./folder.csv"], ["is a folder"]),
+    "model file unknown": (
+        ["./data.csv", "--target", "y", "--model-file", "./data.csv"],
+        ["data.csv must end in .json"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ARGUMENTS)
+def test_arguments_that_cannot_be_used(case, folder, refuse):
+    arguments, words = BAD_ARGUMENTS[case]
+    if "lightgbm" in arguments:
+        pytest.importorskip("lightgbm")
+    refuse(arguments, words)
+
+
+def test_outputs_are_checked_before_the_table_is_read(folder, refuse):
+    refuse(["./none.csv", "--target", "y", "--output", "./a.docx"], ["must end in .html"])
+
+
+@pytest.fixture(scope="module")
+def pickled_forest():
+    return pickle.dumps(RandomForestClassifier(5, random_state=0).fit(TABLE[["x"]], TABLE["y"]))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--task", "classification"],
+        ["--keep", "x"],
+        ["--model", "random-forest"],
+        ["--trees", "5"],
+        ["--max-depth", "3"],
+        ["--test-size", "0.25"],
+    ],
+    ids=lambda given: given[0],
+)
+def test_options_of_fits_are_not_for_saved_models(given, pickled_forest, folder, refuse):
+    (folder / "m.pkl").write_bytes(pickled_forest)
+    words = f"--model-file: {given[0]} cannot be given with it: the model is fit already"
+    refuse(["./data.csv", "--target", "y", "--model-file", "./m.pkl", "--trust-pickle", *given], [words])
+
+
+@pytest.mark.parametrize(
+    ("library", "arguments", "remedy"),
+    [
+        ("xgboost", ["--model", "xgboost"], "truewood[xgboost]"),
+        ("lightgbm", ["--model", "lightgbm"], "truewood[lightgbm]"),
+        ("catboost", ["--model-file", "./m.cbm"], "truewood[catboost]"),
+        ("skops", ["--model-file", "./m.skops"], "truewood[cli]"),
+        ("altair", ["--output", "./report.html"], "truewood[report]"),
+    ],
+)
+def test_a_library_that_is_not_installed(library, arguments, remedy, folder, refuse, monkeypatch):
+    def find(name, package=None):
+        return None if name == library else find_spec(name, package)
+
+    for module in ("tabular.settings", "tabular.model_files", "cli.output"):
+        monkeypatch.setattr(f"truewood.{module}.find_spec", find)
+    for name in ("m.cbm", "m.skops"):
+        (folder / name).write_bytes(b"any")
+    refuse(["./data.csv", "--target", "y", *arguments], [f"pip install '{remedy}'"])
+
+
+def test_completion(capsys):
+    pytest.importorskip("shtab")
+    for shell in ("bash", "zsh", "tcsh"):
+        with pytest.raises(SystemExit) as stopped:
+            main(["--print-completion", shell])
+        assert stopped.value.code == 0
+        assert "--model-file" in capsys.readouterr().out
+
+
+def test_help_has_examples_and_exit_codes(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["importance", "--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("examples:", "exit codes:", "--trust-pickle", "--target COLUMN"))

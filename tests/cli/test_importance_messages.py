@@ -1,0 +1,140 @@
+"""What `truewood importance` says on standard error, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from truewood.cli import main
+from truewood.cli.wording import as_options, describe_error, in_one_line
+from truewood.tabular import TableError
+
+MENTIONS = {
+    "pass task='regression' to take them": "pass --task regression to take them",
+    "leave it out with drop=['x'].": "leave it out with --drop 'x'.",
+    """leave it out with drop=["it's [x]"].""": """leave it out with --drop "it's [x]".""",
+    r"leave it out with drop=['a\'b\"c'].": r"leave it out with --drop 'a\'b\"c'.",
+    "free text; keep=[...] uses it": "free text; --keep COLUMN uses it",
+    "try max_depth=3": "try --max-depth 3",
+    "pass trust_pickle=True.": "pass --trust-pickle.",
+    "model='random-forest' can do without": "--model random-forest can do without",
+    "measure='permutation' is not": "--measure permutation is not",
+    "rows='heldout' stays": "rows='heldout' stays",
+    "column 'task=1' stays": "column 'task=1' stays",
+    "data/model=3/a.csv stays": "data/model=3/a.csv stays",
+}
+
+
+@pytest.mark.parametrize("text", MENTIONS)
+def test_arguments_become_options(text):
+    assert as_options(text) == MENTIONS[text]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TableError("is not there.", "target"), "--target: is not there."),
+        (TableError("is not there.", "sample_weight"), "--sample-weight: is not there."),
+        (TableError("m.pkl is a pickle.", "saved_model"), "--model-file: m.pkl is a pickle."),
+        (TableError("a.csv is empty.", "table"), "a.csv is empty."),
+        (ValueError("two\n lines"), "two lines"),
+        (OSError(2, "No such file"), "[Errno 2] No such file"),
+    ],
+)
+def test_errors_are_one_line(error, words):
+    assert describe_error(error) == words
+
+
+def test_characters_that_move_the_cursor_are_written_out():
+    assert in_one_line("a\x1b[31m\nb") == r"a\x1b[31m\nb"
+
+
+def test_a_warning_is_said_once_even_when_quiet(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    noise = pd.DataFrame({"a": rng.normal(size=200), "b": rng.integers(0, 5, 200), "y": rng.choice(["u", "v"], 200)})
+    noise.to_csv(tmp_path / "a.csv", index=False)
+    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--trees", "50", "--quiet"]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("truewood: warning: the model predicts no better than chance (AUC 0.")
+    assert "importances of such a model mean nothing" in said
+    assert said.count("\n") == 1
+
+
+def test_hints_are_options(tmp_path, call):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=600), **{f"z{k}": rng.normal(size=600) for k in range(2)}})
+    table.assign(y=0.25 * table["x"] + rng.normal(size=600)).to_csv(tmp_path / "a.csv", index=False)
+    shown, said = call(tmp_path / "a.csv", "--target", "y")
+    assert shown["warnings"][0].endswith("try --max-depth 3")
+    assert f"truewood: warning: {shown['warnings'][0]}\n" in said
+
+
+HEADER = "x,color,y\n"
+BAD_FILES = {
+    "header only": ("a.csv", HEADER, ["error: a.csv has column names but no rows"]),
+    "unknown ending": ("a.xlsx", HEADER, ["a.xlsx must end in .csv", "standard input: truewood importance - < FILE"]),
+    "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["leave the column out with --drop 'x'."]),
+    "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: column 'y' holds 20 infinite"]),
+    "a word among the numbers of the target": (
+        "a.csv",
+        HEADER + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",
+        ["--target: for regression column 'y' must hold numbers", "or pass --task classification."],
+    ),
+    "too many classes": (
+        "a.csv",
+        HEADER + "".join(f"{k % 3},red,label{k}\n" for k in range(40)),
+        ["--target: column 'y' has 40 different values in 40 rows, too many for classes"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_files_that_cannot_be_used(case, tmp_path, refuse):
+    name, content, words = BAD_FILES[case]
+    (tmp_path / name).write_text(content)
+    refuse([f"./{name}", "--target", "y"], words)
+
+
+def test_a_class_of_one_row_cannot_be_held_out(tmp_path, refuse):
+    pytest.importorskip("lightgbm")
+    (tmp_path / "a.csv").write_text(HEADER + "1,red,no\n2,blue,yes\n" * 20 + "0.5,red,perhaps\n")
+    words = ["--model: lightgbm holds rows out", "got one of 'perhaps'; --model random-forest can do without"]
+    refuse(["./a.csv", "--target", "y", "--model", "lightgbm"], words)
+
+
+def test_empty_standard_input(refuse, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO()))
+    refuse(["-", "--target", "y"], ["standard input is empty"])
+
+
+def test_interrupted(data, capsys, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("truewood.tabular.table_importance.fit_model", stop)
+    assert main(["importance", str(data), "--target", "y"]) == 130
+    assert capsys.readouterr().err.endswith("truewood: stopped\n")
+
+
+def test_a_reader_that_stops_reading(data):
+    program = "import sys; from truewood.cli import main; sys.exit(main())"
+    command = f"{sys.executable} -c '{program}' importance {data} --target y --trees 5 --quiet | head -n 0"
+    ended = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
+    assert ended.returncode == 0
+    assert ended.stderr == ""
+
+
+def test_progress_is_shown_on_a_terminal(data, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    options = ["importance", str(data), "--target", "y", "--trees", "5"]
+    assert main(options) == 0
+    assert "fitting random-forest" in capsys.readouterr().err
+    assert main([*options, "--quiet"]) == 0
+    assert "fitting" not in capsys.readouterr().err

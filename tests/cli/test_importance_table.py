@@ -1,0 +1,79 @@
+"""The table that `truewood importance` prints."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+
+import truewood as tw
+from mixed_table import TABLE
+from truewood.cli import main
+from truewood.cli.output import make_frame, print_table
+
+
+def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
+    names = {"x": "[red]x[/red]", "city": "city\x1b[31m\nname", "member": "a" * 50}
+    table = TABLE[["x", "city", "member", "y"]].rename(columns=names)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--trees", "30"]) == 0
+    printed = capsys.readouterr()
+    assert "[red]x[/red]" in printed.out
+    assert "a" * 50 in printed.out
+    assert r"city\x1b[31m\nname" in printed.out
+    assert "\x1b" not in printed.out + printed.err
+    assert max(map(len, printed.out.splitlines())) <= 120
+    assert "biased" in printed.out
+
+
+def test_quiet_prints_the_table_only(data, capsys):
+    assert main(["importance", str(data), "--target", "y", "--trees", "30", "--quiet", "--top", "2"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "4 more columns; --top N shows them." in printed.out
+    assert main(["importance", str(data), "--target", "y", "--trees", "5", "--quiet", "--top", "5"]) == 0
+    assert "1 more column; --top N shows it." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("measure", ["mdi", "mdi_oob", "permutation", "naive_oob"])
+def test_other_measures(measure, data, capsys):
+    assert main(["importance", str(data), "--target", "y", "--trees", "30", "--measure", measure]) == 0
+    printed = capsys.readouterr().out
+    assert ("adjusted p-value" in printed) == (measure == "mdi_oob")
+    assert ("No p-values: measure=" in printed) == (measure != "mdi_oob")
+
+
+def test_features_of_the_same_name(capsys):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.random(200) < 0.5
+    X[:, 1] += 3 * y
+    forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+    result = replace(tw.importance(forest, X, y), feature_names=np.array(["a", "a", "b"]))
+    frame = make_frame(result, 0.05)
+    order = np.argsort(-result.values)
+    assert_allclose(frame["adjusted_p_value"], result.adjusted_p_value("bh")[order])
+    assert frame["significant"].tolist() == [True, False, False]
+    print_table(result, top=5, alpha=0.05, title="t")
+    assert capsys.readouterr().out.count(" a ") == 2
+
+
+def test_notes_of_a_pipeline_are_shown(tmp_path, call, capsys):
+    columns = ["x", "amount"]
+    pipeline = make_pipeline(
+        make_column_transformer((PCA(1), columns), ("drop", ["other"])), RandomForestClassifier(10, random_state=0)
+    ).fit(TABLE[:200][columns].assign(other=1.0), TABLE["y"][:200])
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(pipeline))
+    TABLE[200:][[*columns, "y"]].assign(other=1.0).to_csv(tmp_path / "test.csv", index=False)
+    options = [tmp_path / "test.csv", "--target", "y", "--model-file", tmp_path / "m.pkl", "--trust-pickle"]
+    notes = call(*options)[0]["notes"]
+    assert any(note.startswith("Mixes of several columns") for note in notes)
+    assert main(["importance", *map(str, options), "--quiet"]) == 0
+    printed = capsys.readouterr().out
+    assert all(note in printed for note in notes)

@@ -1,0 +1,76 @@
+"""`truewood importance --model-file`."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from mixed_table import TABLE
+
+COLUMNS = ["x", "amount"]
+TRAINING = TABLE[:200]
+OPTIONS = ["--target", "y", "--model-file", "./m.pkl"]
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(10, random_state=0).fit(TRAINING[COLUMNS], TRAINING["y"])
+
+
+@pytest.fixture
+def folder(forest, tmp_path):
+    """A model, its training rows, and rows that it has not seen."""
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(forest))
+    TRAINING.to_csv(tmp_path / "training.csv", index=False)
+    TABLE[200:].to_csv(tmp_path / "test.csv", index=False)
+    return tmp_path
+
+
+def test_a_saved_model_is_scored_on_the_table(folder, call):
+    path = folder / "m.pkl"
+    shown, said = call(folder / "test.csv", "--target", "y", "--model-file", path, "--trust-pickle")
+    assert shown["model"] == "RandomForestClassifier"
+    assert shown["rows"] == "heldout"
+    assert shown["n_rows"] == 100
+    assert {row["feature"] for row in shown["features"]} == set(COLUMNS)
+    assert said.startswith(f"loaded {path}: RandomForestClassifier, classification\nread test.csv: 100 rows")
+    assert "not columns of the model, and not used: id, member" in said
+
+
+def test_a_pickle_takes_an_option(folder, refuse):
+    refuse(["./test.csv", *OPTIONS], ["--model-file: m.pkl is a pickle", "pass --trust-pickle"])
+
+
+def test_training_rows_are_refused_in_words_of_the_command_line(folder, refuse):
+    words = "--model-file: the table holds the rows that the model was fit on", "pass a table of rows it has never seen"
+    assert "rows=" not in refuse(["./training.csv", *OPTIONS, "--trust-pickle"], words)
+
+
+def test_labels_that_the_model_does_not_know(folder, refuse):
+    TABLE[200:].replace("stays", "remains").to_csv(folder / "test.csv", index=False)
+    words = ["--target: column 'y' holds labels the model does not know: 'remains'; it knows leaves, stays"]
+    refuse(["./test.csv", *OPTIONS, "--trust-pickle"], words)
+
+
+def test_a_model_without_trees(folder, refuse):
+    model = LogisticRegression().fit(TRAINING[COLUMNS], TRAINING["y"])
+    (folder / "m.pkl").write_bytes(pickle.dumps(model))
+    words = ["--model-file: model must be a tree model that truewood can read, got LogisticRegression"]
+    refuse(["./test.csv", *OPTIONS, "--trust-pickle"], words)
+
+
+def test_a_model_without_names(folder, refuse):
+    model = RandomForestClassifier(2).fit(TRAINING[COLUMNS].to_numpy(), TRAINING["y"])
+    (folder / "m.pkl").write_bytes(pickle.dumps(model))
+    words = ["2 columns without names, the table 9 beside the target; leave others out with --drop COLUMN"]
+    refuse(["./test.csv", *OPTIONS, "--trust-pickle"], words)
+
+
+@pytest.mark.parametrize(("name", "content"), [("m.json", "{"), ("m.skops", "PK"), ("m.txt", "hello")])
+def test_broken_files(name, content, folder, refuse):
+    pytest.importorskip({"m.json": "json", "m.skops": "skops", "m.txt": "lightgbm"}[name])
+    (folder / name).write_text(content)
+    refuse(["./test.csv", "--target", "y", "--model-file", f"./{name}"], [f"--model-file: {name} is not a"])

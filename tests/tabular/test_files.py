@@ -1,0 +1,251 @@
+"""Files with tables."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from mixed_table import TABLE, add_types, find_values, score
+from truewood.tabular import FileContent, Messages, TableError, score_table
+from truewood.tabular.errors import UnknownFormatError
+from truewood.tabular.files import parse_file, read_file
+
+SMALL = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
+CSV = SMALL.to_csv(index=False)
+FORMATS = ("data.csv", "a.tsv", "b.csv", "a.csv.gz", "a.parquet", "a.feather")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The table in all formats; Parquet and Feather with types of their own."""
+    pytest.importorskip("pyarrow")
+    folder = tmp_path_factory.mktemp("formats")
+    TABLE.to_csv(folder / "data.csv", index=False)
+    TABLE.to_csv(folder / "a.tsv", index=False, sep="\t")
+    TABLE.to_csv(folder / "b.csv", index=False, sep=";", encoding="utf-16")
+    (folder / "a.csv.gz").write_bytes(gzip.compress((folder / "data.csv").read_bytes()))
+    typed = add_types(TABLE)
+    typed.to_parquet(folder / "a.parquet")
+    typed.assign(when=typed["when"].dt.date).to_feather(folder / "a.feather")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Scores of the table itself."""
+    return score(TABLE, "y", n_trees=20)
+
+
+def assert_same(scored, expected):
+    assert [(column.name, column.kind) for column in scored.columns] == [
+        (column.name, column.kind) for column in expected.columns
+    ]
+    assert_array_equal(scored.result.values, expected.result.values)
+    assert_array_equal(scored.result.p_value, expected.result.p_value)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_give_the_same_numbers(name, folder, expected):
+    scored = score(folder / name, "y", n_trees=20)
+    assert_same(scored, expected)
+    assert scored.messages[0] == f"read {name}: 300 rows, 10 columns"
+
+
+@pytest.mark.parametrize("name", ["data.csv", "a.csv.gz", "a.parquet", "a.feather", "a.tsv"])
+def test_the_content_tells_the_format_too(name, folder, expected):
+    assert_same(score(FileContent("standard input", (folder / name).read_bytes()), "y", n_trees=20), expected)
+
+
+def test_letters_of_windows(tmp_path):
+    text = TABLE[["x", "city", "y"]].replace("Rome", "Málaga").to_csv(index=False)
+    (tmp_path / "a.csv").write_bytes(text.encode("cp1252"))
+    assert "was read as Windows-1252" in score(tmp_path / "a.csv", "y", n_trees=5).messages[0]
+
+
+def test_names_in_quotes_may_break_lines(tmp_path):
+    text = TABLE[["x", "amount", "y"]].to_csv(index=False, header=False)
+    (tmp_path / "a.csv").write_text('"a;\nb","c;d;e",y\n' + text)
+    assert set(find_values(score(tmp_path / "a.csv", "y", n_trees=5))) == {"a;\nb", "c;d;e"}
+
+
+def test_commas_are_decimal_between_semicolons(tmp_path):
+    def read():
+        return parse_file(read_file(tmp_path / "a.csv"), Messages())
+
+    numbers = [f"{1 + k % 7},{100 + 3 * k}" for k in range(100)]
+    table = pd.DataFrame({"x": numbers, "g": ["a, b", "c"] * 50, "y": ["u", "v"] * 50})
+    table.to_csv(tmp_path / "a.csv", index=False, sep=";")
+    assert read()["x"][:2].tolist() == ["1.100", "2.103"]
+    assert read()["g"][0] == "a, b"
+    table.to_csv(tmp_path / "a.csv", index=False)
+    assert read()["x"][0] == "1,100"
+
+
+HEADER_ONLY = "x,color,y\n"
+GARBAGE = bytes(range(256)) * 20
+NO_TEXT = bytes(k for k in GARBAGE if k != 0)
+
+BAD_FILES = {
+    "empty file": ("a.csv", "", ["a.csv is empty"]),
+    "blank lines only": ("a.csv", "\n\n\n", ["a.csv holds no table"]),
+    "header only": ("a.csv", HEADER_ONLY, ["a.csv has column names but no rows"]),
+    "one column": ("a.csv", "y\n" + "1\n2\n" * 20, ["single column, 'y'"]),
+    "one row": ("a.csv", HEADER_ONLY + "1,red,yes\n", ["at least 20 rows with a target", "got 1"]),
+    "too few rows": ("a.csv", HEADER_ONLY + "1,red,yes\n2,blue,no\n" * 9, ["got 18"]),
+    "target missing in every row": ("a.csv", HEADER_ONLY + "1,red,\n2,blue,NA\n" * 20, ["'y' is missing in every row"]),
+    "constant target": ("a.csv", HEADER_ONLY + "1,red,no\n2,blue,no\n" * 20, ["'y' has the same value in every row"]),
+    "a name twice": ("a.csv", "x,x,y\n" + "1,2,a\n3,4,b\n" * 20, ["several columns named 'x'"]),
+    "a row too long": (
+        "a.csv",
+        HEADER_ONLY + "1,red,no\n1,red,no,2\n" * 20,
+        ["line 3 has 4 fields, the first line has 3"],
+    ),
+    "a row too short": ("a.csv", HEADER_ONLY + "1,red,no\n1,red\n" * 20, ["line 3 has 2 fields, the first line has 3"]),
+    "a quote without end": ("a.csv", HEADER_ONLY + "1,red,no\n" * 20 + '1,"red,no\n', ["a.csv", "EOF inside string"]),
+    "zero bytes": ("a.csv", GARBAGE, ["a.csv is not a text file: it holds zero bytes"]),
+    "no encoding": ("a.csv", NO_TEXT, ["neither UTF-8 nor Windows-1252"]),
+    "UTF-16 without a mark": ("a.csv", CSV.encode("utf-16-le"), ["save it as UTF-8"]),
+    "unknown ending": ("a.xlsx", CSV, ["a.xlsx must end in .csv"]),
+    "no ending": ("table", CSV, ["table must end in .csv"]),
+    "broken gzip": ("a.csv.gz", gzip.compress(CSV.encode())[:-30], ["a.csv.gz is a broken gzip file"]),
+    "no gzip": ("a.csv.gz", CSV, ["a.csv.gz is not a gzip file"]),
+    "broken parquet": ("a.parquet", b"PAR1" + GARBAGE + b"PAR1", ["a.parquet cannot be read as a Parquet file"]),
+    "cut parquet": ("a.parquet", GARBAGE, ["a.parquet cannot be read as a Parquet file"]),
+    "broken feather": ("a.feather", GARBAGE, ["a.feather cannot be read as a Feather file"]),
+    "all labels differ": (
+        "a.csv",
+        HEADER_ONLY + "".join(f"{k % 3},red,label{k}\n" for k in range(40)),
+        ["'y' has 40 different values in 40 rows, too many for classes"],
+    ),
+    "target of dates": (
+        "a.csv",
+        HEADER_ONLY + "".join(f"{k % 3},red,2020-01-{1 + k % 28:02d}\n" for k in range(40)),
+        ["'y' must hold classes or numbers, got dates"],
+    ),
+    "infinite values": (
+        "a.csv",
+        HEADER_ONLY + "1,red,no\ninf,blue,yes\n" * 20,
+        ["column 'x' holds 20 infinite", "drop=['x']"],
+    ),
+    "too large values": (
+        "a.csv",
+        HEADER_ONLY + "1,red,no\n1e200,blue,yes\n" * 20,
+        ["column 'x' holds 20 infinite or far"],
+    ),
+    "infinite target": (
+        "a.csv",
+        HEADER_ONLY + "1,red,1.5\n2,blue,inf\n" * 20,
+        ["column 'y' holds 20 infinite", "replace such numbers, or remove their rows"],
+    ),
+    "a word among the numbers of the target": (
+        "a.csv",
+        HEADER_ONLY + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",
+        ["for regression column 'y' must hold numbers, got 'broken' in 1 of 41 rows", "task='classification'"],
+    ),
+    "no column to use": (
+        "a.csv",
+        HEADER_ONLY + "".join(f"{k},red,{k % 2}\n" for k in range(40)),
+        ["no column is left to predict the target with"],
+    ),
+}
+
+
+BAD_FILES = {
+    "empty file": ("a.csv", "", ["a.csv is empty"]),
+    "blank lines only": ("a.csv", "\n\n\n", ["a.csv holds no table"]),
+    "header only": ("a.csv", HEADER_ONLY, ["a.csv has column names but no rows"]),
+    "one column": ("a.csv", "y\n" + "1\n2\n" * 20, ["single column, 'y'"]),
+    "one row": ("a.csv", HEADER_ONLY + "1,red,yes\n", ["at least 20 rows with a target", "got 1"]),
+    "too few rows": ("a.csv", HEADER_ONLY + "1,red,yes\n2,blue,no\n" * 9, ["got 18"]),
+    "target missing in every row": ("a.csv", HEADER_ONLY + "1,red,\n2,blue,NA\n" * 20, ["'y' is missing in every row"]),
+    "constant target": ("a.csv", HEADER_ONLY + "1,red,no\n2,blue,no\n" * 20, ["'y' has the same value in every row"]),
+    "a name twice": ("a.csv", "x,x,y\n" + "1,2,a\n3,4,b\n" * 20, ["several columns named 'x'"]),
+    "a row too long": (
+        "a.csv",
+        HEADER_ONLY + "1,red,no\n1,red,no,2\n" * 20,
+        ["line 3 has 4 fields, the first line has 3"],
+    ),
+    "a row too short": ("a.csv", HEADER_ONLY + "1,red,no\n1,red\n" * 20, ["line 3 has 2 fields, the first line has 3"]),
+    "a quote without end": ("a.csv", HEADER_ONLY + "1,red,no\n" * 20 + '1,"red,no\n', ["a.csv", "EOF inside string"]),
+    "zero bytes": ("a.csv", GARBAGE, ["a.csv is not a text file: it holds zero bytes"]),
+    "no encoding": ("a.csv", NO_TEXT, ["neither UTF-8 nor Windows-1252"]),
+    "UTF-16 without a mark": ("a.csv", CSV.encode("utf-16-le"), ["save it as UTF-8"]),
+    "unknown ending": ("a.xlsx", CSV, ["a.xlsx must end in .csv"]),
+    "no ending": ("table", CSV, ["table must end in .csv"]),
+    "broken gzip": ("a.csv.gz", gzip.compress(CSV.encode())[:-30], ["a.csv.gz is a broken gzip file"]),
+    "no gzip": ("a.csv.gz", CSV, ["a.csv.gz is not a gzip file"]),
+    "broken parquet": ("a.parquet", b"PAR1" + GARBAGE + b"PAR1", ["a.parquet cannot be read as a Parquet file"]),
+    "cut parquet": ("a.parquet", GARBAGE, ["a.parquet cannot be read as a Parquet file"]),
+    "broken feather": ("a.feather", GARBAGE, ["a.feather cannot be read as a Feather file"]),
+    "all labels differ": (
+        "a.csv",
+        HEADER_ONLY + "".join(f"{k % 3},red,label{k}\n" for k in range(40)),
+        ["'y' has 40 different values in 40 rows, too many for classes"],
+    ),
+    "target of dates": (
+        "a.csv",
+        HEADER_ONLY + "".join(f"{k % 3},red,2020-01-{1 + k % 28:02d}\n" for k in range(40)),
+        ["'y' must hold classes or numbers, got dates"],
+    ),
+    "infinite values": (
+        "a.csv",
+        HEADER_ONLY + "1,red,no\ninf,blue,yes\n" * 20,
+        ["column 'x' holds 20 infinite", "drop=['x']"],
+    ),
+    "too large values": (
+        "a.csv",
+        HEADER_ONLY + "1,red,no\n1e200,blue,yes\n" * 20,
+        ["column 'x' holds 20 infinite or far"],
+    ),
+    "infinite target": (
+        "a.csv",
+        HEADER_ONLY + "1,red,1.5\n2,blue,inf\n" * 20,
+        ["column 'y' holds 20 infinite", "replace such numbers, or remove their rows"],
+    ),
+    "a word among the numbers of the target": (
+        "a.csv",
+        HEADER_ONLY + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",
+        ["for regression column 'y' must hold numbers, got 'broken' in 1 of 41 rows", "task='classification'"],
+    ),
+    "no column to use": (
+        "a.csv",
+        HEADER_ONLY + "".join(f"{k},red,{k % 2}\n" for k in range(40)),
+        ["no column is left to predict the target with"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_files_that_cannot_be_used(case, tmp_path):
+    name, content, words = BAD_FILES[case]
+    if name.endswith((".parquet", ".feather")):
+        pytest.importorskip("pyarrow")
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(TableError) as caught:
+        score_table(tmp_path / name, "y")
+    for word in words:
+        assert word in str(caught.value)
+    assert caught.value.argument == ("target" if "target" in case or case == "all labels differ" else "table")
+
+
+def test_an_unknown_format_is_an_error_of_its_own(tmp_path):
+    (tmp_path / "a.xlsx").write_text(CSV)
+    with pytest.raises(UnknownFormatError):
+        score_table(tmp_path / "a.xlsx", "y")
+
+
+@pytest.mark.parametrize(("path", "words"), [("none.csv", "there is no file"), ("", "is a folder; pass a file")])
+def test_paths_that_lead_nowhere(path, words, tmp_path):
+    with pytest.raises(TableError, match=words):
+        score_table(str(tmp_path / path), "y")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setattr("truewood.tabular.files.find_spec", {}.get)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(TableError, match=r"Parquet files need pyarrow, .* pip install 'truewood\[cli\]'"):
+        score_table(tmp_path / "a.parquet", "y")

@@ -1,0 +1,131 @@
+"""Models that are fit to a table."""
+
+from __future__ import annotations
+
+import pickle
+from importlib.util import find_spec
+
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+
+import truewood as tw
+from mixed_table import N_ROWS, TABLE, find_significant, find_values, score
+from truewood.tabular import FitSettings, TableError, score_table
+from truewood.tabular.columns import read_column
+from truewood.tabular.encoding import make_encoder
+from truewood.tabular.fitting import choose_leaf_size
+
+
+@pytest.mark.parametrize("model", ["extra-trees", "xgboost", "lightgbm"])
+@pytest.mark.parametrize("target", ["y", "amount"])
+def test_other_models(model, target):
+    if model != "extra-trees":
+        pytest.importorskip(model)
+    scored = score(TABLE, target, drop=["amount" if target == "y" else "y"], model=model)
+    result, is_forest = scored.result, model == "extra-trees"
+    assert scored.model_name == model
+    assert result.n_trees == 60
+    assert result.rows == ("oob" if is_forest else "heldout")
+    assert result.n_rows == len(scored.X) == (N_ROWS if is_forest else N_ROWS // 4)
+    first = result.feature_names[result.order[0]]
+    assert first in ("x", "member", "city")
+    assert first in find_significant(scored)
+    assert scored.skill.p_value < 0.01
+
+
+@pytest.mark.parametrize("model", ["random-forest", "xgboost", "lightgbm"])
+def test_three_classes(model):
+    if model != "random-forest":
+        pytest.importorskip(model)
+    level = pd.cut(TABLE["amount"], 3, labels=["low", "middle", "high"]).astype(str)
+    table = TABLE[["x", "city", "member"]].assign(level=level)
+    scored = score(table, "level", model=model, test_size=0.4)
+    assert scored.result.task == "classification"
+    assert scored.skill.name == "one-vs-rest AUC"
+    assert scored.skill.p_value < 1e-3
+    assert scored.result.feature_names[scored.result.order[0]] in find_significant(scored)
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    values = [score(TABLE, "y", random_state=seed).result.values for seed in (1, 1, 2)]
+    assert_array_equal(values[0], values[1])
+    assert (values[0] != values[2]).any()
+
+
+def test_a_forest_that_grows_in_steps_is_the_forest():
+    """30 trees are grown in 25 steps, 500 in as many."""
+    steps = []
+    settings = FitSettings(n_trees=30, n_jobs=1)
+    scored = score_table(
+        TABLE, "amount", drop=["y"], settings=settings, progress=lambda *progress: steps.append(progress)
+    )
+    assert steps[0] == (1, 30)
+    assert steps[-1] == (30, 30)
+    assert len(steps) == 25
+    columns = [read_column(name, TABLE[name]) for name in TABLE.drop(columns=["amount", "y"])]
+    used = [column for column in columns if column.is_used]
+    X = pd.DataFrame({column.name: column.values for column in used})
+    pipeline = make_pipeline(make_encoder(used), RandomForestRegressor(30, min_samples_leaf=5, random_state=0)).fit(
+        X, TABLE["amount"]
+    )
+    result = tw.importance(pipeline, X, TABLE["amount"])
+    assert list(find_values(scored)) == result.feature_names.tolist()
+    assert_allclose(scored.result.values, result.values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("model", ["random-forest", "xgboost", "lightgbm"])
+def test_the_model_can_be_kept_and_scored_again(model):
+    if model != "random-forest":
+        pytest.importorskip(model)
+    scored = score(TABLE, "amount", drop=["y"], n_trees=10, model=model)
+    kept = pickle.loads(pickle.dumps(scored.model))
+    y = TABLE["amount"] if len(scored.X) == N_ROWS else TABLE["amount"][TABLE["x"].isin(scored.X["x"])]
+    assert_array_equal(tw.importance(kept, scored.X, y, rows=scored.result.rows).values, scored.result.values)
+    assert not kept.get_params().get("model__warm_start", False)
+
+
+@pytest.mark.parametrize("model", ["xgboost", "lightgbm"])
+def test_progress_of_boosting(model):
+    pytest.importorskip(model)
+    steps, settings = [], FitSettings(model=model, n_trees=7, n_jobs=1)
+    score_table(TABLE, "y", settings=settings, progress=lambda *progress: steps.append(progress))
+    assert steps == [(k, 7) for k in range(1, 8)]
+
+
+def test_leaves_grow_with_the_table():
+    sizes = [choose_leaf_size("classification", n_rows) for n_rows in (100, 50_000, 50_001, 1_000_000)]
+    assert sizes == [1, 1, 2, 20]
+    assert choose_leaf_size("regression", 100) == 5
+
+
+def test_numbers_of_trees():
+    assert [FitSettings(model=model).count_trees() for model in ("random-forest", "lightgbm")] == [500, 200]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("model", "svm"), ("n_trees", 0), ("max_depth", 0), ("test_size", 1.0), ("test_size", 0.0)]
+)
+def test_settings_that_cannot_be_used(argument, value):
+    with pytest.raises(TableError, match=f"^{argument}: must be .*, got '?{value}") as caught:
+        FitSettings(**{argument: value})
+    assert caught.value.argument == argument
+
+
+def test_a_class_of_one_row_cannot_be_held_out():
+    pytest.importorskip("lightgbm")
+    table = TABLE.assign(y=TABLE["y"].where(TABLE.index > 0, "perhaps"))
+    with pytest.raises(TableError, match="two rows of each class, got one of 'perhaps'; model='random-forest' can"):
+        score(table, "y", model="lightgbm")
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_a_library_that_is_not_installed(library, monkeypatch):
+    monkeypatch.setattr(
+        "truewood.tabular.settings.find_spec", lambda name: None if name == library else find_spec(name)
+    )
+    with pytest.raises(TableError, match=rf"pip install 'truewood\[{library}\]'") as caught:
+        score(TABLE, "y", model=library)
+    assert caught.value.argument == "model"

@@ -1,0 +1,178 @@
+"""Model files that cannot be used, and tables that do not fit a model."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from truewood.rows.errors import TrainingRowsError
+from truewood.tabular import TableError, score_saved_model
+
+TABLE = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(5, random_state=0).fit(TABLE[["x"]], TABLE["y"])
+
+
+def assert_refused(saved_model, *words, table=TABLE, target="y", argument="saved_model", **given):
+    with pytest.raises(TableError) as caught:
+        score_saved_model(saved_model, table, target, **given)
+    for word in words:
+        assert word in str(caught.value)
+    assert caught.value.argument == argument
+    return caught.value
+
+
+BROKEN_MODELS = {
+    "other JSON": ("m.json", json.dumps({"a": 1}), ["no model of XGBoost or CatBoost"]),
+    "no JSON": ("m.json", "{", ["m.json is not a JSON file"]),
+    "broken XGBoost": ("m.json", json.dumps({"learner": {}}), ["cannot be read as a XGBoost model"]),
+    "broken ubj": ("m.ubj", b"\0\1\2", ["cannot be read as a XGBoost model"]),
+    "broken LightGBM": ("m.txt", "tree\nversion=v4\n", ["cannot be read as a LightGBM model"]),
+    "text that is not of LightGBM": ("m.txt", "hello\n", ["m.txt is not a model that LightGBM has saved"]),
+    "broken CatBoost": ("m.cbm", b"CBM1 and then nothing", ["cannot be read as a CatBoost model"]),
+    "broken CatBoost JSON": ("m.json", json.dumps({"oblivious_trees": []}), ["m.json is a model of CatBoost without"]),
+    "broken skops": ("m.skops", b"PK and then nothing", ["m.skops is not a skops file"]),
+    "pickle": ("m.pkl", pickle.dumps(1), ["m.pkl is a pickle", "pass trust_pickle=True"]),
+    "joblib": ("m.joblib", pickle.dumps(1), ["m.joblib is a pickle", "pass trust_pickle=True"]),
+}
+NEEDED = {"XGBoost": "xgboost", "LightGBM": "lightgbm", "CatBoost": "catboost", "skops": "skops", "ubj": "xgboost"}
+
+
+@pytest.mark.parametrize("case", BROKEN_MODELS)
+def test_model_files_that_cannot_be_used(case, tmp_path):
+    for word, library in NEEDED.items():
+        if word in case:
+            pytest.importorskip(library)
+    name, content, words = BROKEN_MODELS[case]
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    assert_refused(tmp_path / name, *words)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("m.json", "is not there"), ("", "is a folder"), ("data.csv", "data.csv must end in .json")],
+    ids=["missing", "folder", "unknown ending"],
+)
+def test_paths_that_are_no_model_files(name, words, tmp_path):
+    (tmp_path / "data.csv").write_text("x,y")
+    assert_refused(tmp_path / name, words)
+
+
+def test_an_untrusted_pickle_is_not_opened(tmp_path):
+    class Opened:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "opened"), "w"))
+
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(Opened()))
+    assert_refused(tmp_path / "m.pkl", "pass trust_pickle=True")
+    assert not (tmp_path / "opened").exists()
+
+
+PICKLED = {
+    "other object": (lambda: {"a": 1}, "is not a fitted model with the interface of scikit-learn, but dict"),
+    "not fitted": (RandomForestClassifier, "is not a fitted model"),
+    "no trees": (
+        lambda: LogisticRegression().fit(TABLE[["x"]], TABLE["y"]),
+        "model must be a tree model that truewood can read, got LogisticRegression",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PICKLED)
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["file", "loaded"])
+def test_models_that_cannot_be_used(case, is_loaded, tmp_path):
+    make, words = PICKLED[case]
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(make()))
+    assert_refused(make() if is_loaded else tmp_path / "m.pkl", words, trust_pickle=True)
+
+
+@pytest.mark.parametrize("content", [b"no pickle", b""], ids=["garbage", "empty"])
+def test_broken_pickles(content, tmp_path):
+    (tmp_path / "m.pkl").write_bytes(content)
+    assert_refused(tmp_path / "m.pkl", "m.pkl", trust_pickle=True)
+
+
+@pytest.mark.parametrize(
+    ("table", "argument", "words"),
+    [
+        (TABLE.rename(columns={"x": "z"}), "saved_model", "lacks columns of the model: 'x'; it has 'z', 'color'"),
+        (TABLE.replace("no", "never"), "target", "labels the model does not know: 'never'; it knows no, yes"),
+        (TABLE.assign(x="text"), "saved_model", "the model does not take this table"),
+    ],
+    ids=["columns", "labels", "types"],
+)
+def test_tables_that_do_not_fit_the_model(table, argument, words, forest):
+    assert_refused(forest, words, table=table, argument=argument)
+
+
+def test_training_rows_cannot_judge_the_model(forest):
+    words = "the table holds the rows that the model was fit on", "pass a table of rows it has never seen"
+    error = assert_refused(forest, *words)
+    assert isinstance(error.__cause__, TrainingRowsError)
+    assert "rows=" not in str(error)
+
+
+def test_other_errors_of_the_library_stay_as_they_are(forest, monkeypatch):
+    def fail(*given, **options):
+        raise ValueError("something else")
+
+    monkeypatch.setattr("truewood.tabular.model_score.importance", fail)
+    with pytest.raises(ValueError, match=r"^something else$"):
+        score_saved_model(forest, TABLE, "y")
+
+
+def test_a_model_without_names_needs_as_many_columns():
+    forest = RandomForestClassifier(5).fit(TABLE[["x"]].to_numpy(), TABLE["y"])
+    assert_refused(forest, "the model has 1 column without names, the table 2 beside the target", "drop=[...]")
+
+
+def test_numbers_for_a_model_that_predicts_numbers():
+    xgboost = pytest.importorskip("xgboost")
+    model = xgboost.XGBRegressor(n_estimators=2).fit(TABLE[["x"]], TABLE["x"])
+    assert_refused(model, "the model predicts numbers, but column 'y' holds 'no'", argument="target")
+
+
+def test_labels_of_a_booster_are_numbers(tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    model = xgboost.XGBClassifier(n_estimators=2).fit(TABLE[["x"]], TABLE["color"] == "red")
+    model.save_model(tmp_path / "m.json")
+    words = "does not know: 'red', 'blue'; it knows 0, 1", "write the target as these numbers"
+    assert_refused(tmp_path / "m.json", *words, target="color", argument="target")
+
+
+def test_categories_whose_levels_are_not_in_the_file(tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    codes = (TABLE[["color"]] == "red").to_numpy(dtype=float)
+    matrix = xgboost.DMatrix(codes, TABLE["y"] == "yes", feature_types=["c"], enable_categorical=True)
+    model = xgboost.train({"objective": "binary:logistic", "nthread": 1}, matrix, 2)
+    model.save_model(tmp_path / "m.ubj")
+    assert_refused(tmp_path / "m.ubj", "m.ubj has categorical columns, but not their levels", drop=["x"])
+    assert_refused(model, "the model has categorical columns, but not their levels", drop=["x"])
+
+
+def test_skops_files_with_other_types(tmp_path, forest):
+    skops = pytest.importorskip("skops.io")
+    model = RandomForestClassifier(2).fit(TABLE[["x"]], TABLE["y"])
+    model.extra_ = SimpleNamespace(a=1)
+    skops.dump(model, tmp_path / "m.skops")
+    assert_refused(tmp_path / "m.skops", "neither scikit-learn's nor truewood's", "types.SimpleNamespace")
+
+
+@pytest.mark.parametrize(("library", "name", "extra"), [("catboost", "m.cbm", "catboost"), ("skops", "m.skops", "cli")])
+def test_a_library_that_is_not_installed(library, name, extra, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "truewood.tabular.model_files.find_spec", lambda name: None if name == library else find_spec(name)
+    )
+    (tmp_path / name).write_bytes(b"any")
+    assert_refused(tmp_path / name, f"is not installed: pip install 'truewood[{extra}]'")

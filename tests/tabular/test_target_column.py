@@ -1,0 +1,105 @@
+"""The target: rows that have one, classes or numbers, and the weights of the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mixed_table import N_ROWS, TABLE, find_significant, find_values, score
+from truewood.tabular import TableError
+
+SMALL = TABLE[["x", "city", "y"]]
+
+
+def test_a_number_is_regression():
+    scored = score(TABLE, "amount", drop=["y"])
+    assert scored.result.task == "regression"
+    assert any(text.startswith("target amount: regression, numbers from") for text in scored.messages)
+    assert scored.skill.name == "R2"
+    assert scored.skill.value > 0.3
+    assert {"x", "member", "city"} <= find_significant(scored)
+
+
+def test_rows_without_a_target_are_left_out_with_a_message():
+    table = SMALL.copy()
+    table.loc[:9, "y"] = ["", "?", "NA", "nan", "null", " ", "N/A", "NaN", "NULL", "#N/A"]
+    scored = score(table, "y", n_trees=5)
+    assert "10 of 300 rows have no y, and are not used" in scored.messages
+    assert scored.result.n_rows == 290
+
+
+@pytest.mark.parametrize("dtype", ["category", "string", object])
+def test_missing_targets_of_any_type(dtype):
+    assert score(SMALL.assign(y=SMALL["y"].where(SMALL.index > 9).astype(dtype)), "y", n_trees=5).result.n_rows == 290
+
+
+def test_a_dash_is_a_label():
+    table = TABLE[["x", "city"]].assign(edit=np.where(TABLE["y"] == "stays", "+", "-"))
+    assert score(table, "edit", n_trees=5).result.n_rows == N_ROWS
+
+
+@pytest.mark.parametrize(("task", "found"), [(None, "classification"), ("regression", "regression")])
+def test_few_whole_numbers_are_classes_unless_told_otherwise(task, found):
+    table = TABLE[["x", "city"]].assign(grade=pd.cut(TABLE["amount"], 5, labels=False))
+    scored = score(table, "grade", task=task, n_trees=10)
+    assert scored.result.task == found
+    assert any("pass task='regression' to take them as numbers" in text for text in scored.messages) == (task is None)
+
+
+TARGETS = {
+    "yes in other letters": (["Yes", "yes", "yes", "no", "No ", "no"], None, "2 classes (no 50.0%, yes 50.0%)"),
+    "two numbers": (["0.5", "1.5", "1.50"], None, "2 classes (1.5 66.7%, 0.5 33.3%)"),
+    "decimals as classes": (["0.5", "1", "1.0"], "classification", "2 classes (1 66.7%, 0.5 33.3%)"),
+    "numbers and a word": (["0", "1"] * 30 + ["unknown"], None, "3 classes (0 49.2%, 1 49.2%, unknown 1.6%)"),
+}
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_labels(case):
+    values, task, words = TARGETS[case]
+    n_rows = 120 // len(values) * len(values)
+    table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=n_rows), "t": values * (n_rows // len(values))})
+    scored = score(table, "t", task=task, n_trees=5)
+    said = next(text for text in scored.messages if text.startswith("target t: "))
+    assert said.startswith(f"target t: classification, {words}")
+    assert said.endswith(words) or case == "two numbers"
+    assert scored.result.task == "classification"
+
+
+def test_sample_weight_is_no_feature_and_is_used():
+    table = SMALL.assign(w=np.where(TABLE["city"] == "Rome", 1, 3))
+    plain, weighted = score(table, "y", drop=["w"]), score(table, "y", sample_weight="w")
+    assert set(find_values(weighted)) == {"x", "city"}
+    assert find_values(weighted)["x"] != find_values(plain)["x"]
+
+
+BAD_TARGETS = {
+    "missing in every row": (SMALL.assign(y=None), "'y' is missing in every row"),
+    "constant": (SMALL.assign(y="no"), "'y' has the same value in every row: there is nothing to predict"),
+    "all labels differ": (SMALL.assign(y=[f"label{k}" for k in range(N_ROWS)]), "300 different values in 300 rows"),
+    "dates": (SMALL.assign(y=TABLE["when"]), "must hold classes or numbers, got dates"),
+    "lists": (SMALL.assign(y=[[k] for k in range(N_ROWS)]), "must hold classes or numbers, got nested values"),
+    "infinite": (SMALL.assign(y=np.where(TABLE["x"] > 0, np.inf, TABLE["x"])), "replace such numbers, or remove"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TARGETS)
+def test_targets_that_cannot_be_used(case):
+    table, words = BAD_TARGETS[case]
+    with pytest.raises(TableError, match=words) as caught:
+        score(table, "y")
+    assert caught.value.argument == "target"
+
+
+def test_a_word_among_the_numbers_of_the_target():
+    table = SMALL.assign(y=[*(str(k + 0.5) for k in range(N_ROWS - 1)), "broken"])
+    with pytest.raises(TableError, match=r"got 'broken' in 1 of 300 rows; .* pass task='classification'"):
+        score(table, "y")
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, "heavy"])
+def test_weights_that_cannot_be_used(weight):
+    with pytest.raises(TableError, match="'w' must hold numbers from 0 up") as caught:
+        score(SMALL.assign(w=[weight, *[1.0] * (N_ROWS - 1)]), "y", sample_weight="w")
+    assert caught.value.argument == "sample_weight"
