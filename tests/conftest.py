@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 from truewood.engines.engine import ENGINE_VARIABLE, has_native_engine
 
-ENGINES = ["numpy", *(["native"] if has_native_engine() else [])]
-
+ENGINES = ("numpy", "native") if has_native_engine() else ("numpy",)
 
 # Tests of libraries that are not installed; the extra "test" installs all of them.
 LIBRARIES = {
@@ -27,3 +27,23 @@ def engine(request, monkeypatch):
     """Run a test with each engine that is installed."""
     monkeypatch.setenv(ENGINE_VARIABLE, request.param)
     return request.param
+
+
+@pytest.fixture(scope="session")
+def engines():
+    """Names of the engines that are installed, for a test that compares them."""
+    return ENGINES
+
+
+@pytest.fixture
+def rng():
+    """Random numbers of a test's own, so that they do not depend on the tests before it."""
+    return np.random.default_rng(1)
+
+
+@pytest.fixture(scope="session")
+def peers():
+    """Whether R is there with the packages of each peer."""
+    from truewood.paper.methods import find_peers
+
+    return find_peers()

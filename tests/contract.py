@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,6 +67,23 @@ def route(model: Any, X: Any) -> np.ndarray:
     every_row = np.arange(matrix.n_rows)
     leaves = find_leaves(view, trees, ensemble, matrix, RowLists.join([every_row] * len(trees)))
     return leaves.reshape(len(trees), -1).T - ensemble.offset[:-1]
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """Number of calls of functions, of Python and of C, that are made from Python."""
+    n_calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal n_calls
+        n_calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return n_calls
 
 
 def add_leaf_values(model: Any, X: Any) -> np.ndarray:

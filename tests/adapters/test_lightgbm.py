@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from functools import cache
 
 import lightgbm as lgb
@@ -15,7 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 import truewood as tw
-from contract import add_leaf_values, draw_odd_rows, route
+from contract import add_leaf_values, count_calls, draw_odd_rows, route
 from truewood.adapters import open_model
 
 N_FEATURES = 5
@@ -543,18 +542,12 @@ def test_labels_of_a_booster_are_numbers_from_zero():
         tw.importance(build("binary"), make_rows(1)[0], np.full(300, 2), rows="heldout")
 
 
-def test_reading_costs_less_than_scoring():
-    X, y = make_signal(0, "number")
-    booster = lgb.train({**QUIET, "num_leaves": 31}, lgb.Dataset(X, y), 200)
-    rows = np.random.default_rng(0).standard_normal((20_000, 4))
-
-    def measure(work):
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-
-    reading = min(measure(lambda: open_model(booster)) for _ in range(3))
-    assert reading < measure(lambda: tw.importance(booster, rows, rows[:, 0], rows="heldout", n_jobs=1))
+def test_reading_does_not_go_node_by_node():
+    """Whole arrays are read, so that trees of ten times as many leaves take no more calls."""
+    data = lgb.Dataset(*make_signal(0, "number"), free_raw_data=False)
+    small, large = (lgb.train({**QUIET, "num_leaves": n, "min_data_in_leaf": 1}, data, 20) for n in (8, 80))
+    assert len(tw.to_ensemble(large).left) > 9 * len(tw.to_ensemble(small).left)
+    assert count_calls(lambda: tw.to_ensemble(large)) <= 1.1 * count_calls(lambda: tw.to_ensemble(small))
 
 
 def test_names_with_spaces_are_known_and_kept():

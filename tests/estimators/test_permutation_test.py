@@ -103,7 +103,7 @@ def test_more_permutations_continue_fewer():
     np.testing.assert_array_equal(run(n_permutations=6).null[:4], run().null)
 
 
-def test_groups_weights_and_measure():
+def test_groups_weights_and_measure(rng):
     weight = rng.integers(1, 4, size=50).astype(float)
     forest = RandomForestClassifier(5, random_state=0)
     options = {"groups": {"pair": [0, 2]}, "sample_weight": weight, "measure": "mdi"}
