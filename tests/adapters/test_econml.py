@@ -149,6 +149,7 @@ def test_every_measure_finds_the_signal(measure):
         assert result.values[SIGNAL] > 5 * np.abs(np.delete(result.values, SIGNAL)).max()
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["honest", "not-honest"])
 @pytest.mark.parametrize("kind", ["regression", "causal"])
 def test_noise_scores_zero_on_average(kind, name):
@@ -174,6 +175,7 @@ def measure_distance(scores):
     return np.abs(scores.mean(axis=0)) / (scores.std(axis=0, ddof=1) / np.sqrt(len(scores)))
 
 
+@pytest.mark.statistical
 def test_permutation_of_noise_is_not_favoured_by_rows_that_gave_the_values():
     """The half that fills the leaves is predicted by the half that chose the splits, not by itself."""
     scores = []

@@ -400,6 +400,7 @@ def test_unfitted_models_are_refused(make):
         tw.importance(make(), np.zeros((5, 2)), np.zeros(5))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["gradient", "hist"])
 def test_noise_scores_zero_on_average(name):
     """Over 30 data sets, noise of a boosted model that overfits is within 4 standard errors of zero; its mdi is not."""

@@ -115,6 +115,7 @@ def test_every_measure_finds_the_signal(measure):
     assert result.values[SIGNAL] > 5 * np.abs(np.delete(result.values, SIGNAL)).max()
 
 
+@pytest.mark.statistical
 def test_noise_scores_zero_on_average():
     """Over 25 data sets each noise feature is within 4 standard errors of zero, where mdi is far above."""
     results = []

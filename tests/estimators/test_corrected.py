@@ -49,6 +49,7 @@ def test_the_estimator_stays_unfitted():
     assert not hasattr(estimator, "estimators_")
 
 
+@pytest.mark.statistical
 def test_noise_scores_zero_on_average():
     scores = []
     for seed in range(1000, 1300):
@@ -59,6 +60,7 @@ def test_noise_scores_zero_on_average():
     assert (np.abs(z) < 3).all(), z
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_ranks_agree_with_ranger(task, peers):
     """On the same data, with signals of falling strength in ten features, both orders agree."""

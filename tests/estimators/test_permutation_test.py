@@ -262,6 +262,7 @@ def test_a_damaged_line_is_named(tmp_path):
         run(resume=path)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_binary_signal_is_found_among_levels(task):
     # Ten ordered features of 2 to 11 levels, of which the binary one says something; z is about 6.8 in 400 rows.

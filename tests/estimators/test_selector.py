@@ -285,6 +285,7 @@ def draw_levels(seed, task):
     return X, rng.random(400) < np.where(X[:, 0] == 1, 0.66, 0.34)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_binary_signal_is_kept_and_noise_is_dropped(task):
     forest = RandomForestRegressor if task == "regression" else RandomForestClassifier

@@ -322,6 +322,7 @@ def test_mirrored_p_values(forest):
     np.testing.assert_array_equal(wide.mirror_p_value(), p)
 
 
+@pytest.mark.statistical
 def test_noise_is_rejected_as_often_as_it_should():
     # 60 data sets of 4 noise features: 240 tests at 5 %; 99.9 % of binomial counts lie within these bounds.
     rejected = 0
@@ -334,7 +335,8 @@ def test_noise_is_rejected_as_often_as_it_should():
     assert 1 <= rejected <= stats.binom.ppf(0.999, 240, 0.07)
 
 
-def test_all_features_together_say_whether_the_model_sees_anything(forest):
+@pytest.mark.statistical
+def test_a_model_of_noise_is_rejected_no_more_often_than_it_should():
     generator = np.random.default_rng(5)
     blind = []
     for _ in range(200):
@@ -343,6 +345,9 @@ def test_all_features_together_say_whether_the_model_sees_anything(forest):
         blind.append(tw.importance(model, X, noise).total_p_value)
     # 5 % of 200, with three standard errors above; too careful is no harm
     assert np.mean(np.array(blind) <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_all_features_together_say_whether_the_model_sees_anything(forest):
     result = tw.importance(forest, X, y)
     assert result.total_p_value < 1e-4
     assert tw.importance(forest, X, y, groups=["all"] * 4).p_value[0] == pytest.approx(result.total_p_value, rel=1e-9)
