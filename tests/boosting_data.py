@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+# scikit-learn adds up all values to see whether they are finite, and the largest floats overflow.
+sums_may_overflow = pytest.mark.filterwarnings("ignore:(invalid value|overflow) encountered in reduce:RuntimeWarning")
 N_FEATURES = 5
 SIGNAL = 2
 

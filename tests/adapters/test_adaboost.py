@@ -13,9 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import truewood as tw
-from boosting_data import N_FEATURES, SIGNAL, draw_data
+from boosting_data import N_FEATURES, SIGNAL, draw_data, sums_may_overflow
 from contract import draw_odd_rows, route
 from truewood.adapters import open_model
+
+pytestmark = sums_may_overflow
 
 ADABOOST = {
     "binary": (AdaBoostClassifier, "binary", {}),

@@ -11,15 +11,11 @@ from sklearn.ensemble import (
 )
 
 import truewood as tw
-from boosting_data import N_FEATURES, SIGNAL, draw_data
+from boosting_data import N_FEATURES, SIGNAL, draw_data, sums_may_overflow
 from contract import add_leaf_values, draw_odd_rows, route
 from truewood.adapters import open_model
 
-pytestmark = [
-    pytest.mark.usefixtures("one_thread"),
-    # scikit-learn adds up all values to see whether they are finite, and the largest floats overflow.
-    pytest.mark.filterwarnings("ignore:(invalid value|overflow) encountered in reduce:RuntimeWarning"),
-]
+pytestmark = [pytest.mark.usefixtures("one_thread"), sums_may_overflow]
 HIST = {
     "binary": (HistGradientBoostingClassifier, "binary", {}),
     "multiclass": (HistGradientBoostingClassifier, "multiclass", {"max_iter": 3}),
