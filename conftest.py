@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 
 from truewood.engines.engine import has_native_engine
@@ -10,3 +11,9 @@ ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
 collect_ignore = [f"src/truewood/adapters/{library}.py" for library in ADAPTERS if find_spec(library) is None]
 if not has_native_engine():
     collect_ignore.append("src/truewood/engines/native_engine.py")
+
+
+def pytest_configure(config):
+    """One thread of OpenMP for each worker: threads wait for each other in a loop, slow where others work too."""
+    if getattr(config.option, "numprocesses", None):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -2,24 +2,27 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from truewood.engines.engine import ENGINE_VARIABLE, has_native_engine
 
-ENGINES = ["numpy", *(["native"] if has_native_engine() else [])]
+ENGINES = ("numpy", "native") if has_native_engine() else ("numpy",)
 
-
-# Tests of libraries that are not installed; the extra "test" installs all of them.
+# Files that need a library which is not installed are left out; the extra "test" installs all of them.
 LIBRARIES = {
-    "adapters/test_catboost.py": ["catboost"],
-    "adapters/test_econml.py": ["econml"],
-    "adapters/test_lightgbm.py": ["lightgbm"],
+    "*catboost*.py": ["catboost"],
+    "*econml*.py": ["econml"],
+    "*lightgbm*.py": ["lightgbm"],
+    "*survival*.py": ["sksurv"],
+    "*treelite*.py": ["treelite", "lightgbm", "xgboost"],
+    "*xgboost*.py": ["xgboost"],
     "scoring/test_noise.py": ["catboost", "lightgbm", "xgboost"],
-    "adapters/test_survival.py": ["sksurv"],
-    "adapters/test_treelite.py": ["treelite", "lightgbm", "xgboost"],
-    "adapters/test_xgboost.py": ["xgboost"],
 }
-collect_ignore = [name for name, needed in LIBRARIES.items() if any(find_spec(library) is None for library in needed)]
+collect_ignore_glob = [
+    files for files, needed in LIBRARIES.items() if any(find_spec(library) is None for library in needed)
+]
 
 
 @pytest.fixture(params=ENGINES)
@@ -27,3 +30,30 @@ def engine(request, monkeypatch):
     """Run a test with each engine that is installed."""
     monkeypatch.setenv(ENGINE_VARIABLE, request.param)
     return request.param
+
+
+@pytest.fixture(scope="session")
+def engines():
+    """Names of the engines that are installed, for a test that compares them."""
+    return ENGINES
+
+
+@pytest.fixture
+def rng():
+    """Random numbers of a test's own, so that they do not depend on the tests before it."""
+    return np.random.default_rng(1)
+
+
+@pytest.fixture(scope="session")
+def peers():
+    """Whether R is there with the packages of each peer."""
+    from truewood.paper.methods import find_peers
+
+    return find_peers()
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """HistGradientBoosting's threads wait for each other in a loop, which is slow where others work too."""
+    with threadpool_limits(1):
+        yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,10 +63,27 @@ def route(model: Any, X: Any) -> np.ndarray:
     """Node that each row ends at in each tree, as truewood finds it, shape (n_rows, n_trees); numbered within trees."""
     view = open_model(model)
     trees = range(view.n_trees)
-    ensemble, matrix = view.read(trees), read_features(X, view.form)
+    ensemble, matrix = view.read(trees), read_features(X, view.table)
     every_row = np.arange(matrix.n_rows)
     leaves = find_leaves(view, trees, ensemble, matrix, RowLists.join([every_row] * len(trees)))
     return leaves.reshape(len(trees), -1).T - ensemble.offset[:-1]
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """Number of calls of functions, of Python and of C, that are made from Python."""
+    n_calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal n_calls
+        n_calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return n_calls
 
 
 def add_leaf_values(model: Any, X: Any) -> np.ndarray:
@@ -74,7 +93,7 @@ def add_leaf_values(model: Any, X: Any) -> np.ndarray:
     values = ensemble.value[route(model, X) + ensemble.offset[:-1]]
     if ensemble.column is None:
         return values.sum(axis=1)
-    raw = np.zeros((len(values), view.n_scores))
+    raw = np.zeros((len(values), view.target.n_scores))
     for t, column in enumerate(ensemble.column):
         raw[:, column] += values[:, t, 0]
     return raw

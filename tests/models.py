@@ -117,6 +117,15 @@ CASES = {
 }
 
 
+def has_bags(name: str) -> bool:
+    """Whether the model of this name is a forest with out-of-bag rows."""
+    return not is_single_tree(CASES[name]) and name != "et-no-bootstrap"
+
+
+def is_single_tree(case: Case) -> bool:
+    return "Tree" in case.make.__name__ and "Trees" not in case.make.__name__
+
+
 def supported_cases() -> list[str]:
     """Names of CASES; missing values only where scikit-learn's trees treat them alike in training and prediction."""
     return [name for name, case in CASES.items() if not case.missing or VERSION >= (1, 8)]
@@ -145,7 +154,7 @@ def build(name: str, seed: int) -> Built:
     X, codes = draw_rows(rng, case)
     weight = rng.integers(1, 4, len(X)).astype(float) if case.weighted else None
     model = fit(case, X, decode(case, codes), weight, seed)
-    if hasattr(model, "estimators_") and name != "et-no-bootstrap":
+    if has_bags(name):
         rows, train_X, train_codes = "oob", X, codes
     else:
         rows = "heldout"
@@ -218,8 +227,7 @@ def contain(case: Case, X: np.ndarray) -> Any:
 
 def fit(case: Case, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, seed: int) -> Any:
     options = dict(case.options)
-    is_tree = "Tree" in case.make.__name__ and "Trees" not in case.make.__name__
-    if not is_tree:
+    if not is_single_tree(case):
         options["n_estimators"] = N_TREES
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecated criteria and sampling defaults

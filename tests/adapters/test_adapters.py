@@ -22,8 +22,10 @@ from sklearn.tree import DecisionTreeClassifier
 import truewood as tw
 from models import CASES, N_FEATURES, build, contain, supported_cases
 from truewood.adapters import open_model
+from truewood.adapters.registry import _REGISTRY
 from truewood.data.tables import TableForm, read_features
-from truewood.engines.engine import RowLists, get_engine
+from truewood.engines.engine import get_engine
+from truewood.engines.row_lists import RowLists
 
 X = np.random.default_rng(0).standard_normal((50, 3))
 y = (X[:, 0] > 0).astype(int)
@@ -91,9 +93,9 @@ def test_a_run_of_trees_is_read_as_in_the_whole(name):
 
 def test_bags_are_the_forests_own():
     forest = RandomForestClassifier(5, max_samples=0.7, random_state=None).fit(X, y)
-    draw_bag = open_model(forest).draw_bag
+    training = open_model(forest).training
     for tree, bag in enumerate(forest.estimators_samples_):
-        np.testing.assert_array_equal(draw_bag(tree), bag)
+        np.testing.assert_array_equal(training.list_bag(tree, len(X)), bag)
 
 
 def test_subclasses_are_read_through_their_parents():
@@ -153,7 +155,7 @@ def test_a_third_party_adapter(monkeypatch, tmp_path):
         "import truewood.adapters as adapters\ndef open_model(model):\n    return adapters.open_model(model.tree)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("truewood.adapters._REGISTRY", {**sys.modules["truewood.adapters"]._REGISTRY})
+    monkeypatch.setattr("truewood.adapters.registry._REGISTRY", {**_REGISTRY})
 
     class Stump:
         tree = DecisionTreeClassifier(max_depth=1).fit(X, y)

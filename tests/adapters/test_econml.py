@@ -11,7 +11,8 @@ from truewood.adapters import open_model
 from truewood.data.tables import read_features
 from truewood.data.target import TargetKind, encode_target
 from truewood.rows.choice import choose_rows
-from truewood.rows.guard import recompute_means
+from truewood.rows.row_data import RowData
+from truewood.scoring.node_means import recompute_means
 
 pytest.importorskip("econml")
 
@@ -81,7 +82,7 @@ def test_bags_hold_the_rows_that_chose_the_splits(name):
         view = open_model(forest)
         for t, tree in enumerate(forest):
             growth, values = find_halves(forest, t)
-            np.testing.assert_array_equal(np.sort(view.draw_bag(t)), np.sort(growth))
+            np.testing.assert_array_equal(np.sort(view.training.list_bag(t, len(X))), np.sort(growth))
             # What the tree has counted in each half tells that these are its rows.
             for rows, counts in ((growth, tree.tree_.n_node_samples_train), (values, tree.tree_.n_node_samples)):
                 counted = np.asarray(tree.decision_path(X[rows]).sum(axis=0)).ravel()
@@ -94,10 +95,10 @@ def test_means_are_those_of_the_rows_that_chose_the_splits(name, engine):
     X, _, y, _ = draw_data()
     forest = fit_regression(name, X, y)
     view = open_model(forest)
-    matrix, target = read_features(X, view.form), encode_target(y, TargetKind(), np.zeros(1))
-    choice = choose_rows("oob", view, matrix, target, None)
+    data = RowData(read_features(X, view.table), encode_target(y, TargetKind(), np.zeros(1)), None)
+    choice = choose_rows("oob", view, data)
     trees = range(view.n_trees)
-    ensemble = recompute_means(view.read(trees), trees, view.training, matrix, target, None)
+    ensemble = recompute_means(view.read(trees), trees, view, data)
     for t in trees:
         growth, _ = find_halves(forest, t)
         own, is_at = slice(*ensemble.offset[t : t + 2]), forest[t].decision_path(X[growth]).toarray().astype(bool)
@@ -149,6 +150,7 @@ def test_every_measure_finds_the_signal(measure):
         assert result.values[SIGNAL] > 5 * np.abs(np.delete(result.values, SIGNAL)).max()
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["honest", "not-honest"])
 @pytest.mark.parametrize("kind", ["regression", "causal"])
 def test_noise_scores_zero_on_average(kind, name):
@@ -174,6 +176,7 @@ def measure_distance(scores):
     return np.abs(scores.mean(axis=0)) / (scores.std(axis=0, ddof=1) / np.sqrt(len(scores)))
 
 
+@pytest.mark.statistical
 def test_permutation_of_noise_is_not_favoured_by_rows_that_gave_the_values():
     """The half that fills the leaves is predicted by the half that chose the splits, not by itself."""
     scores = []
@@ -259,7 +262,7 @@ def test_a_constraint_on_the_other_half_makes_it_seen():
     forest = CausalForest(
         n_estimators=8, n_jobs=1, random_state=0, min_var_fraction_leaf=0.5, min_var_leaf_on_val=True
     ).fit(X, treatment, outcome)
-    bag = open_model(forest).draw_bag(0)
+    bag = open_model(forest).training.list_bag(0, len(X))
     np.testing.assert_array_equal(np.sort(bag), np.sort(forest.get_subsample_inds()[0]))
     assert tw.importance(forest, X, np.column_stack([outcome, treatment])).values.argmax() == SIGNAL
 

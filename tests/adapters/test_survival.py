@@ -61,7 +61,7 @@ def test_leaves_weights_and_bags_are_the_librarys_own(name, has_missing, engine)
     trees = [tree.tree_ for tree in forest.estimators_]
     np.testing.assert_array_equal(ensemble.weight, np.concatenate([tree.weighted_n_node_samples for tree in trees]))
     for tree, bag in enumerate(forest.estimators_samples_):
-        np.testing.assert_array_equal(view.draw_bag(tree), bag)
+        np.testing.assert_array_equal(view.training.list_bag(tree, len(X)), bag)
 
 
 def test_sparse_rows(engine):
@@ -115,6 +115,7 @@ def test_every_measure_finds_the_signal(measure):
     assert result.values[SIGNAL] > 5 * np.abs(np.delete(result.values, SIGNAL)).max()
 
 
+@pytest.mark.statistical
 def test_noise_scores_zero_on_average():
     """Over 25 data sets each noise feature is within 4 standard errors of zero, where mdi is far above."""
     results = []

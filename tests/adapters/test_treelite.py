@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import cache
 
 import lightgbm as lgb
@@ -26,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
 import truewood as tw
-from contract import add_leaf_values, draw_odd_rows, route
+from contract import add_leaf_values, count_calls, draw_odd_rows, route
 from truewood.adapters import open_model
 
 N_FEATURES = 5
@@ -383,16 +382,8 @@ def test_other_tables_are_refused():
         tw.importance(build("xgboost-binary"), X, np.full(300, 5), rows="heldout")
 
 
-def test_reading_costs_less_than_scoring():
-    X, y = make_rows()
-    booster = lgb.train({"verbose": -1, "num_threads": 1, "min_data_in_leaf": 3}, lgb.Dataset(X, y), 200)
-    model = treelite.frontend.from_lightgbm(booster)
-    rows = np.random.default_rng(0).standard_normal((20_000, N_FEATURES))
-
-    def measure(work):
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-
-    reading = min(measure(lambda: open_model(model)) for _ in range(3))
-    assert reading < measure(lambda: tw.importance(model, rows, rows[:, 0], rows="heldout", n_jobs=1))
+def test_reading_does_not_go_node_by_node():
+    """Whole arrays are read, so that trees of ten times as many leaves take no more calls."""
+    small, large = (from_lightgbm({"num_leaves": n, "min_data_in_leaf": 1}) for n in (8, 80))
+    assert len(tw.to_ensemble(large).left) > 9 * len(tw.to_ensemble(small).left)
+    assert count_calls(lambda: tw.to_ensemble(large)) <= 1.1 * count_calls(lambda: tw.to_ensemble(small))

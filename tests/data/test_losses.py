@@ -108,7 +108,7 @@ def test_cox_ties_share_a_hazard_and_weights_count():
 @pytest.mark.parametrize(
     ("name", "noise"), [("normal", stats.norm), ("logistic", stats.logistic), ("extreme", stats.gumbel_l)]
 )
-def test_aft_is_the_gradient_of_the_likelihood(name, noise):
+def test_aft_is_the_gradient_of_the_likelihood(rng, name, noise):
     low = np.exp(rng.standard_normal(60))
     high = np.where(rng.random(60) < 0.5, low, np.where(rng.random(60) < 0.5, low * 2.0, 1e300))
     scale = 1.2

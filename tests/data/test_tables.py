@@ -16,10 +16,6 @@ rng = np.random.default_rng(0)
 X = np.column_stack([rng.integers(0, 5, 80), rng.standard_normal(80).round(2), rng.random(80) < 0.5]).astype(float)
 y = (X[:, 0] + X[:, 1] > 2).astype(int)
 frame = pd.DataFrame({"count": X[:, 0].astype(int), "size": X[:, 1], "flag": X[:, 2].astype(bool)})
-forest = RandomForestClassifier(8, random_state=0).fit(X, y)
-named = RandomForestClassifier(8, random_state=0).fit(frame, y)
-expected = tw.importance(forest, X, y)
-
 CONTAINERS = {
     "list": X.tolist(),
     "fortran": np.asfortranarray(X),
@@ -34,25 +30,40 @@ CONTAINERS = {
 }
 
 
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(8, random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def named():
+    return RandomForestClassifier(8, random_state=0).fit(frame, y)
+
+
+@pytest.fixture(scope="module")
+def expected(forest):
+    return tw.importance(forest, X, y)
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_every_container_gives_the_same(container, engine):
+def test_every_container_gives_the_same(forest, expected, container, engine):
     result = tw.importance(forest, CONTAINERS[container], y)
     np.testing.assert_array_equal(result.per_tree, expected.per_tree)
 
 
 @pytest.mark.parametrize("target", [y.tolist(), pd.Series(y, index=y.cumsum()), pl.Series(y), y[:, np.newaxis], y == 1])
-def test_every_kind_of_target_gives_the_same(target):
+def test_every_kind_of_target_gives_the_same(forest, expected, target):
     np.testing.assert_array_equal(tw.importance(forest, X, target).per_tree, expected.per_tree)
 
 
-def test_string_targets_of_every_kind():
+def test_string_targets_of_every_kind(expected):
     words = np.array(["no", "yes"])[y]
     by_words = RandomForestClassifier(8, random_state=0).fit(X, words)
     for target in (words, words.astype(object), pd.Series(words), pd.Series(words, dtype="category"), pl.Series(words)):
         np.testing.assert_array_equal(tw.importance(by_words, X, target).per_tree, expected.per_tree)
 
 
-def test_names_come_from_the_model_or_the_frame():
+def test_names_come_from_the_model_or_the_frame(forest, named):
     assert tw.importance(forest, X, y).feature_names.tolist() == ["x0", "x1", "x2"]
     assert tw.importance(forest, frame, y).feature_names.tolist() == ["count", "size", "flag"]
     assert tw.importance(named, frame, y).feature_names.tolist() == ["count", "size", "flag"]
@@ -67,7 +78,7 @@ def test_missing_values_of_nullable_columns_become_nan():
         assert matrix.has_missing
 
 
-def test_nothing_is_written_into_the_callers_data():
+def test_nothing_is_written_into_the_callers_data(forest):
     rows = sparse.csr_matrix(
         (np.array([1.0, 2.0, 3.0, -1.0]), np.array([2, 0, 0, 1]), np.array([0, 2, 4])), shape=(2, 3), dtype=np.float32
     )
@@ -77,15 +88,14 @@ def test_nothing_is_written_into_the_callers_data():
         np.testing.assert_array_equal(part, copy)
     assert matrix.values.has_sorted_indices
     np.testing.assert_array_equal(matrix.take(np.array([0, 1])), [[2, 0, 1], [3, -1, 0]])
-    copies = X.copy(), y.copy(), np.ones(80)
-    read_only = [array.copy() for array in copies]
+    read_only = X.copy(), y.copy(), np.ones(80)
     for array in read_only:
-        array.flags.writeable = False
+        array.flags.writeable = False  # to write into it is an error
     for measure in tw.measures():
         tw.importance(forest, read_only[0], read_only[1], measure=measure, sample_weight=read_only[2])
 
 
-def test_groups_sum_columns():
+def test_groups_sum_columns(named):
     by_column = tw.importance(named, frame, y)
     by_dict = tw.importance(named, frame, y, groups={"both": ["count", 2]})
     assert by_dict.feature_names.tolist() == ["both", "size"]
@@ -107,24 +117,24 @@ def test_a_regressor_takes_integers_and_booleans():
 @pytest.mark.parametrize(
     "columns", [range(3), ["a", "a", "b"], pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)])]
 )
-def test_columns_of_any_name(columns):
+def test_columns_of_any_name(forest, expected, columns):
     table = pd.DataFrame(X, columns=columns)
     result = tw.importance(forest, table, y)
     np.testing.assert_array_equal(result.per_tree, expected.per_tree)
     assert result.feature_names.tolist() == [str(name) for name in table.columns]
 
 
-def test_columns_of_numbers_by_another_type():
+def test_columns_of_numbers_by_another_type(forest, expected):
     for table in (frame.astype(object), frame.astype({"count": "category"})):
         np.testing.assert_array_equal(tw.importance(forest, table, y).per_tree, expected.per_tree)
 
 
 @pytest.mark.parametrize("groups", [pd.Index(["a", "b", "a"]), pd.Series(["a", "b", "a"]), np.array(["a", "b", "a"])])
-def test_groups_of_any_sequence(groups):
+def test_groups_of_any_sequence(forest, groups):
     assert tw.importance(forest, X, y, groups=groups).feature_names.tolist() == ["a", "b"]
 
 
-def test_arrow_tables():
+def test_arrow_tables(forest, expected):
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.Table.from_pandas(frame)
     result = tw.importance(forest, table, pyarrow.chunked_array([pyarrow.array(y)]))
@@ -143,7 +153,7 @@ def test_arrow_tables():
 def test_categories_of_an_arrow_table_are_those_of_pandas(library):
     pyarrow = pytest.importorskip("pyarrow")
     module = pytest.importorskip(library)
-    kind = pd.Categorical(rng.choice(["u", "v", "w"], 80))
+    kind = pd.Categorical(np.random.default_rng(1).choice(["u", "v", "w"], 80))
     table = frame.assign(kind=kind)
     models = {
         "catboost": lambda: module.CatBoostClassifier(

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import truewood as tw
-from conftest import ENGINES
 from truewood import TargetKind, TreeEnsemble
 from truewood.data.tables import FeatureMatrix
-from truewood.data.target import Target
-from truewood.engines.engine import ENGINE_VARIABLE, RowLists, get_engine
+from truewood.data.target import NumberTarget
+from truewood.engines.engine import ENGINE_VARIABLE, get_engine
+from truewood.engines.row_lists import RowLists
 
 NAMES = np.array(["a", "b"])
 
@@ -73,18 +73,11 @@ def test_missing_values_go_where_the_node_says(missing_left, engine):
 
 @settings(max_examples=100, deadline=None)
 @given(threshold=st.floats(allow_nan=False), value=st.floats(allow_nan=False, width=32))
-def test_any_threshold_and_value(threshold, value):
-    import os
-
-    before = os.environ.get(ENGINE_VARIABLE)
-    try:
-        for engine in ENGINES:
-            os.environ[ENGINE_VARIABLE] = engine
+def test_any_threshold_and_value(engines, threshold, value):
+    for engine in engines:
+        with pytest.MonkeyPatch.context() as patch:  # the fixture would last over all examples
+            patch.setenv(ENGINE_VARIABLE, engine)
             assert leaves_of(stump(threshold), [[value, 0.0]]) == [1 if value <= threshold else 2]
-    finally:
-        os.environ.pop(ENGINE_VARIABLE)
-        if before is not None:
-            os.environ[ENGINE_VARIABLE] = before
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 33, 500])
@@ -113,7 +106,7 @@ def test_sums_merge(engine):
     rng = np.random.default_rng(0)
     values = rng.standard_normal((100, 2)).astype(np.float32)
     numbers = rng.integers(-8, 8, (100, 1)) / 4.0  # sums of such numbers are exact
-    target = Target(TargetKind(), None, numbers, np.zeros(1))
+    target = NumberTarget.of_numbers(numbers)
     matrix, ensemble = FeatureMatrix(values, NAMES, False), stump(0.2)
 
     def sums(rows):

@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, Random
 
 import truewood as tw
 from truewood.paper.data import draw_five, draw_ten
-from truewood.paper.methods import find_peers, score_in_r
+from truewood.paper.methods import score_in_r
 
 rng = np.random.default_rng(0)
 X = np.column_stack([rng.standard_normal((200, 3)), rng.integers(0, 2, 200)])
@@ -49,6 +49,7 @@ def test_the_estimator_stays_unfitted():
     assert not hasattr(estimator, "estimators_")
 
 
+@pytest.mark.statistical
 def test_noise_scores_zero_on_average():
     scores = []
     for seed in range(1000, 1300):
@@ -59,10 +60,12 @@ def test_noise_scores_zero_on_average():
     assert (np.abs(z) < 3).all(), z
 
 
-@pytest.mark.skipif(not find_peers()["ranger"], reason="R with ranger is not installed")
+@pytest.mark.statistical
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_ranks_agree_with_ranger(task):
+def test_ranks_agree_with_ranger(task, peers):
     """On the same data, with signals of falling strength in ten features, both orders agree."""
+    if not peers["ranger"]:
+        pytest.skip("R with ranger is not installed")
     problem = draw_ten(np.random.default_rng(0), task=task)
     strengths = np.linspace(2.0, 0.0, 10)
     standard = (problem.X - problem.X.mean()) / problem.X.std()

@@ -103,7 +103,7 @@ def test_more_permutations_continue_fewer():
     np.testing.assert_array_equal(run(n_permutations=6).null[:4], run().null)
 
 
-def test_groups_weights_and_measure():
+def test_groups_weights_and_measure(rng):
     weight = rng.integers(1, 4, size=50).astype(float)
     forest = RandomForestClassifier(5, random_state=0)
     options = {"groups": {"pair": [0, 2]}, "sample_weight": weight, "measure": "mdi"}
@@ -262,6 +262,7 @@ def test_a_damaged_line_is_named(tmp_path):
         run(resume=path)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_binary_signal_is_found_among_levels(task):
     # Ten ordered features of 2 to 11 levels, of which the binary one says something; z is about 6.8 in 400 rows.

@@ -214,7 +214,7 @@ def test_rows_too_few_for_a_test():
     assert tw.UnbiasedSelector(FOREST, k=3).fit(*few).get_support().sum() == 3
 
 
-def test_weights_grow_and_score():
+def test_weights_grow_and_score(rng):
     weight = rng.integers(0, 3, size=120).astype(float)
     selector = tw.UnbiasedSelector(FOREST).fit(X, y, sample_weight=weight)
     forest = clone(FOREST).fit(X, y, sample_weight=weight)
@@ -285,6 +285,7 @@ def draw_levels(seed, task):
     return X, rng.random(400) < np.where(X[:, 0] == 1, 0.66, 0.34)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_binary_signal_is_kept_and_noise_is_dropped(task):
     forest = RandomForestRegressor if task == "regression" else RandomForestClassifier
@@ -320,7 +321,7 @@ def test_a_pipeline_may_choose_among_columns_it_encodes():
         tw.UnbiasedSelector(mixed).fit(numbers, numbers[:, 0] > 0)
 
 
-def test_weights_reach_the_model_of_a_pipeline():
+def test_weights_reach_the_model_of_a_pipeline(rng):
     weight = rng.integers(0, 3, size=120).astype(float)
     expected = tw.UnbiasedSelector(FOREST).fit(X, y, sample_weight=weight)
     pipeline = make_pipeline(FunctionTransformer(), FOREST)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,37 +9,41 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
-from truewood.formulas.row_terms import ROW_TERMS
 
 import oracle
 import truewood as tw
 from models import build, supported_cases
+from truewood.engines.engine import ENGINE_VARIABLE
 from truewood.formulas.registry import MEASURES as MEASURE_TABLE
-from truewood.inference.errors import adjust, mirror
-from truewood.scoring import batches, contributions
+from truewood.inference.multiplicity import adjust, mirror
+from truewood.scoring import batches, collector
 
 MEASURES = ["ufi", "ufi_centered", "mdi_oob"]
 rng = np.random.default_rng(0)
 X = np.column_stack([rng.standard_normal((120, 3)), rng.integers(0, 2, 120)])
 y = (X[:, 0] + rng.standard_normal(120) > 0).astype(int)
-forest = RandomForestClassifier(20, random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(20, random_state=0).fit(X, y)
 
 
 def contribute(monkeypatch, *arguments, **options):
     """Contributions of all rows to the columns in both roles, and the result."""
     seen = []
 
-    class Spy(contributions.Contributions):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options)
-            seen.append(self)
+    class Spy(collector.Collector):
+        def finish(self):
+            seen.append(super().finish())
+            return seen[0]
 
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["truewood.scoring.model_importance"], "Contributions", Spy)
+        patch.setattr("truewood.scoring.model_importance.Collector", Spy)
         result = tw.importance(*arguments, inference="rows", **options)
     n_scored = 1 if result.is_additive else np.count_nonzero(~np.isnan(result.per_tree[:, 0]))
-    training = None if seen[0].training is None else seen[0].training / n_scored
-    return seen[0].unseen / n_scored, training, result
+    psi = None if seen[0].psi is None else seen[0].psi / n_scored
+    return seen[0].phi / n_scored, psi, result
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -152,21 +155,20 @@ def test_boosted_trees_have_contributions_of_held_out_rows(measure, engine, monk
 
 
 @pytest.mark.parametrize("make", [RandomForestClassifier, RandomForestRegressor])
-def test_engines_and_threads_change_nothing(make, monkeypatch):
+def test_engines_and_threads_change_nothing(make, engines, monkeypatch):
     model = make(15, random_state=0).fit(X, y)
-    errors = []
-    for engine_name in ("numpy", "native"):
-        monkeypatch.setenv("TRUEWOOD_ENGINE", engine_name)
-        try:
-            errors += [tw.importance(model, X, y, n_jobs=n_jobs) for n_jobs in (1, 2, 4)]
-        except ValueError:
-            assert engine_name == "native"  # not installed
-    for other in errors[1:]:
-        np.testing.assert_array_equal(errors[0].std_error, other.std_error)
-        np.testing.assert_array_equal(errors[0].test_error, other.test_error)
+    results = {}
+    for engine in engines:
+        monkeypatch.setenv(ENGINE_VARIABLE, engine)
+        results |= {(engine, n_jobs): tw.importance(model, X, y, n_jobs=n_jobs) for n_jobs in (1, 2, 4)}
+    expected = results["numpy", 1]
+    assert (expected.std_error > 0).all()
+    for how, result in results.items():
+        for name in ("values", "std_error", "test_error", "total_error"):
+            np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), err_msg=f"{name}, {how}")
 
 
-def test_a_failing_batch_keeps_nobody_waiting(monkeypatch):
+def test_a_failing_batch_keeps_nobody_waiting(forest, monkeypatch):
     read = batches._read_batch
 
     def fail_first(job, trees):
@@ -205,7 +207,7 @@ def test_many_rows_are_sampled(monkeypatch):
     target = data[:, 0] + np.random.default_rng(3).standard_normal(4000)
     model = RandomForestRegressor(10, random_state=0).fit(data, target)
     exact = tw.importance(model, data, target)
-    monkeypatch.setattr(contributions, "_MOST_ROWS", 2000)
+    monkeypatch.setattr(collector, "_MOST_ROWS", 2000)
     sampled = tw.importance(model, data, target)
     np.testing.assert_array_equal(exact.values, sampled.values)
     assert not np.array_equal(exact.std_error, sampled.std_error)
@@ -223,7 +225,7 @@ def test_features_without_splits_have_p_value_one():
     assert not result.select(alpha=0.99, correction=None)[4]
 
 
-def test_p_values_and_intervals_follow_from_the_errors():
+def test_p_values_and_intervals_follow_from_the_errors(forest):
     result = tw.importance(forest, X, y)
     np.testing.assert_allclose(result.z_score, result.values / result.test_error)
     np.testing.assert_allclose(result.p_value, stats.norm.sf(result.z_score))
@@ -251,7 +253,7 @@ def check_interval(result, level):
             assert (score - end) ** 2 == pytest.approx(z**2 * (at_zero**2 + slope * max(end, 0)), rel=1e-9)
 
 
-def test_intervals_of_all_sizes():
+def test_intervals_of_all_sizes(forest):
     result = tw.importance(forest, X, y)
     sizes = np.array([-5.0, -1.0, 0.0, 0.5, 1.5, 1.7, 3.0, 40.0])
     shown = replace(
@@ -279,7 +281,7 @@ def test_intervals_of_all_sizes():
         ("permutation", "has rows that depend on each other"),
     ],
 )
-def test_other_measures_say_why_not(measure, reason):
+def test_other_measures_say_why_not(forest, measure, reason):
     result = tw.importance(forest, X, y, measure=measure, random_state=0)
     assert np.isnan(result.std_error).all()
     for ask in (result.interval, result.adjusted_p_value, result.select):
@@ -291,7 +293,7 @@ def test_other_measures_say_why_not(measure, reason):
 
 def test_a_measure_has_terms_or_a_reason():
     for name, measure in MEASURE_TABLE.items():
-        assert (name in ROW_TERMS) == (measure.why_no_inference is None), name
+        assert (measure.row_terms is not None) == (measure.why_no_inference is None), name
 
 
 def test_adjusted_p_values():
@@ -304,7 +306,7 @@ def test_adjusted_p_values():
         adjust(p, "bonferroni")
 
 
-def test_mirrored_p_values():
+def test_mirrored_p_values(forest):
     negative = -np.arange(1.0, 26.0)
     values = np.concatenate([negative, [0.0, 0.5, 25.5, 10.5]])
     p = mirror(values)
@@ -318,6 +320,7 @@ def test_mirrored_p_values():
     np.testing.assert_array_equal(wide.mirror_p_value(), p)
 
 
+@pytest.mark.statistical
 def test_noise_is_rejected_as_often_as_it_should():
     # 60 data sets of 4 noise features: 240 tests at 5 %; 99.9 % of binomial counts lie within these bounds.
     rejected = 0
@@ -330,7 +333,8 @@ def test_noise_is_rejected_as_often_as_it_should():
     assert 1 <= rejected <= stats.binom.ppf(0.999, 240, 0.07)
 
 
-def test_all_features_together_say_whether_the_model_sees_anything():
+@pytest.mark.statistical
+def test_a_model_of_noise_is_rejected_no_more_often_than_it_should():
     generator = np.random.default_rng(5)
     blind = []
     for _ in range(200):
@@ -339,13 +343,16 @@ def test_all_features_together_say_whether_the_model_sees_anything():
         blind.append(tw.importance(model, X, noise).total_p_value)
     # 5 % of 200, with three standard errors above; too careful is no harm
     assert np.mean(np.array(blind) <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_all_features_together_say_whether_the_model_sees_anything(forest):
     result = tw.importance(forest, X, y)
     assert result.total_p_value < 1e-4
     assert tw.importance(forest, X, y, groups=["all"] * 4).p_value[0] == pytest.approx(result.total_p_value, rel=1e-9)
     assert np.isnan(tw.importance(forest, X, y, inference=False).total_p_value)
 
 
-def test_expand_gives_single_columns_back():
+def test_expand_gives_single_columns_back(forest):
     result = tw.importance(forest, X, y)
     grouped = tw.importance(forest, X, y, groups={"pair": [1, 3]})
     np.testing.assert_array_equal(grouped.expand().values, result.values)

@@ -12,7 +12,7 @@ from test_datasets import needs_files
 from truewood.cli import main
 from truewood.paper.data import draw_five, draw_ten
 from truewood.paper.experiments import make_cells
-from truewood.paper.methods import find_peers, score_in_r
+from truewood.paper.methods import score_in_r
 
 
 def read_table1(folder):
@@ -119,9 +119,14 @@ def test_real_data(name, tmp_path, capsys):
     assert "published" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not all(find_peers().values()), reason="R with party and ranger is not installed")
+@pytest.fixture
+def both_peers(peers):
+    if not all(peers.values()):
+        pytest.skip("R with party and ranger is not installed")
+
+
 @pytest.mark.parametrize("peer", ["cforest", "ranger"])
-def test_peers_find_a_strong_signal(peer):
+def test_peers_find_a_strong_signal(peer, both_peers):
     problems = [draw_five(np.random.default_rng(k), task="classification", encoding="dummy", rho=0.9) for k in (0, 1)]
     settings = {"trees": 20, "depth": 5, "mincriterion": 1.28}
     scores = score_in_r(peer, problems, seeds=[5, 9], **settings)
@@ -130,8 +135,7 @@ def test_peers_find_a_strong_signal(peer):
     assert score_in_r(peer, problems[1:], seeds=[9], **settings)[0] == scores[1]
 
 
-@pytest.mark.skipif(not all(find_peers().values()), reason="R with party and ranger is not installed")
-def test_peers_run_and_are_left_out_on_demand(tmp_path, capsys):
+def test_peers_run_and_are_left_out_on_demand(tmp_path, capsys, both_peers):
     arguments = ["reproduce", "table1", "--trees", "5", "--task", "regression", "--output", str(tmp_path)]
     main([*arguments, "--repetitions", "1"])
     ran = read_table1(tmp_path).set_index("method")["mean_rank"]

@@ -13,15 +13,19 @@ import truewood as tw
 rng = np.random.default_rng(0)
 X = rng.standard_normal((90, 12))
 y = (X[:, 3] > 0).astype(int)
-forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(10, random_state=0).fit(X, y)
 
 
 @pytest.fixture
-def result():
+def result(forest):
     return tw.importance(forest, X, y)
 
 
-def test_frame_is_sorted_by_score(result):
+def test_frame_is_sorted_by_score(forest, result):
     table = result.frame()
     inferred = ["std_error", "ci_low", "ci_high", "p_value"]
     assert list(table) == ["feature", "importance", "share", *inferred, "rank", "mdi", "mdi_rank"]
@@ -49,7 +53,7 @@ def test_select_takes_the_best(result):
             result.select(k=k)
 
 
-def test_save_and_load_are_exact(result, tmp_path):
+def test_save_and_load_are_exact(forest, result, tmp_path):
     lists = [np.setdiff1d(np.arange(90), bag) for bag in forest.estimators_samples_]
     lists[0] = []
     with pytest.warns(UserWarning, match="1 of 10 trees"):
@@ -108,7 +112,7 @@ def test_repr_says_what_was_measured_on_what(result):
     assert "of split weight had no unseen rows" in lines[-1]
 
 
-def test_html_keeps_names_as_text():
+def test_html_keeps_names_as_text(forest):
     name = "<script>alert(1)</script>"
     result = tw.importance(forest, X, y, groups={name: [0, 1, 2, 3]})
     assert name not in result._repr_html_()

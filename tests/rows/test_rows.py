@@ -10,25 +10,40 @@ from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomFore
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import truewood as tw
-from models import build, supported_cases
-from truewood.rows.guard import average_leaves
+from models import build, has_bags, supported_cases
+from truewood.scoring.node_means import average_leaves
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 3))
 y = (X[:, 0] + 0.5 * rng.standard_normal(120) > 0).astype(int)
 X_new = rng.standard_normal((80, 3))
 y_new = (X_new[:, 0] > 0).astype(int)
-forest = RandomForestClassifier(10, random_state=0).fit(X, y)
-tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+WITH_BAGS = [name for name in supported_cases() if has_bags(name)]
 
 
-def test_auto_is_oob_for_a_bootstrap_forest(engine):
+@pytest.fixture(scope="module")
+def forest():
+    return RandomForestClassifier(10, random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def tree():
+    return DecisionTreeClassifier(random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def extra_trees():
+    """Trees that all saw every row."""
+    return ExtraTreesClassifier(5, random_state=0).fit(X, y)
+
+
+def test_auto_is_oob_for_a_bootstrap_forest(forest, engine):
     auto, oob = tw.importance(forest, X, y), tw.importance(forest, X, y, rows="oob")
     np.testing.assert_array_equal(auto.per_tree, oob.per_tree)
     assert auto.rows == "oob"
 
 
-def test_oob_rows_are_those_outside_the_bags(engine):
+def test_oob_rows_are_those_outside_the_bags(forest, engine):
     lists = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
     listed = tw.importance(forest, X, y, rows=lists)
     np.testing.assert_array_equal(listed.per_tree, tw.importance(forest, X, y).per_tree)
@@ -40,25 +55,26 @@ def test_oob_rows_are_those_outside_the_bags(engine):
 
 
 @pytest.mark.parametrize(
-    ("model", "reason"),
+    ("name", "reason"),
     [
-        (tree, "is a single tree, which saw every row it was fit on"),
-        (ExtraTreesClassifier(5).fit(X, y), "was fit with bootstrap=False, so every tree saw every row"),
+        ("tree", "is a single tree, which saw every row it was fit on"),
+        ("extra_trees", "was fit with bootstrap=False, so every tree saw every row"),
     ],
 )
 @pytest.mark.parametrize("rows", ["auto", "oob"])
-def test_a_model_without_bags_wants_heldout_rows(model, reason, rows):
+def test_a_model_without_bags_wants_heldout_rows(name, reason, rows, request):
+    model = request.getfixturevalue(name)
     with pytest.raises(ValueError, match=f"rows='{rows}' needs recorded out-of-bag rows, but .* {reason}; .*heldout"):
         tw.importance(model, X, y, rows=rows)
     assert tw.importance(model, X_new, y_new, rows="heldout").rows == "heldout"
 
 
-def test_another_number_of_rows_is_refused():
+def test_another_number_of_rows_is_refused(forest):
     with pytest.raises(ValueError, match=r"rows='oob' needs the 120 rows this forest was fit on, got 80; .*heldout"):
         tw.importance(forest, X_new, y_new)
 
 
-@pytest.mark.parametrize("name", [name for name in supported_cases() if build(name, 0).rows == "oob"])
+@pytest.mark.parametrize("name", WITH_BAGS)
 def test_other_data_is_refused(name):
     built = build(name, seed=5)
     order = np.random.default_rng(1).permutation(len(built.y))
@@ -68,7 +84,7 @@ def test_other_data_is_refused(name):
     tw.importance(built.model, built.X, built.y, **options)  # the right data is not
 
 
-def test_another_target_is_refused():
+def test_another_target_is_refused(rng, forest):
     order = rng.permutation(120)
     with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
         tw.importance(forest, X, y[order])
@@ -79,12 +95,12 @@ def test_another_target_is_refused():
         tw.importance(regressor, X, X[:, 0] + 0.001)
 
 
-def test_swapped_columns_are_refused():
+def test_swapped_columns_are_refused(forest):
     with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
         tw.importance(forest, X[:, [1, 0, 2]], y)
 
 
-def test_a_forest_warm_started_on_other_rows_is_refused():
+def test_a_forest_warm_started_on_other_rows_is_refused(rng):
     warm = RandomForestClassifier(3, warm_start=True, random_state=0).fit(X, y)
     other = rng.standard_normal((120, 3))
     warm.set_params(n_estimators=6).fit(other, y)
@@ -93,18 +109,19 @@ def test_a_forest_warm_started_on_other_rows_is_refused():
             tw.importance(warm, data, y)
 
 
-@pytest.mark.parametrize("model", [forest, tree, ExtraTreesClassifier(5).fit(X, y)], ids=lambda m: type(m).__name__)
-def test_training_rows_are_no_heldout_rows(model):
+@pytest.mark.parametrize("name", ["forest", "tree", "extra_trees"])
+def test_training_rows_are_no_heldout_rows(name, request):
+    model = request.getfixturevalue(name)
     with pytest.raises(ValueError, match="rows='heldout' needs rows the model never saw, got the rows it was fit on"):
         tw.importance(model, X, y, rows="heldout")
 
 
-def test_as_many_heldout_rows_as_training_rows_are_fine():
+def test_as_many_heldout_rows_as_training_rows_are_fine(rng, forest):
     other = rng.standard_normal((120, 3))
     assert tw.importance(forest, other, (other[:, 0] > 0).astype(int), rows="heldout").n_rows == 120
 
 
-def test_trees_without_unseen_rows_are_left_out():
+def test_trees_without_unseen_rows_are_left_out(forest):
     lists = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
     lists[2], lists[7] = [], []
     with pytest.warns(UserWarning, match="2 of 10 trees have no unseen row and were left out of the mean"):
@@ -117,7 +134,7 @@ def test_trees_without_unseen_rows_are_left_out():
     np.testing.assert_array_equal(result.mdi, whole.mdi)
 
 
-def test_rows_of_no_weight_are_no_rows():
+def test_rows_of_no_weight_are_no_rows(forest):
     weight = np.zeros(80)
     weight[:50] = 1.0
     weighted = tw.importance(forest, X_new, y_new, rows="heldout", sample_weight=weight)
@@ -145,7 +162,7 @@ def test_a_bagging_that_saw_everything_has_no_unseen_rows():
         ([[[0]]] * 10, ValueError, r"rows\[0\] must be a list of row numbers or a mask"),
     ],
 )
-def test_bad_rows_are_refused(rows, error, message):
+def test_bad_rows_are_refused(forest, rows, error, message):
     with pytest.raises(error, match=message):
         tw.importance(forest, X, y, rows=rows)
 
@@ -172,7 +189,7 @@ def test_medians_give_way_to_means_only_with_bags(engine):
     assert result.share[0] == pytest.approx(result.values[0] / np.var(X_new[:, 0] ** 3))
 
 
-def test_recomputed_means_want_the_weights_of_the_fit():
+def test_recomputed_means_want_the_weights_of_the_fit(rng):
     weight = rng.integers(1, 4, 120).astype(float)
     bagging = BaggingClassifier(
         DecisionTreeClassifier(monotonic_cst=[1, 0, 0], class_weight={0: 1.0, 1: 2.0}), 5, random_state=0
@@ -183,7 +200,7 @@ def test_recomputed_means_want_the_weights_of_the_fit():
         tw.importance(bagging, X, y, sample_weight=weight)
 
 
-@pytest.mark.parametrize("name", [name for name in supported_cases() if build(name, 0).rows == "oob"])
+@pytest.mark.parametrize("name", WITH_BAGS)
 def test_the_right_rows_with_another_target_are_refused(name):
     built = build(name, seed=6)
     order = np.random.default_rng(2).permutation(len(built.y))
@@ -197,7 +214,7 @@ def test_the_guard_knows_rounding_from_other_data(target):
     assert np.isfinite(tw.importance(regressor, X, target).values).all()
 
 
-def test_columns_that_few_trees_use_are_checked_too():
+def test_columns_that_few_trees_use_are_checked_too(rng):
     wide = rng.standard_normal((200, 30))
     shallow = RandomForestClassifier(100, max_depth=2, random_state=0).fit(wide, wide[:, 3] > 0)
     for other in range(4, 30):
@@ -207,7 +224,7 @@ def test_columns_that_few_trees_use_are_checked_too():
             tw.importance(shallow, swapped, wide[:, 3] > 0)
 
 
-def test_a_balanced_forest_wants_all_its_rows(engine):
+def test_a_balanced_forest_wants_all_its_rows(rng, engine):
     rare = (np.arange(400) % 20 == 0).astype(int)
     many = rng.standard_normal((400, 3)) + rare[:, np.newaxis]
     balanced = BalancedRandomForestClassifier(
@@ -218,14 +235,14 @@ def test_a_balanced_forest_wants_all_its_rows(engine):
         tw.importance(balanced, many[:380], rare[:380])
 
 
-def test_rows_of_no_weight_in_the_fit_do_not_hide_training_rows():
+def test_rows_of_no_weight_in_the_fit_do_not_hide_training_rows(rng):
     weight = rng.integers(0, 2, 120).astype(float)
     weighted = DecisionTreeClassifier(random_state=0).fit(X, y, sample_weight=weight)
     with pytest.raises(ValueError, match="got the rows it was fit on"):
         tw.importance(weighted, X, y, rows="heldout", sample_weight=weight)
 
 
-def test_equal_counts_alone_do_not_make_training_rows():
+def test_equal_counts_alone_do_not_make_training_rows(rng):
     design = np.repeat([0.0, 1.0], 50)[:, np.newaxis]
     single = DecisionTreeClassifier(max_depth=1).fit(design, rng.random(100) < 0.3 + 0.4 * design[:, 0])
     fresh = rng.random(100) < 0.3 + 0.4 * design[:, 0]
@@ -247,7 +264,7 @@ def test_copied_rows_with_class_weights():
         assert tw.importance(bagging, X, y).values[0] > 0
 
 
-def test_scores_leave_the_global_random_state_alone():
+def test_scores_leave_the_global_random_state_alone(forest):
     np.random.seed(0)  # noqa: NPY002
     tw.importance(forest, X, y)
     drawn = np.random.rand()  # noqa: NPY002

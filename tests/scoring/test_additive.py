@@ -169,12 +169,13 @@ def test_a_sparse_matrix_may_leave_out_missing_values(engine):
 
     from truewood.adapters import open_model
     from truewood.data.tables import read_features
-    from truewood.engines.engine import RowLists, get_engine
+    from truewood.engines.engine import get_engine
+    from truewood.engines.row_lists import RowLists
 
     rng = np.random.default_rng(0)
     trees, X = grow(rng, 4, columns=[0] * 4), draw(rng, missing=False)
     X[rng.random(X.shape) < 0.5] = 0.0
-    form = open_model(trees).form
+    form = open_model(trees).table
     rows = RowLists.join([np.arange(N_ROWS)] * 4)
     for fill in (0.0, np.nan):
         dense = np.where(X == 0, fill, X)

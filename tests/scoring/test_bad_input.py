@@ -14,10 +14,22 @@ import truewood as tw
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
 y = (X[:, 0] > 0).astype(int)
-classifier = RandomForestClassifier(5, random_state=0).fit(X, y)
-regressor = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
 frame = pd.DataFrame(X, columns=["a", "b", "c"])
-named = RandomForestClassifier(5, random_state=0).fit(frame, y)
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return RandomForestClassifier(5, random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
+
+
+@pytest.fixture(scope="module")
+def named():
+    return RandomForestClassifier(5, random_state=0).fit(frame, y)
 
 
 def replaced(value):
@@ -27,154 +39,173 @@ def replaced(value):
 
 
 INFINITE = "X must not hold infinite values, or values too large for float32."
+# Fixture of the model, X, y, options, and what is said.
 CASES = {
-    "no rows": (classifier, X[:0], y[:0], {}, "X must hold at least one row, got none."),
-    "columns": (classifier, X[:, :2], y, {}, "X must have the 3 columns RandomForestClassifier was fit on, got 2."),
-    "one axis": (classifier, X[:, 0], y, {}, r"X must have two dimensions, \(n_rows, n_features\), got shape \(60,\)."),
-    "infinite": (classifier, replaced(np.inf), y, {}, INFINITE),
-    "too large": (classifier, replaced(1e39), y, {}, INFINITE),
+    "no rows": ("classifier", X[:0], y[:0], {}, "X must hold at least one row, got none."),
+    "columns": ("classifier", X[:, :2], y, {}, "X must have the 3 columns RandomForestClassifier was fit on, got 2."),
+    "one axis": (
+        "classifier",
+        X[:, 0],
+        y,
+        {},
+        r"X must have two dimensions, \(n_rows, n_features\), got shape \(60,\).",
+    ),
+    "infinite": ("classifier", replaced(np.inf), y, {}, INFINITE),
+    "too large": ("classifier", replaced(1e39), y, {}, INFINITE),
     "both infinities": (
-        classifier,
+        "classifier",
         np.where(np.arange(3) == 0, np.inf, replaced(-np.inf)),
         y,
         {},
         INFINITE,
     ),
-    "text": (classifier, X.astype(str).astype(object) + "x", y, {}, "X must be a table of numbers"),
+    "text": ("classifier", X.astype(str).astype(object) + "x", y, {}, "X must be a table of numbers"),
     "text column": (
-        classifier,
+        "classifier",
         frame.assign(b="x"),
         y,
         {},
         "X must be numbers, but column 'b' is String; encode it as when the model was fit.",
     ),
     "sparse NaN": (
-        classifier,
+        "classifier",
         sparse.csr_matrix(replaced(np.nan)),
         y,
         {},
         "X must not hold NaN: RandomForestClassifier takes no missing values in a sparse matrix",
     ),
     "names": (
-        named,
+        "named",
         frame[["a", "c", "b"]],
         y,
         {},
         "X must have the columns RandomForestClassifier was fit on, in that order: column 1 should be 'b', got 'c'.",
     ),
     "unknown labels": (
-        classifier,
+        "classifier",
         X,
         np.where(y == 0, 7, y),
         {},
         "y holds labels the model was not fit on: 7; it knows 0, 1.",
     ),
-    "text labels": (classifier, X, np.array(["no", "yes"])[y], {}, "y holds labels the model was not fit on: '"),
-    "numbers for classes": (classifier, X, X[:, 0], {}, "y holds labels the model was not fit on: "),
-    "missing label": (classifier, X, np.where(y == 0, np.nan, y), {}, "y holds labels the model was not fit on: nan"),
+    "text labels": ("classifier", X, np.array(["no", "yes"])[y], {}, "y holds labels the model was not fit on: '"),
+    "numbers for classes": ("classifier", X, X[:, 0], {}, "y holds labels the model was not fit on: "),
+    "missing label": ("classifier", X, np.where(y == 0, np.nan, y), {}, "y holds labels the model was not fit on: nan"),
     "text for numbers": (
-        regressor,
+        "regressor",
         X,
         np.array(["no", "yes"])[y],
         {},
         "y must be numbers, as the model",
     ),
-    "NaN target": (regressor, X, np.where(y == 0, np.nan, y), {}, "y must not hold NaN or infinite values."),
-    "infinite target": (regressor, X, np.where(y == 0, np.inf, y), {}, "y must not hold NaN or infinite values."),
-    "outputs": (regressor, X, X, {}, r"y must have shape \(n_rows,\), as when the model was fit, got \(60, 3\)."),
-    "lengths": (classifier, X, y[:50], {}, "X and y must have the same number of rows, got 60 and 50."),
-    "measure": (classifier, X, y, {"measure": "gini"}, "measure must be one of ufi, .*, got 'gini'."),
+    "NaN target": ("regressor", X, np.where(y == 0, np.nan, y), {}, "y must not hold NaN or infinite values."),
+    "infinite target": ("regressor", X, np.where(y == 0, np.inf, y), {}, "y must not hold NaN or infinite values."),
+    "outputs": ("regressor", X, X, {}, r"y must have shape \(n_rows,\), as when the model was fit, got \(60, 3\)."),
+    "lengths": ("classifier", X, y[:50], {}, "X and y must have the same number of rows, got 60 and 50."),
+    "measure": ("classifier", X, y, {"measure": "gini"}, "measure must be one of ufi, .*, got 'gini'."),
     "weights": (
-        classifier,
+        "classifier",
         X,
         y,
         {"sample_weight": [1.0]},
         r"sample_weight must have shape \(60,\), one weight",
     ),
-    "negative": (classifier, X, y, {"sample_weight": -np.ones(60)}, "sample_weight must be finite and not negative."),
-    "inference": (classifier, X, y, {"inference": "row"}, "inference must be True, False or 'rows', got 'row'"),
+    "negative": ("classifier", X, y, {"sample_weight": -np.ones(60)}, "sample_weight must be finite and not negative."),
+    "inference": ("classifier", X, y, {"inference": "row"}, "inference must be True, False or 'rows', got 'row'"),
     "inference of mdi": (
-        classifier,
+        "classifier",
         X,
         y,
         {"inference": "rows", "measure": "mdi"},
         "inference='rows' has nothing to give: measure='mdi' uses no unseen rows",
     ),
-    "groups": (classifier, X, y, {"groups": ["a", "b"]}, "groups must name the group of each of the 3 columns, got 2."),
+    "groups": (
+        "classifier",
+        X,
+        y,
+        {"groups": ["a", "b"]},
+        "groups must name the group of each of the 3 columns, got 2.",
+    ),
     "group column": (
-        named,
+        "named",
         frame,
         y,
         {"groups": {"g": ["z"]}},
         "groups names a column that X does not have, or has more than once: 'z'.",
     ),
     "group number": (
-        named,
+        "named",
         frame,
         y,
         {"groups": {"g": [3]}},
         "groups names a column that X does not have, or has more than once: 3.",
     ),
     "two groups": (
-        named,
+        "named",
         frame,
         y,
         {"groups": {"g": ["a"], "h": ["a"]}},
         "groups puts column 'a' into both 'g' and 'h'.",
     ),
-    "group number kind": (named, frame, y, {"groups": {"g": [0.9]}}, "groups names a column that X does not have"),
+    "group number kind": ("named", frame, y, {"groups": {"g": [0.9]}}, "groups names a column that X does not have"),
     "group mask": (
-        named,
+        "named",
         frame,
         y,
         {"groups": {"g": [True, False, True]}},
         "groups names a column that X does not have",
     ),
     "empty group": (
-        named,
+        "named",
         frame,
         y,
         {"groups": {"g": []}},
         "groups must give each name once, with at least one column",
     ),
-    "group twice": (named, frame, y, {"groups": {1: [0], "1": [1]}}, "groups must give each name once"),
+    "group twice": ("named", frame, y, {"groups": {1: [0], "1": [1]}}, "groups must give each name once"),
     "zero weights": (
-        classifier,
+        "classifier",
         X,
         y,
         {"sample_weight": np.zeros(60)},
         "sample_weight must not be zero for every row.",
     ),
-    "text weights": (classifier, X, y, {"sample_weight": "a"}, "sample_weight must be numbers, one per row, got str."),
-    "measures": (classifier, X, y, {"measure": ["ufi"]}, "measure must be one of ufi"),
-    "no X": (classifier, None, y, {}, "X must"),
-    "no y": (classifier, X, None, {}, r"y must have shape \(n_rows,\), as when the model was fit, got NoneType."),
+    "text weights": (
+        "classifier",
+        X,
+        y,
+        {"sample_weight": "a"},
+        "sample_weight must be numbers, one per row, got str.",
+    ),
+    "measures": ("classifier", X, y, {"measure": ["ufi"]}, "measure must be one of ufi"),
+    "no X": ("classifier", None, y, {}, "X must"),
+    "no y": ("classifier", X, None, {}, r"y must have shape \(n_rows,\), as when the model was fit, got NoneType."),
     "ragged y": (
-        classifier,
+        "classifier",
         X,
         [[0], [0, 1]],
         {},
         r"y must have shape \(n_rows,\), as when the model was fit, got list.",
     ),
-    "complex X": (classifier, X + 1j, y, {}, "X must be a table of numbers, got an array of complex128"),
-    "complex y": (regressor, X, X[:, 0] + 1j, {}, "y must be numbers, as the model is a regressor, got complex128"),
+    "complex X": ("classifier", X + 1j, y, {}, "X must be a table of numbers, got an array of complex128"),
+    "complex y": ("regressor", X, X[:, 0] + 1j, {}, "y must be numbers, as the model is a regressor, got complex128"),
     "dates": (
-        regressor,
+        "regressor",
         X,
         np.arange(60).astype("datetime64[s]"),
         {},
         "y must be numbers, as the model is a regressor",
     ),
     "date column": (
-        classifier,
+        "classifier",
         frame.assign(b=pd.Timestamp("2020")),
         y,
         {},
         "X must be numbers, but column 'b' is Datetime",
     ),
-    "masked": (classifier, np.ma.masked_greater(X, 1), y, {}, "X must not be a masked array"),
+    "masked": ("classifier", np.ma.masked_greater(X, 1), y, {}, "X must not be a masked array"),
     "group name": (
-        named,
+        "named",
         frame,
         y,
         {"groups": {"c": ["a", "b"]}},
@@ -184,8 +215,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_bad_input_gets_one_clear_line(case):
-    model, X, y, options, message = CASES[case]
+def test_bad_input_gets_one_clear_line(case, request):
+    name, X, y, options, message = CASES[case]
+    model = request.getfixturevalue(name)
     with pytest.raises(ValueError, match=f"^{message}") as caught:
         tw.importance(model, X, y, **options)
     assert "\n" not in str(caught.value)
@@ -197,7 +229,7 @@ def test_nan_where_the_model_knows_none():
         tw.importance(tree, replaced(np.nan), y, rows="heldout")
 
 
-def test_groups_of_another_kind():
+def test_groups_of_another_kind(classifier):
     with pytest.raises(TypeError, match="groups must be a dict or a sequence, got int"):
         tw.importance(classifier, X, y, groups=3)
 

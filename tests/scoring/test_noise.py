@@ -111,6 +111,7 @@ def score(library, task, seed, signal):
     return result.values, np.asarray(own, dtype=float), result
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("task", ["regression", "classification"])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_noise_scores_zero_and_gain_does_not(library, task):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import truewood as tw
-from conftest import ENGINES
 from models import CASES, build, supported_cases
 from oracle import score_forest
 from truewood.engines.engine import ENGINE_VARIABLE
@@ -15,13 +14,13 @@ SEEDS = range(6)
 
 
 @pytest.mark.parametrize("name", supported_cases())
-def test_engines_agree_with_the_oracle(name, monkeypatch):
+def test_engines_agree_with_the_oracle(name, engines, monkeypatch):
     skipped = 0.0
     for seed in SEEDS:
         built = build(name, seed)
         for measure in tw.measures():
             results = []
-            for engine in ENGINES:
+            for engine in engines:
                 monkeypatch.setenv(ENGINE_VARIABLE, engine)
                 results.append(score(built, measure, seed))
             for result in results[1:]:

@@ -8,6 +8,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
 
+pytestmark = pytest.mark.statistical
+
 N_DATA_SETS, N_ROWS = 200, 120
 FEATURES = ["continuous", "binary", "4 levels", "20 levels"]
 

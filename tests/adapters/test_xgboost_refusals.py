@@ -1,0 +1,84 @@
+"""Models of XGBoost that cannot be read, and rows that cannot score them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost as xgb
+from sklearn.exceptions import NotFittedError
+
+import truewood as tw
+from xgboost_models import BASE, VECTOR, VERSION, C, R, build, draw, make_target, needs_weights_of_vectors
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: model.get_booster()])
+def test_a_linear_model_is_refused(wrap):
+    X, score, rng = draw()
+    model = R(booster="gblinear", n_estimators=2).fit(X, make_target("number", score, rng))
+    with pytest.raises(TypeError, match="must have trees, booster='gbtree' or 'dart', got booster='gblinear'"):
+        tw.to_ensemble(wrap(model))
+
+
+def test_models_without_trees_are_refused():
+    for model in (R(), C(), xgb.XGBRFRegressor(), xgb.Booster()):
+        with pytest.raises(NotFittedError):
+            tw.to_ensemble(model)
+    X, score, _ = draw()
+    with pytest.raises(ValueError, match="XGBRegressor must have at least one tree, got none"):
+        tw.to_ensemble(R(n_estimators=0).fit(X, score))
+
+
+@pytest.mark.skipif(VERSION >= (3, 2), reason="weights are stored")
+def test_vector_leaves_without_weights_are_refused():
+    X, score, rng = draw()
+    model = R(**BASE, **VECTOR).fit(X, make_target("numbers", score, rng))
+    with pytest.raises(ValueError, match=r"has vector leaves, whose weights XGBoost stores since 3\.2"):
+        tw.to_ensemble(model)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e300])
+@pytest.mark.parametrize("missing", [np.nan, -1.0])
+def test_infinite_values_are_refused_as_in_a_fit(value, missing):
+    X, score, rng = draw()
+    y = make_target("number", score, rng)
+    model = R(**BASE, missing=missing).fit(X, y)
+    X[3, 1] = value
+    with pytest.raises(xgb.core.XGBoostError, match="contains `inf`"):
+        model.apply(X)
+    with pytest.raises(ValueError, match=r"infinite values|contains `inf`") as caught:
+        tw.importance(model, X, y, rows="heldout")
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_have_to_be_held_out():
+    X, score, rng = draw()
+    y = make_target("number", score, rng)
+    model = build("regressor")
+    with pytest.raises(ValueError, match="but XGBRegressor does not record which rows a tree saw; pass rows it never"):
+        tw.importance(model, X, y)
+    with pytest.raises(ValueError, match="rows='heldout' needs rows the model never saw, got the rows it was fit on"):
+        tw.importance(model, X, y, rows="heldout")
+    with pytest.raises(ValueError, match="got the rows it was fit on; Booster does not record"):
+        tw.importance(model.get_booster(), X, y, rows="heldout")
+
+
+@needs_weights_of_vectors
+def test_rows_of_a_fit_are_known_by_vector_leaves():
+    X, score, rng = draw()
+    with pytest.raises(ValueError, match="got the rows it was fit on"):
+        tw.importance(build("vectors"), X, make_target("numbers", score, rng), rows="heldout")
+
+
+def test_names_are_the_models():
+    X, score, rng = draw()
+    y = make_target("number", score, rng)
+    table = pd.DataFrame(X, columns=list("abcde"))
+    model = R(**BASE).fit(table, y)
+    test, test_score, _ = draw(seed=1)
+    for other in (model, model.get_booster()):
+        assert tw.importance(other, test, test_score, rows="heldout").feature_names.tolist() == list("abcde")
+        with pytest.raises(ValueError, match="column 0 should be 'a', got 'b'"):
+            tw.importance(other, table[list("bacde")], y, rows="heldout")
+        with pytest.raises(ValueError, match="must have the 5 columns"):
+            tw.importance(other, X[:, :4], y, rows="heldout")

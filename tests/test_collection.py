@@ -1,0 +1,27 @@
+"""Collecting the tests fits no model: it is quick, and a fault in a fit fails a test instead of a whole file."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+STILL_FITTING = TESTS / "cli" / "test_cli_bad_input.py"
+
+
+def test_no_model_is_fit_while_tests_are_collected(tmp_path):
+    """A file that does fit one is the only error."""
+    (tmp_path / "test_fit.py").write_text(
+        "from sklearn.tree import DecisionTreeClassifier\n"
+        "TREE = DecisionTreeClassifier().fit([[0], [1]], [0, 1])\n"
+        "def test_nothing(): pass\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [sys.executable, TESTS / "refuse_fits.py", TESTS, tmp_path, "--ignore", STILL_FITTING]
+    done = subprocess.run(command, cwd=TESTS.parent, env=environment, capture_output=True, text=True, check=False)
+    errors = re.findall(r"^ERROR (\S+) - (.*)$", done.stdout, re.MULTILINE)
+    assert [Path(path).name for path, _ in errors] == ["test_fit.py"], done.stdout + done.stderr
+    assert errors[0][1].startswith("RuntimeError: DecisionTreeClassifier is fit")
