@@ -17,7 +17,8 @@ from truewood.data.tables import read_features
 from truewood.data.target import Target, centre_target, encode_target, pull_target, read_sample_weight, read_target
 from truewood.formulas.measures import MEASURES
 from truewood.inference.errors import measure_errors
-from truewood.pipelines.unwrapping import Parts, group_columns, take_apart
+from truewood.pipelines.grouping import group_columns
+from truewood.pipelines.unwrapping import Unwrapped, unwrap
 from truewood.result.importance_result import ImportanceResult
 from truewood.rows.choice import Job, choose_rows
 from truewood.scoring.batches import Scores, score_batch, split_into_batches
@@ -94,7 +95,7 @@ def importance(
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}.")
     if not isinstance(inference, bool) and inference != "rows":
         raise ValueError(f"inference must be True, False or 'rows', got {inference!r}.")
-    parts = take_apart(model, X, y, rows)
+    parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
     measure = _choose_measure(measure, view)
     matrix = read_features(parts.X, view.form)
@@ -130,7 +131,7 @@ def importance(
 
 
 def _read_groups(
-    groups: Any, names: NDArray[np.str_], parts: Parts, view: ModelView
+    groups: Any, names: NDArray[np.str_], parts: Unwrapped, view: ModelView
 ) -> tuple[Grouping, tuple[str, ...]]:
     """Groups of the columns that the trees read, and what there is to say about them."""
     if parts.encoding is None:
