@@ -1,4 +1,4 @@
-// The Python face of kernel.hpp and terms.hpp: unwraps arrays, releases the GIL, calls. Arrays are taken as they are, never converted.
+// The Python face of kernel.hpp and terms.hpp: unwraps arrays, releases the GIL, calls. Arrays are never converted.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -42,7 +42,7 @@ struct TreeArrays {
     }
 };
 
-// Calls body(matrix) with a DenseMatrix when X is one array, with a SparseMatrix when it is (data, indices, indptr, fill).
+// Calls body(matrix) with a DenseMatrix if X is one array, with a SparseMatrix if it is (data, indices, indptr, fill).
 template <class T, class Body>
 void with_matrix_of(const py::object& X, Body body) {
     if (py::isinstance<py::tuple>(X)) {
@@ -164,7 +164,8 @@ void bind_add_terms(const TreeArrays& arrays, const py::object& X, const Array<s
     double* sums = out.mutable_data();
     const auto add = [&](const auto& target) {
         with_matrix(X, true, trees.node_set != nullptr, [&](const auto& matrix, auto, auto categories) {
-            add_terms<categories.value>(trees, matrix, rows, row_weight.data(), target, of_tree, terms, n_features, sums);
+            add_terms<categories.value>(trees, matrix, rows, row_weight.data(), target, of_tree, terms, n_features,
+                                        sums);
         });
     };
     if (codes) {
@@ -193,20 +194,22 @@ PYBIND11_MODULE(_kernel, module) {
                py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("leaves").noconvert());
     module.def("find_swapped_leaves", &bind_find_swapped_leaves, py::arg("trees"), py::arg("X"), py::arg("has_missing"),
                py::arg("index").noconvert(), py::arg("donors").noconvert(), py::arg("leaves").noconvert());
-    module.def("list_unseen", &bind_list_unseen<std::int32_t>, py::arg("bag").noconvert(), py::arg("unseen").noconvert());
-    module.def("list_unseen", &bind_list_unseen<std::int64_t>, py::arg("bag").noconvert(), py::arg("unseen").noconvert());
+    module.def("list_unseen", &bind_list_unseen<std::int32_t>, py::arg("bag").noconvert(),
+               py::arg("unseen").noconvert());
+    module.def("list_unseen", &bind_list_unseen<std::int64_t>, py::arg("bag").noconvert(),
+               py::arg("unseen").noconvert());
     module.def("sum_codes", &bind_sum_codes, py::arg("trees"), py::arg("leaves").noconvert(),
                py::arg("index").noconvert(), py::arg("codes").noconvert(), py::arg("first_column").noconvert(),
-               py::arg("row_weight").noconvert().none(true), py::arg("weight").noconvert(), py::arg("total").noconvert());
+               py::arg("row_weight").noconvert().none(true), py::arg("weight").noconvert(),
+               py::arg("total").noconvert());
     module.def("sum_numbers", &bind_sum_numbers, py::arg("trees"), py::arg("leaves").noconvert(),
                py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("numbers").noconvert(),
                py::arg("column").noconvert().none(true), py::arg("row_weight").noconvert().none(true),
                py::arg("weight").noconvert(), py::arg("total").noconvert(), py::arg("square").noconvert());
-    module.def("add_terms", &bind_add_terms, py::arg("trees"), py::arg("X"),
-               py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("row_weight").noconvert(),
-               py::arg("codes").noconvert().none(true),
-               py::arg("numbers").noconvert().none(true), py::arg("first_column").noconvert(),
-               py::arg("column").noconvert().none(true), py::arg("linear").noconvert(),
-               py::arg("square").noconvert().none(true), py::arg("constant").noconvert().none(true),
-               py::arg("out").noconvert());
+    module.def("add_terms", &bind_add_terms, py::arg("trees"), py::arg("X"), py::arg("index").noconvert(),
+               py::arg("offset").noconvert(), py::arg("row_weight").noconvert(),
+               py::arg("codes").noconvert().none(true), py::arg("numbers").noconvert().none(true),
+               py::arg("first_column").noconvert(), py::arg("column").noconvert().none(true),
+               py::arg("linear").noconvert(), py::arg("square").noconvert().none(true),
+               py::arg("constant").noconvert().none(true), py::arg("out").noconvert());
 }
