@@ -12,6 +12,7 @@ from test_datasets import needs_files
 from truewood.cli import main
 from truewood.paper.data import draw_five, draw_ten
 from truewood.paper.experiments import make_cells
+from truewood.paper.figures import draw_bars
 from truewood.paper.methods import score_in_r
 
 
@@ -96,6 +97,21 @@ def test_bias_and_ranking(encoding, tmp_path, capsys):
     assert "rho from which X2" in " ".join(capsys.readouterr().out.split())
 
 
+def test_bias_of_one_task_has_claims_of_that_task_alone(tmp_path, capsys):
+    arguments = ["reproduce", "bias", "--task", "regression", "--repetitions", "2", "--trees", "3", "--n-jobs", "1"]
+    assert main([*arguments, "--output", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "regression: largest SI" in shown
+    assert "classification" not in shown
+
+
+def test_an_odd_number_of_methods_leaves_no_empty_panel(tmp_path):
+    rows = [{"method": m, "feature": f, "mean": 0.1, "std": 0.0} for m in ("SI", "UFI", "ranger") for f in "ab"]
+    for path in draw_bars(pd.DataFrame(rows), tmp_path, "odd"):
+        if path.suffix == ".svg":
+            assert path.read_text().count('id="axes_') == 3
+
+
 @needs_files
 @pytest.mark.parametrize("name", ["rna", "adult", "boston"])
 def test_real_data(name, tmp_path, capsys):
@@ -137,7 +153,7 @@ def test_peers_find_a_strong_signal(peer, both_peers):
 
 def test_peers_run_and_are_left_out_on_demand(tmp_path, capsys, both_peers):
     arguments = ["reproduce", "table1", "--trees", "5", "--task", "regression", "--output", str(tmp_path)]
-    main([*arguments, "--repetitions", "1"])
+    main([*arguments, "--repetitions", "1", "--n-jobs", "1"])
     ran = read_table1(tmp_path).set_index("method")["mean_rank"]
     assert ran["cforest"].notna().all()
     assert ran["ranger"].notna().all()

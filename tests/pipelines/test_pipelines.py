@@ -40,6 +40,17 @@ def test_a_search_stands_for_its_best_model():
         tw.importance(kept_nothing, TRAIN, Y)
 
 
+def test_a_pipeline_within_a_pipeline():
+    inner = make_pipeline(StandardScaler(), make_forest())
+    nested = make_pipeline(make_columns(), inner).fit(TRAIN, Y)
+    expected = tw.importance(fit(make_columns(), StandardScaler()), TRAIN, Y)
+    result = tw.importance(nested, TRAIN, Y)
+    assert result.feature_names.tolist() == ["a", "c", "s", "t"]
+    assert result.expand().feature_names.tolist() == expected.expand().feature_names.tolist()
+    np.testing.assert_array_equal(result.per_tree, expected.per_tree)
+    assert result.notes == expected.notes
+
+
 @pytest.mark.parametrize("is_outside", [True, False])
 def test_transformed_targets(is_outside):
     y = np.exp(TRAIN["a"].to_numpy())

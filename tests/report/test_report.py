@@ -13,10 +13,11 @@ import pytest
 from scipy import sparse
 from scipy.stats import norm
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeClassifier
 
 import truewood as tw
 from truewood.report import words
-from truewood.report.correlation import find_correlations
+from truewood.report.correlation import Correlations, find_correlations
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -140,6 +141,9 @@ def test_regression_boosting_and_the_biased_measure(tmp_path):
     tw.importance(boosted, X[200:], y[200:], rows="heldout").report(tmp_path / "boosting.html")
     text = read_words(tmp_path / "boosting.html")
     assert "10 trees whose values add up (boosting)" in text
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[:200], y[:200])
+    tw.importance(tree, X[200:], y[200:], rows="heldout").report(tmp_path / "tree.html")
+    assert "a single tree" in read_words(tmp_path / "tree.html")
     assert "200 held-out rows" in text
     assert "for this one fitted model" in text
     make_result(measure="mdi").report(tmp_path / "mdi.html")
@@ -298,6 +302,15 @@ def test_correlated_features_are_listed(result, tmp_path):
     assert "f1 and f5: 1.00" in text
     result.report(tmp_path / "report.html")
     assert "Not checked, as the report was made without the table." in read_words(tmp_path / "report.html")
+
+
+def test_of_many_correlated_pairs_the_strongest_are_listed(result):
+    pairs = [("a", f"b{k}", 0.99) for k in range(27)]
+    found = Correlations(pairs, n_rows=400, n_columns=28, n_with_categories=28, n_given=28)
+    caution = next(c for c in words.list_cautions(result, found) if c.heading == "Correlated features")
+    assert len(caution.items) == 21
+    assert caution.items[0] == "a and b0: 0.99"
+    assert caution.items[-1] == "and 7 more pairs"
 
 
 def test_bad_arguments(result, tmp_path):

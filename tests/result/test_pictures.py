@@ -120,6 +120,7 @@ def test_ranks_of_boosted_trees_are_drawn_without_shares():
     for line in ax.lines[:2]:
         assert line.get_ydata().max() == 100
         assert not np.isnan(line.get_ydata()).any()
+    assert result.plot().get_xlabel().endswith("covariance of raw score and target")
 
 
 def test_ranks_of_error_rates_are_drawn_without_shares():

@@ -59,7 +59,8 @@ def test_save_and_load_are_exact(forest, result, tmp_path):
     with pytest.warns(UserWarning, match="1 of 10 trees"):
         partial = tw.importance(forest, X, y, rows=lists, groups={'<b>"é': [0, 1]})
     several = RandomForestRegressor(4, random_state=0).fit(X, X[:, :2])
-    for one in (result, partial, tw.importance(several, X, X[:, :2], measure="mdi_oob")):
+    plain = tw.importance(forest, X, y, inference=False)
+    for one in (result, partial, plain, tw.importance(several, X, X[:, :2], measure="mdi_oob")):
         one.save(tmp_path / "result.json")
         again = tw.load(tmp_path / "result.json")
         check_equal(one, again)
@@ -76,7 +77,7 @@ def check_equal(one, again):
             np.testing.assert_array_equal(after, before)
             assert after.dtype.kind == before.dtype.kind
         else:
-            assert after == before
+            assert after == before or (np.isnan(after) and np.isnan(before))
 
 
 def test_the_file_is_plain_json(result, tmp_path):
@@ -110,6 +111,18 @@ def test_repr_says_what_was_measured_on_what(result):
     assert len(lines) == 13
     assert lines[-1].startswith("2 more features; all of them in .frame(). ")
     assert "of split weight had no unseen rows" in lines[-1]
+
+
+def test_what_is_not_there_is_not_mentioned(result):
+    small = dataclasses.replace(
+        tw.importance(RandomForestClassifier(1, random_state=0).fit(X[:, 3:6], y), X[:, 3:6], y), skipped_weight=0.0
+    )
+    lines = repr(small).splitlines()
+    assert lines[0] == "ImportanceResult: ufi, classification, 1 tree, 90 out-of-bag rows"
+    assert len(lines) == 5
+    assert small._repr_html_().count("<p>") == 1
+    assert result._repr_html_().count("<p>") == 2
+    assert "share" not in repr(dataclasses.replace(small, share=np.full(3, np.nan)))
 
 
 def test_html_keeps_names_as_text(forest):

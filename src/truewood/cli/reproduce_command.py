@@ -101,7 +101,6 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
         seed=options.seed,
         absent=set(absent),
         n_jobs=options.n_jobs,
-        console=console,
     )
     table = tidy(cells, scores, repetitions=options.repetitions, seed=options.seed, absent=set(absent))
     summary = summarise(table)

@@ -1,4 +1,5 @@
-// The Python face of kernel.hpp and terms.hpp: unwraps arrays, releases the GIL, calls. Arrays are taken as they are, never converted.
+// The Python face of kernel.hpp and terms.hpp: unwraps arrays, releases the GIL, calls. Arrays are taken as they are,
+// never converted.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -42,7 +43,8 @@ struct TreeArrays {
     }
 };
 
-// Calls body(matrix) with a DenseMatrix when X is one array, with a SparseMatrix when it is (data, indices, indptr, fill).
+// Calls body(matrix) with a DenseMatrix when X is one array, with a SparseMatrix when it is (data, indices, indptr,
+// fill).
 template <class T, class Body>
 void with_matrix_of(const py::object& X, Body body) {
     if (py::isinstance<py::tuple>(X)) {
@@ -208,11 +210,14 @@ PYBIND11_MODULE(_kernel, module) {
                py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("leaves").noconvert());
     module.def("find_swapped_leaves", &bind_find_swapped_leaves, py::arg("trees"), py::arg("X"), py::arg("has_missing"),
                py::arg("index").noconvert(), py::arg("donors").noconvert(), py::arg("leaves").noconvert());
-    module.def("list_unseen", &bind_list_unseen<std::int32_t>, py::arg("bag").noconvert(), py::arg("unseen").noconvert());
-    module.def("list_unseen", &bind_list_unseen<std::int64_t>, py::arg("bag").noconvert(), py::arg("unseen").noconvert());
+    module.def("list_unseen", &bind_list_unseen<std::int32_t>, py::arg("bag").noconvert(),
+               py::arg("unseen").noconvert());
+    module.def("list_unseen", &bind_list_unseen<std::int64_t>, py::arg("bag").noconvert(),
+               py::arg("unseen").noconvert());
     module.def("sum_codes", &bind_sum_codes, py::arg("trees"), py::arg("leaves").noconvert(),
                py::arg("index").noconvert(), py::arg("codes").noconvert(), py::arg("first_column").noconvert(),
-               py::arg("row_weight").noconvert().none(true), py::arg("weight").noconvert(), py::arg("total").noconvert());
+               py::arg("row_weight").noconvert().none(true), py::arg("weight").noconvert(),
+               py::arg("total").noconvert());
     module.def("sum_numbers", &bind_sum_numbers, py::arg("trees"), py::arg("leaves").noconvert(),
                py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("numbers").noconvert(),
                py::arg("column").noconvert().none(true), py::arg("row_weight").noconvert().none(true),

@@ -106,7 +106,7 @@ T as_threshold(double t) {
     else return floor_to_float(t);
 }
 
-// One tree, laid out for walking: 12 bytes a node (16 for doubles), siblings are neighbours, and a leaf leads to itself.
+// One tree, laid out for walking: 12 bytes a node (16 for doubles), siblings are neighbours, a leaf leads to itself.
 template <class T>
 class PackedTree {
 public:
@@ -304,7 +304,7 @@ inline void add_codes(const std::int32_t* leaves, const std::int64_t* rows, std:
     }
 }
 
-// Adds n rows to their leaves: numbers, and their squares. A row's numbers are `n_columns` of `stride`, from `numbers` on.
+// Adds n rows to their leaves: numbers, and their squares. A row's are `n_columns` of `stride`, from `numbers` on.
 inline void add_numbers(const std::int32_t* leaves, const std::int64_t* rows, std::size_t n, const double* numbers,
                         std::size_t stride, std::size_t n_columns, const double* row_weight, double* weight,
                         double* total, double* square) {

@@ -61,7 +61,9 @@ struct OneCode {
     const std::int32_t* codes;
     using Row = std::size_t;
     Row row(std::int64_t i, std::int32_t) const { return static_cast<std::size_t>(codes[i]); }
-    double add(const Terms& terms, std::size_t node, Row code) const { return terms.linear[node * terms.n_columns + code]; }
+    double add(const Terms& terms, std::size_t node, Row code) const {
+        return terms.linear[node * terms.n_columns + code];
+    }
 };
 
 // Rows known by their numbers.
@@ -86,7 +88,9 @@ struct OneNumber {
     const double* numbers;
     std::size_t stride;
     using Row = double;
-    Row row(std::int64_t i, std::int32_t column) const { return numbers[static_cast<std::size_t>(i) * stride + column]; }
+    Row row(std::int64_t i, std::int32_t column) const {
+        return numbers[static_cast<std::size_t>(i) * stride + column];
+    }
     double add(const Terms& terms, std::size_t node, Row y) const {
         return (terms.linear[node] * y + terms.square[node] * (y * y)) + terms.constant[node];
     }

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -16,20 +13,20 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from scipy.stats import norm, rankdata
 from sklearn.base import clone
 from sklearn.utils import check_random_state, shuffle
 
 from truewood.data.groups import read_groups
 from truewood.data.tables import TableForm, read_features
-from truewood.estimators.selector import set_seeds
+from truewood.estimators.seeds import N_SEEDS, set_seeds
+from truewood.frozen import freeze_arrays
+from truewood.journal import append_to, read_entries, read_first_entry
+from truewood.progress import show_progress
 from truewood.result.importance_result import ImportanceResult
 from truewood.scoring.model_importance import importance
 
 _FORMAT = "truewood.permutation_test"
-_N_SEEDS = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +51,7 @@ class PermutationTestResult:
     measure: str
 
     def __post_init__(self) -> None:
-        for attribute in fields(self):
-            if isinstance(getattr(self, attribute.name), np.ndarray):
-                frozen = getattr(self, attribute.name).view()
-                frozen.flags.writeable = False
-                object.__setattr__(self, attribute.name, frozen)
+        freeze_arrays(self)
 
     @property
     def p_value(self) -> NDArray[np.float64]:
@@ -165,21 +158,26 @@ def permutation_test(
     if index(n_permutations) < 2:
         raise ValueError(f"n_permutations must be at least 2, got {n_permutations}.")
     refit = _Refit(estimator, X, y, sample_weight, measure, groups)
-    seed = int(check_random_state(random_state).randint(_N_SEEDS))
+    seed = int(check_random_state(random_state).randint(N_SEEDS))
     done: dict[int, list[float]] = {}
     if resume is not None:
-        seed, done = _open_record(Path(resume), refit.fingerprint(), seed, is_free=random_state is None)
+        seed, done = _begin_or_resume(Path(resume), refit.fingerprint(), seed, is_free=random_state is None)
     # The data as it is comes first, in this process: what does not work is said at once.
     observed = refit.run(seed, 0)
     ahead = [number for number in range(1, n_permutations + 1) if number not in done]
-    with _append_to(resume) as keep, _show_progress(n_permutations, len(ahead), is_shown=progress) as advance:
+    n_done = n_permutations - len(ahead)
+    with (
+        append_to(None if resume is None else Path(resume)) as append,
+        show_progress("permutations", total=n_permutations, done=n_done, is_wanted=progress) as update,
+    ):
         steps = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
             delayed(refit.score)(seed, number) for number in ahead
         )
         for number, scores in steps:
-            keep({"permutation": number, "values": scores})
+            append({"permutation": number, "values": scores})
             done[number] = scores
-            advance()
+            n_done += 1
+            update(n_done)
     null = np.array([done[number] for number in range(1, n_permutations + 1)])
     return PermutationTestResult(observed.values, null, observed.feature_names, observed.measure)
 
@@ -198,8 +196,8 @@ class _Refit:
     def run(self, seed: int, number: int) -> ImportanceResult:
         """Fit and score the target's permutation of a number, or the target itself for number 0."""
         rng = np.random.default_rng([seed, number])
-        y = shuffle(self.y, random_state=int(rng.integers(_N_SEEDS))) if number else self.y
-        model = set_seeds(clone(self.estimator), int(rng.integers(_N_SEEDS)))
+        y = shuffle(self.y, random_state=int(rng.integers(N_SEEDS))) if number else self.y
+        model = set_seeds(clone(self.estimator), int(rng.integers(N_SEEDS)))
         model.fit(self.X, y, **({} if self.sample_weight is None else {"sample_weight": self.sample_weight}))
         return importance(
             model,
@@ -209,7 +207,7 @@ class _Refit:
             sample_weight=self.sample_weight,
             groups=self.groups,
             inference=False,
-            random_state=int(rng.integers(_N_SEEDS)),
+            random_state=int(rng.integers(N_SEEDS)),
         )
 
     def score(self, seed: int, number: int) -> tuple[int, list[float]]:
@@ -231,71 +229,24 @@ class _Refit:
         return {name: joblib.hash(part) for name, part in parts.items()}
 
 
-def _open_record(
+def _begin_or_resume(
     path: Path, fingerprint: dict[str, str], seed: int, *, is_free: bool
 ) -> tuple[int, dict[int, list[float]]]:
-    """Seed and finished permutations of a file; a file that does not exist is begun.
-
-    A last line that was cut off is dropped.
-    """
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-    if not lines:
-        path.write_text(json.dumps({"format": _FORMAT, "seed": seed, **fingerprint}) + "\n", encoding="utf-8")
+    """Seed and finished permutations of a file; a file that is new or empty is begun."""
+    label = f"resume={str(path)!r}"
+    head = read_first_entry(path)
+    if head is None:
+        with append_to(path) as append:
+            append({"format": _FORMAT, "seed": seed, **fingerprint})
         return seed, {}
-    head = _read_line(lines[0])
     if head.get("format") != _FORMAT:
-        raise ValueError(f"resume={str(path)!r} must be a new file, or one that permutation_test wrote.")
-    if not lines[-1].endswith("\n"):
-        lines.pop()
-        path.write_text("".join(lines), encoding="utf-8")
+        raise ValueError(f"{label} must be a new file, or one that permutation_test wrote.")
     expected = fingerprint if is_free else {"seed": seed, **fingerprint}
     other = ["random_state" if name == "seed" else name for name, mark in expected.items() if head.get(name) != mark]
     if other:
         raise ValueError(
-            f"resume={str(path)!r} was begun with another {' and another '.join(other)}; go on with what it was begun "
-            "with, or pass a new file."
+            f"{label} was begun with another {' and another '.join(other)}; go on with what it was begun with, or pass "
+            "a new file."
         )
-    done = {}
-    for number, line in enumerate(lines[1:], start=2):
-        entry = _read_line(line)
-        if entry.keys() != {"permutation", "values"}:
-            raise ValueError(f"resume={str(path)!r}, line {number}, is damaged; remove the line or the file.")
-        done[entry["permutation"]] = entry["values"]
-    return head["seed"], done
-
-
-def _read_line(line: str) -> dict[str, Any]:
-    """What a line says; nothing if it is not one of ours."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return {}
-    return entry if isinstance(entry, dict) else {}
-
-
-@contextmanager
-def _show_progress(n_permutations: int, n_ahead: int, *, is_shown: bool) -> Iterator[Callable[[], None]]:
-    """Give a function that moves a bar in the terminal one step on, or does nothing if there is none."""
-    console = Console(stderr=True)
-    if not (is_shown and console.is_terminal):
-        yield lambda: None
-        return
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("permutations", total=n_permutations, completed=n_permutations - n_ahead)
-        yield lambda: bar.advance(task)
-
-
-@contextmanager
-def _append_to(path: str | PathLike[str] | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Give a function that appends a line to the file at once, or does nothing if there is no file."""
-    if path is None:
-        yield lambda _entry: None
-        return
-    with Path(path).open("a", encoding="utf-8") as file:
-
-        def keep(entry: dict[str, Any]) -> None:
-            file.write(json.dumps(entry) + "\n")
-            file.flush()
-
-        yield keep
+    entries = read_entries(path, keys={"permutation", "values"}, label=label, after=1)
+    return head["seed"], {entry["permutation"]: entry["values"] for entry in entries}

@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import SelectorMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.compat import SKLEARN_VERSION
 from truewood.data.tables import read_names
+from truewood.estimators.seeds import set_seeds
 from truewood.scoring.model_importance import importance
 
 # Trees of the forest that is fit where none is given; a multiple of scikit-learn's 100, so that another seed rarely
@@ -173,14 +173,6 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.target_tags.required = True
         return tags
-
-
-def set_seeds(estimator: Any, random_state: Any) -> Any:
-    """Give an estimator, and its parts, a seed where they have none."""
-    parameters = sorted(estimator.get_params().items())
-    unseeded = [name for name, value in parameters if name.rpartition("__")[2] == "random_state" and value is None]
-    rng = check_random_state(random_state)
-    return estimator.set_params(**{name: rng.randint(np.iinfo(np.int32).max) for name in unseeded})
 
 
 def _name_weight(estimator: Any) -> str:

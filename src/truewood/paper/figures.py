@@ -18,7 +18,9 @@ _COLOURS = {"X1": "#E69F00", "X2": "#0072B2", "X3": "#009E73", "X4": "#CC79A7", 
 _LEVELS = {"X1": "continuous", "X2": "2", "X3": "4", "X4": "10", "X5": "20"}
 
 
-def _panels(n_rows: int, n_columns: int, *, width: float, height: float, share_y: bool = False) -> tuple[Figure, Any]:
+def _make_panels(
+    n_rows: int, n_columns: int, *, width: float, height: float, share_y: bool = False
+) -> tuple[Figure, Any]:
     figure = Figure(figsize=(width * n_columns, height * n_rows), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, sharey=share_y)
@@ -38,7 +40,7 @@ def draw_bias(table: pd.DataFrame, folder: Path, name: str) -> list[Path]:
     paths = []
     for method, title in TITLES.items():
         tasks = list(table["task"].unique())
-        figure, axes = _panels(1, len(tasks), width=4.6, height=3.6)
+        figure, axes = _make_panels(1, len(tasks), width=4.6, height=3.6)
         for ax, task in zip(axes[0], tasks, strict=True):
             part = table[(table["task"] == task) & (table["method"] == method)]
             features = list(part["feature"].unique())
@@ -63,7 +65,7 @@ def draw_ranking(summary: pd.DataFrame, folder: Path, name: str) -> list[Path]:
     paths = []
     for method, title in TITLES.items():
         tasks = list(summary["task"].unique())
-        figure, axes = _panels(1, len(tasks), width=4.6, height=3.6, share_y=True)
+        figure, axes = _make_panels(1, len(tasks), width=4.6, height=3.6, share_y=True)
         for ax, task in zip(axes[0], tasks, strict=True):
             part = summary[(summary["task"] == task) & (summary["method"] == method)]
             for feature, one in part.groupby("feature"):
@@ -87,7 +89,7 @@ def draw_bars(summary: pd.DataFrame, folder: Path, name: str) -> list[Path]:
     methods = [method for method in ("SI", "UFI", "cforest", "ranger") if method in set(summary["method"])]
     features = list(summary["feature"].unique())
     is_wide = len(features) > 20
-    figure, axes = _panels((len(methods) + 1) // 2, 2, width=7.5 if is_wide else 5.0, height=3.4)
+    figure, axes = _make_panels((len(methods) + 1) // 2, 2, width=7.5 if is_wide else 5.0, height=3.4)
     for ax, method in zip(axes.flat, methods, strict=False):
         part = summary[summary["method"] == method].set_index("feature").loc[features]
         colours = ["black" if feature == "random" else UNBIASED for feature in features]
@@ -106,7 +108,7 @@ def draw_bars(summary: pd.DataFrame, folder: Path, name: str) -> list[Path]:
 def draw_ranks(table1: pd.DataFrame, folder: Path, name: str) -> list[Path]:
     """Average ranks of the informative feature, measured (with standard errors) beside published."""
     settings = table1[["depth", "task"]].drop_duplicates().to_numpy().tolist()
-    figure, axes = _panels(1, len(settings), width=3.0, height=3.4, share_y=True)
+    figure, axes = _make_panels(1, len(settings), width=3.0, height=3.4, share_y=True)
     methods = list(table1["method"].unique())[::-1]
     for ax, (depth, task) in zip(axes[0], settings, strict=True):
         part = table1[(table1["depth"] == depth) & (table1["task"] == task)].set_index("method").loc[methods]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from joblib import Parallel, delayed
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from truewood.journal import append_to, read_entries
 from truewood.paper.experiments import Cell
 from truewood.paper.methods import PEERS
+from truewood.progress import show_progress
 
 Scores = dict[str, list[float]]
 
@@ -27,7 +26,6 @@ def run_cells(
     seed: int,
     absent: set[str],
     n_jobs: int,
-    console: Console,
 ) -> Scores:
     """Run what the record does not hold yet, and return all results by key.
 
@@ -47,10 +45,24 @@ def run_cells(
         Methods to leave out.
     n_jobs : int
         Number of processes; changes nothing but the time.
-    console : Console
-        Where the progress bar goes.
     """
-    done = _read(record)
+    done = {entry["key"]: entry["scores"] for entry in read_entries(record, keys={"key", "scores"}, label=str(record))}
+    work = _list_work(cells, done, repetitions=repetitions, seed=seed, absent=absent)
+    with show_progress(title, total=len(work)) as update, append_to(record) as append:
+        steps = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(cell.run)(methods, seed, numbers) for cell, methods, numbers in work
+        )
+        for n_done, results in enumerate(steps, start=1):
+            append(*({"key": key, "scores": scores} for key, scores in results))
+            done.update(results)
+            update(n_done)
+    return done
+
+
+def _list_work(
+    cells: list[Cell], done: Scores, *, repetitions: int, seed: int, absent: set[str]
+) -> list[tuple[Cell, list[str], list[int]]]:
+    """What is not done yet, in steps: a cell, the methods to run, and the numbers of the repetitions."""
     work = []
     for cell in cells:
         methods = [method for method in cell.methods if method not in absent]
@@ -62,33 +74,4 @@ def run_cells(
                 missing = [m for m in group if any(cell.key(seed, r, m) not in done for r in numbers)]
                 if missing:
                     work.append((cell, missing, numbers))
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console) as progress, record.open("a", encoding="utf-8") as file:
-        bar = progress.add_task(title, total=len(work))
-        steps = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(cell.run)(group, seed, numbers) for cell, group, numbers in work
-        )
-        for results in steps:
-            file.write("".join(json.dumps({"key": key, "scores": scores}) + "\n" for key, scores in results))
-            file.flush()
-            done.update(results)
-            progress.advance(bar)
-    return done
-
-
-def _read(record: Path) -> Scores:
-    """Results in the file; a last line that was cut off is dropped from it."""
-    done: Scores = {}
-    if not record.exists():
-        return done
-    lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines.pop()
-        record.write_text("".join(lines), encoding="utf-8")
-    for number, line in enumerate(lines, start=1):
-        try:
-            entry = json.loads(line)
-            done[entry["key"]] = entry["scores"]
-        except (ValueError, KeyError) as error:
-            raise ValueError(f"{record}, line {number}, is damaged; remove the line or the file.") from error
-    return done
+    return work

@@ -99,7 +99,7 @@ def _claim_bias(summary: pd.DataFrame) -> list[Claim]:
         part = summary[summary["task"] == task]
         if not len(part):
             continue
-        si, ufi = _scores(part, "SI"), _scores(part, "UFI")
+        si, ufi = _take_scores(part, "SI"), _take_scores(part, "UFI")
         claims.append((f"{task}: largest SI", published if _is_dummy(summary) else "X1", str(si["mean"].idxmax())))
         claims.append((f"{task}: SI of features without signal", "all above 0", f"lowest mean {si['mean'].min():.4f}"))
         error = ufi["std"] / np.sqrt(ufi["repetitions"])
@@ -127,54 +127,59 @@ def _claim_ranking(summary: pd.DataFrame) -> list[Claim]:
     return claims
 
 
-def _scores(summary: pd.DataFrame, method: str) -> pd.DataFrame:
+def _take_scores(summary: pd.DataFrame, method: str) -> pd.DataFrame:
     return summary[summary["method"] == method].set_index("feature").sort_values("mean", ascending=False)
 
 
-def _top(summary: pd.DataFrame, method: str, n: int) -> str:
-    return ", ".join(_scores(summary, method).index[:n])
+def _list_top(summary: pd.DataFrame, method: str, n: int) -> str:
+    return ", ".join(_take_scores(summary, method).index[:n])
 
 
-def _rank_of(summary: pd.DataFrame, method: str, feature: str) -> str:
-    order = list(_scores(summary, method).index)
+def _find_rank(summary: pd.DataFrame, method: str, feature: str) -> str:
+    order = list(_take_scores(summary, method).index)
     return f"{order.index(feature) + 1} of {len(order)}"
 
 
-def _near_zero(summary: pd.DataFrame, method: str, feature: str) -> str:
-    scores = _scores(summary, method)
+def _show_score(summary: pd.DataFrame, method: str, feature: str) -> str:
+    scores = _take_scores(summary, method)
     row = scores.loc[feature]
     return f"{row['mean']:+.5f} (sd {row['std']:.5f}; largest feature {scores['mean'].iloc[0]:.4f})"
 
 
-def _methods(summary: pd.DataFrame, *wanted: str) -> list[str]:
+def _choose_methods(summary: pd.DataFrame, *wanted: str) -> list[str]:
     return [method for method in wanted if method in set(summary["method"])]
 
 
 def _claim_rna(summary: pd.DataFrame) -> list[Claim]:
-    claims = [(f"{m}: top three", "-1, 1, fe", _top(summary, m, 3)) for m in _methods(summary, "SI", "UFI", "cforest")]
-    claims.append(("SI: rank of dfe", "4", _rank_of(summary, "SI", "dfe")))
+    claims = [
+        (f"{m}: top three", "-1, 1, fe", _list_top(summary, m, 3))
+        for m in _choose_methods(summary, "SI", "UFI", "cforest")
+    ]
+    claims.append(("SI: rank of dfe", "4", _find_rank(summary, "SI", "dfe")))
     claims += [
-        (f"{m}: rank of dfe", "much lower", _rank_of(summary, m, "dfe")) for m in _methods(summary, "UFI", "cforest")
+        (f"{m}: rank of dfe", "much lower", _find_rank(summary, m, "dfe"))
+        for m in _choose_methods(summary, "UFI", "cforest")
     ]
     return claims
 
 
 def _claim_adult(summary: pd.DataFrame) -> list[Claim]:
-    claims = [("SI: rank of random", "3", _rank_of(summary, "SI", "random"))]
-    claims.append(("SI: rank of fnlwgt", "among the top three", _rank_of(summary, "SI", "fnlwgt")))
-    for method in _methods(summary, "UFI", "cforest", "ranger"):
-        claims.append((f"{method}: random", "close to 0", _near_zero(summary, method, "random")))
-        claims.append((f"{method}: rank of fnlwgt", "last", _rank_of(summary, method, "fnlwgt")))
+    claims = [("SI: rank of random", "3", _find_rank(summary, "SI", "random"))]
+    claims.append(("SI: rank of fnlwgt", "among the top three", _find_rank(summary, "SI", "fnlwgt")))
+    for method in _choose_methods(summary, "UFI", "cforest", "ranger"):
+        claims.append((f"{method}: random", "close to 0", _show_score(summary, method, "random")))
+        claims.append((f"{method}: rank of fnlwgt", "last", _find_rank(summary, method, "fnlwgt")))
     return claims
 
 
 def _claim_boston(summary: pd.DataFrame) -> list[Claim]:
     claims = [
-        (f"{m}: top two", "RM, LSTAT", _top(summary, m, 2)) for m in _methods(summary, "SI", "UFI", "cforest", "ranger")
+        (f"{m}: top two", "RM, LSTAT", _list_top(summary, m, 2))
+        for m in _choose_methods(summary, "SI", "UFI", "cforest", "ranger")
     ]
     for other in ("INDUS", "RAD"):
-        si = _scores(summary, "SI")["mean"]
+        si = _take_scores(summary, "SI")["mean"]
         measured = "above" if si["random"] > si[other] else "below"
         claims.append((f"SI: random beside {other}", "above", measured))
-    claims.append(("UFI: random", "close to 0", _near_zero(summary, "UFI", "random")))
+    claims.append(("UFI: random", "close to 0", _show_score(summary, "UFI", "random")))
     return claims

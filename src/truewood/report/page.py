@@ -63,7 +63,7 @@ def write_report(
         "answer": escape(answer),
         "meaning": escape(meaning),
         "measured": "\n".join(
-            f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in words.measured(result)
+            f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in words.describe_measurement(result)
         ),
         "notes": "".join(f"<li>{escape(note)}</li>" for note in notes),
         "bars_note": f"Thin lines: 95 % intervals. Significant: at a {name_level(alpha)}."

@@ -90,7 +90,9 @@ def answer(result: ImportanceResult, alpha: float) -> tuple[str, str]:
         )
         share = table["share"][is_found].iloc[0]
         if not np.isnan(share):
-            meaning.append(f"Splits on {shorten(found[0])} explain {_percent(share)} of {_name_impurity(result)}.")
+            meaning.append(
+                f"Splits on {shorten(found[0])} explain {_write_percent(share)} of {_name_impurity(result)}."
+            )
     return headline, " ".join(meaning + _name_deception(table[~is_found]))
 
 
@@ -122,7 +124,7 @@ def _name_deception(others: pd.DataFrame) -> list[str]:
     ]
 
 
-def measured(result: ImportanceResult) -> list[tuple[str, str]]:
+def describe_measurement(result: ImportanceResult) -> list[tuple[str, str]]:
     """Say what was measured on what, as terms and descriptions."""
     trees = f"{result.n_trees:,} trees whose predictions are averaged (a forest)"
     if result.is_additive:
@@ -168,8 +170,8 @@ def list_cautions(result: ImportanceResult, correlations: Correlations | None) -
         cautions.append(
             Caution(
                 "Splits that could not be judged",
-                f"{_percent(result.skipped_weight)} of the weight of all splits was left out, because no unseen row "
-                "reached one of their sides.",
+                f"{_write_percent(result.skipped_weight)} of the weight of all splits was left out, because no unseen "
+                "row reached one of their sides.",
                 is_grave=result.skipped_weight > _MUCH_SKIPPED,
             )
         )
@@ -236,7 +238,7 @@ def _name_impurity(result: ImportanceResult) -> str:
     return f"the target's {'Gini impurity' if is_gini else 'variance'}"
 
 
-def _percent(share: float) -> str:
+def _write_percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.stats import norm
 
+from truewood.frozen import freeze_arrays
 from truewood.inference.intervals import find_interval
 from truewood.inference.multiplicity import adjust, mirror
-from truewood.words import ROWS_IN_WORDS
+from truewood.result.table import make_frame
+from truewood.result.text import write_html, write_text
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
-
-_SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,11 +102,7 @@ class ImportanceResult:
         for name in ("std_error", "test_error"):
             if not len(getattr(self, name)):
                 object.__setattr__(self, name, np.full(len(self.values), np.nan))
-        for attribute in fields(self):
-            if isinstance(getattr(self, attribute.name), np.ndarray):
-                frozen = getattr(self, attribute.name).view()
-                frozen.flags.writeable = False
-                object.__setattr__(self, attribute.name, frozen)
+        freeze_arrays(self)
 
     @property
     def n_trees(self) -> int:
@@ -122,8 +117,7 @@ class ImportanceResult:
     @property
     def z_score(self) -> NDArray[np.float64]:
         """Scores in units of `test_error`, shape (n_features,); 0 for features that no split uses."""
-        is_used = self.test_error != 0
-        return np.divide(self.values, self.test_error, out=np.zeros(len(self.values)), where=is_used)
+        return np.divide(self.values, self.test_error, out=np.zeros(len(self.values)), where=self.test_error != 0)
 
     @property
     def p_value(self) -> NDArray[np.float64]:
@@ -190,13 +184,9 @@ class ImportanceResult:
         return adjust(self.p_value, correction)
 
     def mirror_p_value(self) -> NDArray[np.float64]:
-        """P-values from the scores alone: their null distribution is that of the scores that are not positive.
+        """P-values from the scores alone, shape (n_features,); those that are not positive show the null distribution.
 
         This is the test of Janitza, Celik & Boulesteix (2018), for many features of which most say nothing.
-
-        Returns
-        -------
-        ndarray of shape (n_features,)
         """
         return mirror(self.values)
 
@@ -211,23 +201,9 @@ class ImportanceResult:
         -------
         pandas.DataFrame
             Columns feature, importance, share, std_error, ci_low, ci_high (of 95 % intervals), p_value, rank, mdi,
-            mdi_rank. Without inference std_error to p_value are left out. Features of equal score share the better
-            rank.
+            mdi_rank; no std_error to p_value without inference. Features of equal score share the better rank.
         """
-        columns: dict[str, Any] = {
-            "feature": self.feature_names.tolist(),
-            "importance": self.values,
-            "share": self.share,
-        }
-        if self.no_inference is None:
-            low, high = self.interval()
-            columns |= {"std_error": self.std_error, "ci_low": low, "ci_high": high, "p_value": self.p_value}
-        columns |= {
-            "rank": rankdata(-self.values, method="min").astype(int),
-            "mdi": self.mdi,
-            "mdi_rank": rankdata(-self.mdi, method="min").astype(int),
-        }
-        return pd.DataFrame(columns).iloc[self.order].reset_index(drop=True)
+        return make_frame(self)
 
     def select(self, alpha: float = 0.05, correction: str | None = "bh", *, k: int | None = None) -> NDArray[np.bool_]:
         """Choose features by adjusted p-value, or the k of largest score.
@@ -252,9 +228,7 @@ class ImportanceResult:
             return self.adjusted_p_value(correction) <= alpha
         if not 0 <= index(k) <= len(self.values):
             raise ValueError(f"k must lie between 0 and the number of features, {len(self.values)}, got {k}.")
-        mask = np.zeros(len(self.values), dtype=np.bool_)
-        mask[self.order[:k]] = True
-        return mask
+        return np.isin(np.arange(len(self.values)), self.order[:k])
 
     def plot(self, kind: str = "bar", *, top: int | None = 20, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
         """Draw the scores.
@@ -262,8 +236,8 @@ class ImportanceResult:
         Parameters
         ----------
         kind : {"bar", "compare", "box", "rank"}, default="bar"
-            Bars of the scores; biased rank beside unbiased rank, joined by lines; boxes of the scores by tree; or all
-            scores in falling order.
+            Bars of the scores; biased beside unbiased ranks, joined by lines; boxes of scores by tree; or all scores in
+            falling order.
         top : int or None, default=20
             Number of features to draw, the most important first; None draws all. "rank" always draws all.
         ax : matplotlib Axes, default=None
@@ -322,24 +296,5 @@ class ImportanceResult:
 
         save(self, path)
 
-    def _summary(self) -> str:
-        trees = f"{self.n_trees} tree{'s' * (self.n_trees != 1)}"
-        return f"{self.measure}, {self.task}, {trees}, {self.n_rows} {ROWS_IN_WORDS[self.rows]}"
-
-    def _note(self) -> str:
-        hidden = len(self.values) - _SHOWN
-        more = f"{hidden} more features; all of them in .frame(). " if hidden > 0 else ""
-        skipped = f"{self.skipped_weight:.1%} of split weight had no unseen rows." if self.skipped_weight > 0 else ""
-        return " ".join(filter(None, [more.strip(), skipped, *self.notes]))
-
-    def _shown_frame(self) -> pd.DataFrame:
-        return self.frame().head(_SHOWN).drop(columns="share" if np.isnan(self.share).all() else [])
-
-    def __repr__(self) -> str:
-        table = self._shown_frame().to_string(index=False, float_format=lambda number: f"{number:.4g}")
-        return "\n".join(filter(None, [f"ImportanceResult: {self._summary()}", table, self._note()]))
-
-    def _repr_html_(self) -> str:
-        table = self._shown_frame().to_html(index=False, float_format=lambda number: f"{number:.4g}", border=0)
-        parts = [f"<p><b>ImportanceResult</b>: {html.escape(self._summary())}</p>", table]
-        return "\n".join([*parts, f"<p>{html.escape(self._note())}</p>"] if self._note() else parts)
+    __repr__ = write_text
+    _repr_html_ = write_html

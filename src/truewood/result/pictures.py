@@ -62,13 +62,13 @@ def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | Non
         raise ValueError(f"top must be at least 1, or None for all features, got {top}.")
     n_shown = len(result.values) if top is None else min(index(top), len(result.values))
     if ax is None:
-        ax = _new_axes(kind, n_shown)
+        ax = _make_axes(kind, n_shown)
     ax.spines[["top", "right"]].set_visible(False)
     _KINDS[kind](result, n_shown, ax, alpha)
     return ax
 
 
-def _new_axes(kind: str, n_shown: int) -> Axes:
+def _make_axes(kind: str, n_shown: int) -> Axes:
     # A figure of its own, not pyplot's: nothing to close, no global state.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -81,7 +81,7 @@ def _new_axes(kind: str, n_shown: int) -> Axes:
     return figure.subplots()
 
 
-def _order(result: ImportanceResult, n_shown: int) -> list[int]:
+def _list_shown(result: ImportanceResult, n_shown: int) -> list[int]:
     return [int(j) for j in result.order[:n_shown]]
 
 
@@ -96,14 +96,14 @@ def _set_title(ax: Axes, title: str, result: ImportanceResult, n_shown: int, leg
         ax.legend(handles=legend, ncols=len(legend), frameon=False, fontsize="small", **place)
 
 
-def _key(label: str, colour: str, marker: str = "s", *, edge: str | None = None, has_line: bool = False) -> Line2D:
+def _make_key(label: str, colour: str, marker: str = "s", *, edge: str | None = None, has_line: bool = False) -> Line2D:
     from matplotlib.lines import Line2D
 
     style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if has_line else "none"}
     return Line2D([], [], markeredgecolor=edge or colour, label=label, **style)
 
 
-def _letter_size(ax: Axes, n_shown: int) -> float:
+def _find_letter_size(ax: Axes, n_shown: int) -> float:
     """Size of letters, in points, for which rows do not overlap; 0 where they would be too small to read."""
     height = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted()).height
     row = 72 * height / n_shown
@@ -113,7 +113,7 @@ def _letter_size(ax: Axes, n_shown: int) -> float:
 
 def _name_rows(ax: Axes, names: list[str]) -> None:
     ax.set_ylim(len(names) - 0.4, -0.6)
-    size = _letter_size(ax, len(names))
+    size = _find_letter_size(ax, len(names))
     if not size:
         ax.set_ylabel("place")
         return
@@ -130,7 +130,7 @@ def shorten(name: str, most: int = 36) -> str:
 
 
 def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
-    order = _order(result, n_shown)
+    order = _list_shown(result, n_shown)
     places, scores = np.arange(n_shown), result.values[order]
     if result.no_inference is None:
         is_found = result.select(alpha)
@@ -142,9 +142,9 @@ def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -
         found = f"{n_found} of {n_features} feature{'s' * (n_features != 1)} matter{'s' * (n_found == 1)}"
         title = f"{found if n_found else 'No feature can be shown to matter'} ({name_level(alpha)})"
         legend = [
-            _key("significant", UNBIASED),
-            _key("not significant", FAINT, edge=UNBIASED),
-            _key("95 % interval", "black", marker="", has_line=True),
+            _make_key("significant", UNBIASED),
+            _make_key("not significant", FAINT, edge=UNBIASED),
+            _make_key("95 % interval", "black", marker="", has_line=True),
         ]
     else:
         ax.barh(places, scores, color=UNBIASED, height=0.7)
@@ -164,7 +164,7 @@ def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: f
     rank, biased = table["rank"].to_numpy(), table["mdi_rank"].to_numpy()
     # Drawn in the order of the biased ranks, not at them: the top 20 of 200 features need 20 lines.
     left = np.argsort(np.argsort(biased, kind="stable"), kind="stable")
-    size = _letter_size(ax, n_shown)
+    size = _find_letter_size(ax, n_shown)
     for k, name in enumerate(table["feature"]):
         colour = MUTED if abs(rises[k]) <= 1 else (UNBIASED if rises[k] > 0 else BIASED)
         ax.plot([0, 1], [left[k], k], color=colour, linewidth=0.16 * max(size, 3), marker="o", markersize=0.4 * size)
@@ -180,14 +180,14 @@ def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: f
     ax.tick_params(axis="x", length=0)
     title = f"{n_moved} of {len(rises)} features move by more than one place when unseen rows judge"
     legend = [
-        _key(label, colour, marker="o", has_line=True)
+        _make_key(label, colour, marker="o", has_line=True)
         for label, colour in (("rises", UNBIASED), ("falls", BIASED), ("stays", MUTED))
     ]
     _set_title(ax, title, result, n_shown, legend)
 
 
 def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
-    order = _order(result, n_shown)
+    order = _list_shown(result, n_shown)
     scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
     ax.boxplot(
         [scored[:, j] for j in order],

@@ -16,7 +16,8 @@ from truewood.formulas.measure import Measure
 from truewood.formulas.registry import MEASURES
 from truewood.inference.contributions import Contributions
 from truewood.inference.errors import TreeScores, find_problem, measure_errors
-from truewood.pipelines.unwrapping import Parts, group_columns, take_apart
+from truewood.pipelines.grouping import group_columns
+from truewood.pipelines.unwrapping import Unwrapped, unwrap
 from truewood.result.importance_result import ImportanceResult
 from truewood.scoring.averaging import average, average_biased, weigh_trees
 from truewood.scoring.batches import Scores, score_trees
@@ -94,7 +95,7 @@ def importance(
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}.")
     if not isinstance(inference, bool) and inference != "rows":
         raise ValueError(f"inference must be True, False or 'rows', got {inference!r}.")
-    parts = take_apart(model, X, y, rows)
+    parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
     chosen = _choose_measure(measure, view)
     job = make_job(view, parts.X, parts.y, rows=rows, sample_weight=sample_weight, target=target)
@@ -129,7 +130,7 @@ def _choose_measure(asked: str, view: ModelView) -> Measure:
     return MEASURES[chosen]
 
 
-def _name_features(job: Job, parts: Parts) -> NDArray[np.str_]:
+def _name_features(job: Job, parts: Unwrapped) -> NDArray[np.str_]:
     """Names of what trees split on: encoded columns, and what the model itself makes of several columns."""
     columns = job.data.matrix.names
     if parts.encoding is not None:
@@ -138,7 +139,7 @@ def _name_features(job: Job, parts: Parts) -> NDArray[np.str_]:
 
 
 def _read_groups(
-    groups: Any, names: NDArray[np.str_], parts: Parts, view: ModelView
+    groups: Any, names: NDArray[np.str_], parts: Unwrapped, view: ModelView
 ) -> tuple[Grouping, tuple[str, ...]]:
     """Groups of the columns that the trees read, and what there is to say about them."""
     if parts.encoding is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from truewood.pipelines.tracing import list_transformers
+from truewood.pipelines.walking import list_transformers
 from truewood.words import list_names
 
 

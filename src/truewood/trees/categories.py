@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.frozen import freeze_arrays
+
 _WORD = 32
 
 
@@ -32,9 +34,8 @@ class Categories:
 
     def __post_init__(self) -> None:
         for name, dtype in (("node_set", np.int32), ("offset", np.int64), ("bits", np.uint32)):
-            frozen = np.array(getattr(self, name), dtype=dtype).view()
-            frozen.flags.writeable = False
-            object.__setattr__(self, name, frozen)
+            object.__setattr__(self, name, np.array(getattr(self, name), dtype=dtype))
+        freeze_arrays(self)
         n_sets = len(self.offset) - 1
         if n_sets < 0 or self.offset[0] != 0 or self.offset[-1] != len(self.bits) or (np.diff(self.offset) < 0).any():
             raise ValueError("offset must rise from 0 to the number of words.")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.target import TargetKind
+from truewood.frozen import freeze_arrays
 from truewood.trees.categories import Categories
 
 _DTYPES: dict[str, Any] = {
@@ -99,12 +100,10 @@ class TreeEnsemble:
             # The kernel trusts what is checked here, so nobody else may hold the structure.
             is_structure = name in ("feature", "left", "right", "offset")
             array = np.array if is_structure else np.ascontiguousarray
-            frozen = array(getattr(self, name), dtype=dtype).view()
-            frozen.flags.writeable = False
-            object.__setattr__(self, name, frozen)
+            object.__setattr__(self, name, array(getattr(self, name), dtype=dtype))
         if self.column is not None:
             object.__setattr__(self, "column", np.array(self.column, dtype=np.int32))
-            self.column.flags.writeable = False
+        freeze_arrays(self)
         self._check()
 
     def _check(self) -> None:

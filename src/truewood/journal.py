@@ -1,0 +1,86 @@
+"""A file of finished work, one JSON object a line, so that a stopped run goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+Entry = dict[str, Any]
+
+
+def read_first_entry(path: Path) -> Entry | None:
+    """What the first line says: None in a file that is new or empty, nothing in a line that is no entry."""
+    lines = _read_lines(path)
+    return _read_entry(lines[0]) if lines else None
+
+
+def read_entries(path: Path, *, keys: Set[str], label: str, after: int = 0) -> list[Entry]:
+    """Read what is done.
+
+    Parameters
+    ----------
+    path : Path
+        The file; one that does not exist holds no entries. A last line that was cut off, as by a run that was stopped,
+        does not count.
+    keys : set of str
+        What every entry must have.
+    label : str
+        How an error calls the file.
+    after : int, default=0
+        Number of lines to leave out at the top.
+
+    Returns
+    -------
+    list of dict
+        The entries, in the order of the file.
+    """
+    entries = []
+    for number, line in enumerate(_read_lines(path), start=1):
+        if number <= after or not line.endswith("\n"):  # only the last line can have no end
+            continue
+        entry = _read_entry(line)
+        if not keys <= entry.keys():
+            raise ValueError(f"{label}, line {number}, is damaged; remove the line or the file.")
+        entries.append(entry)
+    return entries
+
+
+@contextmanager
+def append_to(path: Path | None) -> Iterator[Callable[..., None]]:
+    """Give a function that appends entries and hands them over to the system at once; it does nothing without a file.
+
+    A last line that was cut off is removed first.
+    """
+    if path is None:
+        yield lambda *_entries: None
+        return
+    _remove_cut_off_line(path)
+    with path.open("a", encoding="utf-8") as file:
+
+        def append(*entries: Entry) -> None:
+            file.write("".join(json.dumps(entry) + "\n" for entry in entries))
+            file.flush()
+
+        yield append
+
+
+def _remove_cut_off_line(path: Path) -> None:
+    lines = _read_lines(path)
+    if lines and not lines[-1].endswith("\n"):
+        path.write_text("".join(lines[:-1]), encoding="utf-8")
+
+
+def _read_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+
+
+def _read_entry(line: str) -> Entry:
+    """What a line says; nothing if it was cut off or is no JSON object."""
+    try:
+        entry = json.loads(line) if line.endswith("\n") else None
+    except ValueError:
+        return {}
+    return entry if isinstance(entry, dict) else {}

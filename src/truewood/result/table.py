@@ -1,0 +1,29 @@
+"""A result as a table, the most important feature first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from scipy.stats import rankdata
+
+if TYPE_CHECKING:
+    from truewood.result.importance_result import ImportanceResult
+
+
+def make_frame(result: ImportanceResult) -> pd.DataFrame:
+    """Make the table; see `ImportanceResult.frame`."""
+    columns: dict[str, Any] = {
+        "feature": result.feature_names.tolist(),
+        "importance": result.values,
+        "share": result.share,
+    }
+    if result.no_inference is None:
+        low, high = result.interval()
+        columns |= {"std_error": result.std_error, "ci_low": low, "ci_high": high, "p_value": result.p_value}
+    columns |= {
+        "rank": rankdata(-result.values, method="min").astype(int),
+        "mdi": result.mdi,
+        "mdi_rank": rankdata(-result.mdi, method="min").astype(int),
+    }
+    return pd.DataFrame(columns).iloc[result.order].reset_index(drop=True)
