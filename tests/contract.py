@@ -11,7 +11,7 @@ import numpy as np
 import truewood as tw
 from truewood.adapters import open_model
 from truewood.data.tables import read_features
-from truewood.engines.engine import RowLists, find_leaves
+from truewood.engines.row_lists import RowLists
 
 
 def draw_odd_rows(
@@ -65,7 +65,7 @@ def route(model: Any, X: Any) -> np.ndarray:
     trees = range(view.n_trees)
     ensemble, matrix = view.read(trees), read_features(X, view.table)
     every_row = np.arange(matrix.n_rows)
-    leaves = find_leaves(view, trees, ensemble, matrix, RowLists.join([every_row] * len(trees)))
+    leaves = view.find_leaves(trees, ensemble, matrix, RowLists.join([every_row] * len(trees)))
     return leaves.reshape(len(trees), -1).T - ensemble.offset[:-1]
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import (
 )
 
 import truewood as tw
-from truewood.adapters.sklearn_tree import SKLEARN_VERSION
+from truewood.compat import SKLEARN_VERSION
 
 N = 200
 POLARS = pytest.param("polars", marks=pytest.mark.skipif(SKLEARN_VERSION < (1, 6), reason="scikit-learn knew it less"))

@@ -28,7 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import truewood as tw
-from truewood.adapters.sklearn_tree import SKLEARN_VERSION
+from truewood.compat import SKLEARN_VERSION
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 6))

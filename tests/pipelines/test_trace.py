@@ -11,7 +11,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from truewood.adapters.sklearn_tree import SKLEARN_VERSION
+from truewood.compat import SKLEARN_VERSION
 from truewood.pipelines.containers import adapt_table
 from truewood.pipelines.trace import Trace, trace_columns
 from truewood.pipelines.try_out import find_sources

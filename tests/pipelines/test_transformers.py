@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 
 import truewood as tw
 from pipeline_tables import LABELS, POLARS, TEST, TRAIN, Y_TEST, N, Y, check, fit, make_columns, make_forest
-from truewood.adapters.sklearn_tree import SKLEARN_VERSION
+from truewood.compat import SKLEARN_VERSION
 
 # Transformer, the columns it is given, and the column that each encoded one belongs to.
 TRANSFORMERS = {
