@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 
-from truewood.engines.engine import has_native_engine
+from installed import has_kernel, lacks_any
 
 ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
-collect_ignore = [f"src/truewood/adapters/{library}.py" for library in ADAPTERS if find_spec(library) is None]
-if not has_native_engine():
+collect_ignore = [f"src/truewood/adapters/{library}.py" for library in ADAPTERS if lacks_any([library])]
+if not has_kernel():
     collect_ignore.append("src/truewood/engines/native_engine.py")
 
 

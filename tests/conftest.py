@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from truewood.engines.engine import ENGINE_VARIABLE, has_native_engine
+from installed import has_kernel, lacks_any
 
-ENGINES = ("numpy", "native") if has_native_engine() else ("numpy",)
+ENGINES = ("numpy", "native") if has_kernel() else ("numpy",)
 
 # Files that need a library which is not installed are left out; the extra "test" installs all of them.
 LIBRARIES = {
@@ -20,14 +18,14 @@ LIBRARIES = {
     "*xgboost*.py": ["xgboost"],
     "scoring/test_noise.py": ["catboost", "lightgbm", "xgboost"],
 }
-collect_ignore_glob = [
-    files for files, needed in LIBRARIES.items() if any(find_spec(library) is None for library in needed)
-]
+collect_ignore_glob = [files for files, needed in LIBRARIES.items() if lacks_any(needed)]
 
 
 @pytest.fixture(params=ENGINES)
 def engine(request, monkeypatch):
     """Run a test with each engine that is installed."""
+    from truewood.engines.engine import ENGINE_VARIABLE
+
     monkeypatch.setenv(ENGINE_VARIABLE, request.param)
     return request.param
 

@@ -12,7 +12,7 @@ import truewood as tw
 from truewood import TargetKind, TreeEnsemble
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import NumberTarget
-from truewood.engines.engine import ENGINE_VARIABLE, get_engine
+from truewood.engines.engine import ENGINE_VARIABLE, get_engine, has_native_engine
 from truewood.engines.row_lists import RowLists
 
 NAMES = np.array(["a", "b"])
@@ -127,6 +127,10 @@ def test_unseen_rows_are_the_others(dtype, engine):
     bag = np.array([3, 3, 0, 7], dtype=dtype)
     assert get_engine().list_unseen(bag, 9).tolist() == [1, 2, 4, 5, 6, 8]
     assert get_engine().list_unseen(np.arange(4, dtype=dtype), 4).tolist() == []
+
+
+def test_the_tests_know_the_engines_that_are_installed(engines):
+    assert ("native" in engines) == has_native_engine()
 
 
 def test_an_unknown_engine_is_refused(monkeypatch):
