@@ -6,6 +6,7 @@ because splits are judged on the rows that chose them. truewood scores the same 
 
 from importlib.metadata import version as _version
 
+from truewood import tabular
 from truewood.adapters import register_adapter, to_ensemble
 from truewood.data.target import TargetKind
 from truewood.engines.engine import NativeEngineWarning
@@ -46,5 +47,6 @@ __all__ = [
     "permutation_test",
     "register_adapter",
     "show_versions",
+    "tabular",
     "to_ensemble",
 ]

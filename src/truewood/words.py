@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 ROWS_IN_WORDS = {
@@ -10,6 +11,9 @@ ROWS_IN_WORDS = {
     "lists": "rows from lists",
     "training": "training rows",
 }
+
+# Smaller p-values are not told apart.
+_SMALLEST = 1e-16
 
 
 def count(number: int, noun: str) -> str:
@@ -21,3 +25,10 @@ def list_names(names: Sequence[str], most: int = 12) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def format_p_value(p_value: float) -> str:
+    """A p-value in few characters."""
+    if math.isnan(p_value):
+        return "-"
+    return f"<{_SMALLEST:.0e}" if p_value < _SMALLEST else f"{p_value:.2g}"

@@ -10,9 +10,10 @@ from typing import Any
 
 import truewood
 from truewood.cli.arguments import FILE, Once, fraction, jobs, not_negative, positive
-from truewood.cli.output import check_outputs, make_frame, print_json, print_table, show_progress, write_outputs
+from truewood.cli.output import check_outputs, make_frame, print_json, print_table, write_outputs
 from truewood.cli.wording import as_options, in_one_line
 from truewood.formulas.registry import MEASURES
+from truewood.progress import show_progress
 from truewood.tabular import FileContent, FitSettings, Messages, TableScore, score_saved_model, score_table
 from truewood.tabular.settings import BOOSTING_TREES, FOREST_TREES, MODELS
 
@@ -157,7 +158,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
         random_state=options.seed,
         n_jobs=options.jobs,
     )
-    with show_progress(f"fitting {settings.model}", is_quiet=options.quiet) as progress:
+    with show_progress(f"fitting {settings.model}", unit="trees", is_wanted=not options.quiet) as progress:
         return score_table(
             _find_table(options.data),
             options.target,

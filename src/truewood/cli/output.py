@@ -6,8 +6,6 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,42 +15,17 @@ import pandas as pd
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from truewood.cli.wording import in_one_line
 from truewood.result.importance_result import ImportanceResult
-from truewood.tabular.judgement import format_p_value
-from truewood.words import count
+from truewood.words import count, format_p_value
 
 _PICTURES = (".png", ".svg", ".pdf")
 ENDINGS = (".html", ".csv", ".json", *_PICTURES)
 # Of a table that goes to a file or another program.
 _PLAIN_WIDTH = 160
-
-
-@contextmanager
-def show_progress(description: str, *, is_quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on a terminal that appears with the first tree and goes with the last; None where there is none to show."""
-    console = Console(stderr=True)
-    if is_quiet or not console.is_interactive:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("trees"))
-    bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
-    task = bar.add_task(description)
-
-    def show(n_done: int, n_trees: int) -> None:
-        bar.start()
-        bar.update(task, completed=n_done, total=n_trees)
-        if n_done == n_trees:
-            bar.stop()
-
-    try:
-        yield show
-    finally:
-        bar.stop()  # of a fit that was interrupted
 
 
 def check_outputs(paths: list[Path]) -> None:

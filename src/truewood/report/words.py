@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truewood.formulas.registry import measures
+from truewood.formulas.registry import get_measure
 from truewood.report.correlation import STRONG, Correlations
 from truewood.result.pictures import name_level, name_measure, name_unit, shorten
 from truewood.words import ROWS_IN_WORDS, count
@@ -132,11 +132,10 @@ def describe_measurement(result: ImportanceResult) -> list[tuple[str, str]]:
     elif result.n_trees == 1:
         trees = "a single tree"
     rows = "training" if result.measure == "mdi" else result.rows
-    summary = measures().get(result.measure, name_measure(result))
     lines = [
         ("Model", f"{result.task}, {trees}."),
         ("Rows", f"{result.n_rows:,} {ROWS_IN_WORDS[rows]}: {_ROWS_EXPLAINED[rows]}."),
-        ("Measure", f"{result.measure}: {summary}. Unit: {name_unit(result)}."),
+        ("Measure", f"{result.measure}: {get_measure(result.measure).summary}. Unit: {name_unit(result)}."),
     ]
     if not np.isnan(result.share).all():
         lines.append(("Share", f"The part of {_name_impurity(result)} that splits on the feature explain."))

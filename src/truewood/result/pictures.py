@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truewood.formulas.registry import get_measure
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
@@ -20,16 +22,6 @@ BIASED = "#E69F00"
 MUTED = "#777777"
 FAINT = "#D6E8F4"
 
-_MEASURE_IN_WORDS = {
-    "ufi": "unbiased importance (UFI)",
-    "ufi_centered": "unbiased importance (centred UFI)",
-    "mdi": "mean decrease in impurity (biased)",
-    "mdi_oob": "mean decrease in impurity, unseen rows",
-    "naive_oob": "impurity decrease of unseen rows (over-corrected)",
-    "permutation": "permutation importance",
-    "corrected": "pseudo-data corrected importance",
-}
-
 # Letters are not drawn smaller than this, in points: rows that leave less room get no names.
 _SMALLEST_LETTERS = 4.0
 _MOST_NAMED = 400
@@ -37,16 +29,14 @@ _MOST_NAMED = 400
 
 def name_measure(result: ImportanceResult) -> str:
     """Name the measure in words."""
-    return _MEASURE_IN_WORDS[result.measure]
+    return get_measure(result.measure).title
 
 
 def name_unit(result: ImportanceResult) -> str:
     """Name what the scores are measured in."""
     if result.is_additive:
         return "covariance of raw score and target"
-    if result.measure == "permutation":
-        return "increase in error rate" if result.task == "classification" else "increase in squared error"
-    return "decrease in Gini impurity" if result.task == "classification" else "decrease in squared error"
+    return get_measure(result.measure).unit[result.task]
 
 
 def name_level(alpha: float) -> str:

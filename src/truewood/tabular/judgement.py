@@ -6,8 +6,7 @@ import math
 
 from truewood.tabular.messages import Messages
 from truewood.tabular.skill import Skill
-
-_SMALLEST = 1e-16
+from truewood.words import format_p_value
 
 
 def judge_model(
@@ -50,10 +49,3 @@ def judge_model(
         f"the model predicts no better than chance ({tested}), though its splits hold up on unseen rows (p = "
         f"{format_p_value(total_p_value)}){hint}"
     )
-
-
-def format_p_value(p_value: float) -> str:
-    """A p-value in few characters."""
-    if math.isnan(p_value):
-        return "-"
-    return f"<{_SMALLEST:.0e}" if p_value < _SMALLEST else f"{p_value:.2g}"
