@@ -241,7 +241,7 @@ def test_the_target_of_boosted_trees_is_the_null_gradient():
     from sksurv.ensemble._coxph_loss import coxph_negative_gradient
 
     _, y = draw_data()
-    pulled = losses.cox().pull(np.column_stack([y["time"], y["event"]]), np.ones(len(y)))[:, 0]
+    pulled = losses.cox().negative_gradient(np.column_stack([y["time"], y["event"]]), np.ones(len(y)))[:, 0]
     gradient = coxph_negative_gradient(y["event"].astype(np.uint8), y["time"], np.zeros(len(y)))
     np.testing.assert_allclose(pulled, gradient, atol=1e-12)
 

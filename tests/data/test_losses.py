@@ -56,24 +56,24 @@ def test_pull_is_the_negative_gradient_at_the_best_constant(name):
     ).x
     step = 1e-5
     expected = -(function(y, best + step) - function(y, best - step)) / (2 * step)
-    np.testing.assert_allclose(loss.pull(y[:, None], WEIGHT)[:, 0], expected, atol=2e-4)
+    np.testing.assert_allclose(loss.negative_gradient(y[:, None], WEIGHT)[:, 0], expected, atol=2e-4)
 
 
 def test_softmax_is_one_hot_less_priors():
     y = np.array([0.0, 1.0, 2.0, 2.0])
-    pulled = losses.softmax(3).pull(y[:, None], np.ones(4))
+    pulled = losses.softmax(3).negative_gradient(y[:, None], np.ones(4))
     np.testing.assert_allclose(pulled[3], [-0.25, -0.25, 0.5])
 
 
 def test_absolute_error_is_the_sign_around_the_weighted_median():
     y = np.array([1.0, 2.0, 3.0, 10.0])
     np.testing.assert_array_equal(
-        losses.absolute_error().pull(y[:, None], np.array([1.0, 1, 1, 5]))[:, 0], [-1, -1, -1, 0]
+        losses.absolute_error().negative_gradient(y[:, None], np.array([1.0, 1, 1, 5]))[:, 0], [-1, -1, -1, 0]
     )
 
 
 def test_quantiles_have_a_column_each():
-    pulled = losses.quantile(0.1, 0.9).pull(NUMBERS[:, None], np.ones(200))
+    pulled = losses.quantile(0.1, 0.9).negative_gradient(NUMBERS[:, None], np.ones(200))
     assert pulled.shape == (200, 2)
     assert sorted(set(pulled[:, 1].round(6))) == [-0.1, 0.9]
     assert np.abs(pulled.mean(axis=0)).max() < 0.01
@@ -81,12 +81,12 @@ def test_quantiles_have_a_column_each():
 
 def test_percentage_error_weighs_by_size():
     y = np.array([[0.5], [2.0], [4.0]])
-    pulled = losses.absolute_percentage_error().pull(y, np.ones(3))[:, 0]
+    pulled = losses.absolute_percentage_error().negative_gradient(y, np.ones(3))[:, 0]
     np.testing.assert_allclose(np.abs(pulled), [0.0, 0.5, 0.25])
 
 
 def test_huber_by_quantile_cuts_that_share():
-    pulled = losses.huber_quantile(0.9).pull(NUMBERS[:, None], np.ones(200))[:, 0]
+    pulled = losses.huber_quantile(0.9).negative_gradient(NUMBERS[:, None], np.ones(200))[:, 0]
     at_the_cut = np.isclose(np.abs(pulled), np.abs(pulled).max())
     assert 0.05 < at_the_cut.mean() < 0.15
 
@@ -95,14 +95,16 @@ def test_cox_gives_null_martingale_residuals():
     # Nelson-Aalen by hand: events at 1 (4 at risk) and 3 (2 at risk), censored at 2 and 4.
     y = np.array([[1.0, 1.0], [2.0, 0.0], [3.0, 1.0], [4.0, 0.0]])
     expected = [1 - 0.25, -0.25, 1 - 0.75, -0.75]
-    np.testing.assert_allclose(losses.cox().pull(y, np.ones(4))[:, 0], expected)
+    np.testing.assert_allclose(losses.cox().negative_gradient(y, np.ones(4))[:, 0], expected)
     shuffled = np.array([2, 0, 3, 1])
-    np.testing.assert_allclose(losses.cox().pull(y[shuffled], np.ones(4))[:, 0], np.array(expected)[shuffled])
+    np.testing.assert_allclose(
+        losses.cox().negative_gradient(y[shuffled], np.ones(4))[:, 0], np.array(expected)[shuffled]
+    )
 
 
 def test_cox_ties_share_a_hazard_and_weights_count():
     y = np.array([[1.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
-    np.testing.assert_allclose(losses.cox().pull(y, np.array([1.0, 1.0, 2.0]))[:, 0], [0.5, 0.5, -0.5])
+    np.testing.assert_allclose(losses.cox().negative_gradient(y, np.array([1.0, 1.0, 2.0]))[:, 0], [0.5, 0.5, -0.5])
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_aft_is_the_gradient_of_the_likelihood(rng, name, noise):
     ).x
     step = 1e-5
     expected = -(minus_log_likelihood(best + step) - minus_log_likelihood(best - step)) / (2 * step)
-    pulled = losses.aft(name, scale).pull(np.column_stack([low, high]), np.ones(60))[:, 0]
+    pulled = losses.aft(name, scale).negative_gradient(np.column_stack([low, high]), np.ones(60))[:, 0]
     np.testing.assert_allclose(pulled, expected, atol=1e-4)
 
 
@@ -141,4 +143,4 @@ def test_aft_is_the_gradient_of_the_likelihood(rng, name, noise):
 )
 def test_a_target_outside_the_loss_is_refused(loss, y, message):
     with pytest.raises(ValueError, match=message):
-        loss.pull(np.array(y)[:, None], np.ones(1))
+        loss.negative_gradient(np.array(y)[:, None], np.ones(1))

@@ -17,14 +17,15 @@ from sklearn.preprocessing import (
 
 import truewood as tw
 from pipeline_tables import POLARS, TRAIN, N, Y, fit, make_columns
+from truewood.data.tables import read_features
+from truewood.scoring import job
 
 
 def test_sparse_stays_sparse(monkeypatch):
     table = TRAIN[["s", "t"]]
     pipeline = fit(OneHotEncoder(), table=table)
     seen = []
-    read = tw.importance.__globals__["read_features"]
-    monkeypatch.setitem(tw.importance.__globals__, "read_features", lambda X, form: seen.append(X) or read(X, form))
+    monkeypatch.setattr(job, "read_features", lambda X, form: seen.append(X) or read_features(X, form))
     tw.importance(pipeline, table, Y)
     assert sparse.issparse(seen[0])
     numbers = sparse.csr_matrix(np.column_stack([TRAIN["a"], TRAIN["b"] > 0.5]))
