@@ -92,7 +92,7 @@ def split_score(measure, is_classification, m, children, root, unseen_m, unseen_
         score = 0.0
         for c, u in [*zip(children, unseen_children, strict=True), (m, unseen_m)]:
             if u is not None:
-                centred = dot(minus(c.mean, root.mean), minus(u.mean, root.mean))
+                centred = dot(minus(c.mean, root.mean), minus(u.mean, unseen_root.mean))
                 score += (-1.0 if c is m else 1.0) * u.weight / unseen_root.weight * centred
         return score
     if any(u is None for u in unseen_children):

@@ -36,6 +36,17 @@ def draw_bag_of(forest: Any, tree: int, n_rows: int, n_drawn: int) -> NDArray[An
     return draw_bag(told, tree)
 
 
+def find_draw_weights(ensemble: Any) -> NDArray[np.float64] | None:
+    """Weights by which a forest or Bagging drew rows into its bags; None where all rows were drawn alike."""
+    weight = getattr(ensemble, "_sample_weight", None) if WEIGHTS_ARE_DRAWN and ensemble.bootstrap else None
+    return None if weight is None else np.asarray(weight, dtype=np.float64)
+
+
+def count_draws(ensemble: Any) -> int:
+    """Number of rows that a forest or Bagging drew into each bag, some of them several times."""
+    return int(ensemble._max_samples if hasattr(ensemble, "_max_samples") else ensemble._n_samples_bootstrap)
+
+
 def draw_bagging_bag(bagging: Any, tree: int) -> NDArray[Any]:
     """Training rows of one tree of a Bagging ensemble."""
     alone = copy.copy(bagging)

@@ -5,7 +5,7 @@ An adapter is a module with a function ``open_model(model) -> ModelView``.
 
 from truewood.adapters.errors import AdapterError
 from truewood.adapters.registry import open_model, register_adapter, to_ensemble
-from truewood.adapters.training import Training, TrainingRows
+from truewood.adapters.training import Training, TrainingRows, WeightedDraws
 from truewood.adapters.view import ModelView, TargetForm, TreeReader
 from truewood.data.tables import TableForm
 
@@ -17,6 +17,7 @@ __all__ = [
     "Training",
     "TrainingRows",
     "TreeReader",
+    "WeightedDraws",
     "open_model",
     "register_adapter",
     "to_ensemble",

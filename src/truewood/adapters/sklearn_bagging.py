@@ -10,6 +10,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
+from truewood.adapters.sklearn_forest import describe_draws
 from truewood.adapters.sklearn_tree import view_trees
 from truewood.adapters.training import Training, TrainingRows
 from truewood.adapters.view import ModelView
@@ -28,6 +29,7 @@ def open_model(model: Any) -> ModelView:
         node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
         training_rows=lambda tree, target, weight: _list_training_rows(model, tree, target, weight),
         bag=lambda tree: draw_bagging_bag(model, tree),
+        draws=describe_draws(model),
     )
     return view_trees(
         model,

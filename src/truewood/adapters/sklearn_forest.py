@@ -11,9 +11,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.sklearn_tree import list_every_row, view_trees
-from truewood.adapters.training import Training, TrainingRows
+from truewood.adapters.training import Training, TrainingRows, WeightedDraws
 from truewood.adapters.view import ModelView
-from truewood.compat import WEIGHTS_ARE_DRAWN, count_training_rows, draw_bag
+from truewood.compat import WEIGHTS_ARE_DRAWN, count_draws, count_training_rows, draw_bag, find_draw_weights
 from truewood.data.target import ClassTarget, Target
 
 # Rows of bags that are remembered.
@@ -44,7 +44,14 @@ def remember_rows(model: Any) -> Training:
         node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
         training_rows=training_rows,
         bag=bag if model.bootstrap else None,
+        draws=describe_draws(model),
     )
+
+
+def describe_draws(model: Any) -> WeightedDraws | None:
+    """How a forest or Bagging drew rows into bags, where that was by weights that differ."""
+    weight = find_draw_weights(model)
+    return None if weight is None or np.ptp(weight) == 0 else WeightedDraws(weight, count_draws(model))
 
 
 def weigh_bag(

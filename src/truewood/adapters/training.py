@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,32 @@ class TrainingRows(NamedTuple):
 
     counted: NDArray[Any]
     weight: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedDraws:
+    """Draws of rows into bags, with replacement.
+
+    Parameters
+    ----------
+    weight : ndarray of float64, shape (n_rows,)
+        What the probability of each row to be drawn is proportional to.
+    n_draws : int
+        Number of draws for a bag.
+    """
+
+    weight: Floats
+    n_draws: int
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.weight.sum()) and self.weight.min() >= 0 and self.weight.any() and self.n_draws > 0):
+            raise AdapterError("draws of the adapter must have weights that are finite, not negative and not all zero.")
+
+    @property
+    def oob_probability(self) -> Floats:
+        """Probability of each row to be left out of a bag, shape (n_rows,)."""
+        probability: Floats = (1.0 - self.weight / self.weight.sum()) ** self.n_draws
+        return probability
 
 
 ListRows = Callable[[int, Target, Floats | None], TrainingRows]
@@ -56,6 +83,8 @@ class Training:
         Whether `n_rows` is that number, or only known not to be above it.
     has_weights : bool
         Whether `training_rows` gives the weights of the fit; where it does not, rows are known by their counts alone.
+    draws : WeightedDraws or None
+        How rows were drawn into bags, where that was by weight; None where all were drawn alike.
     """
 
     def __init__(
@@ -68,7 +97,11 @@ class Training:
         splitting_rows: ListRows | None = None,
         is_exact: bool = True,
         has_weights: bool = True,
+        draws: WeightedDraws | None = None,
     ) -> None:
+        if draws is not None and draws.weight.shape != (n_rows,):
+            raise AdapterError(f"draws of the adapter must have a weight for each of {n_rows} rows.")
+        self.draws = draws
         self.n_rows, self.is_exact, self.has_weights = n_rows, is_exact, has_weights
         self._node_counts, self._bag = node_counts, bag
         self._training_rows, self._splitting_rows = training_rows, splitting_rows

@@ -52,7 +52,7 @@ def logistic() -> Loss:
 
 
 def softmax(n_classes: int) -> Loss:
-    """One-hot class less the priors; also what one-vs-rest logistic losses negative_gradient by."""
+    """One-hot class less the priors; also the negative gradient of one-vs-rest logistic losses."""
 
     def negative_gradient(y: Floats, weight: Floats) -> Floats:
         _require((y >= 0) & (y < n_classes), f"class numbers from 0 to {n_classes - 1}", "softmax loss")

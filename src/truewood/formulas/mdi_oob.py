@@ -14,16 +14,12 @@ from truewood.trees.row_terms import BothTerms
 def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Sum over children of omega'_c v_c . v'_c less omega'_m v_m . v'_m, omega' the unseen share.
 
-    The target is centred at the training mean of the tree's root; that of additive trees has mean zero already. As
-    omega'_m v'_m = sum_c omega'_c v'_c, a child contributes omega'_c (v_c - v_m) . v'_c.
+    The target is centred at the mean of the unseen rows at the tree's root: at the training mean, a useless feature
+    would score by how far the two are apart, as with class weights. As omega'_m v'_m = sum_c omega'_c v'_c, a child
+    contributes omega'_c (v_c - v_m) . v'_c.
     """
     value = centre(trees, sums)
-    roots = trees.offset[:-1]
-    centred = sums.total
-    if not trees.is_additive:
-        centred = centred - sums.weight[:, np.newaxis] * trees.spread(value[roots])
-    n_unseen = trees.spread(np.where(sums.weight[roots] > 0, sums.weight[roots], 1.0))
-    share = centred / np.broadcast_to(n_unseen, sums.weight.shape)[:, np.newaxis]
+    share = _centre_unseen(trees, sums) / _spread_root_weight(trees, sums)
     parent = value[trees.splits]
     score = np.zeros((len(trees.splits), trees.kind.n_outputs))
     for child in trees.split_children:
@@ -32,15 +28,13 @@ def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
 
 
 def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
-    """For phi (v_c - v_m) . (y - v_root) / n'_root, for psi y . (r_c / w_c - r_m / w_m).
+    """For phi (v_c - v_m) . (y - v'_root) / n'_root, for psi y . (r_c / w_c - r_m / w_m).
 
-    r is the sum of the unseen rows' targets less v_root, as a share of n'_root, and w the training weight of a node.
+    r is the sum of the unseen rows' targets less v'_root, as a share of n'_root, and w the training weight of a node.
     """
-    up, value, roots = trees.parent, centre(trees, sums), trees.offset[:-1]
-    at_root = np.zeros_like(value[roots]) if trees.is_additive else value[roots]
-    origin = np.broadcast_to(trees.spread(at_root), value.shape)
-    n_unseen = np.broadcast_to(trees.spread(sums.divisor[roots]), sums.weight.shape)[:, np.newaxis]
-    share = (sums.total - sums.weight[:, np.newaxis] * origin) / n_unseen
+    up, value = trees.parent, centre(trees, sums)
+    origin, n_unseen = _spread_root_mean(trees, sums), _spread_root_weight(trees, sums)
+    share = _centre_unseen(trees, sums) / n_unseen
     per_weight = share / np.where(trees.weight > 0, trees.weight, 1.0)[:, np.newaxis]
     step, nothing = (value - value[up]) / n_unseen, np.zeros(len(up))
     is_counted = up != np.arange(len(up))
@@ -48,6 +42,21 @@ def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
         make_terms(trees, step, nothing, -(step * origin).sum(axis=1), is_counted),
         make_terms(trees, per_weight - per_weight[up], nothing, nothing, is_counted),
     )
+
+
+def _spread_root_mean(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Mean of the unseen rows at each node's root, shape (n_nodes, n_columns)."""
+    return np.broadcast_to(trees.spread(sums.mean[trees.offset[:-1]]), sums.total.shape)
+
+
+def _spread_root_weight(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Weight of the unseen rows at each node's root, or 1 where there are none, shape (n_nodes, 1)."""
+    return np.broadcast_to(trees.spread(sums.divisor[trees.offset[:-1]]), sums.weight.shape)[:, np.newaxis]
+
+
+def _centre_unseen(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Sum of the unseen rows' targets less their mean at the root, shape (n_nodes, n_columns)."""
+    return sums.total - sums.weight[:, np.newaxis] * _spread_root_mean(trees, sums)
 
 
 MDI_OOB = Measure(

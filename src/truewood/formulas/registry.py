@@ -14,6 +14,9 @@ MEASURES: dict[str, Measure] = {
     measure.name: measure for measure in (UFI, UFI_CENTERED, MDI, MDI_OOB, NAIVE_OOB, PERMUTATION)
 }
 
+# The name that stands for the measure which fits the model, see `choose_measure`.
+AUTO = "auto"
+
 # What `corrected_importance` gives: no measure of a model, but scores that results hold and pictures name.
 _CORRECTED = Measure(
     name="corrected",
@@ -27,6 +30,20 @@ def get_measure(name: str) -> Measure:
     return _CORRECTED if name == _CORRECTED.name else MEASURES[name]
 
 
+def choose_measure(name: str, *, scores_classes: bool, is_additive: bool) -> Measure | None:
+    """The measure of a name that fits the trees; None where there is none for trees whose values add up.
+
+    "auto" is "ufi" for classes. For numbers it is the shift-free form: as published, a feature that moves only the size
+    of the noise would score above zero.
+    """
+    if name == AUTO:
+        return UFI if scores_classes else UFI_CENTERED
+    if not is_additive:
+        return MEASURES[name]
+    additive = MEASURES[name].additive
+    return None if additive is None else MEASURES[additive]
+
+
 def measures() -> dict[str, str]:
     """Names of the measures that `importance` takes, with a line on each.
 
@@ -36,4 +53,5 @@ def measures() -> dict[str, str]:
     >>> tw.measures()["mdi_oob"]
     'mean decrease in impurity on unseen rows (Li et al.)'
     """
-    return {name: measure.summary for name, measure in MEASURES.items()}
+    automatic = {AUTO: "ufi for classes, ufi_centered for numbers and for trees that add up; the default"}
+    return automatic | {name: measure.summary for name, measure in MEASURES.items()}

@@ -65,13 +65,29 @@ def weigh_roots(trees: TreeEnsemble) -> Floats:
 
 
 def average_all_rows(trees: TreeEnsemble, sums: NodeSums) -> Floats:
-    """Mean of the target at each node, of all rows that reach it, shape (n_nodes, n_columns)."""
-    value = centre(trees, sums)
+    """Mean of the target at each node, of all rows that reach it, shape (n_nodes, n_columns).
+
+    It has to be a mean of what y is among the unseen rows. Values of additive trees are raw scores, not means of their
+    target, so that the unseen rows stand alone; and where training rows had class weights or came from balanced bags,
+    their classes count as they do among the unseen rows at the root.
+    """
     if trees.is_additive:
-        return value  # in units of the raw score: training rows have no targets to average
-    weight = trees.weight[:, np.newaxis]
-    n_rows = weight + sums.weight[:, np.newaxis]
-    return (weight * value + sums.total) / np.where(n_rows > 0, n_rows, 1.0)
+        return sums.mean
+    total = trees.weight[:, np.newaxis] * centre(trees, sums)
+    n_rows = trees.weight[:, np.newaxis] + sums.weight[:, np.newaxis]
+    if trees.kind.is_classification:
+        total = total * _find_class_factor(trees, sums)
+        by_output = trees.kind.sum_columns(total) + sums.weight[:, np.newaxis]
+        n_rows = np.repeat(by_output, [len(labels) for labels in trees.kind.classes], axis=1)
+    return (total + sums.total) / np.where(n_rows > 0, n_rows, 1.0)
+
+
+def _find_class_factor(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Share of each class among the unseen rows of the root over its share in training, (n_nodes, n_columns)."""
+    roots = trees.offset[:-1]
+    trained, unseen = trees.value[roots], sums.mean[roots]
+    factor = np.divide(unseen, trained, out=np.zeros_like(unseen), where=trained > 0)
+    return np.broadcast_to(trees.spread(factor), trees.value.shape)
 
 
 def make_terms(

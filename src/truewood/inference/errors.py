@@ -18,40 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.data.groups import Grouping, add_groups
-from truewood.inference.contributions import BagEffect, Contributions
+from truewood.inference.moments import Moments, TreeScores, sum_products
 
 Floats = NDArray[np.float64]
 
 # Fewer rows than this say too little about their spread.
 _FEWEST_ROWS = 20
-
-
-@dataclass(frozen=True, eq=False)
-class TreeScores:
-    """Scores of a model and of its trees.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_groups,)
-        The scores: sums of contributions over all rows, divided by the sum of `tree_weight`.
-    per_tree : ndarray of shape (n_trees, n_groups)
-        Scores by tree.
-    tree_weight : ndarray of shape (n_trees,)
-        How much each tree counts, 0 for trees without unseen rows; for trees that add up, all of it is 1.
-    """
-
-    values: Floats
-    per_tree: Floats
-    tree_weight: Floats
-
-    @property
-    def N(self) -> Floats:  # noqa: N802
-        """Variance of the scores because the forest is one of many that could be grown on the same data."""
-        share = self.tree_weight / self.tree_weight.sum()
-        spread = np.where(share[:, np.newaxis] > 0, self.per_tree - self.values, 0.0)
-        own = float((share**2).sum())
-        return _sum_products(share[:, np.newaxis] * spread, share[:, np.newaxis] * spread) / max(1.0 - own, own)
+# Spreads that are so much smaller than scores are rounding errors.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,63 +47,55 @@ class Errors:
     total_error: float
 
 
-def find_problem(contributions: Contributions) -> str | None:
-    """Why errors cannot be measured; None where they can."""
-    if contributions.n_scoring >= _FEWEST_ROWS:
+def find_problem(n_scoring: int) -> str | None:
+    """Why errors cannot be measured, given the number of rows that score; None where they can."""
+    if n_scoring >= _FEWEST_ROWS:
         return None
-    return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {contributions.n_scoring}"
+    return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {n_scoring}"
 
 
-def measure_errors(contributions: Contributions, scores: TreeScores, grouping: Grouping) -> Errors:
+def measure_errors(moments: Moments, scores: TreeScores, scale: float) -> Errors:
     """How far scores may be off.
 
     Parameters
     ----------
-    contributions : Contributions
-        What rows contribute to the scores of single columns.
+    moments : Moments
+        Sums over all rows of what they contribute.
     scores : TreeScores
-        The scores of groups of columns.
-    grouping : Grouping
-        Columns that are scored together.
+        The scores.
+    scale : float
+        Size of a large score: where all unseen rows say the same, spreads are rounding errors of it, and count as 0.
     """
-    chosen, n_scoring = contributions.is_scoring, contributions.n_scoring
-    total_weight, mean = scores.tree_weight.sum(), scores.values / n_scoring
-    phi = add_groups(contributions.phi[chosen], grouping) / total_weight - mean
-    # Measured rows stand for all that score.
-    scale = n_scoring / len(phi)
-    if contributions.psi is None or contributions.bag_effect is None:
-        spread = np.sqrt(scale * _sum_products(phi, phi))
-        total = phi.sum(axis=1)
-        return Errors(spread, spread, float(np.sqrt(scale * _sum_products(total, total))))
-    psi = add_groups(contributions.psi[chosen], grouping) / total_weight - mean
-    bag_effect = BagEffect(add_groups(contributions.bag_effect.L, grouping) / total_weight, contributions.bag_effect.r)
-    both = phi + _find_g(phi, psi, bag_effect, scores, n_scoring) * psi
+    least = (_ROUNDING * scale) ** 2
+    # Of what rows say where they are unseen, and of pairs that score each other's trees.
+    test_variance = moments.phi_phi + np.maximum(moments.phi_psi, 0.0)
+    test_variance = np.where(test_variance > least, test_variance, 0.0)
+    total_variance = moments.total_phi_phi + max(moments.total_phi_psi, 0.0)
+    total_variance = total_variance if total_variance > least else 0.0
+    if not moments.n_grown:
+        return Errors(np.sqrt(test_variance), np.sqrt(test_variance), float(np.sqrt(total_variance)))
+    g = _find_g(moments, scores)
+    both = moments.phi_phi + 2.0 * g * moments.phi_psi + g**2 * moments.psi_psi
     return Errors(
-        test_error=np.sqrt(scale * _test_variance(phi, psi)),
-        std_error=np.sqrt(scale * _sum_products(both, both) + scores.N),
-        total_error=float(np.sqrt(scale * _test_variance(phi.sum(axis=1), psi.sum(axis=1)))),
+        test_error=np.sqrt(test_variance),
+        std_error=np.sqrt(np.maximum(both, 0.0) + scores.N),
+        total_error=float(np.sqrt(total_variance)),
     )
 
 
-def _test_variance(phi: Floats, psi: Floats) -> Floats:
-    """Variance around zero: of what rows say where they are unseen, and of pairs that score each other's trees."""
-    return _sum_products(phi, phi) + np.maximum(_sum_products(phi, psi), 0.0)
-
-
-def _find_g(phi: Floats, psi: Floats, bag_effect: BagEffect, scores: TreeScores, n_scoring: int) -> Floats:
+def _find_g(moments: Moments, scores: TreeScores) -> Floats:
     """How much a row does to a score by growing trees, as a multiple of what it does to the means at their nodes.
 
     That is the slope of the trees' scores over L, less what is there for other reasons: a row also scores the trees
     that it did not grow, and psi has a part from each tree itself. The slope is noisy when trees are few; it goes
     above 1 by no more than it can be told from noise (James & Stein).
     """
-    L, r, N = bag_effect.L, bag_effect.r, scores.N
-    first = slice(len(L))
-    tree_weight = scores.tree_weight
+    L, r, N = moments.L, moments.r, scores.N
+    first, tree_weight = slice(len(L)), scores.tree_weight
     share = tree_weight[first, np.newaxis] / tree_weight[first].sum()
-    covariance = _sum_products(share * L, np.where(share > 0, scores.per_tree[first] - scores.values, 0.0))
-    variance = r * _sum_products(psi, psi)
-    slope = covariance + _sum_products(phi, psi) - r * N * len(psi) / n_scoring
+    covariance = sum_products(share * L, np.where(share > 0, scores.per_tree[first] - scores.values, 0.0))
+    variance = r * moments.psi_psi
+    slope = covariance + moments.phi_psi - r * N
     is_used = variance > 0
     excess = np.divide(slope, variance, out=np.ones_like(slope), where=is_used) - 1.0
     noise = N * tree_weight.sum() / tree_weight[first].sum()
@@ -137,9 +103,3 @@ def _find_g(phi: Floats, psi: Floats, bag_effect: BagEffect, scores: TreeScores,
     is_above = excess**2 > error
     kept = 1.0 - np.divide(error, excess**2, out=np.ones_like(slope), where=is_above)
     return 1.0 + np.maximum(excess, 0.0) * np.where(is_above, kept, 0.0)
-
-
-def _sum_products(a: Floats, b: Floats) -> Floats:
-    """Sum over rows; not a matrix product, whose order of additions depends on the machine."""
-    summed: Floats = (a * b).sum(axis=0)
-    return summed

@@ -39,12 +39,12 @@ _FEWEST_MIRRORED = 20
 
 
 def mirror(values: Floats) -> Floats:
-    """P-values from the scores alone (Janitza et al. 2018): the null distribution is that of the non-positive ones.
+    """P-values from all scores together (Janitza et al. 2018): the null distribution is that of the non-positive ones.
 
     Parameters
     ----------
     values : ndarray of shape (n_features,)
-        Scores.
+        Scores of one spread, such as z-scores.
     """
     negative, zero = values[values < 0], values[values == 0]
     if len(negative) + len(zero) < _FEWEST_MIRRORED:
@@ -53,6 +53,7 @@ def mirror(values: Floats) -> Floats:
             f"{len(negative) + len(zero)}; use p_value, or permutation_test."
         )
     null = np.sort(np.concatenate([negative, zero, -negative]))
-    n_below = np.searchsorted(null, values, side="left")
-    shares: Floats = 1.0 - n_below / len(null)
-    return shares
+    n_above = len(null) - np.searchsorted(null, values, side="left")
+    # A feature is one of those that could have been so large by chance: no p-value is zero.
+    shares = (1.0 + n_above) / (1.0 + len(null))
+    return np.asarray(shares, dtype=np.float64)

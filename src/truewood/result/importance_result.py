@@ -184,11 +184,16 @@ class ImportanceResult:
         return adjust(self.p_value, correction)
 
     def mirror_p_value(self) -> NDArray[np.float64]:
-        """P-values from the scores alone, shape (n_features,); those that are not positive show the null distribution.
+        """P-values from all scores together: their null distribution is that of the scores that are not positive.
 
-        This is the test of Janitza, Celik & Boulesteix (2018), for many features of which most say nothing.
+        The test of Janitza, Celik & Boulesteix (2018), for many features of which most say nothing. z-scores are
+        mirrored, as scores of different kinds of features differ in spread; without inference, scores themselves.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
         """
-        return mirror(self.values)
+        return mirror(self.values if self.no_inference is not None else self.z_score)
 
     def _require_inference(self) -> None:
         if self.no_inference is not None:

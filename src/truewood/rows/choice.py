@@ -28,10 +28,13 @@ class RowChoice:
         "oob", "heldout" or "lists".
     unseen : callable
         ``unseen(tree)`` gives the tree's rows.
+    are_training : bool
+        Whether rows are those of the fit, so that a row scores some trees and grew the others.
     """
 
     name: str
     unseen: Callable[[int], NDArray[np.int64]]
+    are_training: bool = False
 
 
 def choose_rows(rows: Any, view: ModelView, data: RowData) -> RowChoice:
@@ -67,7 +70,11 @@ def _choose_oob(asked: str, view: ModelView, data: RowData) -> RowChoice:
             "rows='oob' needs X and y as this forest was fit on, in the same order, but these rows do not give the "
             f"counts and values its trees have stored{_offer_heldout(view)}; if it was fit with sample_weight pass it."
         )
-    return RowChoice("oob", lambda tree: get_engine().list_unseen(training.list_bag(tree, data.n_rows), data.n_rows))
+
+    def list_unseen(tree: int) -> NDArray[np.int64]:
+        return get_engine().list_unseen(training.list_bag(tree, data.n_rows), data.n_rows)
+
+    return RowChoice("oob", list_unseen, are_training=True)
 
 
 def _offer_heldout(view: ModelView) -> str:
@@ -114,7 +121,8 @@ def _choose_lists(rows: Any, view: ModelView, data: RowData) -> RowChoice:
         raise ValueError(f"rows must hold one list per tree: {view.n_trees}, got {len(given)}.")
     lists = [_read_list(tree, listed, data.n_rows) for tree, listed in enumerate(given)]
     training = view.training
-    if training is not None and training.has_bags and is_training_data(view, 0, data):
+    are_training = training is not None and training.has_bags and is_training_data(view, 0, data)
+    if training is not None and are_training:
         bags = (training.list_bag(tree, data.n_rows) for tree in range(view.n_trees))
         pairs = enumerate(zip(lists, bags, strict=True))
         seen = next((tree for tree, (listed, bag) in pairs if np.isin(listed, bag).any()), None)
@@ -122,7 +130,7 @@ def _choose_lists(rows: Any, view: ModelView, data: RowData) -> RowChoice:
             raise ValueError(
                 f"rows[{seen}] must hold rows that tree {seen} never saw, got some of its bag; rows='oob' takes others."
             )
-    return RowChoice("lists", lists.__getitem__)
+    return RowChoice("lists", lists.__getitem__, are_training)
 
 
 def _read_list(tree: int, given: Any, n_rows: int) -> NDArray[np.int64]:

@@ -86,7 +86,7 @@ def score_trees(
 def _read_batch(job: Job, trees: range) -> TreeEnsemble:
     """The trees with training means at their nodes."""
     ensemble = job.view.read(trees)
-    training = job.view.training if job.is_oob else None
+    training = job.view.training if job.choice.are_training else None
     if ensemble.statistic == "mean" and (training is None or not training.is_honest):
         return ensemble
     return average_leaves(ensemble) if training is None else recompute_means(ensemble, trees, job.view, job.data)
@@ -100,7 +100,7 @@ def _score_batch(
         ensemble = _read_batch(job, trees)
         rows = RowLists.join([job.choice.unseen(tree) for tree in trees])
         leaves = job.view.find_leaves(trees, ensemble, job.data.matrix, rows)
-        sums = get_engine().sum_leaves(ensemble, leaves, rows, job.data.target, job.data.weight)
+        sums = get_engine().sum_leaves(ensemble, leaves, rows, job.data.target, job.row_weight)
         if collector is not None and measure.row_terms is not None:
             collector.add(number, trees, ensemble, rows, measure.row_terms(ensemble, sums))
     except Exception:

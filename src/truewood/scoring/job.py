@@ -18,6 +18,7 @@ from truewood.data.target import (
     read_sample_weight,
     read_target,
 )
+from truewood.rows.bag_weights import warn_of_rare_classes, weigh_by_probability
 from truewood.rows.choice import RowChoice, choose_rows
 from truewood.rows.row_data import RowData
 
@@ -34,6 +35,8 @@ class Job:
         The rows.
     choice : RowChoice
         Which of them score which tree.
+    row_weight : ndarray of shape (n_rows,), or None
+        Weights of rows when they score; None where every row counts once.
     has_own_target : bool
         Whether the caller gave the numbers that trees are scored by.
     """
@@ -41,12 +44,8 @@ class Job:
     view: ModelView
     data: RowData
     choice: RowChoice
+    row_weight: NDArray[np.float64] | None = None
     has_own_target: bool = False
-
-    @property
-    def is_oob(self) -> bool:
-        """Whether rows are those of the fit, of which each tree's bag left some out."""
-        return self.choice.name == "oob"
 
 
 def make_job(view: ModelView, X: Any, y: Any, *, rows: Any, sample_weight: Any = None, target: Any = None) -> Job:
@@ -54,7 +53,12 @@ def make_job(view: ModelView, X: Any, y: Any, *, rows: Any, sample_weight: Any =
     matrix = read_features(X, view.table)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
     data = RowData(matrix, _find_target(y, target, view, weight, matrix.n_rows), weight)
-    return Job(view, data, choose_rows(rows, view, data), has_own_target=target is not None)
+    choice = choose_rows(rows, view, data)
+    draws = None if view.training is None or not choice.are_training else view.training.draws
+    if draws is not None:
+        warn_of_rare_classes(data.target, draws, stacklevel=4)
+        weight = weigh_by_probability(data, draws)
+    return Job(view, data, choice, weight, has_own_target=target is not None)
 
 
 def _find_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] | None, n_rows: int) -> Target:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -13,15 +16,16 @@ from sklearn.utils import check_random_state
 from truewood.adapters import ModelView, open_model
 from truewood.data.groups import Grouping, add_groups, read_groups
 from truewood.formulas.measure import Measure
-from truewood.formulas.registry import MEASURES
+from truewood.formulas.registry import MEASURES, choose_measure, measures
 from truewood.inference.contributions import Contributions
-from truewood.inference.errors import TreeScores, find_problem, measure_errors
+from truewood.inference.errors import find_problem, measure_errors
+from truewood.inference.moments import Moments, TreeScores, measure_moments
 from truewood.pipelines.grouping import group_columns
 from truewood.pipelines.unwrapping import Unwrapped, unwrap
 from truewood.result.importance_result import ImportanceResult
 from truewood.scoring.averaging import average, average_biased, weigh_trees
 from truewood.scoring.batches import Scores, score_trees
-from truewood.scoring.collector import Collector
+from truewood.scoring.collector import Collector, split_rows
 from truewood.scoring.job import Job, make_job
 
 
@@ -31,7 +35,7 @@ def importance(
     y: Any,
     *,
     rows: Any = "auto",
-    measure: str = "ufi",
+    measure: str = "auto",
     sample_weight: Any = None,
     groups: Any = None,
     inference: bool | str = True,
@@ -54,9 +58,10 @@ def importance(
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
         Which rows score a tree: those left out of its bag, all of them, or a list of row numbers (or a mask) for each
         tree. "auto" means "oob", and is an error for a model that has no recorded bags.
-    measure : str, default="ufi"
-        One of `measures()`. Boosted trees add up to a raw score, so that "ufi" means its shift-free form
-        "ufi_centered" for them, and measures of a single tree's predictions do not apply.
+    measure : str, default="auto"
+        One of `measures()`. "auto" is "ufi" for classes, and its shift-free form "ufi_centered" for numbers and for
+        boosted trees, all on the scale of the usual importance. Boosted trees add up to a raw score, so that "ufi"
+        means "ufi_centered" for them too, and measures of a single tree's predictions do not apply.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows when they score. A model of scikit-learn before 1.9 that was fit with weights needs the
         same ones here with ``rows="oob"``, to recognise its training data.
@@ -91,8 +96,8 @@ def importance(
     >>> tw.importance(forest, X, y).frame()["feature"][:2].tolist()
     ['petal length (cm)', 'petal width (cm)']
     """
-    if not isinstance(measure, str) or measure not in MEASURES:
-        raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}.")
+    if not isinstance(measure, str) or measure not in measures():
+        raise ValueError(f"measure must be one of {', '.join(measures())}, got {measure!r}.")
     if not isinstance(inference, bool) and inference != "rows":
         raise ValueError(f"inference must be True, False or 'rows', got {inference!r}.")
     parts = unwrap(model, X, y, rows)
@@ -101,33 +106,31 @@ def importance(
     job = make_job(view, parts.X, parts.y, rows=rows, sample_weight=sample_weight, target=target)
     names = _name_features(job, parts)
     grouping, notes = _read_groups(groups, names, parts, view)
+    groupings = [grouping] if groups is None and parts.encoding is None else [grouping, read_groups(None, names)]
     no_inference = _find_inference_problem(chosen, inference)
-    collector = None if no_inference is not None else Collector(job, len(names), keep_rows=inference == "rows")
     seeds = _draw_seeds(random_state, view.n_trees) if chosen.loss_increase is not None else None
-    scores = score_trees(job, chosen, collector=collector, seeds=seeds, n_jobs=n_jobs)
+    run = partial(score_trees, job, chosen, seeds=seeds, n_jobs=n_jobs)
+    blocks = split_rows(job, len(names))
+    collector = None if no_inference is not None else Collector(job, blocks[0], len(names))
+    scores = run(collector=collector)
     _warn_of_left_out(scores.is_left_out)
-    contributions = None if collector is None else collector.finish()
-
-    def make_result(grouping: Grouping) -> ImportanceResult:
-        result = _average(job, chosen, scores, grouping)
-        if contributions is None:
-            return replace(result, no_inference=no_inference)
-        return _infer(result, contributions, grouping, view, keep_rows=inference == "rows")
-
-    result = replace(make_result(grouping), notes=notes)
-    is_expandable = groups is not None or parts.encoding is not None
-    return replace(result, columns=make_result(read_groups(None, names))) if is_expandable else result
+    results = [_average(job, chosen, scores, columns) for columns in groupings]
+    if collector is None:
+        results = [replace(result, no_inference=no_inference) for result in results]
+    else:
+        collected = _collect(job, collector, blocks, run)
+        results = _infer(results, groupings, collected, view, keep_rows=inference == "rows")
+    return replace(results[0], notes=notes, columns=results[1] if len(results) > 1 else None)
 
 
 def _choose_measure(asked: str, view: ModelView) -> Measure:
     """The measure that fits the model."""
-    if not view.is_additive:
-        return MEASURES[asked]
-    chosen = MEASURES[asked].additive
+    scores_classes = view.target.is_y and view.target.kind.is_classification and not view.is_additive
+    chosen = choose_measure(asked, scores_classes=scores_classes, is_additive=view.is_additive)
     if chosen is None:
         fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.additive)
         raise ValueError(f"measure={asked!r} is not defined for trees that add up, as in {view.name}; use {fitting}.")
-    return MEASURES[chosen]
+    return chosen
 
 
 def _name_features(job: Job, parts: Unwrapped) -> NDArray[np.str_]:
@@ -218,19 +221,44 @@ def _find_share(values: NDArray[np.float64], impurity: float, job: Job, measure:
 
 def _spread_target(job: Job) -> float:
     """Variance of the target of additive trees, which is centred, summed over raw scores."""
-    return float(np.average(job.data.target.encoded**2, axis=0, weights=job.data.weight).sum())
+    return float(np.average(job.data.target.encoded**2, axis=0, weights=job.row_weight).sum())
+
+
+def _collect(job: Job, first: Collector, blocks: Sequence[NDArray[np.int64]], run: Any) -> Iterator[Contributions]:
+    """Contributions of one block of rows after the other; the first has been collected with the scores."""
+    n_features = first.n_features
+    yield first.finish()
+    for rows in blocks[1:]:
+        collector = Collector(job, rows, n_features)
+        run(collector=collector)
+        yield collector.finish()
 
 
 def _infer(
-    result: ImportanceResult, contributions: Contributions, grouping: Grouping, view: ModelView, *, keep_rows: bool
-) -> ImportanceResult:
+    results: list[ImportanceResult],
+    groupings: list[Grouping],
+    collected: Iterator[Contributions],
+    view: ModelView,
+    *,
+    keep_rows: bool,
+) -> list[ImportanceResult]:
     """Add standard errors, and the contributions themselves where they were asked for."""
-    is_kept = ~np.isnan(result.per_tree).any(axis=1)
+    is_kept = ~np.isnan(results[0].per_tree).any(axis=1)
     tree_weight = np.ones(1) if view.is_additive else weigh_trees(view) * is_kept
+    scores = [TreeScores(result.values, result.per_tree, tree_weight) for result in results]
+    moments: list[list[Moments]] = [[] for _ in results]
+    phi: list[list[NDArray[np.float64]]] = [[] for _ in results]
+    problem = None
+    for block in collected:
+        problem = find_problem(block.n_scoring)
+        for k, grouping in enumerate(groupings):
+            moments[k].append(measure_moments(block, scores[k], grouping))
+            if keep_rows:
+                phi[k].append(add_groups(block.phi, grouping) / tree_weight.sum())
     if keep_rows:
-        result = replace(result, contributions=add_groups(contributions.phi, grouping) / tree_weight.sum())
-    problem = find_problem(contributions)
+        results = [replace(result, contributions=np.concatenate(own)) for result, own in zip(results, phi, strict=True)]
     if problem is not None:
-        return replace(result, no_inference=problem)
-    scores = TreeScores(result.values, result.per_tree, tree_weight)
-    return replace(result, **vars(measure_errors(contributions, scores, grouping)))
+        return [replace(result, no_inference=problem) for result in results]
+    scale = float(np.abs(results[0].mdi).max())
+    errors = [measure_errors(reduce(add, own), score, scale) for own, score in zip(moments, scores, strict=True)]
+    return [replace(result, **vars(own)) for result, own in zip(results, errors, strict=True)]

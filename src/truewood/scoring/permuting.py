@@ -45,7 +45,7 @@ def permute_columns(
     for k, tree in enumerate(trees):
         one, own = ensemble[k : k + 1], rows.of_tree(k)
         donors = np.random.default_rng(seeds[tree]).permutation(own)
-        weight = np.ones(len(own)) if data.weight is None else data.weight[own]
+        weight = np.ones(len(own)) if job.row_weight is None else job.row_weight[own]
         for start in range(0, len(own), block):
             part = slice(start, start + block)
             leaves = job.view.find_leaves(range(tree, tree + 1), one, data.matrix, RowLists.join([own[part]]))
