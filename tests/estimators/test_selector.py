@@ -64,6 +64,7 @@ if SKLEARN_VERSION >= (1, 6):  # before, expected failures had no public place
     @pytest.mark.filterwarnings("ignore:.*trees have no unseen row")
     @pytest.mark.filterwarnings("ignore:no feature can be significant")
     @pytest.mark.filterwarnings("ignore:nothing passed the test")
+    @pytest.mark.filterwarnings("ignore:bags were drawn by weight")
     @pytest.mark.filterwarnings("ignore:No features were selected")
     @pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
     def test_the_selector_is_an_estimator_of_scikit_learn(estimator, check, few_trees):
