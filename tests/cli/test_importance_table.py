@@ -47,6 +47,7 @@ def test_other_measures(measure, data, capsys):
     assert main(["importance", str(data), "--target", "y", "--trees", "30", "--measure", measure]) == 0
     printed = capsys.readouterr().out
     assert ("adjusted p-value" in printed) == (measure == "mdi_oob")
+    assert ("only correlated with useful ones may be significant, too" in printed) == (measure == "mdi_oob")
     assert ("No p-values: measure=" in printed) == (measure != "mdi_oob")
 
 

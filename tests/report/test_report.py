@@ -174,6 +174,7 @@ def test_cautions_come_when_there_is_cause(result):
     assert read_headings(clean) == ["Correlated features", "What a p-value means here"]
     assert "Splits that could not be judged" in read_headings(replace(clean, skipped_weight=0.3))
     assert "Few rows" in read_headings(replace(clean, n_rows=100))
+    assert "only correlated with a useful one, even moderately" in words.list_cautions(clean, None)[-1].text
     mixed = words.list_cautions(replace(clean, notes=("pca0: made of several columns.",)), None)
     assert mixed[0].items == ("pca0: made of several columns.",)
 

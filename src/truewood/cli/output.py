@@ -117,6 +117,7 @@ def _explain(result: ImportanceResult, n_hidden: int, alpha: float) -> str:
     lines = [f"{count(n_hidden, 'more column')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
     if result.no_inference is None:
         lines.append(f"*  significant: adjusted p-value (Benjamini & Hochberg) at most {alpha:g}.")
+        lines.append("   Features that are only correlated with useful ones may be significant, too.")
     else:
         lines.append(f"No p-values: {result.no_inference}.")
     lines += ["biased rank: by mdi, what feature_importances_ is made of.", *map(in_one_line, result.notes)]

@@ -15,9 +15,12 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.compat import SKLEARN_VERSION
+from truewood.data.groups import Grouping, read_groups
 from truewood.data.tables import read_names
 from truewood.estimators.seeds import set_seeds
+from truewood.formulas.registry import get_measure
 from truewood.scoring.model_importance import importance
+from truewood.words import count
 
 # Trees of the forest that is fit where none is given; a multiple of scikit-learn's 100, so that another seed rarely
 # makes another selection.
@@ -43,30 +46,47 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         Adjustment of the p-values, see `ImportanceResult.adjusted_p_value`.
     k : int, default=None
         Number of features; if given, the k largest scores are selected whatever their p-value.
+    min_features : int, default=1
+        Where fewer features pass the test, `fit` warns, and those of largest score are added up to this number, so that
+        the next step of a pipeline has something to work with. 0 adds none; where nothing passes, `transform` then
+        warns and returns no column, as scikit-learn's selectors do. Of no effect with `k`.
+    measure : str, default=None
+        One of `measures()`; None means the default of `importance`. Those without p-values need `k`.
+    rows : {"oob"} or, with `prefit`, also "heldout" or sequence of array-like, default="oob"
+        Which rows score a tree, see `importance`. Those it was left out of are the only unseen ones that `fit` has,
+        unless the estimator was fit before.
+    groups : dict or sequence, default=None
+        Columns that are scored together, and selected all or none: a dict from group name to columns, or the group
+        name of each column. A group counts as one feature for `k` and `min_features`.
     prefit : bool, default=False
-        Whether `estimator` has been fit already. Then `fit` takes its training data, and fits nothing.
+        Whether `estimator` has been fit already. Then `fit` fits nothing, and takes its training data, or with
+        ``rows="heldout"`` rows that it never saw.
     n_jobs : int, default=None
         Number of threads that score, and that fit the forest of ``estimator=None``; an own estimator has its own
         setting for the fit.
     random_state : int, RandomState instance or None, default=None
-        Seed of the forest; an own estimator keeps its own where it has one.
+        Seed of the forest, and of ``measure="permutation"``; an own estimator keeps its own where it has one.
 
     Attributes
     ----------
     estimator_ : object
         The fitted estimator.
     importance_result_ : ImportanceResult
-        Scores and p-values of all features. `alpha`, `correction` and `k` may be changed without another fit.
+        Scores and p-values of all features, or groups. `alpha`, `correction`, `k` and `min_features` may be changed
+        without another fit.
     n_features_in_ : int
-        Number of features seen by `fit`.
+        Number of columns seen by `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, where all of them are strings.
 
     Notes
     -----
-    Rows that are repeated in X are not unseen where a copy is in the bag, and make noise significant: pass them once,
-    with their number as `sample_weight`. Where nothing is significant, or rows are too few for a test, `transform`
-    warns and returns no column, as scikit-learn's selectors do.
+    At most `alpha` of the selected features are expected to tell nothing that the rest of a tree's path does not tell
+    already. A feature that is correlated with a useful one tells something in its stead, and is selected, too, however
+    useless it is beside it; `groups` keeps or drops such features together.
+
+    Rows that are repeated in X are not unseen where a copy is in the bag, and make noise significant: remove the
+    copies, or keep all copies of a row together in held-out rows.
 
     Examples
     --------
@@ -85,6 +105,10 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         alpha: float = 0.05,
         correction: str | None = "bh",
         k: int | None = None,
+        min_features: int = 1,
+        measure: str | None = None,
+        rows: Any = "oob",
+        groups: Any = None,
         prefit: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -93,17 +117,21 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         self.alpha = alpha
         self.correction = correction
         self.k = k
+        self.min_features = min_features
+        self.measure = measure
+        self.rows = rows
+        self.groups = groups
         self.prefit = prefit
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> UnbiasedSelector:
-        """Fit the estimator, and score its features out of bag.
+        """Fit the estimator, and score its features on rows its trees never saw.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            Training data.
+            Training data; of an estimator that was fit before, the rows that `rows` speaks of.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
             Target.
         sample_weight : array-like of shape (n_rows,), default=None
@@ -113,38 +141,67 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         -------
         self : UnbiasedSelector
         """
-        if self.prefit:
-            self.estimator_ = self.estimator
-        else:
-            estimator = self._make_estimator(y)
-            weights = {} if sample_weight is None else {_name_weight(estimator): sample_weight}
-            self.estimator_ = estimator.fit(X, y, **weights)
+        self._fit_estimator(X, y, sample_weight)
         if np.asarray(y).shape[:1] == (1,):
             raise ValueError("X must hold rows to grow trees and rows to score them, got 1 sample.")
-        self.importance_result_ = importance(self.estimator_, X, y, sample_weight=sample_weight, n_jobs=self.n_jobs)
-        self.n_features_in_ = len(self.importance_result_.values)
-        if self.importance_result_.columns is not None:
-            self._check_columns(X)
+        names = self._name_columns(X)
+        grouping = read_groups(self.groups, np.asarray(names, dtype=np.str_))
+        self.importance_result_ = importance(
+            self.estimator_,
+            X,
+            y,
+            rows=self.rows,
+            sample_weight=sample_weight,
+            groups=None if self.groups is None else grouping.names[grouping.group_of],
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            **({} if self.measure is None else {"measure": self.measure}),
+        )
+        self._check_features(grouping)
+        self._group_of = grouping.group_of
+        self.n_features_in_ = len(names)
         if hasattr(self.estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.estimator_.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit
-        self._get_support_mask()  # refuses alpha, correction or k here rather than in transform
-        if self._has_no_test():
-            warnings.warn(
-                f"no feature can be significant: {self.importance_result_.no_inference}; k= selects by score alone.",
-                UserWarning,
-                stacklevel=2,
-            )
+        self._get_support_mask()  # refuses settings here rather than in transform
+        if self.k is None:
+            self._warn_of_few()
         return self
 
-    def _check_columns(self, X: Any) -> None:
-        """Whether the features that a pipeline gives are the columns of X."""
-        names = read_names(X) or [f"x{j}" for j in range(np.shape(X)[1])]
-        if self.importance_result_.feature_names.tolist() != names:
+    def _fit_estimator(self, X: Any, y: Any, sample_weight: Any) -> None:
+        if self.prefit:
+            self.estimator_ = self.estimator
+            return
+        if not (isinstance(self.rows, str) and self.rows in ("auto", "oob")):
+            given = repr(self.rows) if isinstance(self.rows, str) else type(self.rows).__name__
             raise ValueError(
-                "the estimator's pipeline mixes or leaves out columns, so that its features are not those of X; put "
-                "the selector into the pipeline, before the model."
+                f"rows must be 'oob' where fit fits the estimator too, which leaves no other unseen rows, got {given}; "
+                "'heldout' and lists of rows need prefit=True."
+            )
+        estimator = self._make_estimator(y)
+        weights = {} if sample_weight is None else {_name_weight(estimator): sample_weight}
+        self.estimator_ = estimator.fit(X, y, **weights)
+
+    def _name_columns(self, X: Any) -> list[str]:
+        """Names of the columns of X, or those that the estimator knows, or numbers."""
+        names = read_names(X)
+        if names is not None:
+            return names
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        n_columns = shape[1] if len(shape) == 2 else 0  # importance refuses other shapes
+        known = getattr(self.estimator_, "feature_names_in_", ())
+        return [str(name) for name in known] if len(known) == n_columns else [f"x{j}" for j in range(n_columns)]
+
+    def _check_features(self, grouping: Grouping) -> None:
+        """Whether the features that were scored are the columns of X, or groups of them."""
+        result = self.importance_result_
+        # Without a pipeline or groups, features are columns, under names that may be the model's own.
+        is_other = len(result.values) != len(grouping.names)
+        if is_other or (result.columns is not None and result.feature_names.tolist() != grouping.names.tolist()):
+            raise ValueError(
+                "the estimator mixes or leaves out columns, so that its features are not those of X; put the selector "
+                "into the pipeline, before the model."
             )
 
     def _make_estimator(self, y: Any) -> Any:
@@ -155,13 +212,48 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self)
-        if self._has_no_test():
-            return np.zeros(self.n_features_in_, dtype=np.bool_)
-        return self.importance_result_.select(self.alpha, self.correction, k=self.k)
+        result, n_least = self.importance_result_, self._read_min_features()
+        if self.k is not None:
+            return result.select(k=self.k)[self._group_of]
+        is_kept = self._test_features()
+        others = result.order[~is_kept[result.order]]
+        is_kept[others[: max(0, n_least - int(is_kept.sum()))]] = True
+        return is_kept[self._group_of]
 
-    def _has_no_test(self) -> bool:
-        """Whether features are selected by p-values that there are none of, as with very few rows."""
-        return self.k is None and self.importance_result_.no_inference is not None
+    def _read_min_features(self) -> int:
+        given: Any = self.min_features
+        most = len(self.importance_result_.values)
+        if not isinstance(given, int | np.integer) or isinstance(given, bool) or not 0 <= given <= most:
+            raise ValueError(
+                f"min_features must be a whole number from 0 to the number of features, {most}, got {given!r}."
+            )
+        return int(given)
+
+    def _test_features(self) -> NDArray[np.bool_]:
+        """Which features pass the test; none where there is no test, as with very few rows."""
+        result = self.importance_result_
+        if get_measure(result.measure).why_no_inference is not None:
+            raise ValueError(f"k must be given, as there are no p-values to select by: {result.no_inference}.")
+        if result.no_inference is not None:
+            return np.zeros(len(result.values), dtype=np.bool_)
+        return result.select(self.alpha, self.correction)
+
+    def _warn_of_few(self) -> None:
+        """Say that there was no test to pass, or that features are kept which did not pass it."""
+        problem, n_passed = self.importance_result_.no_inference, int(self._test_features().sum())
+        n_added = max(0, self._read_min_features() - n_passed)
+        if n_added == 0 and problem is None:
+            return
+        if problem is not None:
+            finding = f"no feature can be significant: {problem}; k= selects by score alone"
+        else:
+            finding = f"only {count(n_passed, 'feature')}" if n_passed else "nothing"
+            finding += f" passed the test at alpha={self.alpha:g}"
+        if n_added:
+            added = f"{count(n_added, 'feature')} of largest score"
+            finding += f"; added the {added} among the others" if n_passed else f"; kept the {added}"
+            finding += ", see min_features"
+        warnings.warn(f"{finding}.", UserWarning, stacklevel=3)
 
     def __sklearn_tags__(self) -> Any:
         # Asked by scikit-learn 1.6 or later; get_tags is not older.

@@ -226,9 +226,10 @@ def _explain_p_values(result: ImportanceResult) -> Caution:
         "What a p-value means here",
         "If the feature told nothing about the target that the rest of a tree's path does not tell already, so large a "
         f"score would come with this probability, {scope}. A small one says that the model's splits on the feature "
-        "hold up on unseen rows, not that the feature is a cause, nor that a model without it would be worse; it is "
-        "not to be trusted where rows depend on each other or are copies, or where the model was chosen with the same "
-        "rows.",
+        "hold up on unseen rows, not that the feature is a cause, nor that a model without it would be worse. A "
+        "feature that is only correlated with a useful one, even moderately, gets a small p-value as its stand-in, "
+        "which the false discovery rate does not count. P-values are not to be trusted where rows depend on each "
+        "other or are copies, or where the model was chosen with the same rows.",
     )
 
 

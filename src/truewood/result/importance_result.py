@@ -216,7 +216,7 @@ class ImportanceResult:
         Parameters
         ----------
         alpha : float, default=0.05
-            Largest adjusted p-value that is chosen.
+            Largest adjusted p-value that is chosen. Features that are only correlated with useful ones pass, too.
         correction : {"bh", "by", "holm"} or None, default="bh"
             Adjustment, see `adjusted_p_value`.
         k : int, default=None
