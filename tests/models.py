@@ -177,9 +177,11 @@ def build(name: str, seed: int) -> Built:
             count_classes(case),
             trees,
         )
-    if weight is not None:
-        for tree in trees:
-            tree.unseen = [(row, weight[row]) for row, _ in tree.unseen]
+    scoring = (np.ones(N_ROWS) if weight is None else weight) / oob_probability(
+        case, model, decode(case, codes), weight
+    )
+    for tree in trees:
+        tree.unseen = [(row, scoring[row]) for row, _ in tree.unseen]
     return Built(case, model, contain(case, X), decode(case, codes), rows, weight, X, codes, count_classes(case), trees)
 
 
@@ -296,6 +298,18 @@ def draw_bag(model: Any, t: int) -> np.ndarray:
     n_drawn = len(sample) if model.max_samples is None else min(len(sample), int(model.max_samples * N_ROWS))
     rng = np.random.RandomState(model.estimators_[t].random_state)
     return sample[rng.randint(0, len(sample), n_drawn)]
+
+
+def oob_probability(case: Case, model: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Probability of each row to be in none of the draws of a bag, where rows are drawn by weight; else one."""
+    is_forest = case.make in (RF, RFR, ET, ETR)
+    class_weight = case.options.get("class_weight") if is_forest else None
+    drawn = np.ones(N_ROWS) if weight is None else weight.copy()
+    if class_weight not in (None, "balanced_subsample"):
+        drawn *= compute_sample_weight(class_weight, y)
+    if VERSION < (1, 9) or np.ptp(drawn) == 0 or not model.bootstrap:
+        return np.ones(N_ROWS)
+    return (1.0 - drawn / drawn.sum()) ** len(model.estimators_samples_[0])
 
 
 def training_factor(model, tree, y, codes, bag, weight):

@@ -158,9 +158,12 @@ def test_a_stump_by_hand(engine):
     assert score("naive_oob") == pytest.approx(around_m - 0.5 * around_l - 0.5 * around_r)
     assert score("ufi") == pytest.approx(4.0 + around_m - 0.5 * around_l - 0.5 * around_r)
     assert score("ufi_centered") == pytest.approx(0.5 * (0 - 2) * (2 - 2) + 0.5 * (4 - 2) * (6 - 2))
-    assert score("mdi_oob") == pytest.approx(2 / 3 * (0 - 2) * (2 - 2) + 1 / 3 * (4 - 2) * (6 - 2))
-    result = tw.importance(tree, X, y, rows="heldout")
-    assert result.share[0] == pytest.approx(result.values[0] / (2 * 4.0))
+    root = (1 + 3 + 6) / 3
+    assert score("mdi_oob") == pytest.approx(2 / 3 * (0 - 2) * (2 - root) + 1 / 3 * (4 - 2) * (6 - root))
+    for measure, scale in (("ufi", 2.0), ("auto", 1.0)):
+        result = tw.importance(tree, X, y, rows="heldout", measure=measure)
+        assert result.share[0] == pytest.approx(result.values[0] / (scale * 4.0))
+    assert score("auto") == score("ufi_centered")
 
 
 def test_share_of_a_perfect_split_is_one(engine):

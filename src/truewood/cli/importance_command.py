@@ -12,7 +12,7 @@ import truewood
 from truewood.cli.arguments import FILE, Once, fraction, jobs, not_negative, positive
 from truewood.cli.output import check_outputs, make_frame, print_json, print_table, write_outputs
 from truewood.cli.wording import as_options, in_one_line
-from truewood.formulas.registry import MEASURES
+from truewood.formulas.registry import measures
 from truewood.progress import show_progress
 from truewood.tabular import FileContent, FitSettings, Messages, TableScore, score_saved_model, score_table
 from truewood.tabular.settings import BOOSTING_TREES, FOREST_TREES, MODELS
@@ -100,7 +100,7 @@ def _add_model(group: Any) -> None:
 
 
 def _add_output(group: Any) -> None:
-    group.add_argument("--measure", choices=MEASURES, default="ufi", help="(default: %(default)s)")
+    group.add_argument("--measure", choices=measures(), default="auto", help="(default: %(default)s)")
     group.add_argument(
         "--alpha",
         type=fraction,

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
+from truewood.compat import WEIGHTS_ARE_DRAWN
 from truewood.result.importance_result import ImportanceResult
+from truewood.rows.bag_weights import choose_n_draws
 from truewood.scoring.model_importance import importance
 
 
@@ -20,6 +25,7 @@ class _ScoredForest:
     """What a forest of scikit-learn has to have as a base in front of its own class, to be scored when it is fit."""
 
     bootstrap: bool
+    max_samples: int | float | None
     n_jobs: int | None
     _importance: ImportanceResult | None
     _why_no_importance: str | None
@@ -45,7 +51,8 @@ class _ScoredForest:
                 f"bootstrap must be True for {type(self).__name__}, which scores each tree on the rows left out of its "
                 f"bag, got {self.bootstrap!r}; a forest without bags is scored by importance() with rows='heldout'."
             )
-        super().fit(X, y, sample_weight)  # type: ignore[misc]
+        with self._leave_out_rows(y, sample_weight):
+            super().fit(X, y, sample_weight)  # type: ignore[misc]
         self._importance, self._why_no_importance = None, None
         try:
             self._importance = importance(self, X, y, sample_weight=sample_weight, n_jobs=self.n_jobs)
@@ -53,6 +60,24 @@ class _ScoredForest:
             # The forest itself is as good as scikit-learn's: only who asks for importances has to know.
             self._why_no_importance = str(error)
         return self
+
+    @contextmanager
+    def _leave_out_rows(self, y: Any, sample_weight: Any) -> Iterator[None]:
+        """Where rows are drawn by weight, draw so few that heavy ones are left out too, unless `max_samples` is set."""
+        class_weight = getattr(self, "class_weight", None)
+        is_drawn = sample_weight is not None or class_weight not in (None, "balanced_subsample")
+        if not (WEIGHTS_ARE_DRAWN and is_drawn and self.max_samples is None):
+            yield
+            return
+        classes = np.unique(y, return_inverse=True)[1] if is_classifier(self) and np.ndim(y) == 1 else None
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if class_weight not in (None, "balanced_subsample"):
+            weight = weight * compute_sample_weight(class_weight, y)
+        try:
+            self.max_samples = choose_n_draws(weight, classes)
+            yield
+        finally:
+            self.max_samples = None
 
     @property
     def importance_result_(self) -> ImportanceResult:
@@ -99,7 +124,9 @@ class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # 
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
     training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why.
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights (of rows, or of
+    classes) decide what is drawn into bags, ``max_samples=None`` draws fewer rows than there are, so that heavy rows
+    are left out of some bags and can score.
 
     Attributes
     ----------
@@ -126,7 +153,9 @@ class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # ty
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
     training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why.
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights (of rows, or of
+    classes) decide what is drawn into bags, ``max_samples=None`` draws fewer rows than there are, so that heavy rows
+    are left out of some bags and can score.
 
     Attributes
     ----------
@@ -154,7 +183,9 @@ class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type
     Parameters, methods and predictions are those of scikit-learn's class, but that ``bootstrap=True`` is the default,
     and has to be: trees that saw every row have none to be scored on. `fit` also runs `truewood.importance` on the
     training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why.
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights (of rows, or of
+    classes) decide what is drawn into bags, ``max_samples=None`` draws fewer rows than there are, so that heavy rows
+    are left out of some bags and can score.
 
     Attributes
     ----------
@@ -184,7 +215,9 @@ class UnbiasedExtraTreesRegressor(_ScoredForest, ExtraTreesRegressor):  # type: 
     Parameters, methods and predictions are those of scikit-learn's class, but that ``bootstrap=True`` is the default,
     and has to be: trees that saw every row have none to be scored on. `fit` also runs `truewood.importance` on the
     training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why.
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights (of rows, or of
+    classes) decide what is drawn into bags, ``max_samples=None`` draws fewer rows than there are, so that heavy rows
+    are left out of some bags and can score.
 
     Attributes
     ----------

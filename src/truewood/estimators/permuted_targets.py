@@ -100,7 +100,7 @@ def permutation_test(
     y: Any,
     *,
     n_permutations: int = 100,
-    measure: str = "ufi",
+    measure: str = "auto",
     groups: Any = None,
     sample_weight: Any = None,
     random_state: Any = None,
@@ -124,7 +124,7 @@ def permutation_test(
         Target, whose rows are permuted.
     n_permutations : int, default=100
         Number of permutations, at least 2.
-    measure : str, default="ufi"
+    measure : str, default="auto"
         One of `measures()`.
     groups : dict or sequence, default=None
         Columns whose scores are summed, as in `importance`.

@@ -50,8 +50,8 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         Where fewer features pass the test, `fit` warns, and those of largest score are added up to this number, so that
         the next step of a pipeline has something to work with. 0 adds none; where nothing passes, `transform` then
         warns and returns no column, as scikit-learn's selectors do. Of no effect with `k`.
-    measure : str, default=None
-        One of `measures()`; None means the default of `importance`. Those without p-values need `k`.
+    measure : str, default="auto"
+        One of `measures()`. Those without p-values need `k`.
     rows : {"oob"} or, with `prefit`, also "heldout" or sequence of array-like, default="oob"
         Which rows score a tree, see `importance`. Those it was left out of are the only unseen ones that `fit` has,
         unless the estimator was fit before.
@@ -106,7 +106,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         correction: str | None = "bh",
         k: int | None = None,
         min_features: int = 1,
-        measure: str | None = None,
+        measure: str = "auto",
         rows: Any = "oob",
         groups: Any = None,
         prefit: bool = False,
@@ -155,7 +155,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
             groups=None if self.groups is None else grouping.names[grouping.group_of],
             n_jobs=self.n_jobs,
             random_state=self.random_state,
-            **({} if self.measure is None else {"measure": self.measure}),
+            measure=self.measure,
         )
         self._check_features(grouping)
         self._group_of = grouping.group_of

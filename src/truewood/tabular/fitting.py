@@ -14,7 +14,8 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomFo
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
-from truewood.compat import draw_bag
+from truewood.compat import WEIGHTS_ARE_DRAWN, draw_bag
+from truewood.rows.bag_weights import choose_n_draws
 from truewood.tabular.columns import Column
 from truewood.tabular.encoding import make_encoder
 from truewood.tabular.errors import TableError
@@ -116,6 +117,7 @@ def _fit_forest(
         max_depth=settings.max_depth,
         min_samples_leaf=choose_leaf_size(target.task, len(X)),
         bootstrap=True,
+        max_samples=_choose_bag_size(weight, target),
         warm_start=True,  # grows on where it stopped
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
@@ -128,6 +130,17 @@ def _fit_forest(
     pipeline = Pipeline([("columns", encoder), ("model", forest)])
     classes = forest.classes_ if target.task == "classification" else None
     return Fitted(pipeline, X, target.y, weight, "oob", predicted, classes)
+
+
+def _choose_bag_size(weight: NDArray[np.float64] | None, target: Target) -> int | None:
+    """Number of draws for a bag; None for as many as there are rows.
+
+    Where rows are drawn by weight, so few that heavy rows are left out of some bags, too, and can judge.
+    """
+    if weight is None or not WEIGHTS_ARE_DRAWN:
+        return None
+    classes = np.unique(target.y, return_inverse=True)[1] if target.task == "classification" else None
+    return choose_n_draws(weight, classes)
 
 
 def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int | None) -> NDArray[np.float64]:

@@ -42,7 +42,7 @@ def score_table(
     keep: str | Iterable[str] = (),
     sample_weight: str | None = None,
     settings: FitSettings | None = None,
-    measure: str = "ufi",
+    measure: str = "auto",
     alpha: float = 0.05,
     messages: Messages | None = None,
     progress: Progress | None = None,
@@ -66,7 +66,7 @@ def score_table(
         The column with weights of the rows.
     settings : FitSettings, default=None
         The model to fit; None is a random forest of 500 trees.
-    measure : str, default="ufi"
+    measure : str, default="auto"
         What to compute; see `truewood.measures`.
     alpha : float, default=0.05
         p-values above this are no evidence that the model is better than chance.
@@ -131,7 +131,7 @@ def score_saved_model(
     drop: str | Iterable[str] = (),
     sample_weight: str | None = None,
     trust_pickle: bool = False,
-    measure: str = "ufi",
+    measure: str = "auto",
     alpha: float = 0.05,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -155,7 +155,7 @@ def score_saved_model(
         The column with weights of the rows.
     trust_pickle : bool, default=False
         Whether to open a file though it is a pickle, which can run any program.
-    measure : str, default="ufi"
+    measure : str, default="auto"
         What to compute; see `truewood.measures`.
     alpha : float, default=0.05
         p-values above this are no evidence that the model is better than chance.
