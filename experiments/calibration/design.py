@@ -1,0 +1,270 @@
+"""A design: how its data sets are drawn, the model that is fit to them, and what truewood says of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+import warnings
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse, stats
+from scipy.special import expit, logit
+from threadpoolctl import threadpool_limits
+
+import truewood as tw
+
+Floats = np.ndarray
+Record = dict[str, Any]
+
+KINDS = ("continuous", "binary", "20 levels")
+MOVES_NOISE = ", moves the noise"
+FOREST = "sklearn.ensemble.RandomForest"
+BOOSTING = "sklearn.ensemble.GradientBoosting"
+HIST = "sklearn.ensemble.HistGradientBoosting"
+_ENDING = {"classification": "Classifier", "regression": "Regressor"}
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Design:
+    """A way to draw data sets and a model to fit to them.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of a data set; held-out rows are as many again.
+    task : {"classification", "regression"}
+        What the target is.
+    model : str
+        Full name of the class; "Classifier" or "Regressor" is put behind it.
+    options : dict
+        Settings of the model.
+    measure : str or None
+        Passed to `importance`; None for its default.
+    rows : {"auto", "heldout", "lists"}
+        What scores the trees. "lists" are the out-of-bag rows, passed as lists.
+    kinds, per_kind
+        Kinds of useless features, and how many of each.
+    correlation : float
+        Between the useless features.
+    signal : tuple of (kind, strength)
+        Features that tell something, put first.
+    effect : str
+        What the target's mean is of them; a name in EFFECTS.
+    classes, heldout_classes
+        Shares of the classes, and where they differ those in the held-out rows.
+    noise : str
+        Of a regression target; a name in NOISES.
+    moved_noise : float
+        How much the first useless feature of each kind moves the log of the size of the noise.
+    weights : str or None
+        Sample weights; a name in WEIGHTS.
+    is_sparse, has_mirror, has_peers : bool
+        Whether X is a sparse matrix, whether mirrored p-values are asked for, and whether other tests are.
+    most : int or None
+        Most data sets, where one is costly.
+    data : str
+        Designs with the same name here draw the same data sets; by default each draws its own.
+    """
+
+    n_rows: int = 500
+    task: str = "classification"
+    model: str = FOREST
+    options: dict[str, Any] = field(default_factory=dict)
+    measure: str | None = None
+    rows: str = "auto"
+    kinds: tuple[str, ...] = KINDS
+    per_kind: int = 3
+    correlation: float = 0.0
+    signal: tuple[tuple[str, float], ...] = ()
+    effect: str = "sum"
+    classes: tuple[float, ...] = (0.5, 0.5)
+    heldout_classes: tuple[float, ...] | None = None
+    noise: str = "normal"
+    moved_noise: float = 0.0
+    weights: str | None = None
+    is_sparse: bool = False
+    has_mirror: bool = False
+    has_peers: bool = False
+    most: int | None = None
+    data: str = ""
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """Kinds of all features; one that moves the noise says so."""
+        moves = [MOVES_NOISE if self.moved_noise and not place else "" for place in range(self.per_kind)]
+        return (*(kind for kind, _ in self.signal), *(kind + move for kind in self.kinds for move in moves))
+
+    @property
+    def absent_library(self) -> str | None:
+        """The library that the model needs, where it is not installed."""
+        library = self.model.partition(".")[0]
+        return None if importlib.util.find_spec(library) else library
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with the design, so that a journal does not mix two of the same name."""
+        return f"{zlib.crc32(repr(self).encode()):08x}"
+
+    def count(self, repetitions: int) -> int:
+        """Number of data sets, where so many are asked for."""
+        return min(repetitions, self.most or repetitions)
+
+    def make_model(self, seed: int) -> Any:
+        """Return the model, not fit."""
+        module, _, name = self.model.rpartition(".")
+        return getattr(importlib.import_module(module), name + _ENDING[self.task])(random_state=seed, **self.options)
+
+
+def _level(n_levels: int, u: Floats) -> Floats:
+    return np.floor(n_levels * stats.norm.cdf(u)).clip(0, n_levels - 1)
+
+
+def _above(share: float, u: Floats) -> Floats:
+    return u > stats.norm.isf(share)
+
+
+def _thin_out(n_levels: int, u: Floats, share: float = 0.05) -> Floats:
+    """Zero but for a share of rows, which have one of the levels 1, 2, ...; a number if there are none."""
+    place = 1.0 - stats.norm.sf(u) / share  # uniform where positive
+    return np.where(place <= 0, 0.0, np.ceil(n_levels * place) if n_levels else 1.0 + place)
+
+
+# How a standard normal number becomes a feature.
+MAKERS: dict[str, Callable[[Floats], Floats]] = {
+    "continuous": lambda u: u,
+    "binary": partial(_above, 0.5),
+    "20 levels": partial(_level, 20),
+    "50 levels": partial(_level, 50),
+    "binary, 1 in 500": partial(_above, 1 / 500),
+    "binary, 1 in 5,000": partial(_above, 1 / 5000),
+    "sparse continuous": partial(_thin_out, 0),
+    "sparse binary": partial(_thin_out, 1),
+    "sparse 20 levels": partial(_thin_out, 20),
+}
+
+
+def _standardise(kind: str, x: Floats) -> Floats:
+    """What a feature of this kind does to the target at strength 1; levels have an effect each, in no order."""
+    if kind.endswith("levels"):
+        return np.random.default_rng(7).standard_normal(50)[x.astype(int)]
+    return 2 * x - 1 if kind == "binary" else x
+
+
+# The mean of the target by the features with signal (in columns, as `_standardise` gives them) and their strengths.
+EFFECTS: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "sum": lambda z, strength: z @ strength,
+    "xor": lambda z, strength: strength[0] * (2.0 * ((z[:, 0] > 0) ^ (z[:, 1] > 0)) - 1.0),
+    "sine": lambda z, strength: strength[0] * np.sin(3 * z[:, 0]),
+}
+NOISES: dict[str, Callable[..., Floats]] = {
+    "normal": lambda rng, mean, size: mean + size * rng.standard_normal(len(mean)),
+    "t2": lambda rng, mean, size: mean + size * rng.standard_t(2, len(mean)),
+    "cauchy": lambda rng, mean, size: mean + size * rng.standard_cauchy(len(mean)),
+    "log-normal": lambda rng, mean, size: mean + size * np.exp(1.5 * rng.standard_normal(len(mean))),
+    "shifted": lambda rng, mean, size: 1000.0 + mean + size * rng.standard_normal(len(mean)),
+    "poisson": lambda rng, mean, size: rng.poisson(np.exp(np.clip(size * mean, -3, 3))).astype(float),
+}
+WEIGHTS: dict[str, Callable[[np.random.Generator, Floats], Floats]] = {
+    "1 to 5": lambda rng, y: rng.integers(1, 6, len(y)).astype(float),
+    "log-normal": lambda rng, y: np.exp(rng.standard_normal(len(y))),
+    "by target": lambda _rng, y: np.exp(0.8 * stats.zscore(y)),
+}
+
+
+def draw(design: Design, rng: np.random.Generator, n_rows: int, *, is_heldout: bool = False) -> tuple[Any, Floats]:
+    """One data set: X and y."""
+    n_signal = len(design.signal)
+    latent = rng.standard_normal((n_rows, len(design.features)))
+    useless = latent[:, n_signal:]
+    useless *= np.sqrt(1 - design.correlation)
+    useless += np.sqrt(design.correlation) * rng.standard_normal((n_rows, 1))
+    makers = [MAKERS[kind.removesuffix(MOVES_NOISE)] for kind in design.features]
+    X = np.column_stack([make(u) for make, u in zip(makers, latent.T, strict=True)]).astype(float)
+    mean = np.zeros(n_rows)
+    if n_signal:
+        parts = [_standardise(kind, X[:, j]) for j, (kind, _) in enumerate(design.signal)]
+        mean = EFFECTS[design.effect](np.column_stack(parts), np.array([strength for _, strength in design.signal]))
+    moving = [j for j, kind in enumerate(design.features) if kind.endswith(MOVES_NOISE)]
+    size = np.exp(design.moved_noise * stats.zscore(X[:, moving], axis=0).sum(axis=1)) if moving else np.ones(n_rows)
+    if design.task == "regression":
+        y = NOISES[design.noise](rng, mean, size)
+    else:
+        shares = (is_heldout and design.heldout_classes) or design.classes
+        y = _draw_classes(rng, 2 * mean, shares, has_signal=n_signal > 0)
+    return (sparse.csr_matrix(X) if design.is_sparse else X), y
+
+
+def _draw_classes(rng: np.random.Generator, mean: Floats, shares: tuple[float, ...], *, has_signal: bool) -> Floats:
+    if has_signal:
+        return (rng.random(len(mean)) < expit(mean + logit(shares[1]))).astype(int)
+    y = rng.choice(len(shares), len(mean), p=shares)
+    y[: len(shares)] = np.arange(len(shares))
+    return y
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A data set, the model that was fit to it, and its result."""
+
+    design: Design
+    rng: np.random.Generator
+    X: Any
+    y: Floats
+    model: Any
+    result: tw.ImportanceResult
+    fit_seconds: float
+    score_seconds: float
+
+
+def fit_and_score(name: str, design: Design, number: int) -> Fitted:
+    """Draw data set `number` of a design, fit its model and score the features."""
+    rng = np.random.default_rng([number, zlib.crc32((design.data or name).encode())])
+    X, y = draw(design, rng, design.n_rows)
+    weigh = WEIGHTS[design.weights] if design.weights else lambda *_: None
+    weight = weigh(rng, y)
+    settings = {} if design.measure is None else {"measure": design.measure}
+    start = time.perf_counter()
+    model = design.make_model(number).fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+    fitted = time.perf_counter()
+    if design.rows == "heldout":
+        X_new, y_new = draw(design, rng, design.n_rows, is_heldout=True)
+        result = tw.importance(model, X_new, y_new, rows="heldout", sample_weight=weigh(rng, y_new), **settings)
+    elif design.rows == "lists":
+        every_row = np.arange(len(y))
+        lists = [np.setdiff1d(every_row, bag) for bag in model.estimators_samples_]
+        result = tw.importance(model, X, y, rows=lists, sample_weight=weight, **settings)
+    else:
+        result = tw.importance(model, X, y, sample_weight=weight, **settings)
+    if result.no_inference is not None:
+        raise ValueError(result.no_inference)
+    return Fitted(design, rng, X, y, model, result, fitted - start, time.perf_counter() - fitted)
+
+
+def run_one(name: str, design: Design, number: int, describe: Callable[[Fitted], Record]) -> Record:
+    """The journal's entry of one data set: what `describe` says of it, and what it cost; or what went wrong."""
+    entry: Record = {"design": name, "fingerprint": design.fingerprint, "number": number}
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
+        warnings.simplefilter("always")
+        try:
+            entry |= _shorten(describe(fit_and_score(name, design, number)))
+        except Exception as error:  # a long run goes on, and says at its end what failed
+            entry["error"] = f"{type(error).__name__}: {error}"
+    entry["warnings"] = sorted({str(warning.message)[:200] for warning in caught})
+    entry["seconds"] = round(time.perf_counter() - start, 3)
+    return entry
+
+
+def _shorten(value: Any) -> Any:
+    """Numbers with as many digits as matter, in types that JSON has."""
+    if isinstance(value, dict):
+        return {name: _shorten(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_shorten(part) for part in value]
+    return value if isinstance(value, str) else float(f"{float(value):.{_DIGITS}g}")
