@@ -301,7 +301,7 @@ def draw_bag(model: Any, t: int) -> np.ndarray:
 
 
 def oob_probability(case: Case, model: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Probability of each row to be in none of the draws of a bag, where rows are drawn by weight; else one."""
+    """Probability of each row to be out of a bag, over its mean, where rows are drawn by weight; else one."""
     is_forest = case.make in (RF, RFR, ET, ETR)
     class_weight = case.options.get("class_weight") if is_forest else None
     drawn = np.ones(N_ROWS) if weight is None else weight.copy()
@@ -309,7 +309,8 @@ def oob_probability(case: Case, model: Any, y: np.ndarray, weight: np.ndarray | 
         drawn *= compute_sample_weight(class_weight, y)
     if VERSION < (1, 9) or np.ptp(drawn) == 0 or not model.bootstrap:
         return np.ones(N_ROWS)
-    return (1.0 - drawn / drawn.sum()) ** len(model.estimators_samples_[0])
+    probability = (1.0 - drawn / drawn.sum()) ** len(model.estimators_samples_[0])
+    return probability / probability.mean()
 
 
 def training_factor(model, tree, y, codes, bag, weight):

@@ -64,7 +64,7 @@ def test_mdi_is_what_scikit_learn_computes(name, engine):
 def test_ufi_on_the_bags_is_mdi(fitted, engine):
     forest, X, y = fitted
     trees = tw.to_ensemble(forest)  # which knows no bags, and so does not refuse their rows
-    result = tw.importance(trees, X, y, rows=forest.estimators_samples_)
+    result = tw.importance(trees, X, y, rows=forest.estimators_samples_, measure="ufi")
     scale = 1.0 if isinstance(forest, RandomForestClassifier) else 2.0
     np.testing.assert_allclose(result.values, scale * result.mdi, rtol=1e-10)
     centred = tw.importance(trees, X, y, rows=forest.estimators_samples_, measure="ufi_centered")

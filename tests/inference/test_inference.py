@@ -46,6 +46,7 @@ def contribute(monkeypatch, *arguments, **options):
     return seen[0].phi / n_scored, psi, result
 
 
+@pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # 60 rows leave few of a class out
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("name", supported_cases())
 def test_contributions_sum_to_the_scores_in_both_roles(name, measure, engine, monkeypatch):
@@ -69,6 +70,17 @@ def assert_equal_results(one, other):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
+def average_all_rows(grown, scored, grown_root, scored_root, is_classifier):
+    """Mean of all rows at a node; classes of training rows count as they do among the unseen rows at the root."""
+    ratio = [
+        (b / a if a > 0 else 0.0) if is_classifier else 1.0
+        for a, b in zip(grown_root.mean, scored_root.mean, strict=True)
+    ]
+    trained = [grown.weight * a * factor for a, factor in zip(grown.mean, ratio, strict=True)]
+    weight = (sum(trained) if is_classifier else grown.weight) + scored.weight
+    return [(a + scored.weight * b) / weight for a, b in zip(trained, scored.mean, strict=True)]
+
+
 def contributions_by_loops(built, n_features):
     """Both roles of each row for `ufi_centered` of a single output, from the definition."""
     n_rows = len(built.dense)
@@ -88,9 +100,8 @@ def contributions_by_loops(built, n_features):
                     column = tree.columns[inner.feature[m]]
                     y_less = oracle.minus(targets[row], grown[m].mean)
                     if out is phi:
-                        w, n = grown[m].weight, scored[m].weight
-                        sums = zip(grown[m].mean, scored[m].mean, strict=True)
-                        y_less = oracle.minus(targets[row], [(w * a + n * b) / (w + n) for a, b in sums])
+                        middle = average_all_rows(grown[m], scored[m], grown[0], scored[0], built.case.is_classifier)
+                        y_less = oracle.minus(targets[row], middle)
                         step = oracle.minus(grown[c].mean, grown[m].mean)
                         rate = grown[c].weight / grown[0].weight / scored[c].weight
                     else:
@@ -104,6 +115,7 @@ def contributions_by_loops(built, n_features):
     return phi, psi
 
 
+@pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # 60 rows leave few of a class out
 @pytest.mark.parametrize(
     "name", ["rf", "rf-three-classes", "rf-class-weight", "rf-sample-weight", "rfr", "bagging-columns"]
 )
@@ -202,19 +214,38 @@ def test_few_rows_give_no_errors():
         result.interval()
 
 
-def test_many_rows_are_sampled(monkeypatch):
-    data = np.random.default_rng(2).standard_normal((4000, 3))
-    target = data[:, 0] + np.random.default_rng(3).standard_normal(4000)
+@pytest.mark.parametrize("rows", ["oob", "heldout"])
+def test_blocks_of_rows_give_the_errors_of_all(rows, monkeypatch):
+    data = np.random.default_rng(2).standard_normal((300, 3))
+    target = data[:, 0] + np.random.default_rng(3).standard_normal(300)
     model = RandomForestRegressor(10, random_state=0).fit(data, target)
-    exact = tw.importance(model, data, target)
-    monkeypatch.setattr(collector, "_MOST_ROWS", 2000)
-    sampled = tw.importance(model, data, target)
-    np.testing.assert_array_equal(exact.values, sampled.values)
-    assert not np.array_equal(exact.std_error, sampled.std_error)
-    np.testing.assert_allclose(sampled.std_error, exact.std_error, rtol=0.15)
-    kept = tw.importance(model, data, target, inference="rows")
-    np.testing.assert_array_equal(kept.std_error, exact.std_error)
-    assert kept.contributions.shape == (4000, 3)
+    data, target = (data, target) if rows == "oob" else (data + 0.01, target)
+    options = {"rows": rows, "groups": {"both": [0, 1]}, "inference": "rows"}
+    whole = tw.importance(model, data, target, **options)
+    for most_values in (3, 300, 500):
+        monkeypatch.setattr(collector, "_MOST_VALUES", most_values)
+        blocks = tw.importance(model, data, target, **options)
+        for one, other in ((blocks, whole), (blocks.expand(), whole.expand())):
+            np.testing.assert_array_equal(one.values, other.values)
+            np.testing.assert_allclose(one.contributions, other.contributions, rtol=1e-12, atol=1e-15)
+            for name in ("std_error", "test_error", "total_error"):
+                np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10)
+
+
+def test_rows_that_all_say_the_same_show_nothing(engine):
+    data = np.random.default_rng(2).standard_normal((100, 3))
+    model = RandomForestClassifier(10, random_state=0).fit(data, data[:, 0] > 1)
+    result = tw.importance(model, data + 0.01, np.zeros(100, dtype=bool), rows="heldout")
+    np.testing.assert_array_equal(result.p_value, 1.0)
+    assert result.total_p_value == 1.0
+
+
+def test_lists_of_out_of_bag_rows_have_both_roles(forest):
+    lists = [np.setdiff1d(np.arange(len(X)), bag) for bag in forest.estimators_samples_]
+    listed, expected = tw.importance(forest, X, y, rows=lists), tw.importance(forest, X, y)
+    for name in ("values", "std_error", "test_error", "total_error"):
+        np.testing.assert_array_equal(getattr(listed, name), getattr(expected, name))
+    assert listed.rows == "lists"
 
 
 def test_features_without_splits_have_p_value_one():
@@ -310,14 +341,17 @@ def test_mirrored_p_values(forest):
     negative = -np.arange(1.0, 26.0)
     values = np.concatenate([negative, [0.0, 0.5, 25.5, 10.5]])
     p = mirror(values)
-    assert p[25] == pytest.approx(26 / 51)  # zero: half of the null and itself are as large
-    assert p[-2] == 0.0
-    assert p[-1] == pytest.approx(15 / 51)
+    assert p[25] == pytest.approx(27 / 52)  # zero: half of the null and itself are as large
+    assert p[-2] == pytest.approx(1 / 52)
+    assert p[-1] == pytest.approx(16 / 52)
     with pytest.raises(ValueError, match="need at least 20 features whose score is not positive, got 2"):
         mirror(np.array([1.0, -1.0, 0.0]))
     result = tw.importance(forest, X, y)
-    wide = replace(result, values=values)
-    np.testing.assert_array_equal(wide.mirror_p_value(), p)
+    spread = np.linspace(0.5, 2.0, len(values))
+    wide = replace(result, values=values * spread, test_error=spread)
+    np.testing.assert_allclose(wide.mirror_p_value(), p, rtol=1e-12)
+    without = replace(wide, values=values, no_inference="none was asked for")
+    np.testing.assert_array_equal(without.mirror_p_value(), p)
 
 
 @pytest.mark.statistical

@@ -102,7 +102,7 @@ CASES = {
     "infinite target": ("regressor", X, np.where(y == 0, np.inf, y), {}, "y must not hold NaN or infinite values."),
     "outputs": ("regressor", X, X, {}, r"y must have shape \(n_rows,\), as when the model was fit, got \(60, 3\)."),
     "lengths": ("classifier", X, y[:50], {}, "X and y must have the same number of rows, got 60 and 50."),
-    "measure": ("classifier", X, y, {"measure": "gini"}, "measure must be one of ufi, .*, got 'gini'."),
+    "measure": ("classifier", X, y, {"measure": "gini"}, "measure must be one of auto, ufi, .*, got 'gini'."),
     "weights": (
         "classifier",
         X,
@@ -177,7 +177,7 @@ CASES = {
         {"sample_weight": "a"},
         "sample_weight must be numbers, one per row, got str.",
     ),
-    "measures": ("classifier", X, y, {"measure": ["ufi"]}, "measure must be one of ufi"),
+    "measures": ("classifier", X, y, {"measure": ["ufi"]}, "measure must be one of auto, ufi"),
     "no X": ("classifier", None, y, {}, "X must"),
     "no y": ("classifier", X, None, {}, r"y must have shape \(n_rows,\), as when the model was fit, got NoneType."),
     "ragged y": (

@@ -101,7 +101,7 @@ BAD_ARGUMENTS = {
     "keep": ({"keep": ["z"]}, "the table has no column 'z'; it has 'x', 'city', 'y'"),
     "sample_weight": ({"sample_weight": "y"}, "'y' is the target"),
     "task": ({"task": "ranking"}, "must be one of classification, regression, got 'ranking'"),
-    "measure": ({"measure": "gain"}, "must be one of ufi, "),
+    "measure": ({"measure": "gain"}, "must be one of auto, ufi, "),
     "alpha": ({"alpha": 5}, "must be a number between 0 and 1, got 5"),
 }
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood.compat import WEIGHTS_ARE_DRAWN
 from truewood.result.importance_result import ImportanceResult
-from truewood.rows.bag_weights import choose_n_draws
+from truewood.rows.bag_weights import choose_bag_size
 from truewood.scoring.model_importance import importance
 
 
@@ -63,21 +63,29 @@ class _ScoredForest:
 
     @contextmanager
     def _leave_out_rows(self, y: Any, sample_weight: Any) -> Iterator[None]:
-        """Where rows are drawn by weight, draw so few that heavy ones are left out too, unless `max_samples` is set."""
-        class_weight = getattr(self, "class_weight", None)
-        is_drawn = sample_weight is not None or class_weight not in (None, "balanced_subsample")
-        if not (WEIGHTS_ARE_DRAWN and is_drawn and self.max_samples is None):
-            yield
-            return
-        classes = np.unique(y, return_inverse=True)[1] if is_classifier(self) and np.ndim(y) == 1 else None
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if class_weight not in (None, "balanced_subsample"):
-            weight = weight * compute_sample_weight(class_weight, y)
+        """Draw so few rows that each class is left out of bags, where weights would put one into nearly all of them."""
+        given = self.max_samples
+        weight = self._find_draw_weights(y, sample_weight) if given is None else None
+        if weight is not None:
+            self.max_samples = choose_bag_size(weight, np.unique(np.asarray(y), return_inverse=True)[1])
         try:
-            self.max_samples = choose_n_draws(weight, classes)
             yield
         finally:
-            self.max_samples = None
+            self.max_samples = given
+
+    def _find_draw_weights(self, y: Any, sample_weight: Any) -> NDArray[np.float64] | None:
+        """Weights by which rows of classes are drawn into bags; None where there are none that could be used."""
+        class_weight = getattr(self, "class_weight", None)
+        has_weight = sample_weight is not None or class_weight not in (None, "balanced_subsample")
+        labels = np.asarray(y)
+        if not (WEIGHTS_ARE_DRAWN and has_weight and is_classifier(self)) or labels.ndim != 1:
+            return None
+        weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if class_weight not in (None, "balanced_subsample"):
+            weight = weight * compute_sample_weight(class_weight, labels)
+        # Others are refused by scikit-learn.
+        is_usable = weight.shape == labels.shape and np.isfinite(weight).all() and (weight >= 0).all()
+        return weight if is_usable and len(np.unique(labels[weight > 0])) > 1 else None
 
     @property
     def importance_result_(self) -> ImportanceResult:
@@ -124,9 +132,8 @@ class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # 
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
     training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why. Where weights (of rows, or of
-    classes) decide what is drawn into bags, ``max_samples=None`` draws fewer rows than there are, so that heavy rows
-    are left out of some bags and can score.
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
+    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
 
     Attributes
     ----------
@@ -153,9 +160,8 @@ class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # ty
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
     training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why. Where weights (of rows, or of
-    classes) decide what is drawn into bags, ``max_samples=None`` draws fewer rows than there are, so that heavy rows
-    are left out of some bags and can score.
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
+    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
 
     Attributes
     ----------
@@ -183,9 +189,8 @@ class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type
     Parameters, methods and predictions are those of scikit-learn's class, but that ``bootstrap=True`` is the default,
     and has to be: trees that saw every row have none to be scored on. `fit` also runs `truewood.importance` on the
     training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why. Where weights (of rows, or of
-    classes) decide what is drawn into bags, ``max_samples=None`` draws fewer rows than there are, so that heavy rows
-    are left out of some bags and can score.
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
+    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
 
     Attributes
     ----------
@@ -215,9 +220,8 @@ class UnbiasedExtraTreesRegressor(_ScoredForest, ExtraTreesRegressor):  # type: 
     Parameters, methods and predictions are those of scikit-learn's class, but that ``bootstrap=True`` is the default,
     and has to be: trees that saw every row have none to be scored on. `fit` also runs `truewood.importance` on the
     training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why. Where weights (of rows, or of
-    classes) decide what is drawn into bags, ``max_samples=None`` draws fewer rows than there are, so that heavy rows
-    are left out of some bags and can score.
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
+    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
 
     Attributes
     ----------

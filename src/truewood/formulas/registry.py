@@ -30,12 +30,15 @@ def get_measure(name: str) -> Measure:
     return _CORRECTED if name == _CORRECTED.name else MEASURES[name]
 
 
-def choose_measure(name: str, *, scores_classes: bool, is_additive: bool) -> Measure | None:
+def choose_measure(name: str, *, scores_classes: bool, is_additive: bool, is_weighted: bool) -> Measure | None:
     """The measure of a name that fits the trees; None where there is none for trees whose values add up.
 
     "auto" is "ufi" for classes. For numbers it is the shift-free form: as published, a feature that moves only the size
-    of the noise would score above zero.
+    of the noise would score above zero. Where rows count differently it is "mdi_oob": a weighted mean of the few rows
+    at a small node is biased towards the light ones, and its sums are not.
     """
+    if name == AUTO and is_weighted:
+        return MDI_OOB
     if name == AUTO:
         return UFI if scores_classes else UFI_CENTERED
     if not is_additive:
@@ -53,5 +56,7 @@ def measures() -> dict[str, str]:
     >>> tw.measures()["mdi_oob"]
     'mean decrease in impurity on unseen rows (Li et al.)'
     """
-    automatic = {AUTO: "ufi for classes, ufi_centered for numbers and for trees that add up; the default"}
+    automatic = {
+        AUTO: "ufi for classes, ufi_centered for numbers and boosted trees, mdi_oob for weighted rows; the default"
+    }
     return automatic | {name: measure.summary for name, measure in MEASURES.items()}

@@ -32,41 +32,46 @@ def weigh_by_probability(data: RowData, draws: WeightedDraws) -> Floats:
     return scaled
 
 
-def choose_n_draws(weight: Floats, classes: NDArray[np.integer] | None = None) -> int:
-    """Number of draws for a bag that leaves out about a third of the rows that are drawn most often.
+def choose_bag_size(weight: Floats, classes: NDArray[np.integer]) -> int | None:
+    """Number of draws for bags of as many classes as can be judged; None where as many draws as rows will do.
 
     Parameters
     ----------
     weight : ndarray of shape (n_rows,)
         Weights that rows are drawn by.
-    classes : ndarray of int, shape (n_rows,), or None
-        Number of each row's class: then it is the class of largest mean weight whose rows are left out; without
-        classes, the rows as they are drawn.
+    classes : ndarray of int, shape (n_rows,)
+        Number of each row's class.
     """
-    if classes is None:
-        typical = float((weight**2).sum() / weight.sum())
-    else:
-        n_rows = np.bincount(classes)
-        typical = float((np.bincount(classes, weights=weight) / np.maximum(n_rows, 1)).max())
-    return max(1, int(weight.sum() / typical))
+    draws = WeightedDraws(weight, len(weight))
+    return _count_third(draws, classes) if _find_rarest(draws, classes)[1] < _FEWEST_UNSEEN else None
 
 
 def warn_of_rare_classes(target: Target, draws: WeightedDraws, *, stacklevel: int) -> None:
     """Warn where bags leave out too few rows of a class to say anything about it."""
     if not isinstance(target, ClassTarget):
         return
-    probability = draws.oob_probability
-    for output, labels in enumerate(target.kind.classes):
-        codes = target.codes[:, output]
-        unseen = np.bincount(codes, weights=probability, minlength=len(labels))
-        rarest = int(np.where(np.bincount(codes, minlength=len(labels)) > 0, unseen, np.inf).argmin())
-        if unseen[rarest] < _FEWEST_UNSEEN:
+    for codes, labels in zip(target.codes.T, target.kind.classes, strict=True):
+        rarest, n_unseen = _find_rarest(draws, codes)
+        if n_unseen < _FEWEST_UNSEEN:
             warnings.warn(
-                f"bags were drawn by weight, and a tree leaves out {unseen[rarest]:.1f} rows of class "
+                f"bags were drawn by weight, and a tree leaves out {n_unseen:.1f} rows of class "
                 f"{labels[rarest].item()!r} on average, fewer than {_FEWEST_UNSEEN}, so that scores and p-values say "
-                f"little; fit with max_samples={choose_n_draws(draws.weight, codes)}, which leaves out more, or "
-                "pass rows the model never saw and rows='heldout'.",
+                f"little; fit with max_samples={_count_third(draws, codes)}, which leaves out more, or pass rows the "
+                "model never saw and rows='heldout'.",
                 UserWarning,
                 stacklevel=stacklevel,
             )
             return
+
+
+def _find_rarest(draws: WeightedDraws, classes: NDArray[np.integer]) -> tuple[int, float]:
+    """The class of which a bag leaves out fewest rows on average, and how many."""
+    unseen = np.bincount(classes, weights=draws.oob_probability)
+    rarest = int(np.where(np.bincount(classes) > 0, unseen, np.inf).argmin())
+    return rarest, float(unseen[rarest])
+
+
+def _count_third(draws: WeightedDraws, classes: NDArray[np.integer]) -> int:
+    """Number of draws that leave out about a third of the rows of the class that is drawn most often."""
+    mean = np.bincount(classes, weights=draws.weight) / np.maximum(np.bincount(classes), 1)
+    return max(1, int(draws.weight.sum() / mean.max()))

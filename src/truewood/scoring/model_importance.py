@@ -59,9 +59,10 @@ def importance(
         Which rows score a tree: those left out of its bag, all of them, or a list of row numbers (or a mask) for each
         tree. "auto" means "oob", and is an error for a model that has no recorded bags.
     measure : str, default="auto"
-        One of `measures()`. "auto" is "ufi" for classes, and its shift-free form "ufi_centered" for numbers and for
-        boosted trees, all on the scale of the usual importance. Boosted trees add up to a raw score, so that "ufi"
-        means "ufi_centered" for them too, and measures of a single tree's predictions do not apply.
+        One of `measures()`. "auto" is "ufi" for classes, its shift-free form "ufi_centered" for numbers and for boosted
+        trees, and "mdi_oob" where rows have different weights, all on the scale of the usual importance. Boosted trees
+        add up to a raw score, so that "ufi" means "ufi_centered" for them too, and measures of a single tree's
+        predictions do not apply.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows when they score. A model of scikit-learn before 1.9 that was fit with weights needs the
         same ones here with ``rows="oob"``, to recognise its training data.
@@ -102,8 +103,8 @@ def importance(
         raise ValueError(f"inference must be True, False or 'rows', got {inference!r}.")
     parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
-    chosen = _choose_measure(measure, view)
     job = make_job(view, parts.X, parts.y, rows=rows, sample_weight=sample_weight, target=target)
+    chosen = _choose_measure(measure, job)
     names = _name_features(job, parts)
     grouping, notes = _read_groups(groups, names, parts, view)
     groupings = [grouping] if groups is None and parts.encoding is None else [grouping, read_groups(None, names)]
@@ -123,10 +124,12 @@ def importance(
     return replace(results[0], notes=notes, columns=results[1] if len(results) > 1 else None)
 
 
-def _choose_measure(asked: str, view: ModelView) -> Measure:
-    """The measure that fits the model."""
+def _choose_measure(asked: str, job: Job) -> Measure:
+    """The measure that fits the model and the rows."""
+    view, weight = job.view, job.row_weight
     scores_classes = view.target.is_y and view.target.kind.is_classification and not view.is_additive
-    chosen = choose_measure(asked, scores_classes=scores_classes, is_additive=view.is_additive)
+    is_weighted = weight is not None and bool(np.ptp(weight) > 0)
+    chosen = choose_measure(asked, scores_classes=scores_classes, is_additive=view.is_additive, is_weighted=is_weighted)
     if chosen is None:
         fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.additive)
         raise ValueError(f"measure={asked!r} is not defined for trees that add up, as in {view.name}; use {fitting}.")

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 from truewood.compat import WEIGHTS_ARE_DRAWN, draw_bag
-from truewood.rows.bag_weights import choose_n_draws
+from truewood.rows.bag_weights import choose_bag_size
 from truewood.tabular.columns import Column
 from truewood.tabular.encoding import make_encoder
 from truewood.tabular.errors import TableError
@@ -133,14 +133,10 @@ def _fit_forest(
 
 
 def _choose_bag_size(weight: NDArray[np.float64] | None, target: Target) -> int | None:
-    """Number of draws for a bag; None for as many as there are rows.
-
-    Where rows are drawn by weight, so few that heavy rows are left out of some bags, too, and can judge.
-    """
-    if weight is None or not WEIGHTS_ARE_DRAWN:
+    """Number of draws for a bag; None for as many as there are rows, unless weights would put a class into all bags."""
+    if weight is None or not WEIGHTS_ARE_DRAWN or target.task == "regression":
         return None
-    classes = np.unique(target.y, return_inverse=True)[1] if target.task == "classification" else None
-    return choose_n_draws(weight, classes)
+    return choose_bag_size(weight, np.unique(target.y, return_inverse=True)[1])
 
 
 def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int | None) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from truewood.formulas.registry import MEASURES
+from truewood.formulas.registry import measures
 from truewood.result.importance_result import ImportanceResult
 from truewood.scoring.model_importance import importance
 from truewood.tabular.errors import TableError
@@ -26,8 +26,8 @@ class Scoring:
     n_jobs: int | None
 
     def __post_init__(self) -> None:
-        if self.measure not in MEASURES:
-            raise TableError(f"must be one of {', '.join(MEASURES)}, got {self.measure!r}.", "measure")
+        if self.measure not in measures():
+            raise TableError(f"must be one of {', '.join(measures())}, got {self.measure!r}.", "measure")
         if not 0 < self.alpha < 1:
             raise TableError(f"must be a number between 0 and 1, got {self.alpha}.", "alpha")
 
