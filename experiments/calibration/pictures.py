@@ -48,7 +48,7 @@ def draw_coverage(table: pd.DataFrame, path: Path) -> None:
     designs = list(dict.fromkeys(table["design"]))
     figure = Figure(figsize=(8, 1.0 + 0.36 * len(designs)), layout="constrained")
     ax = figure.subplots()
-    ax.axvspan(0.88, 0.99, color="#dddddd", zorder=0)
+    ax.axvspan(0.90, 0.98, color="#dddddd", zorder=0)
     ax.axvline(0.95, color="black", linewidth=0.8)
     kinds = list(dict.fromkeys([*KINDS, *table["signal"]]))
     for kind, marker, color, shift in zip(kinds, "os^D", COLORS, (-0.2, 0.0, 0.2, 0.0), strict=False):
@@ -57,8 +57,9 @@ def draw_coverage(table: pd.DataFrame, path: Path) -> None:
         ax.plot(part["coverage_95"], places, marker, color=color, label=kind)
     ax.set_yticks(range(len(designs)), designs)
     ax.invert_yaxis()
-    ax.set(xlim=(0.7, 1.005), xlabel="share of data sets whose 95 % interval holds the expected score")
-    ax.legend(title="signal in a feature that is", frameon=False, loc="lower left")
+    ax.set_xlim(table["coverage_95"].min() - 0.02, 1.005)
+    ax.set_xlabel("share of data sets whose 95 % interval holds the expected score")
+    ax.legend(title="signal in a feature that is", frameon=False, loc="upper left")
     ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
 

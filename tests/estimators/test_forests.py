@@ -49,10 +49,9 @@ if SKLEARN_VERSION >= (1, 6):  # before, expected failures had no public place
     )
 
     # Checks fit to a handful of rows. Old releases give a generator of checks, which pytest is about to refuse.
-    @pytest.mark.filterwarnings("ignore:.*trees have no unseen row")
+    @pytest.mark.filterwarnings("ignore:.*trees have no unseen row", "ignore:bags were drawn by weight")
     @pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
-    @pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # of very few rows
-def test_forests_are_estimators_of_scikit_learn(estimator, check):
+    def test_forests_are_estimators_of_scikit_learn(estimator, check):
         check(estimator)
 
 

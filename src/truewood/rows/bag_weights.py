@@ -74,4 +74,4 @@ def _find_rarest(draws: WeightedDraws, classes: NDArray[np.integer]) -> tuple[in
 def _count_third(draws: WeightedDraws, classes: NDArray[np.integer]) -> int:
     """Number of draws that leave out about a third of the rows of the class that is drawn most often."""
     mean = np.bincount(classes, weights=draws.weight) / np.maximum(np.bincount(classes), 1)
-    return max(1, int(draws.weight.sum() / mean.max()))
+    return max(1, round(float(draws.weight.sum() / mean.max())))

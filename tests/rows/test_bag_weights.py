@@ -1,0 +1,94 @@
+"""Bags drawn by weight: out-of-bag rows count by the inverse of their probability to be there."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeClassifier
+
+import truewood as tw
+from truewood.adapters import AdapterError, WeightedDraws, open_model
+from truewood.compat import WEIGHTS_ARE_DRAWN
+from truewood.rows.bag_weights import choose_bag_size
+
+pytestmark = pytest.mark.skipif(not WEIGHTS_ARE_DRAWN, reason="weights set the probability to be drawn since 1.9")
+
+
+@pytest.fixture(scope="module")
+def data():
+    """A signal in the first of four columns, and a class of about 9 %."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 4))
+    return X, (rng.random(600) < 1 / (1 + np.exp(2.6 - 0.8 * X[:, 0]))).astype(int)
+
+
+@pytest.mark.parametrize("max_samples", [None, 0.3, 100])
+def test_the_probability_is_how_often_rows_are_left_out(data, max_samples):
+    X, y = data
+    forest = RandomForestClassifier(400, max_depth=1, class_weight="balanced", max_samples=max_samples, random_state=0)
+    training = open_model(forest.fit(X, y)).training
+    is_out = np.ones((400, 600), dtype=bool)
+    for tree, bag in enumerate(forest.estimators_samples_):
+        is_out[tree, bag] = False
+    for label in (0, 1):
+        expected = training.draws.oob_probability[y == label].mean()
+        assert is_out[:, y == label].mean() == pytest.approx(expected, abs=4 / np.sqrt(400 * (y == label).sum()))
+
+
+def test_rows_that_are_drawn_alike_have_no_weights(data):
+    X, y = data
+    for forest in (RandomForestClassifier(3), RandomForestClassifier(3, class_weight="balanced_subsample")):
+        assert open_model(forest.fit(X, y)).training.draws is None
+    assert open_model(RandomForestRegressor(3).fit(X, y, sample_weight=np.full(600, 2.0))).training.draws is None
+
+
+def test_bagging_draws_by_sample_weight(data):
+    X, y = data
+    weight = np.where(y == 1, 4.0, 1.0)
+    bagging = BaggingClassifier(DecisionTreeClassifier(max_depth=3), 10, random_state=0).fit(X, y, sample_weight=weight)
+    draws = open_model(bagging).training.draws
+    np.testing.assert_array_equal(draws.weight, weight)
+    assert draws.n_draws == len(bagging.estimators_samples_[0])
+
+
+def test_a_class_that_is_in_nearly_all_bags_is_warned_about_and_the_remedy_works(data):
+    X, y = data
+    options = {"n_estimators": 80, "class_weight": "balanced", "random_state": 0}
+    with pytest.warns(UserWarning, match=r"leaves out 0\.\d rows of class 1 on average, .* max_samples=\d+") as caught:
+        tw.importance(RandomForestClassifier(**options).fit(X, y), X, y)
+    assert caught[0].filename == __file__
+    n_draws = int(str(caught[0].message).partition("max_samples=")[2].partition(",")[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = tw.importance(RandomForestClassifier(max_samples=n_draws, **options).fit(X, y), X, y)
+    assert result.measure == "mdi_oob"
+    assert result.p_value[0] < 0.001
+    assert (result.p_value[1:] > 0.01).all()
+
+
+def test_drop_in_forests_leave_out_rows_of_each_class(data):
+    X, y = data
+    forest = tw.UnbiasedRandomForestClassifier(80, class_weight="balanced", random_state=0).fit(X, y)
+    assert forest.max_samples is None
+    assert forest.importance_result_.p_value[0] < 0.001
+    kept = tw.UnbiasedRandomForestClassifier(80, class_weight="balanced", max_samples=0.2, random_state=0).fit(X, y)
+    assert kept.max_samples == 0.2
+
+
+def test_bags_are_smaller_only_where_they_have_to_be(data):
+    _, y = data
+    assert choose_bag_size(np.ones(600), y) is None
+    weight = np.where(y == 1, 600 / (2 * y.sum()), 600 / (2 * (600 - y.sum())))
+    n_draws = choose_bag_size(weight, y)
+    assert n_draws == 2 * y.sum()
+    left_out = WeightedDraws(weight, n_draws).oob_probability[y == 1].mean()
+    assert left_out == pytest.approx(np.exp(-1), abs=0.02)
+
+
+@pytest.mark.parametrize("weight", [[1.0, np.nan], [1.0, -1.0], [0.0, 0.0]])
+def test_weights_that_nothing_can_be_drawn_by(weight):
+    with pytest.raises(AdapterError, match="finite, not negative and not all zero"):
+        WeightedDraws(np.array(weight), 2)
