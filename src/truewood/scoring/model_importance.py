@@ -128,7 +128,7 @@ def _choose_measure(asked: str, job: Job) -> Measure:
     """The measure that fits the model and the rows."""
     view, weight = job.view, job.row_weight
     scores_classes = view.target.is_y and view.target.kind.is_classification and not view.is_additive
-    is_weighted = weight is not None and bool(np.ptp(weight) > 0)
+    is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)  # no weight is no row
     chosen = choose_measure(asked, scores_classes=scores_classes, is_additive=view.is_additive, is_weighted=is_weighted)
     if chosen is None:
         fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.additive)
