@@ -129,13 +129,13 @@ def _effect(has_intercept: bool) -> Loss:
     def negative_gradient(y: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
         centre = np.average(y, axis=0, weights=weight) if has_intercept else np.zeros(2)
         outcome, treatment = (y - centre).T
-        spread = np.average(treatment**2, weights=weight)
-        if not spread > 0:
+        variance = np.average(treatment**2, weights=weight)
+        if not variance > 0:
             raise ValueError(
                 "y must hold the outcome and then a treatment that varies, but its second column does not."
             )
-        theta = np.average(treatment * outcome, weights=weight) / spread
-        gradient: NDArray[np.float64] = treatment * (outcome - theta * treatment) / spread
+        theta = np.average(treatment * outcome, weights=weight) / variance
+        gradient: NDArray[np.float64] = treatment * (outcome - theta * treatment) / variance
         return gradient[:, np.newaxis]
 
     return Loss(negative_gradient)

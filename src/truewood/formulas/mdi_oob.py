@@ -19,7 +19,7 @@ def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     contributes omega'_c (v_c - v_m) . v'_c.
     """
     value = centre(trees, sums)
-    share = _centre_unseen(trees, sums) / _spread_root_weight(trees, sums)
+    share = _centre_unseen(trees, sums) / _repeat_root_weight(trees, sums)
     parent = value[trees.splits]
     score = np.zeros((len(trees.splits), trees.kind.n_outputs))
     for child in trees.split_children:
@@ -33,7 +33,7 @@ def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
     r is the sum of the unseen rows' targets less v'_root, as a share of n'_root, and w the training weight of a node.
     """
     up, value = trees.parent, centre(trees, sums)
-    origin, n_unseen = _spread_root_mean(trees, sums), _spread_root_weight(trees, sums)
+    origin, n_unseen = _repeat_root_mean(trees, sums), _repeat_root_weight(trees, sums)
     share = _centre_unseen(trees, sums) / n_unseen
     per_weight = share / np.where(trees.weight > 0, trees.weight, 1.0)[:, np.newaxis]
     step, nothing = (value - value[up]) / n_unseen, np.zeros(len(up))
@@ -44,19 +44,19 @@ def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
     )
 
 
-def _spread_root_mean(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+def _repeat_root_mean(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Mean of the unseen rows at each node's root, shape (n_nodes, n_columns)."""
-    return np.broadcast_to(trees.spread(sums.mean[trees.offset[:-1]]), sums.total.shape)
+    return np.broadcast_to(trees.repeat_for_nodes(sums.mean[trees.offset[:-1]]), sums.total.shape)
 
 
-def _spread_root_weight(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+def _repeat_root_weight(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Weight of the unseen rows at each node's root, or 1 where there are none, shape (n_nodes, 1)."""
-    return np.broadcast_to(trees.spread(sums.divisor[trees.offset[:-1]]), sums.weight.shape)[:, np.newaxis]
+    return np.broadcast_to(trees.repeat_for_nodes(sums.divisor[trees.offset[:-1]]), sums.weight.shape)[:, np.newaxis]
 
 
 def _centre_unseen(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Sum of the unseen rows' targets less their mean at the root, shape (n_nodes, n_columns)."""
-    return sums.total - sums.weight[:, np.newaxis] * _spread_root_mean(trees, sums)
+    return sums.total - sums.weight[:, np.newaxis] * _repeat_root_mean(trees, sums)
 
 
 MDI_OOB = Measure(

@@ -61,7 +61,7 @@ def add_features(trees: TreeEnsemble, split_scores: Floats) -> Floats:
 
 def weigh_roots(trees: TreeEnsemble) -> Floats:
     """Training weight of each node's root, shape (n_nodes,)."""
-    return np.broadcast_to(trees.spread(trees.weight[trees.offset[:-1]]), trees.weight.shape)
+    return np.broadcast_to(trees.repeat_for_nodes(trees.weight[trees.offset[:-1]]), trees.weight.shape)
 
 
 def average_all_rows(trees: TreeEnsemble, sums: NodeSums) -> Floats:
@@ -87,7 +87,7 @@ def _find_class_factor(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     roots = trees.offset[:-1]
     trained, unseen = trees.value[roots], sums.mean[roots]
     factor = np.divide(unseen, trained, out=np.zeros_like(unseen), where=trained > 0)
-    return np.broadcast_to(trees.spread(factor), trees.value.shape)
+    return np.broadcast_to(trees.repeat_for_nodes(factor), trees.value.shape)
 
 
 def make_terms(

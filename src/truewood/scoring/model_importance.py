@@ -192,7 +192,7 @@ def _average(job: Job, measure: Measure, scores: Scores, grouping: Grouping) -> 
     """Sum within groups, average over trees and outputs, and add what a reader needs to know."""
     view, is_kept = job.view, ~scores.is_left_out
     averages = average(add_groups(scores.scores, grouping), view, is_kept)
-    impurity = _spread_target(job) if view.is_additive else float(scores.impurity[is_kept].mean())
+    impurity = _find_target_variance(job) if view.is_additive else float(scores.impurity[is_kept].mean())
     task, split_weight = view.target.kind.task, scores.split_weight.sum()
     return ImportanceResult(
         values=averages.values,
@@ -222,7 +222,7 @@ def _find_share(values: NDArray[np.float64], impurity: float, job: Job, measure:
     return values / (scale * impurity) if has_share and impurity > 0 else np.full(len(values), np.nan)
 
 
-def _spread_target(job: Job) -> float:
+def _find_target_variance(job: Job) -> float:
     """Variance of the target of additive trees, which is centred, summed over raw scores."""
     return float(np.average(job.data.target.encoded**2, axis=0, weights=job.row_weight).sum())
 

@@ -123,11 +123,11 @@ def _read_objects(name: str, given: pd.Series[Any]) -> Column:
     except TypeError:  # lists and dictionaries cannot be compared
         return Column(name, NESTED, given)
     if all(isinstance(level, datetime.date) for level in levels) and len(levels):
-        return Column(name, DATE, pd.Series(pd.DatetimeIndex(_spread(pd.to_datetime(levels).to_numpy(), codes))))
+        return Column(name, DATE, pd.Series(pd.DatetimeIndex(_take_levels(pd.to_datetime(levels).to_numpy(), codes))))
     if all(isinstance(level, bool) for level in levels):
-        return Column(name, BOOLEAN, pd.Series(_spread(np.array(levels, dtype=np.float64), codes)))
+        return Column(name, BOOLEAN, pd.Series(_take_levels(np.array(levels, dtype=np.float64), codes)))
     if all(isinstance(level, int | float | Decimal) for level in levels):
-        return Column(name, NUMBER, pd.Series(_spread(np.array(levels, dtype=np.float64), codes)))
+        return Column(name, NUMBER, pd.Series(_take_levels(np.array(levels, dtype=np.float64), codes)))
     if any(isinstance(level, bytes | tuple) for level in levels):
         return Column(name, NESTED, given)
     # Levels that differ in blanks only become one.
@@ -145,20 +145,20 @@ def _read_texts(name: str, texts: list[str], codes: NDArray[Any]) -> Column:
     """Read strings, given the different ones and which of them each row has (-1: missing)."""
     n_rows = max(int(np.count_nonzero(codes >= 0)), 1)
     if texts and (truth := parse_truth(texts)) is not None:
-        return Column(name, BOOLEAN, pd.Series(_spread(truth, codes)))
+        return Column(name, BOOLEAN, pd.Series(_take_levels(truth, codes)))
     numbers, is_blank = parse_numbers(texts)
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
     is_other = np.isnan(numbers) & ~is_blank
     n_numbers = counts[~np.isnan(numbers)].sum()
     if n_numbers and counts[is_other].sum() <= (1 - _MOST) * n_rows:
-        return Column(name, NUMBER, pd.Series(_spread(numbers, codes)), _tell_others(texts, is_other, counts))
+        return Column(name, NUMBER, pd.Series(_take_levels(numbers, codes)), _tell_others(texts, is_other, counts))
     dates = parse_dates([text for text, blank in zip(texts, is_blank, strict=True) if not blank])
     if dates is not None:
         read = dates[0].to_numpy()
         found = np.full(len(texts), np.datetime64("NaT"), dtype=read.dtype)
         found[~is_blank] = read
-        return Column(name, DATE, pd.Series(pd.DatetimeIndex(_spread(found, codes))), f"read as {dates[1]}")
-    return Column(name, CATEGORY, pd.Series(_spread(np.array(texts, dtype=object), codes), dtype=object))
+        return Column(name, DATE, pd.Series(pd.DatetimeIndex(_take_levels(found, codes))), f"read as {dates[1]}")
+    return Column(name, CATEGORY, pd.Series(_take_levels(np.array(texts, dtype=object), codes), dtype=object))
 
 
 def _tell_others(texts: list[str], is_other: NDArray[np.bool_], counts: NDArray[Any]) -> str | None:
@@ -170,11 +170,11 @@ def _tell_others(texts: list[str], is_other: NDArray[np.bool_], counts: NDArray[
     return f"{what} taken as missing: {shown}"
 
 
-def _spread(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
+def _take_levels(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
     """The level of each row, missing where the code is -1."""
     absent = np.array([np.datetime64("NaT") if levels.dtype.kind == "M" else np.nan], dtype=levels.dtype)
-    spread: NDArray[Any] = np.concatenate([levels, absent])[codes]
-    return spread
+    taken: NDArray[Any] = np.concatenate([levels, absent])[codes]
+    return taken
 
 
 def count_infinite(column: Column) -> int:

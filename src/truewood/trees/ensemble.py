@@ -195,10 +195,10 @@ class TreeEnsemble:
     @cached_property
     def omega(self) -> NDArray[np.float64]:
         """Training weight as a share of the tree's root, shape (n_nodes,)."""
-        roots: NDArray[np.float64] = self.spread(self.weight[self.offset[:-1]])
+        roots: NDArray[np.float64] = self.repeat_for_nodes(self.weight[self.offset[:-1]])
         return self.weight / roots
 
-    def spread(self, per_tree: NDArray[Any]) -> NDArray[Any]:
+    def repeat_for_nodes(self, per_tree: NDArray[Any]) -> NDArray[Any]:
         """Give every node what its tree has, shape (n_trees, ...) -> (n_nodes, ...); one tree is left to broadcast."""
         return per_tree if self.n_trees == 1 else np.repeat(per_tree, np.diff(self.offset), axis=0)
 
