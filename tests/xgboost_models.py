@@ -8,16 +8,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 import xgboost as xgb
 
 import truewood as tw
 from contract import draw_odd_rows, route
 
 N_FEATURES = 5
-VERSION = tuple(map(int, xgb.__version__.split(".")[:2]))
-needs_weights_of_vectors = pytest.mark.skipif(VERSION < (3, 2), reason="vector leaves have no stored weights")
-needs_stored_categories = pytest.mark.skipif(VERSION < (3, 1), reason="categories are not stored")
 
 
 def draw(n_rows=300, seed=0, missing=0.1):
@@ -91,23 +87,18 @@ CASES = {
     ),
     "absolute error": Case(R, params={"objective": "reg:absoluteerror"}),
     "quantiles": Case(R, params={"objective": "reg:quantileerror", "quantile_alpha": [0.2, 0.5, 0.9]}),
+    "vectors": Case(R, "numbers", VECTOR),
+    "vectors parallel": Case(R, "numbers", {**VECTOR, "num_parallel_tree": 2, "subsample": 0.5}),
+    "vectors classes": Case(C, "classes", VECTOR),
+    "vectors labels": Case(C, "labels", VECTOR),
+    "vectors absolute error": Case(R, "numbers", {**VECTOR, "objective": "reg:absoluteerror"}),
+    "vectors quantiles": Case(
+        R, params={**VECTOR, "objective": "reg:quantileerror", "quantile_alpha": [0.2, 0.5, 0.9]}
+    ),
+    "vectors lossguide": Case(R, "numbers", {**VECTOR, "grow_policy": "lossguide", "max_leaves": 9, "max_depth": 0}),
+    "vectors stumps": Case(R, "numbers", {**VECTOR, "gamma": 1e9}),
+    "vectors single": Case(R, params=VECTOR),
 }
-if VERSION >= (3, 2):
-    CASES |= {
-        "vectors": Case(R, "numbers", VECTOR),
-        "vectors parallel": Case(R, "numbers", {**VECTOR, "num_parallel_tree": 2, "subsample": 0.5}),
-        "vectors classes": Case(C, "classes", VECTOR),
-        "vectors labels": Case(C, "labels", VECTOR),
-        "vectors absolute error": Case(R, "numbers", {**VECTOR, "objective": "reg:absoluteerror"}),
-        "vectors quantiles": Case(
-            R, params={**VECTOR, "objective": "reg:quantileerror", "quantile_alpha": [0.2, 0.5, 0.9]}
-        ),
-        "vectors lossguide": Case(
-            R, "numbers", {**VECTOR, "grow_policy": "lossguide", "max_leaves": 9, "max_depth": 0}
-        ),
-        "vectors stumps": Case(R, "numbers", {**VECTOR, "gamma": 1e9}),
-        "vectors single": Case(R, params=VECTOR),
-    }
 
 
 @cache

@@ -1,4 +1,4 @@
-"""LightGBM's models are scored by what their objectives pull at."""
+"""LightGBM's models are scored by what their objectives gradient at."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_signal_scores_first_whatever_the_objective(objective):
 
 
 @pytest.mark.parametrize(
-    ("params", "pull"),
+    ("params", "gradient"),
     [
         ({"objective": "regression"}, lambda y: y),
         ({"objective": "regression", "reg_sqrt": True}, lambda y: np.sign(y) * np.sqrt(np.abs(y))),
@@ -55,15 +55,15 @@ def test_the_signal_scores_first_whatever_the_objective(objective):
         ({"objective": "gamma"}, lambda y: y / y.mean()),
     ],
 )
-def test_parameters_of_the_objective_are_the_models(params, pull):
+def test_parameters_of_the_objective_are_the_models(params, gradient):
     from truewood.data import losses
 
     X, y = make_signal(1, "positive")
-    if isinstance(pull, str):
-        loss = {"huber": losses.huber(0.5), "fair": losses.fair(0.3)}[pull]
+    if isinstance(gradient, str):
+        loss = {"huber": losses.huber(0.5), "fair": losses.fair(0.3)}[gradient]
         target = loss.negative_gradient(y[:, np.newaxis], np.ones(len(y)))[:, 0]
     else:
-        target = pull(y)
+        target = gradient(y)
     booster = lgb.train({**QUIET, **params}, lgb.Dataset(*make_signal(0, "positive")), 5)
     by_loss = tw.importance(booster, X, y, rows="heldout").values
     np.testing.assert_allclose(by_loss, tw.importance(booster, X, y, rows="heldout", target=target).values, rtol=1e-9)

@@ -11,7 +11,7 @@ import pytest
 import truewood as tw
 from contract import add_leaf_values, route
 from truewood.adapters import open_model
-from xgboost_models import BASE, R, build, check_leaves, draw, link, needs_stored_categories
+from xgboost_models import BASE, R, build, check_leaves, draw, link
 
 
 @pytest.mark.parametrize("name", ["partition", "onehot categories"])
@@ -54,7 +54,6 @@ def test_categories_of_a_data_frame(onehot, engine):
     np.testing.assert_allclose(add_leaf_values(model, table) + link(model), raw, rtol=1e-6, atol=2e-6)
 
 
-@needs_stored_categories
 @pytest.mark.parametrize("onehot", [1, 100])
 def test_categories_are_known_by_their_names(onehot, engine):
     model, (table, _) = frame_model(onehot), frame(seed=1)
@@ -70,7 +69,6 @@ def test_categories_are_known_by_their_names(onehot, engine):
     np.testing.assert_array_equal(route(model, codes), expected)
 
 
-@needs_stored_categories
 @pytest.mark.parametrize(
     ("change", "message"),
     [

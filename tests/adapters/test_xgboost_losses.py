@@ -1,4 +1,4 @@
-"""XGBoost's models are scored by what their objectives pull at."""
+"""XGBoost's models are scored by what their objectives gradient at."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from xgboost_models import (
     BASE,
     CASES,
     N_FEATURES,
-    VERSION,
     R,
     build,
     check_leaves,
     draw,
     link,
     make_target,
-    needs_weights_of_vectors,
     odd_rows,
 )
 
@@ -71,7 +69,7 @@ def test_signal_comes_first_by_every_objective(objective):
 
 
 @pytest.mark.parametrize(
-    ("objective", "pull"),
+    ("objective", "gradient"),
     [
         ("reg:squarederror", lambda y: y),
         ("reg:absoluteerror", lambda y: np.sign(y - np.quantile(y, 0.5, method="inverted_cdf"))),
@@ -90,10 +88,10 @@ def test_signal_comes_first_by_every_objective(objective):
         ("survival:cox", lambda y: _martingale(np.abs(y), y > 0)),
     ],
 )
-def test_the_loss_is_the_objectives(objective, pull):
+def test_the_loss_is_the_objectives(objective, gradient):
     booster, X, y = train(objective)
     result = tw.importance(booster, X, y, rows="heldout")
-    given = tw.importance(booster, X, y, rows="heldout", target=pull)
+    given = tw.importance(booster, X, y, rows="heldout", target=gradient)
     np.testing.assert_allclose(result.values, given.values, rtol=1e-6, atol=1e-9)
 
 
@@ -102,7 +100,6 @@ def _martingale(time, event):
     return event - np.asarray(hazard)
 
 
-@pytest.mark.skipif(VERSION < (3, 2), reason="the library grows no trees for the second output")
 def test_pseudo_huber_takes_the_models_slope_and_each_output_for_itself():
     X, score, rng = draw(400)
     Y = make_target("positives", score, rng)
@@ -112,7 +109,7 @@ def test_pseudo_huber_takes_the_models_slope_and_each_output_for_itself():
         {"objective": "reg:pseudohubererror", "huber_slope": 0.7, "nthread": 1, "max_depth": 3}, xgb.DMatrix(X, Y), 8
     )
 
-    def pull(y):
+    def gradient(y):
         columns = []
         for column in y.T:
             grid = np.linspace(column.min(), column.max(), 20001)
@@ -122,7 +119,7 @@ def test_pseudo_huber_takes_the_models_slope_and_each_output_for_itself():
         return np.column_stack(columns)
 
     result = tw.importance(booster, test, test_y, rows="heldout")
-    given = tw.importance(booster, test, test_y, rows="heldout", target=pull)
+    given = tw.importance(booster, test, test_y, rows="heldout", target=gradient)
     np.testing.assert_allclose(result.values, given.values, rtol=1e-3)
 
 
@@ -197,9 +194,7 @@ def test_every_case_can_be_scored(name):
     assert result.per_tree.shape == (open_model(model).n_trees, N_FEATURES)
 
 
-@pytest.mark.parametrize(
-    "strategy", ["one_output_per_tree", pytest.param("multi_output_tree", marks=needs_weights_of_vectors)]
-)
+@pytest.mark.parametrize("strategy", ["one_output_per_tree", "multi_output_tree"])
 def test_outputs_are_scored_by_their_own_columns(strategy):
     """An output that nothing predicts gets next to nothing, and the others as much as their own trees say."""
     X, score, rng = draw(600)

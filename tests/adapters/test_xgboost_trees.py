@@ -18,7 +18,6 @@ from xgboost_models import (
     BASE,
     CASES,
     N_FEATURES,
-    VERSION,
     C,
     R,
     build,
@@ -69,7 +68,7 @@ def test_cases_are_what_they_say():
     assert open_model(build("stumps")).n_nodes.tolist() == [1] * 4
 
 
-@pytest.mark.parametrize("name", ["regressor", "partition", "classes", *(["vectors"] if VERSION >= (3, 2) else [])])
+@pytest.mark.parametrize("name", ["regressor", "partition", "classes", "vectors"])
 def test_a_sparse_matrix_does_not_store_missing_values(name, engine):
     model, rows = build(name), odd_rows(build(name), name == "partition")
     row, column = np.nonzero(~np.isnan(rows))

@@ -69,6 +69,15 @@ def test_a_class_that_is_in_nearly_all_bags_is_warned_about_and_the_remedy_works
     assert (result.p_value[1:] > 0.01).all()
 
 
+def test_training_rows_alone_need_no_warning(data):
+    X, y = data
+    forest = RandomForestClassifier(10, class_weight="balanced", random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tw.importance(forest.fit(X, y), X, y, measure="mdi")
+        tw.corrected_importance(forest, X, y, random_state=0)
+
+
 def test_drop_in_forests_leave_out_rows_of_each_class(data):
     X, y = data
     forest = tw.UnbiasedRandomForestClassifier(80, class_weight="balanced", random_state=0).fit(X, y)

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
 def _make_table(result: ImportanceResult) -> Table:
     table = Table(title=f"Ten features, one informative: {result.task}", title_justify="left", caption_justify="left")
     table.add_column("feature")
-    for heading in ("biased (mdi)", "rank", "unbiased (ufi)", "rank"):
+    for heading in ("biased (mdi)", "rank", f"unbiased\n({result.measure})", "rank"):
         table.add_column(heading, justify="right")
     frame = result.frame().set_index("feature").loc[result.feature_names.tolist()]
     for row in frame.itertuples():

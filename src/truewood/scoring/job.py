@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.adapters import ModelView
+from truewood.adapters import ModelView, WeightedDraws
 from truewood.data.tables import read_features
 from truewood.data.target import (
     Target,
@@ -18,7 +18,7 @@ from truewood.data.target import (
     read_sample_weight,
     read_target,
 )
-from truewood.rows.bag_weights import warn_of_rare_classes, weigh_by_probability
+from truewood.rows.bag_weights import weigh_by_probability
 from truewood.rows.choice import RowChoice, choose_rows
 from truewood.rows.row_data import RowData
 
@@ -37,6 +37,8 @@ class Job:
         Which of them score which tree.
     row_weight : ndarray of shape (n_rows,), or None
         Weights of rows when they score; None where every row counts once.
+    draws : WeightedDraws or None
+        How the rows were drawn into bags, where that was by weight.
     has_own_target : bool
         Whether the caller gave the numbers that trees are scored by.
     """
@@ -45,6 +47,7 @@ class Job:
     data: RowData
     choice: RowChoice
     row_weight: NDArray[np.float64] | None = None
+    draws: WeightedDraws | None = None
     has_own_target: bool = False
 
 
@@ -54,11 +57,9 @@ def make_job(view: ModelView, X: Any, y: Any, *, rows: Any, sample_weight: Any =
     weight = read_sample_weight(sample_weight, matrix.n_rows)
     data = RowData(matrix, _find_target(y, target, view, weight, matrix.n_rows), weight)
     choice = choose_rows(rows, view, data)
-    draws = None if view.training is None or not choice.are_training else view.training.draws
-    if draws is not None:
-        warn_of_rare_classes(data.target, draws, stacklevel=4)
-        weight = weigh_by_probability(data, draws)
-    return Job(view, data, choice, weight, has_own_target=target is not None)
+    draws = view.training.draws if view.training is not None and choice.are_training else None
+    row_weight = weight if draws is None else weigh_by_probability(data, draws)
+    return Job(view, data, choice, row_weight, draws, has_own_target=target is not None)
 
 
 def _find_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] | None, n_rows: int) -> Target:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import add
@@ -23,6 +23,7 @@ from truewood.inference.moments import Moments, TreeScores, measure_moments
 from truewood.pipelines.grouping import group_columns
 from truewood.pipelines.unwrapping import Unwrapped, unwrap
 from truewood.result.importance_result import ImportanceResult
+from truewood.rows.bag_weights import warn_of_rare_classes
 from truewood.scoring.averaging import average, average_biased, weigh_trees
 from truewood.scoring.batches import Scores, score_trees
 from truewood.scoring.collector import Collector, split_rows
@@ -105,21 +106,23 @@ def importance(
     view = open_model(parts.model)
     job = make_job(view, parts.X, parts.y, rows=rows, sample_weight=sample_weight, target=target)
     chosen = _choose_measure(measure, job)
+    if job.draws is not None and chosen.uses_unseen:
+        warn_of_rare_classes(job.data.target, job.draws, stacklevel=3)
     names = _name_features(job, parts)
     grouping, notes = _read_groups(groups, names, parts, view)
     groupings = [grouping] if groups is None and parts.encoding is None else [grouping, read_groups(None, names)]
     no_inference = _find_inference_problem(chosen, inference)
     seeds = _draw_seeds(random_state, view.n_trees) if chosen.loss_increase is not None else None
     run = partial(score_trees, job, chosen, seeds=seeds, n_jobs=n_jobs)
-    blocks = split_rows(job, len(names))
-    collector = None if no_inference is not None else Collector(job, blocks[0], len(names))
+    blocks = [] if no_inference is not None else split_rows(job, len(names))
+    collector = Collector(job, blocks[0], len(names)) if blocks else None
     scores = run(collector=collector)
     _warn_of_left_out(scores.is_left_out)
     results = [_average(job, chosen, scores, columns) for columns in groupings]
     if collector is None:
         results = [replace(result, no_inference=no_inference) for result in results]
     else:
-        collected = _collect(job, collector, blocks, run)
+        collected = _collect(job, collector, blocks[1:], run)
         results = _infer(results, groupings, collected, view, keep_rows=inference == "rows")
     return replace(results[0], notes=notes, columns=results[1] if len(results) > 1 else None)
 
@@ -227,12 +230,13 @@ def _find_target_variance(job: Job) -> float:
     return float(np.average(job.data.target.encoded**2, axis=0, weights=job.row_weight).sum())
 
 
-def _collect(job: Job, first: Collector, blocks: Sequence[NDArray[np.int64]], run: Any) -> Iterator[Contributions]:
+def _collect(
+    job: Job, first: Collector, others: Sequence[NDArray[np.int64]], run: Callable[..., Scores]
+) -> Iterator[Contributions]:
     """Contributions of one block of rows after the other; the first has been collected with the scores."""
-    n_features = first.n_features
     yield first.finish()
-    for rows in blocks[1:]:
-        collector = Collector(job, rows, n_features)
+    for rows in others:
+        collector = Collector(job, rows, first.n_features)
         run(collector=collector)
         yield collector.finish()
 
@@ -251,15 +255,16 @@ def _infer(
     scores = [TreeScores(result.values, result.per_tree, tree_weight) for result in results]
     moments: list[list[Moments]] = [[] for _ in results]
     phi: list[list[NDArray[np.float64]]] = [[] for _ in results]
-    problem = None
+    n_scoring = 0
     for block in collected:
-        problem = find_problem(block.n_scoring)
+        n_scoring += int(np.count_nonzero(block.is_scoring))
         for k, grouping in enumerate(groupings):
             moments[k].append(measure_moments(block, scores[k], grouping))
             if keep_rows:
                 phi[k].append(add_groups(block.phi, grouping) / tree_weight.sum())
     if keep_rows:
         results = [replace(result, contributions=np.concatenate(own)) for result, own in zip(results, phi, strict=True)]
+    problem = find_problem(n_scoring)
     if problem is not None:
         return [replace(result, no_inference=problem) for result in results]
     scale = float(np.abs(results[0].mdi).max())
