@@ -48,6 +48,8 @@ class Design:
         Passed to `importance`; None for its default.
     rows : {"auto", "heldout", "lists"}
         What scores the trees. "lists" are the out-of-bag rows, passed as lists.
+    inference : bool or str
+        Passed to `importance`.
     kinds, per_kind
         Kinds of useless features, and how many of each.
     correlation : float
@@ -78,6 +80,7 @@ class Design:
     options: dict[str, Any] = field(default_factory=dict)
     measure: str | None = None
     rows: str = "auto"
+    inference: bool | str = True
     kinds: tuple[str, ...] = KINDS
     per_kind: int = 3
     correlation: float = 0.0
@@ -228,7 +231,9 @@ def fit_and_score(name: str, design: Design, number: int) -> Fitted:
     X, y = draw(design, rng, design.n_rows)
     weigh = WEIGHTS[design.weights] if design.weights else lambda *_: None
     weight = weigh(rng, y)
-    settings = {} if design.measure is None else {"measure": design.measure}
+    settings: dict[str, Any] = {"inference": design.inference}
+    if design.measure is not None:
+        settings["measure"] = design.measure
     start = time.perf_counter()
     model = design.make_model(number).fit(X, y, **({} if weight is None else {"sample_weight": weight}))
     fitted = time.perf_counter()

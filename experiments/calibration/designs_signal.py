@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from design import BOOSTING, HIST, KINDS, Design
@@ -31,7 +32,7 @@ _ONE_KIND = {
     for task, settings in {"": {}, ", regression": REG}.items()
 }
 # The feature whose interval counts comes first.
-COVERAGE: dict[str, Design] = {
+_COVERAGE: dict[str, Design] = {
     **{
         f"{name}, {kind}": Design(signal=((kind, strength),), **settings)
         for name, (strength, settings) in _ANY_KIND.items()
@@ -41,6 +42,13 @@ COVERAGE: dict[str, Design] = {
         name: Design(signal=((kind, strength),) * (2 if settings["effect"] == "xor" else 1), **settings)
         for name, (kind, strength, settings) in _ONE_KIND.items()
     },
+}
+_BAGS = "bags of 1000 trees: "
+# Where rows decide which splits there are, once more with errors from the bags.
+COVERAGE = _COVERAGE | {
+    _BAGS + name: replace(design, inference="bags", options={**design.options, "n_estimators": 1000}, data=name)
+    for name, design in _COVERAGE.items()
+    if any(part in name for part in ("XOR", "sine", "weak, regression", "a class of 6 %", "many levels"))
 }
 
 PEERS = "300 rows, beside other tests"  # costly: few data sets

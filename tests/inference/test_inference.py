@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -127,32 +128,102 @@ def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
     np.testing.assert_allclose(unseen, phi, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(training, psi, rtol=1e-9, atol=1e-12)
     phi, psi = phi - phi.mean(axis=0), psi - psi.mean(axis=0)
-    tested = np.sqrt((phi**2).sum(axis=0) + np.maximum((phi * psi).sum(axis=0), 0.0))
-    np.testing.assert_allclose(result.test_error, tested, rtol=1e-9, atol=1e-12)
-    spread = [spread_by_loops(built, result.per_tree[:, j], phi[:, j], psi[:, j]) for j in range(phi.shape[1])]
+    biased = biased_by_loops(built, phi.shape[1])
+    by_column = [(result.per_tree[:, j], phi[:, j], psi[:, j]) for j in range(phi.shape[1])]
     # weights in bags are kept as float32
-    np.testing.assert_allclose(result.std_error, spread, rtol=1e-6, atol=1e-12)
+    close = {"rtol": 1e-6, "atol": 1e-12}
+    tested = [error_by_loops(built, *own, mdi) for own, mdi in zip(by_column, biased, strict=True)]
+    np.testing.assert_allclose(result.test_error, tested, **close)
+    together = error_by_loops(built, result.per_tree.sum(axis=1), phi.sum(axis=1), psi.sum(axis=1), biased.sum())
+    np.testing.assert_allclose(result.total_error, together, **close)
+    np.testing.assert_allclose(result.std_error, [spread_by_loops(built, *own) for own in by_column], **close)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # these forests are small
+        options["inference"] = "bags"
+        from_bags = tw.importance(built.model, built.X, built.y, **options)
+    np.testing.assert_allclose(from_bags.std_error, [spread_by_bags(built, *own) for own in by_column], **close)
+    np.testing.assert_array_equal(from_bags.test_error, result.test_error)
+
+
+def biased_by_loops(built, n_features):
+    """For each column, the mean over trees of what its splits that count score on the rows that grew them."""
+    biased, targets = np.zeros(n_features), oracle.vectors(built.codes, 0, built.n_classes)
+    for tree in built.trees:
+        inner = tree.tree
+        grown = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
+        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.unseen)
+        for m, children in enumerate(zip(inner.children_left, inner.children_right, strict=True)):
+            if children[0] < 0 or any(scored[c] is None for c in children):
+                continue
+            for c in children:
+                step = oracle.minus(grown[c].mean, grown[m].mean)
+                share = grown[c].weight / grown[0].weight / len(built.trees)
+                biased[tree.columns[inner.feature[m]]] += share * oracle.dot(step, step)
+    return biased
+
+
+def bags_by_loops(built, n_rows):
+    """For each tree, how much more weight each row has in it than on average; rows in no bag are left at 0."""
+    weight = np.zeros((len(built.trees), n_rows))
+    for tree, own in zip(built.trees, weight, strict=True):
+        for row, amount in tree.training:
+            own[row] += amount
+    grown = weight.any(axis=0)
+    more = np.zeros_like(weight)
+    more[:, grown] = weight[:, grown] / weight[:, grown].mean(axis=0) - 1
+    return more, more[:, grown].var(axis=0).mean()
+
+
+def variance_by_loops(built, scores, phi, psi):
+    """Variance of the score of a feature that says nothing, from its definition in docs/inference.md."""
+    n_trees, n_rows = len(built.trees), len(phi)
+    more, r = bags_by_loops(built, n_rows)
+    phi_a = (phi**2).sum() / r
+    for i in range(n_rows):
+        phi_a += phi[i] * sum(more[k, i] * (scores[k] - scores.mean()) for k in range(n_trees)) / n_trees / r
+    return (phi**2).sum() + max(phi_a, (phi * psi).sum(), 0.0)
+
+
+def error_by_loops(built, scores, phi, psi, biased):
+    """Test error of one feature, from its definition in docs/inference.md."""
+    variance, (_, r) = variance_by_loops(built, scores, phi, psi), bags_by_loops(built, len(phi))
+    n_trees, score = len(scores), scores.mean()
+    noise, gain = scores.var(ddof=1) / n_trees, max((biased - score) / (1 + r), 0.0)
+    if variance == 0:
+        return 0.0
+    common = max(variance - noise, 0.0)
+    squares = gain + max(score * common / variance, -0.75 * gain)
+    on_average = variance - common + common * (gain / squares if squares > 0 else 1.0)
+    return (np.sqrt(variance) + np.sqrt(on_average)) / 2
+
+
+def spread_by_bags(built, scores, phi, psi):
+    """Standard error of one feature with ``inference="bags"``, from its definition in docs/inference.md."""
+    n_trees, n_rows = len(built.trees), len(phi)
+    more, r = bags_by_loops(built, n_rows)
+    spread, noise = scores - scores.mean(), scores.var(ddof=1) / n_trees
+    both = noise + (phi**2).sum()
+    for i in range(n_rows):
+        C = sum(more[k, i] * spread[k] for k in range(n_trees)) / n_trees
+        own = sum((more[k, i] * spread[k]) ** 2 for k in range(n_trees)) / n_trees**2
+        both += 2 * phi[i] * (C + phi[i]) / r + ((C + phi[i]) ** 2 - own) / r**2
+    return np.sqrt(max(both + noise / r**2, spread_by_loops(built, scores, phi, psi) ** 2))
 
 
 def spread_by_loops(built, scores, phi, psi):
     """Standard error of one feature, from its definition in docs/inference.md."""
     n_trees, n_rows = len(built.trees), len(phi)
-    weight = np.zeros((n_trees, n_rows))
-    for tree, own in zip(built.trees, weight, strict=True):
-        for row, amount in tree.training:
-            own[row] += amount
     noise = scores.var(ddof=1) / n_trees
+    least = variance_by_loops(built, scores, phi, psi)
     if not psi.any():
-        return np.sqrt((phi**2).sum() + noise)
-    grown = np.flatnonzero(weight.any(axis=0))
-    rate = weight[:, grown] / weight[:, grown].mean(axis=0)
-    bags = rate.var(axis=0).mean()
-    owed = [sum((rate[k, place] - 1) * psi[i] for place, i in enumerate(grown)) for k in range(n_trees)]
+        return np.sqrt(max((phi**2).sum() + noise, least))
+    more, bags = bags_by_loops(built, n_rows)
+    owed = [sum(more[k, i] * psi[i] for i in range(n_rows)) for k in range(n_trees)]
     slope = np.mean(np.array(owed) * (scores - scores.mean())) + (phi * psi).sum() - bags * noise
     excess = slope / (bags * (psi**2).sum()) - 1
     kept = max(0.0, 1 - noise / (bags * (psi**2).sum()) / excess**2)
     growth = 1 + max(excess, 0.0) * kept
-    return np.sqrt(((phi + growth * psi) ** 2).sum() + noise)
+    return np.sqrt(max(((phi + growth * psi) ** 2).sum() + noise, least))
 
 
 @pytest.mark.parametrize("measure", MEASURES)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.data.target import Target
+from truewood.data.target import Target, TargetKind
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 from truewood.trees.row_terms import BothTerms
@@ -69,3 +69,7 @@ class Measure:
     additive: str | None = None
     unit: dict[str, str] = field(default_factory=lambda: _DECREASE)
     tasks_with_share: tuple[str, ...] = ("classification", "regression")
+
+    def find_scale(self, kind: TargetKind) -> float:
+        """The score of a perfect split in units of the impurity it removes."""
+        return 1.0 if kind.is_classification else self.regression_scale

@@ -1,14 +1,16 @@
 """Standard errors from what each row contributes to the scores, without refitting.
 
 For rows that a fixed model never saw, contributions are independent, and their spread is the standard error. Out of
-bag, a row has two roles: it scores some trees (phi) and helped to grow the others (psi).
+bag, a row has two roles: it scores some trees (phi) and helped to grow the others. By that it moves the means at the
+nodes (psi) and decides which splits there are; a is both together.
 
 Is a score zero? Then every phi has mean zero, given the other rows, and the spread is that of phi, but two rows also
-vary together: each scores trees that the other grew. That part is the sum of phi psi.
+vary together: each scores trees that the other grew. That part is the sum of phi a. The bags tell it: trees that a row
+grew have other scores than trees that it did not.
 
-How large is it? Then the spread over data sets is that of both roles together. psi is what a row does to the means at
-the nodes; it also decides which splits there are. How much that adds, the bags tell: trees that a row grew have other
-scores than trees that it did not. docs/inference.md has the formulas, with the letters that are used here.
+How large is it? Then the spread over data sets is that of both roles together, phi + a. How large a is row by row
+takes more trees than most models have, so that g psi stands for it unless bags are asked for. docs/inference.md has
+the formulas, with the letters that are used here.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def find_problem(n_scoring: int) -> str | None:
     return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {n_scoring}"
 
 
-def measure_errors(moments: Moments, scores: TreeScores, scale: float) -> Errors:
+def measure_errors(moments: Moments, scores: TreeScores, scale: float, *, with_bags: bool = False) -> Errors:
     """How far scores may be off.
 
     Parameters
@@ -65,22 +67,79 @@ def measure_errors(moments: Moments, scores: TreeScores, scale: float) -> Errors
         The scores.
     scale : float
         Size of a large score: where all unseen rows say the same, spreads are rounding errors of it, and count as 0.
+    with_bags : bool
+        Whether `std_error` counts all that rows do by growing trees, as the bags tell it.
     """
     least = (_ROUNDING * scale) ** 2
-    # Of what rows say where they are unseen, and of pairs that score each other's trees.
-    test_variance = moments.phi_phi + np.maximum(moments.phi_psi, 0.0)
-    test_variance = np.where(test_variance > least, test_variance, 0.0)
-    total_variance = moments.total_phi_phi + max(moments.total_phi_psi, 0.0)
-    total_variance = total_variance if total_variance > least else 0.0
-    if not moments.n_grown:
-        return Errors(np.sqrt(test_variance), np.sqrt(test_variance), float(np.sqrt(total_variance)))
+    variance = np.append(moments.phi_phi, moments.total_phi_phi)
+    if moments.n_grown:
+        variance = variance + np.maximum(_sum_phi_a(moments, scores), 0.0)
+    variance = np.where(variance > least, variance, 0.0)
+    tested = _straighten(variance, moments, scores) if moments.n_grown else np.sqrt(variance)
+    spread = variance[:-1]
+    if moments.n_grown:
+        spread = np.maximum(spread, _spread_both(moments, scores, with_bags=with_bags))
+    return Errors(test_error=tested[:-1], std_error=np.sqrt(spread), total_error=float(tested[-1]))
+
+
+def count_trees(moments: Moments, scores: TreeScores, is_found: NDArray[np.bool_]) -> int:
+    """Number of trees from which bags tell the spread of some scores well: its variance within half of itself."""
+    if moments.r == 0:
+        return 2
+    variance = _spread_both(moments, scores, with_bags=True)
+    noise = np.sqrt(2.0 * moments.n_grown) * scores.N / moments.r
+    ratio = np.divide(2.0 * noise, variance, out=np.zeros_like(noise), where=is_found & (variance > 0))
+    return int(np.ceil(len(scores.per_tree) * ratio.max(initial=0.0)))
+
+
+def _sum_phi_a(moments: Moments, scores: TreeScores) -> Floats:
+    """Sums of phi a, of each group and of all together; at least those of phi psi, which a always has.
+
+    The covariance of a row's weight in the bags and the trees' scores is r a - phi: a row that is in the bag does not
+    score. Its sum with phi has a part from each tree itself, N, and so has the sum of squares of phi, of about the
+    same size: the two cancel.
+    """
+    least: Floats = np.append(moments.phi_psi, moments.total_phi_psi)
+    if moments.r == 0:  # one tree, or the same bag again
+        return least
+    spread = scores.spread(len(moments.K))
+    groups = sum_products(spread, moments.K) + moments.phi_phi
+    total = sum_products(spread.sum(axis=1), moments.K.sum(axis=1)) + moments.total_phi_phi
+    return np.maximum(np.append(groups, total) / moments.r, least)
+
+
+def _straighten(variance: Floats, moments: Moments, scores: TreeScores) -> Floats:
+    """Errors, of each group and of all together, in units of which scores of useless features are nearly normal.
+
+    But for the forest noise N, such a score is like a chi-square less its expectation D: where unseen rows agree with
+    the splits by chance, the rows that grew them agree more, too, and the variance is larger than on average, by
+    1 + score / D. The square root of a chi-square is nearly normal (Fisher); that is the score in units of the mean of
+    the two errors. D is what the splits gain where rows score trees that they grew themselves; in their own bag rows
+    count 1 + r times.
+    """
+    values, gain = scores.values, (scores.mdi - scores.values) / (1.0 + moments.r)
+    values, D = np.append(values, values.sum()), np.maximum(np.append(gain, gain.sum()), 0.0)
+    common = np.maximum(variance - np.append(scores.N, scores.total_N), 0.0)
+    explained = values * np.divide(common, variance, out=np.zeros_like(common), where=variance > 0)
+    sum_of_squares = np.maximum(explained, -0.75 * D) + D  # far below zero there is nothing to tell
+    ratio = np.divide(D, sum_of_squares, out=np.ones_like(D), where=sum_of_squares > 0)
+    on_average = variance - common + common * ratio
+    errors: Floats = (np.sqrt(variance) + np.sqrt(on_average)) / 2.0
+    return errors
+
+
+def _spread_both(moments: Moments, scores: TreeScores, *, with_bags: bool) -> Floats:
+    """Variance of the scores over data sets."""
     g = _find_g(moments, scores)
     both = moments.phi_phi + 2.0 * g * moments.phi_psi + g**2 * moments.psi_psi
-    return Errors(
-        test_error=np.sqrt(test_variance),
-        std_error=np.sqrt(np.maximum(both, 0.0) + scores.N),
-        total_error=float(np.sqrt(total_variance)),
-    )
+    if with_bags and moments.r > 0:
+        spread, r = scores.spread(len(moments.K)), moments.r
+        # Each tree adds its own square to what its bag seems to explain.
+        C_C = moments.C_C - sum_products(spread**2, moments.d_d[:, np.newaxis])
+        C_phi = sum_products(spread, moments.K)
+        a_a = (C_C + 2.0 * C_phi + moments.phi_phi + scores.N) / r**2
+        both = np.maximum(both, moments.phi_phi + 2.0 * (C_phi + moments.phi_phi) / r + a_a)
+    return np.maximum(both, 0.0) + scores.N
 
 
 def _find_g(moments: Moments, scores: TreeScores) -> Floats:
@@ -91,14 +150,13 @@ def _find_g(moments: Moments, scores: TreeScores) -> Floats:
     above 1 by no more than it can be told from noise (James & Stein).
     """
     L, r, N = moments.L, moments.r, scores.N
-    first, tree_weight = slice(len(L)), scores.tree_weight
-    share = tree_weight[first, np.newaxis] / tree_weight[first].sum()
-    covariance = sum_products(share * L, np.where(share > 0, scores.per_tree[first] - scores.values, 0.0))
+    tree_weight = scores.tree_weight
+    covariance = sum_products(L, scores.spread(len(L)))
     variance = r * moments.psi_psi
     slope = covariance + moments.phi_psi - r * N
     is_used = variance > 0
     excess = np.divide(slope, variance, out=np.ones_like(slope), where=is_used) - 1.0
-    noise = N * tree_weight.sum() / tree_weight[first].sum()
+    noise = N * tree_weight.sum() / tree_weight[: len(L)].sum()
     error = np.divide(noise, variance, out=np.zeros_like(slope), where=is_used)
     is_above = excess**2 > error
     kept = 1.0 - np.divide(error, excess**2, out=np.ones_like(slope), where=is_above)

@@ -34,6 +34,7 @@ class Scores:
 
     scores: NDArray[np.float64]  # (n_trees, n_features, n_outputs)
     mdi: NDArray[np.float64]  # (n_trees, n_features, n_outputs)
+    counted_mdi: NDArray[np.float64]  # the same of splits that count, on the scale of the scores
     impurity: NDArray[np.float64]
     split_weight: NDArray[np.float64]
     skipped_weight: NDArray[np.float64]
@@ -107,19 +108,20 @@ def _score_batch(
         if collector is not None:
             collector.give_up()
         raise
-    biased = add_features(ensemble, score_mdi(ensemble, sums))
+    biased_splits = score_mdi(ensemble, sums)
+    counted = biased = add_features(ensemble, biased_splits)
     split_weight, skipped_weight = ensemble.omega[ensemble.splits], 0.0
     if measure.split_score is None:
         scores = permute_columns(job, measure, trees, ensemble, rows, seeds)
     elif not measure.uses_unseen:
         scores = biased
     else:
-        split_scores = measure.split_score(ensemble, sums)
+        is_counted = np.ones(len(split_weight), dtype=np.bool_)
         if measure.skips:
-            skipped = find_skipped(ensemble, sums)
-            split_scores *= ~skipped[:, np.newaxis]
-            skipped_weight = float(split_weight.sum(where=skipped))
-        scores = add_features(ensemble, split_scores)
+            is_counted = ~find_skipped(ensemble, sums)
+            skipped_weight = float(split_weight.sum(where=~is_counted))
+        scores = add_features(ensemble, measure.split_score(ensemble, sums) * is_counted[:, np.newaxis])
+        counted = add_features(ensemble, biased_splits * is_counted[:, np.newaxis]) * measure.find_scale(ensemble.kind)
     impurity = ensemble.root_impurity
     if np.isnan(impurity).any() and not job.view.is_additive:
         impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
@@ -127,6 +129,7 @@ def _score_batch(
     return Scores(
         scores=_place_outputs(ensemble, scores, n_scores),
         mdi=_place_outputs(ensemble, biased, n_scores),
+        counted_mdi=_place_outputs(ensemble, counted, n_scores),
         impurity=impurity,
         split_weight=np.array([split_weight.sum()]),
         skipped_weight=np.array([skipped_weight]),

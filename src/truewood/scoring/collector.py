@@ -19,13 +19,22 @@ Floats = NDArray[np.float64]
 
 # Contributions that are held at a time, and weights in bags that are kept.
 _MOST_VALUES = 1 << 25
-_MOST_WEIGHTS = 1 << 23
+_MOST_WEIGHTS = 1 << 25
 
 
-def split_rows(job: Job, n_features: int) -> list[NDArray[np.int64]]:
-    """Blocks of rows whose contributions are collected one after the other, so that they fit into memory."""
-    n_blocks = -(-job.data.n_rows * n_features // _MOST_VALUES)
-    return np.array_split(np.arange(job.data.n_rows), max(1, n_blocks))
+def split_rows(job: Job, n_features: int, *, with_bags: bool) -> list[NDArray[np.int64]]:
+    """Blocks of rows whose contributions are collected one after the other, so that they fit into memory.
+
+    With bags, the weights of all rows of a block in all bags have to fit, too.
+    """
+    n_rows, n_bags = job.data.n_rows, job.view.n_trees if with_bags else 0
+    n_blocks = max(1, -(-n_rows * n_features // _MOST_VALUES), -(-n_rows * n_bags // _MOST_WEIGHTS))
+    return np.array_split(np.arange(n_rows), min(n_blocks, n_rows))
+
+
+def count_bags(job: Job, *, with_bags: bool) -> int:
+    """Number of trees, the first ones, whose bags are kept: as many as fit, or all."""
+    return job.view.n_trees if with_bags else max(1, _MOST_WEIGHTS // job.data.n_rows)
 
 
 class Collector:
@@ -39,18 +48,19 @@ class Collector:
         The rows to collect from.
     n_features : int
         Number of columns that splits are on.
+    n_first : int
+        Number of trees, the first ones, whose bags are kept.
     """
 
-    def __init__(self, job: Job, rows: NDArray[np.int64], n_features: int) -> None:
-        self._job, self._rows, self.n_features = job, rows, n_features
+    def __init__(self, job: Job, rows: NDArray[np.int64], n_features: int, n_first: int) -> None:
+        self._job, self._rows, self._n_first, self.n_features = job, rows, n_first, n_features
         is_scoring = _find_scoring(job)
-        self._n_scoring, self._is_scoring = int(np.count_nonzero(is_scoring)), is_scoring[rows]
+        self.n_scoring, self._is_scoring = int(np.count_nonzero(is_scoring)), is_scoring[rows]
         self._matrix, self._target = job.data.matrix, job.data.target
         if len(rows) < job.data.n_rows:
             self._matrix, self._target = self._matrix.take_rows(rows), self._target.take(rows)
         self._phi = np.zeros((len(rows), n_features))
         self._psi = np.zeros_like(self._phi) if job.choice.are_training else None
-        self._n_first = max(1, _MOST_WEIGHTS // job.data.n_rows)
         self._bag_weights: list[NDArray[np.float32]] = []
         self._turn, self._is_broken, self._changed = 0, False, Condition()
 
@@ -84,7 +94,7 @@ class Collector:
 
     def finish(self) -> Contributions:
         """All contributions, when all batches have been added."""
-        return Contributions(self._phi, self._psi, self._is_scoring, self._n_scoring, self._bag_weights)
+        return Contributions(self._phi, self._psi, self._is_scoring, self.n_scoring, self._bag_weights)
 
     def _list_rows(self, trees: range, weights: list[Floats]) -> tuple[RowLists, Floats]:
         """Rows that have a role in each tree, and their weights in it, given the weights of all rows of the block."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
 from operator import add
@@ -18,7 +18,7 @@ from truewood.data.groups import Grouping, add_groups, read_groups
 from truewood.formulas.measure import Measure
 from truewood.formulas.registry import MEASURES, choose_measure, measures
 from truewood.inference.contributions import Contributions
-from truewood.inference.errors import find_problem, measure_errors
+from truewood.inference.errors import count_trees, find_problem, measure_errors
 from truewood.inference.moments import Moments, TreeScores, measure_moments
 from truewood.pipelines.grouping import group_columns
 from truewood.pipelines.unwrapping import Unwrapped, unwrap
@@ -26,8 +26,11 @@ from truewood.result.importance_result import ImportanceResult
 from truewood.rows.bag_weights import warn_of_rare_classes
 from truewood.scoring.averaging import average, average_biased, weigh_trees
 from truewood.scoring.batches import Scores, score_trees
-from truewood.scoring.collector import Collector, split_rows
+from truewood.scoring.collector import Collector, count_bags, split_rows
 from truewood.scoring.job import Job, make_job
+
+# A feature whose p-value is at most this is one whose interval matters.
+_FOUND = 0.05
 
 
 def importance(
@@ -70,9 +73,11 @@ def importance(
     groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
         columns, or the group name of each column. With a Pipeline these are the columns of X, before its preprocessing.
-    inference : bool or "rows", default=True
+    inference : bool, "rows" or "bags", default=True
         Whether to add standard errors and p-values, for the measures "ufi", "ufi_centered" and "mdi_oob". With "rows"
-        the result also keeps what each row contributes to each score, an array of shape (n_rows, n_features).
+        the result also keeps what each row contributes to each score, an array of shape (n_rows, n_features). With
+        "bags", out of bag, standard errors and intervals count all that rows do by deciding which splits there are, as
+        where a feature matters only together with another; that takes many trees, and a warning says how many.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -100,8 +105,8 @@ def importance(
     """
     if not isinstance(measure, str) or measure not in measures():
         raise ValueError(f"measure must be one of {', '.join(measures())}, got {measure!r}.")
-    if not isinstance(inference, bool) and inference != "rows":
-        raise ValueError(f"inference must be True, False or 'rows', got {inference!r}.")
+    if not isinstance(inference, bool) and inference not in ("rows", "bags"):
+        raise ValueError(f"inference must be True, False, 'rows' or 'bags', got {inference!r}.")
     parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
     job = make_job(view, parts.X, parts.y, rows=rows, sample_weight=sample_weight, target=target)
@@ -112,18 +117,29 @@ def importance(
     grouping, notes = _read_groups(groups, names, parts, view)
     groupings = [grouping] if groups is None and parts.encoding is None else [grouping, read_groups(None, names)]
     no_inference = _find_inference_problem(chosen, inference)
+    if inference == "bags" and not job.choice.are_training:
+        raise ValueError("inference='bags' is for rows that grew trees, as out of bag; use inference=True.")
     seeds = _draw_seeds(random_state, view.n_trees) if chosen.loss_increase is not None else None
     run = partial(score_trees, job, chosen, seeds=seeds, n_jobs=n_jobs)
-    blocks = [] if no_inference is not None else split_rows(job, len(names))
-    collector = Collector(job, blocks[0], len(names)) if blocks else None
+    with_bags = inference == "bags"
+    blocks = [] if no_inference is not None else split_rows(job, len(names), with_bags=with_bags)
+    collect = partial(Collector, job, n_features=len(names), n_first=count_bags(job, with_bags=with_bags))
+    collector = collect(blocks[0]) if blocks else None
     scores = run(collector=collector)
     _warn_of_left_out(scores.is_left_out)
     results = [_average(job, chosen, scores, columns) for columns in groupings]
     if collector is None:
         results = [replace(result, no_inference=no_inference) for result in results]
     else:
-        collected = _collect(job, collector, blocks[1:], run)
-        results = _infer(results, groupings, collected, view, keep_rows=inference == "rows")
+        collected = _collect(collector, (collect(rows) for rows in blocks[1:]), run)
+        is_kept = ~scores.is_left_out
+        counted_mdi = [average(add_groups(scores.counted_mdi, columns), view, is_kept).values for columns in groupings]
+        tree_weight = np.ones(1) if view.is_additive else weigh_trees(view) * is_kept
+        tree_scores = [
+            TreeScores(result.values, result.per_tree, tree_weight, own)
+            for result, own in zip(results, counted_mdi, strict=True)
+        ]
+        results = _infer(results, tree_scores, groupings, collected, inference)
     return replace(results[0], notes=notes, columns=results[1] if len(results) > 1 else None)
 
 
@@ -168,8 +184,8 @@ def _find_inference_problem(measure: Measure, inference: bool | str) -> str | No
     if measure.why_no_inference is None:
         return None
     problem = f"measure={measure.name!r} {measure.why_no_inference}"
-    if inference == "rows":
-        raise ValueError(f"inference='rows' has nothing to give: {problem}.")
+    if isinstance(inference, str):
+        raise ValueError(f"inference={inference!r} has nothing to give: {problem}.")
     return problem
 
 
@@ -221,7 +237,7 @@ def _find_share(values: NDArray[np.float64], impurity: float, job: Job, measure:
         has_share = not job.has_own_target and form.loss is not None and form.loss.in_target_units
     else:
         has_share = form.kind.task in measure.tasks_with_share
-    scale = 1.0 if form.kind.is_classification else measure.regression_scale
+    scale = measure.find_scale(form.kind)
     return values / (scale * impurity) if has_share and impurity > 0 else np.full(len(values), np.nan)
 
 
@@ -230,43 +246,51 @@ def _find_target_variance(job: Job) -> float:
     return float(np.average(job.data.target.encoded**2, axis=0, weights=job.row_weight).sum())
 
 
-def _collect(
-    job: Job, first: Collector, others: Sequence[NDArray[np.int64]], run: Callable[..., Scores]
-) -> Iterator[Contributions]:
+def _collect(first: Collector, others: Iterator[Collector], run: Callable[..., Scores]) -> Iterator[Contributions]:
     """Contributions of one block of rows after the other; the first has been collected with the scores."""
     yield first.finish()
-    for rows in others:
-        collector = Collector(job, rows, first.n_features)
+    for collector in others:
         run(collector=collector)
         yield collector.finish()
 
 
 def _infer(
     results: list[ImportanceResult],
+    scores: list[TreeScores],
     groupings: list[Grouping],
     collected: Iterator[Contributions],
-    view: ModelView,
-    *,
-    keep_rows: bool,
+    inference: bool | str,
 ) -> list[ImportanceResult]:
     """Add standard errors, and the contributions themselves where they were asked for."""
-    is_kept = ~np.isnan(results[0].per_tree).any(axis=1)
-    tree_weight = np.ones(1) if view.is_additive else weigh_trees(view) * is_kept
-    scores = [TreeScores(result.values, result.per_tree, tree_weight) for result in results]
     moments: list[list[Moments]] = [[] for _ in results]
     phi: list[list[NDArray[np.float64]]] = [[] for _ in results]
-    n_scoring = 0
+    n_scoring, with_bags = 0, inference == "bags"
     for block in collected:
         n_scoring += int(np.count_nonzero(block.is_scoring))
         for k, grouping in enumerate(groupings):
-            moments[k].append(measure_moments(block, scores[k], grouping))
-            if keep_rows:
-                phi[k].append(add_groups(block.phi, grouping) / tree_weight.sum())
-    if keep_rows:
+            moments[k].append(measure_moments(block, scores[k], grouping, with_bags=with_bags))
+            if inference == "rows":
+                phi[k].append(add_groups(block.phi, grouping) / scores[k].tree_weight.sum())
+    if inference == "rows":
         results = [replace(result, contributions=np.concatenate(own)) for result, own in zip(results, phi, strict=True)]
     problem = find_problem(n_scoring)
     if problem is not None:
         return [replace(result, no_inference=problem) for result in results]
     scale = float(np.abs(results[0].mdi).max())
-    errors = [measure_errors(reduce(add, own), score, scale) for own, score in zip(moments, scores, strict=True)]
-    return [replace(result, **vars(own)) for result, own in zip(results, errors, strict=True)]
+    summed = [reduce(add, own) for own in moments]
+    errors = [measure_errors(own, score, scale, with_bags=with_bags) for own, score in zip(summed, scores, strict=True)]
+    results = [replace(result, **vars(own)) for result, own in zip(results, errors, strict=True)]
+    if with_bags:
+        _warn_of_few_trees(results[0], count_trees(summed[0], scores[0], results[0].p_value <= _FOUND))
+    return results
+
+
+def _warn_of_few_trees(result: ImportanceResult, n_needed: int) -> None:
+    """Say how many trees it takes to tell from bags how far scores may be off."""
+    if n_needed > result.n_trees:
+        warnings.warn(
+            f"inference='bags' takes about {n_needed} trees to tell the errors of these scores well, and the model has "
+            f"{result.n_trees}; intervals are rough.",
+            UserWarning,
+            stacklevel=4,
+        )
