@@ -285,6 +285,45 @@ def test_few_rows_give_no_errors():
         result.interval()
 
 
+def test_bags_widen_intervals_and_ask_for_trees():
+    data = np.random.default_rng(2).integers(0, 2, (300, 6)).astype(float)
+    target = (data[:, 0] != data[:, 1]) + 0.5 * np.random.default_rng(3).standard_normal(300)
+    few = RandomForestRegressor(100, random_state=0).fit(data, target)
+    with pytest.warns(UserWarning, match=r"inference='bags' takes about \d+ trees .* the model has 100; intervals"):
+        from_bags = tw.importance(few, data, target, inference="bags")
+    default = tw.importance(few, data, target)
+    assert (from_bags.std_error >= default.std_error).all()
+    assert (from_bags.std_error[:2] > 1.5 * default.std_error[:2]).all()
+    np.testing.assert_array_equal(from_bags.p_value, default.p_value)
+
+
+def test_bags_are_for_rows_that_grew_trees(forest):
+    with pytest.raises(ValueError, match="inference='bags' is for rows that grew trees"):
+        tw.importance(forest, X + 0.01, y, rows="heldout", inference="bags")
+    with pytest.raises(ValueError, match="inference='bags' has nothing to give: measure='mdi'"):
+        tw.importance(forest, X, y, measure="mdi", inference="bags")
+    with pytest.raises(ValueError, match="inference must be True, False, 'rows' or 'bags', got 'all'"):
+        tw.importance(forest, X, y, inference="all")
+
+
+@pytest.mark.filterwarnings("ignore:inference='bags' takes")
+@pytest.mark.parametrize("n_trees", [1, 2, 5])
+def test_bags_of_few_trees_say_something_finite(n_trees):
+    model = RandomForestRegressor(n_trees, random_state=0).fit(X, X[:, 0])
+    result = tw.importance(model, X, X[:, 0], inference="bags")
+    assert np.isfinite([result.std_error, result.test_error, result.p_value]).all()
+
+
+@pytest.mark.filterwarnings("ignore:inference='bags' takes")
+def test_blocks_of_rows_give_the_errors_of_all_bags(monkeypatch):
+    model = RandomForestRegressor(10, random_state=0).fit(X, X[:, 0])
+    whole = tw.importance(model, X, X[:, 0], inference="bags")
+    monkeypatch.setattr(collector, "_MOST_WEIGHTS", 300)
+    blocks = tw.importance(model, X, X[:, 0], inference="bags")
+    for name in ("std_error", "test_error", "total_error"):
+        np.testing.assert_allclose(getattr(blocks, name), getattr(whole, name), rtol=1e-10)
+
+
 @pytest.mark.parametrize("rows", ["oob", "heldout"])
 def test_blocks_of_rows_give_the_errors_of_all(rows, monkeypatch):
     data = np.random.default_rng(2).standard_normal((300, 3))
