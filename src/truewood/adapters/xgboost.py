@@ -81,9 +81,15 @@ def _count_iterations(model: Any) -> int | None:
 
 
 def _get_model(booster: dict[str, Any]) -> dict[str, Any]:
-    """The trees and what belongs to them, which "dart" holds one level deeper."""
-    model: dict[str, Any] = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
+    """The trees and what belongs to them, which "dart" before XGBoost 3.3 holds one level deeper."""
+    model: dict[str, Any] = (booster["gbtree"] if "gbtree" in booster else booster)["model"]
     return model
+
+
+def _find_dropout(booster: dict[str, Any]) -> list[float] | None:
+    """What dropout left of each tree, None without it; beside the trees since XGBoost 3.4, a level above before."""
+    left: list[float] | None = booster.get("weight_drop", _get_model(booster).get("weight_drop"))
+    return left
 
 
 def _read_trees(booster: dict[str, Any], n_iterations: int | None, n_scores: int, n_features: int) -> TreeEnsemble:
@@ -99,8 +105,8 @@ def _read_trees(booster: dict[str, Any], n_iterations: int | None, n_scores: int
 
     is_vector = int(trees[0]["tree_param"]["size_leaf_vector"]) > 1
     value = _read_vectors(trees, n_scores) if is_vector else np.where(is_split, 0.0, split)[:, np.newaxis]
-    if booster["name"] == "dart":
-        value *= np.repeat(booster["weight_drop"][:n_trees], np.diff(offset))[:, np.newaxis]
+    if (dropout := _find_dropout(booster)) is not None:
+        value *= np.repeat(dropout[:n_trees], np.diff(offset))[:, np.newaxis]
     # Over all outputs where leaves are vectors; a mean counts rows where a single output's sum does.
     weight = _join(trees, "sum_hessian", np.float64) / (n_scores if is_vector else 1)
     # A tree that got rows of no weight is a single leaf, with nothing to weigh.
