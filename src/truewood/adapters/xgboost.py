@@ -82,7 +82,7 @@ def _count_iterations(model: Any) -> int | None:
 
 def _get_model(booster: dict[str, Any]) -> dict[str, Any]:
     """The trees and what belongs to them, which "dart" before XGBoost 3.3 holds one level deeper."""
-    model: dict[str, Any] = (booster["gbtree"] if "gbtree" in booster else booster)["model"]
+    model: dict[str, Any] = booster.get("gbtree", booster)["model"]
     return model
 
 
