@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import treelite
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.tables import TableForm
 from truewood.data.target import TargetKind
@@ -42,7 +43,15 @@ def open_model(model: Any) -> ModelView:
     return ModelView(
         table=TableForm(_NAME, model.num_feature, dtype=model.input_type, takes_infinite=True, sparse_fill=np.nan),
         target=TargetForm(_target_kind(header), loss=loss, why_no_loss=why_no_loss, n_scores=header.n_scores),
-        reader=TreeReader.of_ensemble(ensemble),
+        reader=TreeReader.of_ensemble(
+            ensemble,
+            library=Library(
+                "treelite",
+                treelite.__version__,
+                add_values=lambda _trees, values: treelite.gtil.predict(model, values, nthread=1, pred_margin=True),
+                find_leaves=lambda _trees, values: treelite.gtil.predict_leaf(model, values, nthread=1),
+            ),
+        ),
         why_no_bags="does not record which rows its trees saw",
     )
 
