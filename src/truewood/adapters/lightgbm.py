@@ -141,8 +141,10 @@ def _ask_library(booster: lightgbm.Booster, text: _ModelText) -> Library:
     return Library(
         "LightGBM",
         lightgbm.__version__,
-        add_values=lambda _trees, values: np.asarray(booster.predict(values, raw_score=True)) / text.n_averaged,
-        find_leaves=lambda _trees, values: np.asarray(booster.predict(values, pred_leaf=True)),
+        add_values=lambda _trees, values: (
+            np.asarray(booster.predict(values, raw_score=True, num_threads=1)) / text.n_averaged
+        ),
+        find_leaves=lambda _trees, values: np.asarray(booster.predict(values, pred_leaf=True, num_threads=1)),
     )
 
 

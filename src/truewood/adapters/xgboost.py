@@ -86,7 +86,7 @@ def _ask_library(booster: xgboost.Booster, n_iterations: int | None) -> Library:
 
     def predict(values: NDArray[Any], **what: bool) -> NDArray[Any]:
         names, types = booster.feature_names, booster.feature_types
-        matrix = xgboost.DMatrix(values, feature_names=names, feature_types=types, enable_categorical=True)
+        matrix = xgboost.DMatrix(values, feature_names=names, feature_types=types, enable_categorical=True, nthread=1)
         predicted: NDArray[Any] = booster.predict(matrix, iteration_range=(0, n_iterations or 0), **what)
         return predicted
 
