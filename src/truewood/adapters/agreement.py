@@ -1,4 +1,8 @@
-"""Whether trees that were read say of a few rows what the library itself says: a changed file format is an error."""
+"""Whether trees that were read say of a few rows what the library itself says: a changed file format is an error.
+
+Leaves and the sum of values are compared. Weights of nodes are not: no library tells them but where they are read from.
+Nothing is compared for a `TreeEnsemble`, which has no library.
+"""
 
 from __future__ import annotations
 

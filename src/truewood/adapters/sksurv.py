@@ -1,4 +1,7 @@
-"""scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by null martingale residuals."""
+"""scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by null martingale residuals.
+
+Only leaves are compared with the library's own: the hazards that nodes hold are not read.
+"""
 
 from __future__ import annotations
 
