@@ -116,7 +116,13 @@ def dump(model):
 
 def dumped_trees(model):
     booster = dump(model)["gradient_booster"]
-    return (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]["trees"]
+    return booster.get("gbtree", booster)["model"]["trees"]
+
+
+def dropout(model):
+    """What dropout left of each tree."""
+    booster = dump(model)["gradient_booster"]
+    return booster["weight_drop"] if "weight_drop" in booster else booster["model"]["weight_drop"]
 
 
 def kept_nodes(tree):

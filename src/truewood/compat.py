@@ -60,6 +60,21 @@ def has_all_bagging_bags(bagging: Any) -> bool:
     return len(bagging._seeds) == len(bagging.estimators_)
 
 
+def add_stages(model: Any, X: NDArray[np.float32]) -> NDArray[np.float64]:
+    """What the stages of GradientBoosting add to the raw scores of its first estimator, shape (n_rows, n_scores)."""
+    added: NDArray[np.float64] = model._raw_predict(X) - model._raw_predict_init(X)
+    return added
+
+
+def add_predictors(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What the trees of HistGradientBoosting add to its raw scores, shape (n_rows, n_scores); X is encoded."""
+    known, row_of = know_categories(model)
+    X = np.ascontiguousarray(X)
+    stages = [[tree.predict(X, known, row_of, n_threads=1) for tree in stage] for stage in model._predictors]
+    added: NDArray[np.float64] = np.sum(stages, axis=0).T
+    return added
+
+
 def list_predictors(model: Any) -> list[Any]:
     """The trees of HistGradientBoosting, stage after stage; their nodes are arrays of records."""
     return [predictor for stage in model._predictors for predictor in stage]

@@ -16,6 +16,7 @@ import truewood as tw
 from boosting_data import N_FEATURES, SIGNAL, draw_data, sums_may_overflow
 from contract import draw_odd_rows, route
 from truewood.adapters import open_model
+from truewood.compat import MISSING_IS_TRUSTED, SKLEARN_VERSION
 
 pytestmark = sums_may_overflow
 
@@ -59,6 +60,7 @@ def test_adaboost_keeps_the_contract(name, engine):
     np.testing.assert_array_equal(ensemble.value, stored)
 
 
+@pytest.mark.skipif(SKLEARN_VERSION < (1, 6), reason="SAMME.R, the default before, has no weights of trees")
 @pytest.mark.parametrize("name", ["binary", "multiclass"])
 def test_the_weights_of_trees_are_those_of_the_vote(name):
     """The library's decision function, made of our leaves and weights."""
@@ -123,6 +125,7 @@ def test_adaboost_over_other_models_is_refused():
         tw.importance(model, X, y, rows="heldout")
 
 
+@pytest.mark.skipif(not MISSING_IS_TRUSTED, reason="no tree of scikit-learn before 1.8 is given missing values")
 def test_adaboost_takes_no_missing_values():
     X, y = draw_data("binary", seed=1)
     X[0, 0] = np.nan

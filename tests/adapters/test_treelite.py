@@ -137,6 +137,10 @@ def pair_of_classes(y):
 
 
 CATEGORIES = {"categorical_feature": [CATEGORICAL]}
+# Pruning leaves nodes behind that no split leads to.
+PRUNED = {"tree_method": "exact", "gamma": 20.0, "max_depth": 6}
+# Some trees are a single leaf, of which LightGBM stores no count.
+LEAVES = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5, "min_gain_to_split": 390}
 MODELS = {
     "forest": lambda: from_sklearn(RandomForestRegressor(4, max_depth=4)),
     "forest-missing": lambda: from_sklearn(RandomForestRegressor(4, max_depth=4), X=with_missing(make_rows()[0])),
@@ -152,6 +156,7 @@ MODELS = {
     "histogram-poisson": lambda: from_sklearn(HistGradientBoostingRegressor(max_iter=4, loss="poisson"), np.exp),
     "histogram-classes": lambda: from_sklearn(HistGradientBoostingClassifier(max_iter=2), three),
     "xgboost": from_xgboost,
+    "xgboost-pruned": lambda: from_xgboost(PRUNED),
     "xgboost-lossguide": lambda: from_xgboost({"grow_policy": "lossguide", "tree_method": "hist", "max_leaves": 9}),
     "xgboost-binary": lambda: from_xgboost({"objective": "binary:logistic"}, two),
     "xgboost-classes": lambda: from_xgboost({"objective": "multi:softprob", "num_class": 3}, three),
@@ -161,6 +166,7 @@ MODELS = {
     "xgboost-labels": lambda: from_xgboost({"objective": "binary:logistic"}, pair_of_classes),
     "lightgbm": from_lightgbm,
     "lightgbm-forest": lambda: from_lightgbm({"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.6}),
+    "lightgbm-forest-of-leaves": lambda: from_lightgbm(LEAVES),
     "lightgbm-classes": lambda: from_lightgbm({"objective": "multiclassova", "num_class": 3}, three),
     "lightgbm-categories": lambda: from_lightgbm(**CATEGORIES),
     "by-hand": lambda: build_by_hand([0, 1, 2, 3, 4]),
@@ -174,6 +180,22 @@ MODELS = {
 @cache
 def build(name):
     return MODELS[name]()
+
+
+def list_kept(model, tree):
+    """treelite's numbers of the nodes that a split leads to, in order."""
+    get = model.get_tree_accessor(tree).get_field
+    children = np.concatenate([get("cleft"), get("cright")])
+    return np.unique([0, *children[children > 0]])
+
+
+def test_cases_are_what_they_say():
+    pruned = build("xgboost-pruned")
+    assert any(pruned.get_tree_accessor(t).get_field("num_nodes") > len(list_kept(pruned, t)) for t in range(4))
+    forest = build("lightgbm-forest-of-leaves")
+    counts = [forest.get_tree_accessor(t).get_field("data_count")[0] for t in range(5)]
+    assert 0 in counts
+    assert {len(list_kept(forest, t)) == 1 for t in range(5)} == {True, False}
 
 
 def draw_rows(model, seed=0):
@@ -193,7 +215,9 @@ def test_leaves_and_sums_are_treelites_own(name, engine):
         single = rows.astype(np.float32)
     for X in (rows, single):
         own = treelite.gtil.predict_leaf(model, X, nthread=1)
-        np.testing.assert_array_equal(route(model, X), own)
+        found = route(model, X)
+        for tree in range(model.num_tree):
+            np.testing.assert_array_equal(list_kept(model, tree)[found[:, tree]], own[:, tree])
         raw = treelite.gtil.predict(model, X, nthread=1, pred_margin=True).reshape(len(X), -1)
         base = model.get_header_accessor().get_field("base_scores")
         # Models in float32 add up in float32.
@@ -246,6 +270,7 @@ def test_a_run_of_trees_is_read_as_in_the_whole():
         ({}, None, CATEGORIES),
         ({"boosting": "dart"}, None, {}),
         ({"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.6}, None, {}),
+        (LEAVES, None, {}),
         ({"objective": "binary"}, two, {}),
         ({"objective": "multiclass", "num_class": 3}, three, {}),
         ({"objective": "multiclassova", "num_class": 3}, three, CATEGORIES),
@@ -263,6 +288,15 @@ def test_scores_are_those_of_the_lightgbm_model(params, y, options):
     np.testing.assert_allclose(ours.mdi, theirs.mdi, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(ours.per_tree, theirs.per_tree, rtol=1e-6, atol=1e-12)
     assert ours.values.argmax() == 0
+
+
+def test_scores_are_those_of_the_pruned_xgboost_model():
+    X, y = make_rows()
+    booster = xgb.train({"nthread": 1, **PRUNED}, xgb.DMatrix(X, y), 4)
+    X, y = make_rows(1)
+    ours = tw.importance(treelite.frontend.from_xgboost(booster), X, y, rows="heldout")
+    theirs = tw.importance(booster, X, y, rows="heldout")
+    np.testing.assert_allclose(ours.per_tree, theirs.per_tree, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize(

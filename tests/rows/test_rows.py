@@ -214,6 +214,32 @@ def test_the_guard_knows_rounding_from_other_data(target):
     assert np.isfinite(tw.importance(regressor, X, target).values).all()
 
 
+@pytest.mark.parametrize(("X_spread", "least_gain"), [(0.0, 0.0), (1.0, 0.3)])
+def test_a_forest_with_trees_of_one_leaf_knows_its_training_rows(X_spread, least_gain):
+    """The mean of an only leaf may be next to zero, where the target is not."""
+    n_leaves = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        data = X_spread * rng.standard_normal((int(rng.integers(30, 120)), 2))
+        size = 10.0 ** rng.integers(-9, 10)
+        target = size * (rng.standard_normal(len(data)) + data[:, 0] + rng.choice([0.0, 1.0, 1e3]))
+        forest = RandomForestRegressor(2, random_state=seed, min_impurity_decrease=least_gain * target.var())
+        forest.fit(data, target)
+        n_leaves += sum(tree.tree_.node_count == 1 for tree in forest.estimators_)
+        tw.importance(forest, data, target, inference=False)
+        with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+            tw.importance(forest, data, target + 0.001 * size, inference=False)
+    assert n_leaves > 100
+
+
+def test_the_guard_looks_at_each_output_on_its_own_scale(rng):
+    outputs = np.column_stack([1e9 * X[:, 0], X[:, 1]])
+    forest = RandomForestRegressor(5, random_state=0).fit(X, outputs)
+    assert np.isfinite(tw.importance(forest, X, outputs).values).all()
+    with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+        tw.importance(forest, X, np.column_stack([outputs[:, 0], rng.permutation(outputs[:, 1])]))
+
+
 def test_columns_that_few_trees_use_are_checked_too(rng):
     wide = rng.standard_normal((200, 30))
     shallow = RandomForestClassifier(100, max_depth=2, random_state=0).fit(wide, wide[:, 3] > 0)

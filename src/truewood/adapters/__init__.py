@@ -3,14 +3,16 @@
 An adapter is a module with a function ``open_model(model) -> ModelView``.
 """
 
+from truewood.adapters.agreement import check_agreement
 from truewood.adapters.errors import AdapterError
 from truewood.adapters.registry import open_model, register_adapter, to_ensemble
 from truewood.adapters.training import Training, TrainingRows, WeightedDraws
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data.tables import TableForm
 
 __all__ = [
     "AdapterError",
+    "Library",
     "ModelView",
     "TableForm",
     "TargetForm",
@@ -18,6 +20,7 @@ __all__ = [
     "TrainingRows",
     "TreeReader",
     "WeightedDraws",
+    "check_agreement",
     "open_model",
     "register_adapter",
     "to_ensemble",

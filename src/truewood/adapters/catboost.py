@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+import catboost
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from truewood.adapters.catboost_trees import Columns, read_columns, read_split_table, read_trees
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.losses import Loss
 from truewood.data.tables import TableForm
@@ -110,6 +111,7 @@ def open_model(model: Any) -> ModelView:
             ensemble,
             find_leaves=_make_finder(finder, ensemble) if columns.categorical else None,
             combined=table.combined,
+            library=_ask_library(model),
         ),
         why_no_bags="does not record which rows its trees saw",
     )
@@ -124,6 +126,27 @@ def _export(model: Any) -> tuple[dict[str, Any], Any]:
         # Trees that are not symmetric number leaves by their growth, of which the export keeps nothing.
         is_renumbered = "trees" in dump and model.get_cat_feature_indices()
         return dump, CatBoost().load_model(path, format="json") if is_renumbered else model
+
+
+def _ask_library(model: Any) -> Library:
+    """CatBoost's own raw scores and leaves."""
+
+    def read(values: Any) -> Any:
+        return values.pool if isinstance(values, _Rows) else values
+
+    def add_values(_trees: range, values: Any) -> NDArray[np.float64]:
+        raw = CatBoost.predict(model, read(values), prediction_type="RawFormulaVal", thread_count=1)
+        raw = raw.reshape(len(raw), -1)
+        # Classes that were declared but never met have minus infinity.
+        met: NDArray[np.float64] = raw[:, (raw > -np.inf).all(axis=0)]
+        return met
+
+    return Library(
+        "CatBoost",
+        catboost.__version__,
+        add_values=add_values,
+        find_leaves=lambda _trees, values: model.calc_leaf_indexes(read(values), thread_count=1),
+    )
 
 
 def _read_levels(options: Options) -> list[float]:
@@ -218,14 +241,14 @@ class _Rows:
 
     def __init__(self, pool: Any) -> None:
         self.shape: tuple[int, int] = pool.shape
-        self._pool = pool
+        self.pool = pool
         self._run = range(0)
         self._leaves: NDArray[Any] = np.empty((0, self.shape[0]), dtype=np.uint8)
         self._lock = Lock()
 
     def slice(self, rows: NDArray[np.int64]) -> _Rows:
         """Return some of the rows."""
-        return _Rows(self._pool.slice(rows))
+        return _Rows(self.pool.slice(rows))
 
     def find_leaves(self, model: Any, trees: range, numbers: _LeafNumbers) -> NDArray[Any]:
         """Nodes that are the rows' leaves, shape (n_rows, n_trees)."""
@@ -241,7 +264,7 @@ class _Rows:
         leaves = np.empty((len(run), n_rows), dtype=numbers.node.dtype)
         for rows in np.array_split(np.arange(n_rows), n_rows * len(run) // _BLOCK_LEAVES + 1):
             found = model.calc_leaf_indexes(
-                self._pool.slice(rows), ntree_start=run.start, ntree_end=run.stop, thread_count=1
+                self.pool.slice(rows), ntree_start=run.start, ntree_end=run.stop, thread_count=1
             )
             leaves[:, rows[0] : rows[-1] + 1] = numbers.node[numbers.first[run.start : run.stop] + found].T
         return leaves

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import econml
 import numpy as np
 from econml.grf import CausalForest, RegressionForest
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.training import Training, TrainingRows
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data.losses import Loss
 from truewood.data.tables import TableForm
 from truewood.data.target import Target, TargetKind
@@ -56,6 +57,15 @@ def open_model(model: Any) -> ModelView:
         reader=TreeReader(
             np.array([tree.node_count for tree in inner], dtype=np.int64),
             lambda trees: _read_trees(model, [inner[t] for t in trees], n_outputs, is_causal),
+            library=Library(
+                "econml",
+                econml.__version__,
+                # The values of a causal forest are effects, and are not read.
+                add_values=None
+                if is_causal
+                else lambda trees, values: np.sum([model.estimators_[t].predict(values) for t in trees], axis=0),
+                find_leaves=lambda trees, values: np.column_stack([inner[t].apply(values) for t in trees]),
+            ),
         ),
         training=_remember_rows(model, draw_rows) if has_bags else None,
         why_no_bags="was fit with warm_start=True on different numbers of rows",

@@ -15,7 +15,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.tables import TableForm, read_features
 from truewood.data.target import TargetKind
@@ -51,7 +51,7 @@ def open_model(model: Any) -> ModelView:
         target=TargetForm(
             _target_kind(model, objective, text.n_scores), loss=loss, why_no_loss=why_no_loss, n_scores=text.n_scores
         ),
-        reader=TreeReader.of_ensemble(ensemble),
+        reader=TreeReader.of_ensemble(ensemble, library=_ask_library(booster, text)),
         why_no_bags="does not record which rows its trees saw",
     )
 
@@ -87,6 +87,11 @@ class _ModelText:
     @property
     def n_scores(self) -> int:
         return int(self.header["num_tree_per_iteration"])
+
+    @property
+    def n_averaged(self) -> int:
+        """Number of trees whose mean is the raw score; 1 where they add up."""
+        return self.n_trees // self.n_scores if "average_output" in self.header else 1
 
     @property
     def names(self) -> list[str]:
@@ -131,6 +136,18 @@ class _Splits:
         return np.where(is_tiny, np.where(self.zero_left, _ZERO, _BELOW_ZERO), self.threshold)
 
 
+def _ask_library(booster: lightgbm.Booster, text: _ModelText) -> Library:
+    """LightGBM's own raw scores, which of a random forest are sums, and leaves."""
+    return Library(
+        "LightGBM",
+        lightgbm.__version__,
+        add_values=lambda _trees, values: (
+            np.asarray(booster.predict(values, raw_score=True, num_threads=1)) / text.n_averaged
+        ),
+        find_leaves=lambda _trees, values: np.asarray(booster.predict(values, pred_leaf=True, num_threads=1)),
+    )
+
+
 def _read_trees(text: _ModelText) -> tuple[TreeEnsemble, _Splits]:
     """Inner nodes as LightGBM numbers them, then the leaves."""
     n_leaves = text.numbers("num_leaves")
@@ -152,7 +169,6 @@ def _read_trees(text: _ModelText) -> tuple[TreeEnsemble, _Splits]:
         within = np.where(child >= 0, child, np.repeat(n_inner, n_inner) + ~child)
         return put(np.repeat(offset[:-1], n_inner) + within, -1, np.int64)
 
-    scale = text.n_trees // text.n_scores if "average_output" in text.header else 1
     weight = put(text.numbers("internal_count"), text.numbers("leaf_count"), np.float64)
     # A random forest stores no count with a tree that is a leaf; the others tell how many rows there were.
     roots = weight[offset[:-1]]
@@ -164,7 +180,7 @@ def _read_trees(text: _ModelText) -> tuple[TreeEnsemble, _Splits]:
         right=find_children("right_child"),
         missing_left=put(splits.missing_left, False, np.bool_),
         weight=weight,
-        value=put(0.0, text.numbers("leaf_value", np.float64) / scale, np.float64)[:, np.newaxis],
+        value=put(0.0, text.numbers("leaf_value", np.float64) / text.n_averaged, np.float64)[:, np.newaxis],
         offset=offset,
         root_impurity=np.full(len(n_leaves), np.nan),
         n_features=len(text.names),

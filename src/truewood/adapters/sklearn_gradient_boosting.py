@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.sklearn_tree import count_nodes, join_structure
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
+from truewood.compat import add_stages
 from truewood.data import losses
 from truewood.data.tables import TableForm
 from truewood.data.target import TargetKind
@@ -69,7 +71,17 @@ def open_model(model: Any) -> ModelView:
             n_scores=n_scores,
             read_y=_find_reader(model),
         ),
-        reader=TreeReader(count_nodes(trees), read, is_additive=True),
+        reader=TreeReader(
+            count_nodes(trees),
+            read,
+            is_additive=True,
+            library=Library(
+                "scikit-learn",
+                sklearn.__version__,
+                add_values=lambda _trees, values: add_stages(model, values),
+                find_leaves=lambda chosen, values: np.column_stack([trees[t].tree_.apply(values) for t in chosen]),
+            ),
+        ),
         why_no_bags="fits each tree to what the trees before it left over, so no row is unseen",
     )
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
-from truewood.compat import encode_categories, know_categories, list_predictors
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
+from truewood.compat import add_predictors, encode_categories, know_categories, list_predictors
 from truewood.data import losses
 from truewood.data.tables import TableForm
 from truewood.data.target import TargetKind
@@ -50,7 +51,15 @@ def open_model(model: Any) -> ModelView:
             why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
             n_scores=model.n_trees_per_iteration_,
         ),
-        reader=TreeReader.of_ensemble(ensemble),
+        reader=TreeReader.of_ensemble(
+            ensemble,
+            library=Library(
+                "scikit-learn",
+                sklearn.__version__,
+                # Its trees know no leaves by number.
+                add_values=lambda _trees, values: add_predictors(model, values[:, _order_columns(model)]),
+            ),
+        ),
         why_no_bags="fits each tree to what the trees before it left over, so no row is unseen",
     )
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.training import Training, TrainingRows
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.compat import MISSING_IS_TRUSTED
 from truewood.data.tables import TableForm
 from truewood.data.target import ClassTarget, Target, TargetKind
@@ -79,10 +80,45 @@ def view_trees(
     return ModelView(
         table=describe_table(model, trees[0], takes_missing=takes_missing),
         target=TargetForm(kind),
-        reader=TreeReader(count_nodes(trees), read, tree_weight=tree_weight),
+        reader=TreeReader(
+            count_nodes(trees), read, tree_weight=tree_weight, library=_ask_library(trees, features, kind)
+        ),
         training=training,
         why_no_bags=why_no_bags,
     )
+
+
+def _ask_library(trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind) -> Library:
+    """What the trees themselves predict."""
+
+    def pick(tree: int, values: NDArray[Any]) -> NDArray[Any]:
+        return values if features is None else np.ascontiguousarray(values[:, features[tree]])
+
+    def add_values(chosen: range, values: NDArray[Any]) -> NDArray[Any]:
+        added: NDArray[Any] = np.sum([_predict(trees[t], pick(t, values), kind) for t in chosen], axis=0)
+        return added
+
+    return Library(
+        "scikit-learn",
+        sklearn.__version__,
+        add_values=add_values,
+        find_leaves=lambda chosen, values: np.column_stack([trees[t].tree_.apply(pick(t, values)) for t in chosen]),
+    )
+
+
+def _predict(tree: Any, values: NDArray[Any], kind: TargetKind) -> NDArray[np.float64]:
+    """Numbers or probabilities of classes, shape (n_rows, n_columns), as a tree predicts them."""
+    if not kind.is_classification:
+        numbers: NDArray[np.float64] = tree.predict(values, check_input=False).reshape(len(values), -1)
+        return numbers
+    probabilities = tree.predict_proba(values, check_input=False)
+    if kind.n_outputs > 1:
+        return np.hstack(probabilities)
+    # A bagged tree that met only some classes knows them by their codes.
+    placed = np.zeros((len(values), kind.n_columns))
+    has_all = probabilities.shape[1] == kind.n_columns
+    placed[:, slice(None) if has_all else tree.classes_.astype(np.intp)] = probabilities
+    return placed
 
 
 def count_nodes(trees: Sequence[Any]) -> NDArray[np.int64]:

@@ -1,10 +1,14 @@
-"""scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by null martingale residuals."""
+"""scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by null martingale residuals.
+
+Only leaves are compared with the library's own: the hazards that nodes hold are not read.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import sksurv
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from sksurv.nonparametric import nelson_aalen_estimator
@@ -12,7 +16,7 @@ from sksurv.util import check_y_survival
 
 from truewood.adapters.sklearn_forest import WHY_NO_BAGS, remember_rows
 from truewood.adapters.sklearn_tree import count_nodes, describe_table, join_structure
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.compat import count_training_rows, draw_bag
 from truewood.data import losses
 from truewood.data.target import TargetKind
@@ -40,7 +44,17 @@ def open_model(model: Any) -> ModelView:
     return ModelView(
         table=describe_table(model, model.estimators_[0]),
         target=TargetForm(TargetKind((), 2), loss=losses.cox(), read_y=lambda y: _read_y(model, y)),
-        reader=TreeReader(count_nodes(model.estimators_), read),
+        reader=TreeReader(
+            count_nodes(model.estimators_),
+            read,
+            library=Library(
+                "scikit-survival",
+                sksurv.__version__,
+                find_leaves=lambda chosen, values: np.column_stack(
+                    [model.estimators_[t].tree_.apply(values) for t in chosen]
+                ),
+            ),
+        ),
         training=remember_rows(model),
         why_no_bags=WHY_NO_BAGS,
         why_no_heldout="has no node means of martingale residuals: fit with bootstrap=True and pass the training data",

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import treelite
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.tables import TableForm
 from truewood.data.target import TargetKind
@@ -42,7 +43,15 @@ def open_model(model: Any) -> ModelView:
     return ModelView(
         table=TableForm(_NAME, model.num_feature, dtype=model.input_type, takes_infinite=True, sparse_fill=np.nan),
         target=TargetForm(_target_kind(header), loss=loss, why_no_loss=why_no_loss, n_scores=header.n_scores),
-        reader=TreeReader.of_ensemble(ensemble),
+        reader=TreeReader.of_ensemble(
+            ensemble,
+            library=Library(
+                "treelite",
+                treelite.__version__,
+                add_values=lambda _trees, values: treelite.gtil.predict(model, values, nthread=1, pred_margin=True),
+                find_leaves=lambda _trees, values: treelite.gtil.predict_leaf(model, values, nthread=1),
+            ),
+        ),
         why_no_bags="does not record which rows its trees saw",
     )
 
@@ -115,42 +124,53 @@ def _read_trees(model: Any, header: _Header) -> TreeEnsemble:
         return found
 
     lists = [listed for get in trees if get("has_categorical_split")[0] for listed in _list_categories(get)]
+    weight = _read_weight(trees, n_nodes)
+    # A tree that is a leaf may be stored without a count, and has no split to weigh.
+    roots = weight[offset[:-1]]
+    weight[offset[:-1]] = np.where((roots == 0) & is_leaf[offset[:-1]], max(roots.max(), 1.0), roots)
     return TreeEnsemble(
         feature=join("split_index")[order],
         threshold=threshold[order],
         left=find(left),
         right=find(right),
         missing_left=((join("default_left") > 0) != is_swapped)[order],
-        weight=_read_weight(trees, n_nodes)[order],
+        weight=weight[order],
         value=value[order],
-        offset=offset,
+        offset=np.append(0, np.cumsum(place >= 0))[offset],
         root_impurity=np.full(len(trees), np.nan),
         n_features=model.num_feature,
         kind=TargetKind((), value.shape[1]),
         statistic="leaf",
         x_dtype=model.input_type,
-        categories=Categories.from_lists(len(left), place[is_categorical].tolist(), lists),
+        categories=Categories.from_lists(len(order), place[is_categorical].tolist(), lists),
         column=column,
         is_additive=True,
     )
 
 
 def _order_nodes(left: NDArray[Any], right: NDArray[Any], offset: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Nodes so ordered that children come after parents, as they do but in models built by hand, and their places."""
+    """Nodes that splits lead to, so ordered that children come after parents, and the place of each node among them.
+
+    Both are as stored in most models: pruning leaves nodes behind, and models built by hand may have any order.
+    """
     every_node = np.arange(offset[-1])
-    n_nodes = np.diff(offset)
-    start = np.repeat(offset[:-1], n_nodes)
+    start = np.repeat(offset[:-1], np.diff(offset))
     is_inner = left >= 0
-    if (np.minimum(left, right)[is_inner] > (every_node - start)[is_inner]).all():
+    is_ordered = (np.minimum(left, right) > every_node - start) | ~is_inner
+    if is_ordered.all() and 2 * np.count_nonzero(is_inner) == len(every_node) - (len(offset) - 1):
         return every_node, every_node
-    depth = np.zeros(offset[-1], dtype=np.int64)
-    frontier = offset[:-1]
-    while len(inner := frontier[is_inner[frontier]]):
-        frontier = np.concatenate([left[inner], right[inner]]) + np.tile(start[inner], 2)
-        depth[frontier] = depth[np.tile(inner, 2)] + 1
-    order = np.lexsort((every_node, depth, start))
-    place = np.empty_like(order)
-    place[order] = every_node
+    depth = np.full(len(every_node), -1)
+    frontier, level = offset[:-1], 0
+    while len(frontier):
+        depth[frontier] = level
+        inner = frontier[is_inner[frontier]]
+        children = np.concatenate([left[inner], right[inner]]) + np.tile(start[inner], 2)
+        frontier, level = children[depth[children] < 0], level + 1
+    order = np.flatnonzero(depth >= 0)
+    if not is_ordered[order].all():
+        order = order[np.lexsort((depth[order], start[order]))]
+    place = np.full(len(every_node), -1)
+    place[order] = np.arange(len(order))
     return order, place
 
 

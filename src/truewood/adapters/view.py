@@ -50,6 +50,27 @@ class TargetForm:
 
 
 @dataclass(frozen=True, eq=False)
+class Library:
+    """What a model's own library says of rows, to compare the trees with that were read.
+
+    Parameters
+    ----------
+    name, version : str
+        The library, for messages.
+    add_values : callable or None
+        ``add_values(trees, values)`` gives the library's own sum of the values of the trees of a range, shape (n_rows,
+        n_columns). Of additive trees it is asked for all of them, and a constant per column does not matter.
+    find_leaves : callable or None
+        ``find_leaves(trees, values)`` gives the library's own leaves, shape (n_rows, n_trees), in any numbering.
+    """
+
+    name: str
+    version: str
+    add_values: Callable[[range, Any], NDArray[Any]] | None = None
+    find_leaves: Callable[[range, Any], NDArray[Any]] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class TreeReader:
     """How the trees of a model are read.
 
@@ -69,6 +90,8 @@ class TreeReader:
     combined : tuple of str
         Names of features that are made of several columns, which follow the columns in the numbering of features; only
         a library that finds leaves itself can have such.
+    library : Library or None
+        What the library itself says of rows; None where it cannot be asked.
     """
 
     n_nodes: NDArray[np.int64]
@@ -77,6 +100,7 @@ class TreeReader:
     tree_weight: NDArray[np.float64] | None = None
     find_leaves: Callable[[range, Any], NDArray[Any]] | None = None
     combined: tuple[str, ...] = ()
+    library: Library | None = None
 
     @classmethod
     def of_ensemble(cls, ensemble: TreeEnsemble, **parts: Any) -> TreeReader:
@@ -179,6 +203,11 @@ class ModelView:
     def finds_leaves(self) -> bool:
         """Whether the library finds leaves itself."""
         return self._reader.find_leaves is not None
+
+    @property
+    def library(self) -> Library | None:
+        """What the library itself says of rows; None where it cannot be asked."""
+        return self._reader.library
 
     @property
     def has_bags(self) -> bool:

@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from truewood.adapters.view import ModelView, TargetForm, TreeReader
+from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.losses import Loss
 from truewood.data.tables import TableForm
@@ -40,7 +40,8 @@ def open_model(model: Any) -> ModelView:
     learner = _dump(booster, name)
     sizes, objective = learner["learner_model_param"], learner["objective"]
     n_scores = max(1, int(sizes["num_class"]), int(sizes["num_target"]))
-    ensemble = _read_trees(learner["gradient_booster"], _count_iterations(model), n_scores, booster.num_features())
+    n_iterations = _count_iterations(model)
+    ensemble = _read_trees(learner["gradient_booster"], n_iterations, n_scores, booster.num_features())
     loss = None if callable(getattr(model, "objective", None)) else _find_loss(objective, n_scores)
     return ModelView(
         table=_find_form(booster, learner["gradient_booster"], name, getattr(model, "missing", np.nan)),
@@ -51,7 +52,7 @@ def open_model(model: Any) -> ModelView:
             n_scores=n_scores,
             read_y=_Y_READERS.get(objective["name"]),
         ),
-        reader=TreeReader.of_ensemble(ensemble),
+        reader=TreeReader.of_ensemble(ensemble, library=_ask_library(booster, n_iterations)),
         why_no_bags="does not record which rows a tree saw",
     )
 
@@ -80,10 +81,33 @@ def _count_iterations(model: Any) -> int | None:
     return int(model.best_iteration) + 1
 
 
+def _ask_library(booster: xgboost.Booster, n_iterations: int | None) -> Library:
+    """XGBoost's own margins and leaves."""
+
+    def predict(values: NDArray[Any], **what: bool) -> NDArray[Any]:
+        names, types = booster.feature_names, booster.feature_types
+        matrix = xgboost.DMatrix(values, feature_names=names, feature_types=types, enable_categorical=True, nthread=1)
+        predicted: NDArray[Any] = booster.predict(matrix, iteration_range=(0, n_iterations or 0), **what)
+        return predicted
+
+    return Library(
+        "XGBoost",
+        xgboost.__version__,
+        add_values=lambda _trees, values: predict(values, output_margin=True),
+        find_leaves=lambda _trees, values: predict(values, pred_leaf=True),
+    )
+
+
 def _get_model(booster: dict[str, Any]) -> dict[str, Any]:
-    """The trees and what belongs to them, which "dart" holds one level deeper."""
-    model: dict[str, Any] = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
+    """The trees and what belongs to them, which "dart" before XGBoost 3.3 holds one level deeper."""
+    model: dict[str, Any] = booster.get("gbtree", booster)["model"]
     return model
+
+
+def _find_dropout(booster: dict[str, Any]) -> list[float] | None:
+    """What dropout left of each tree, None without it; beside the trees since XGBoost 3.4, a level above before."""
+    left: list[float] | None = booster.get("weight_drop", _get_model(booster).get("weight_drop"))
+    return left
 
 
 def _read_trees(booster: dict[str, Any], n_iterations: int | None, n_scores: int, n_features: int) -> TreeEnsemble:
@@ -99,8 +123,8 @@ def _read_trees(booster: dict[str, Any], n_iterations: int | None, n_scores: int
 
     is_vector = int(trees[0]["tree_param"]["size_leaf_vector"]) > 1
     value = _read_vectors(trees, n_scores) if is_vector else np.where(is_split, 0.0, split)[:, np.newaxis]
-    if booster["name"] == "dart":
-        value *= np.repeat(booster["weight_drop"][:n_trees], np.diff(offset))[:, np.newaxis]
+    if (dropout := _find_dropout(booster)) is not None:
+        value *= np.repeat(dropout[:n_trees], np.diff(offset))[:, np.newaxis]
     # Over all outputs where leaves are vectors; a mean counts rows where a single output's sum does.
     weight = _join(trees, "sum_hessian", np.float64) / (n_scores if is_vector else 1)
     # A tree that got rows of no weight is a single leaf, with nothing to weigh.

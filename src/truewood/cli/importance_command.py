@@ -100,7 +100,7 @@ def _add_model(group: Any) -> None:
 
 
 def _add_output(group: Any) -> None:
-    group.add_argument("--measure", choices=measures(), default="auto", help="(default: %(default)s)")
+    group.add_argument("--measure", choices=list(measures()), default="auto", help="(default: %(default)s)")
     group.add_argument(
         "--alpha",
         type=fraction,

@@ -207,12 +207,19 @@ def centre_target(target: NumberTarget, sample_weight: NDArray[np.float64] | Non
 
 
 def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
-    if y.dtype == bool and np.issubdtype(labels.dtype, np.number):
-        y = y.astype(labels.dtype)
-    codes = pd.Index(labels).get_indexer(pd.Index(y))
+    """Position of each label of y among those of the model; False and True are the numbers 0 and 1."""
+    kinds = {y.dtype.kind, labels.dtype.kind}
+    if kinds <= set("biuf"):
+        given, known_labels = (part.astype(np.int8) if part.dtype == bool else part for part in (y, labels))
+        codes = pd.Index(known_labels).get_indexer(pd.Index(given))
+    elif kinds <= set("mM"):
+        codes = pd.Index(labels).get_indexer(pd.Index(y))
+    else:
+        # An index of strings refuses lone surrogates, and one of numbers finds no truth values among objects.
+        codes = pd.Index(labels, dtype=object).get_indexer(pd.Index(y, dtype=object))
     unknown = codes < 0
     if unknown.any():
-        found = ", ".join(repr(label) for label in pd.unique(y[unknown])[:3].tolist())
+        found = ", ".join(repr(label) for label in pd.unique(y[unknown].astype(object))[:3].tolist())
         known = ", ".join(repr(label) for label in labels[:3].tolist()) + (", ..." if len(labels) > 3 else "")
         raise ValueError(f"y holds labels the model was not fit on: {found}; it knows {known}.")
     return np.asarray(codes, dtype=np.int32)

@@ -59,10 +59,11 @@ def _have_same_values(ensemble: TreeEnsemble, sums: NodeSums, target: Target, ro
         return _is_median(ensemble.value[0] - target.origin, target, rows.weight)
     nodes: Any = slice(None) if ensemble.statistic == "mean" else slice(1)
     value = ensemble.value[nodes] - sums.origin
-    # The library's means carry the rounding of sums of numbers that were not centred.
-    rounding = len(rows.counted) * np.finfo(np.float64).eps * float(np.abs(ensemble.value).max())
-    tolerance = _SAME_SUM * float(np.abs(value).max()) + rounding
-    return bool(np.abs(sums.mean[nodes] - value).max() <= tolerance)
+    # The library's means carry the rounding of sums of numbers that were not centred, however near zero the means are.
+    size = np.abs(target.numbers).max(axis=0) + np.abs(target.origin) if isinstance(target, NumberTarget) else 1.0
+    rounding = len(rows.counted) * np.finfo(np.float64).eps * size
+    tolerance = _SAME_SUM * np.abs(value).max(axis=0) + rounding
+    return bool((np.abs(sums.mean[nodes] - value) <= tolerance).all())
 
 
 def _is_median(value: NDArray[np.float64], target: NumberTarget, weight: NDArray[np.float64]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.adapters import ModelView, WeightedDraws
+from truewood.adapters import ModelView, WeightedDraws, check_agreement
 from truewood.data.tables import read_features
 from truewood.data.target import (
     Target,
@@ -54,6 +54,7 @@ class Job:
 def make_job(view: ModelView, X: Any, y: Any, *, rows: Any, sample_weight: Any = None, target: Any = None) -> Job:
     """Read rows, target and weights as the model takes them, and choose the rows that score; see `importance`."""
     matrix = read_features(X, view.table)
+    check_agreement(view, matrix)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
     data = RowData(matrix, _find_target(y, target, view, weight, matrix.n_rows), weight)
     choice = choose_rows(rows, view, data)

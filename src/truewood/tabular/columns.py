@@ -155,7 +155,7 @@ def _read_texts(name: str, texts: list[str], codes: NDArray[Any]) -> Column:
     dates = parse_dates([text for text, blank in zip(texts, is_blank, strict=True) if not blank])
     if dates is not None:
         read = dates[0].to_numpy()
-        found = np.full(len(texts), np.datetime64("NaT"), dtype=read.dtype)
+        found = np.full(len(texts), "NaT", dtype=read.dtype)
         found[~is_blank] = read
         return Column(name, DATE, pd.Series(pd.DatetimeIndex(_take_levels(found, codes))), f"read as {dates[1]}")
     return Column(name, CATEGORY, pd.Series(_take_levels(np.array(texts, dtype=object), codes), dtype=object))
@@ -172,7 +172,7 @@ def _tell_others(texts: list[str], is_other: NDArray[np.bool_], counts: NDArray[
 
 def _take_levels(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
     """The level of each row, missing where the code is -1."""
-    absent = np.array([np.datetime64("NaT") if levels.dtype.kind == "M" else np.nan], dtype=levels.dtype)
+    absent = np.array(["NaT" if levels.dtype.kind == "M" else np.nan], dtype=levels.dtype)
     taken: NDArray[Any] = np.concatenate([levels, absent])[codes]
     return taken
 

@@ -40,10 +40,10 @@ class Target:
 def drop_rows_without_target(table: pd.DataFrame, target: str, messages: Messages) -> pd.DataFrame:
     """Rows that have a target; says how many have none."""
     given = table[target]
-    is_there = given.notna()
+    is_there = given.notna().to_numpy(dtype=np.bool_, copy=True)
     if not pd.api.types.is_numeric_dtype(given.dtype):
         levels = given[is_there].astype(str)
-        is_there[is_there] = ~levels.str.strip().map(is_missing).astype(bool)
+        is_there[is_there] = ~levels.str.strip().map(is_missing).to_numpy(dtype=np.bool_)
     n_dropped = int((~is_there).sum())
     if n_dropped == len(table):
         raise TableError(f"column {target!r} is missing in every row.", "target")
@@ -54,7 +54,7 @@ def drop_rows_without_target(table: pd.DataFrame, target: str, messages: Message
             f"it takes at least {FEWEST_ROWS} rows with a target to say anything, got {len(table) - n_dropped}.",
             "table",
         )
-    return table[is_there.to_numpy()].reset_index(drop=True)
+    return table[is_there].reset_index(drop=True)
 
 
 def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Messages) -> Target:
