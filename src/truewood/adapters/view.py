@@ -35,6 +35,8 @@ class TargetForm:
         Number of columns of the target that `loss` makes: of raw scores per row.
     read_y : callable or None
         ``read_y(y)`` gives y in the form of `kind`, where the library has a form of its own.
+    is_life_table : bool
+        Whether y is a life table (see `make_life_table`), so that splits compare hazards.
     """
 
     kind: TargetKind
@@ -42,6 +44,7 @@ class TargetForm:
     why_no_loss: str | None = None
     n_scores: int = 1
     read_y: Callable[[Any], Any] | None = None
+    is_life_table: bool = False
 
     @property
     def is_y(self) -> bool:

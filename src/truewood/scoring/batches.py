@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from truewood.adapters import ModelView
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
+from truewood.formulas.hazards import NodeHazards
 from truewood.formulas.mdi import score_splits as score_mdi
 from truewood.formulas.measure import Measure
 from truewood.formulas.splits import add_features, find_skipped
@@ -101,8 +102,12 @@ def _score_batch(
         rows = RowLists.join([job.choice.unseen(tree) for tree in trees])
         leaves = job.view.find_leaves(trees, ensemble, job.data.matrix, rows)
         sums = get_engine().sum_leaves(ensemble, leaves, rows, job.data.target, job.row_weight)
+        hazards = NodeHazards.of_means(ensemble) if job.view.target.is_life_table else None
+        if hazards is not None:
+            ensemble, sums = hazards.trees, hazards.sum_residuals(sums)
         if collector is not None and measure.row_terms is not None:
-            collector.add(number, trees, ensemble, rows, measure.row_terms(ensemble, sums))
+            terms = measure.row_terms(ensemble, sums)
+            collector.add(number, trees, ensemble, rows, terms if hazards is None else hazards.spread(terms))
     except Exception:
         if collector is not None:
             collector.give_up()

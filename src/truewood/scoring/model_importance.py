@@ -62,8 +62,8 @@ def importance(
     measure : str, default="auto"
         One of `measures()`. "auto" is "ufi" for classes, its shift-free form "ufi_centered" for numbers and for boosted
         trees, and "mdi_oob" where rows have different weights, all on the scale of the usual importance. Boosted trees
-        add up to a raw score, so that "ufi" means "ufi_centered" for them too, and measures of a single tree's
-        predictions do not apply.
+        add up to a raw score and survival trees compare hazards, so that "ufi" means "ufi_centered" for them too, and
+        measures of a single tree's predictions do not apply.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows when they score. A model of scikit-learn before 1.9 that was fit with weights needs the
         same ones here with ``rows="oob"``, to recognise its training data.
@@ -132,10 +132,12 @@ def _choose_measure(asked: str, job: Job) -> Measure:
     view, weight = job.view, job.row_weight
     scores_classes = view.target.is_y and view.target.kind.is_classification and not view.is_additive
     is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)  # no weight is no row
-    chosen = choose_measure(asked, scores_classes=scores_classes, is_additive=view.is_additive, is_weighted=is_weighted)
+    needs_linear = view.is_additive or view.target.is_life_table
+    chosen = choose_measure(asked, scores_classes=scores_classes, needs_linear=needs_linear, is_weighted=is_weighted)
     if chosen is None:
-        fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.additive)
-        raise ValueError(f"measure={asked!r} is not defined for trees that add up, as in {view.name}; use {fitting}.")
+        fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.linear)
+        what = "add up" if view.is_additive else "compare hazards"
+        raise ValueError(f"measure={asked!r} is not defined for trees that {what}, as in {view.name}; use {fitting}.")
     return chosen
 
 
