@@ -110,6 +110,9 @@ def importance(
         warn_of_rare_classes(job.data.target, job.draws, stacklevel=3)
     names = _name_features(job, parts)
     grouping, notes = _read_groups(groups, names, parts, view)
+    if job.doubt is not None:
+        warnings.warn(job.doubt, UserWarning, stacklevel=2)
+        notes = (*notes, job.doubt)
     groupings = [grouping] if groups is None and parts.encoding is None else [grouping, read_groups(None, names)]
     no_inference = _find_inference_problem(chosen, inference)
     seeds = _draw_seeds(random_state, view.n_trees) if chosen.loss_increase is not None else None
