@@ -217,6 +217,11 @@ _SURVIVAL = {
     "model": "sksurv.ensemble.RandomSurvivalForest",
     "options": {"n_estimators": 50, "min_samples_leaf": 5, "n_jobs": 1, "low_memory": True},
 }
+_COX = {
+    "model": "sksurv.ensemble.GradientBoostingSurvivalAnalysis",
+    "options": {"n_estimators": 50, **SHALLOW},
+    **HELD_OUT,
+}
 _CAUSAL = {"model": "econml.grf.CausalForest", "options": {"n_estimators": 100, "n_jobs": 1}}
 _MODERATE: dict[str, Any] = {"signal": (("continuous", 1.0),)}
 # A useless feature may move censoring, and the treatment together with the outcome.
@@ -230,6 +235,7 @@ NUISANCE = {
             "censoring moved, strong feature": {"moved_noise": 1.0, **STRONG},
             "censoring moved, strong feature, 2000 rows": {"moved_noise": 1.0, "n_rows": 2000, "most": 40, **STRONG},
             "censoring moved, strong feature, mdi_oob": {"moved_noise": 1.0, "measure": "mdi_oob", **STRONG},
+            "censoring moved, strong feature, boosting": {"moved_noise": 1.0, **_COX, **STRONG},
         }.items()
     },
     **{

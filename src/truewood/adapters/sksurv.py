@@ -14,7 +14,7 @@ from truewood.adapters.sklearn_forest import WHY_NO_BAGS, remember_rows
 from truewood.adapters.sklearn_tree import count_nodes, describe_table, join_structure
 from truewood.adapters.view import ModelView, TargetForm, TreeReader
 from truewood.compat import count_training_rows, draw_bag
-from truewood.data.life_tables import N_INTERVALS, make_life_table
+from truewood.data import losses
 from truewood.data.target import TargetKind
 from truewood.trees.ensemble import TreeEnsemble
 
@@ -25,22 +25,21 @@ _SAME_HAZARD = 1e-6
 def open_model(model: Any) -> ModelView:
     """Read a fitted survival forest."""
     check_is_fitted(model)
-    kind = TargetKind((), 2 * N_INTERVALS)
 
     def read(chosen: range) -> TreeEnsemble:
         structure = join_structure([model.estimators_[t].tree_ for t in chosen])
         return TreeEnsemble(
             **structure,
-            value=np.zeros((len(structure["feature"]), kind.n_columns)),  # nodes hold hazards, not life tables
+            value=np.zeros((len(structure["feature"]), 1)),  # nodes hold hazards, not life tables
             root_impurity=np.full(len(chosen), np.nan),
             n_features=model.n_features_in_,
-            kind=kind,
+            kind=TargetKind(),
             statistic="leaf",
         )
 
     return ModelView(
         table=describe_table(model, model.estimators_[0]),
-        target=TargetForm(kind, read_y=lambda y: _read_y(model, y), is_life_table=True),
+        target=TargetForm(TargetKind((), 2), loss=losses.cox(), read_y=lambda y: _read_y(model, y)),
         reader=TreeReader(count_nodes(model.estimators_), read),
         training=remember_rows(model),
         why_no_bags=WHY_NO_BAGS,
@@ -55,14 +54,14 @@ def read_survival(y: Any) -> NDArray[np.float64]:
 
 
 def _read_y(model: Any, y: Any) -> NDArray[np.float64]:
-    """Life table of y; refuse another y than the forest was fit on: its trees have stored no means of life tables."""
+    """Read y, and refuse another one than the forest was fit on: its trees have stored no life tables."""
     numbers = read_survival(y)
     if model.bootstrap and len(numbers) == count_training_rows(model) and not _is_training_y(model, numbers):
         raise ValueError(
             "rows='oob' needs y as this forest was fit on, in the same order, but it does not give the hazard that the "
             "first tree has stored."
         )
-    return make_life_table(numbers[:, 0], numbers[:, 1] > 0)
+    return numbers
 
 
 def _is_training_y(model: Any, y: NDArray[np.float64]) -> bool:

@@ -53,6 +53,12 @@ class Job:
     has_own_target: bool = False
     doubt: str | None = None
 
+    @property
+    def compares_hazards(self) -> bool:
+        """Whether the target is life tables, so that splits are scored by the hazards of their nodes."""
+        loss = self.view.target.loss
+        return loss is not None and loss.is_life_table and not self.has_own_target
+
 
 def make_job(view: ModelView, X: Any, y: Any, *, rows: Any, sample_weight: Any = None, target: Any = None) -> Job:
     """Read rows, target and weights as the model takes them, and choose the rows that score; see `importance`."""

@@ -135,7 +135,7 @@ def _choose_measure(asked: str, job: Job) -> Measure:
     view, weight = job.view, job.row_weight
     scores_classes = view.target.is_y and view.target.kind.is_classification and not view.is_additive
     is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)  # no weight is no row
-    needs_linear = view.is_additive or view.target.is_life_table
+    needs_linear = view.is_additive or job.compares_hazards
     chosen = choose_measure(asked, scores_classes=scores_classes, needs_linear=needs_linear, is_weighted=is_weighted)
     if chosen is None:
         fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.linear)
@@ -200,7 +200,8 @@ def _average(job: Job, measure: Measure, scores: Scores, grouping: Grouping) -> 
     """Sum within groups, average over trees and outputs, and add what a reader needs to know."""
     view, is_kept = job.view, ~scores.is_left_out
     averages = average(add_groups(scores.scores, grouping), view, is_kept)
-    impurity = _find_target_variance(job) if view.is_additive else float(scores.impurity[is_kept].mean())
+    has_impurity = job.compares_hazards or not view.is_additive
+    impurity = float(scores.impurity[is_kept].mean()) if has_impurity else _find_target_variance(job)
     task, split_weight = view.target.kind.task, scores.split_weight.sum()
     return ImportanceResult(
         values=averages.values,
