@@ -292,6 +292,14 @@ def test_other_losses_need_a_target(name):
     assert result.values.argmax() == SIGNAL
 
 
+def test_an_own_target_takes_the_place_of_hazards():
+    X, y = draw_data(seed=1, n_rows=300)
+    model = fit_boosted("cox")
+    early = tw.importance(model, X, y, rows="heldout", target=lambda y: -np.log(y["time"]))
+    assert early.values.argmax() == SIGNAL
+    assert early.values[SIGNAL] != tw.importance(model, X, y, rows="heldout").values[SIGNAL]
+
+
 def test_boosted_trees_refuse_their_training_rows():
     X, y = draw_data(n_rows=200)
     model = fit_boosted("cox")
