@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse, stats
 from scipy.special import expit, logit
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
@@ -22,11 +24,18 @@ Floats = np.ndarray
 Record = dict[str, Any]
 
 KINDS = ("continuous", "binary", "20 levels")
-MOVES_NOISE = ", moves the noise"
+# What else a useless feature may move, by task.
+MOVES = {
+    "regression": ", moves the noise",
+    "survival": ", moves the censoring",
+    "causal": ", confounder",
+    "causal residuals": ", confounder",
+}
 FOREST = "sklearn.ensemble.RandomForest"
 BOOSTING = "sklearn.ensemble.GradientBoosting"
 HIST = "sklearn.ensemble.HistGradientBoosting"
 _ENDING = {"classification": "Classifier", "regression": "Regressor"}
+_CAUSAL = ("causal", "causal residuals")
 _DIGITS = 6
 
 
@@ -38,10 +47,10 @@ class Design:
     ----------
     n_rows : int
         Rows of a data set; held-out rows are as many again.
-    task : {"classification", "regression"}
-        What the target is.
+    task : {"classification", "regression", "survival", "causal", "causal residuals"}
+        What the target is; "causal" is an outcome and a treatment as they are, or less their cross-fitted means.
     model : str
-        Full name of the class; "Classifier" or "Regressor" is put behind it.
+        Full name of the class; for classes and numbers "Classifier" or "Regressor" is put behind it.
     options : dict
         Settings of the model.
     measure : str or None
@@ -63,7 +72,8 @@ class Design:
     noise : str
         Of a regression target; a name in NOISES.
     moved_noise : float
-        How much the first useless feature of each kind moves the log of the size of the noise.
+        How much the first useless feature of each kind moves the log of the size of the noise; of survival times that
+        of the time of censoring, of causal data the treatment and the outcome, but not the effect.
     weights : str or None
         Sample weights; a name in WEIGHTS.
     is_sparse, has_mirror, has_peers : bool
@@ -99,8 +109,8 @@ class Design:
 
     @cached_property
     def features(self) -> tuple[str, ...]:
-        """Kinds of all features; one that moves the noise says so."""
-        moves = [MOVES_NOISE if self.moved_noise and not place else "" for place in range(self.per_kind)]
+        """Kinds of all features; one that moves the noise, or what stands in its place, says so."""
+        moves = [MOVES[self.task] if self.moved_noise and not place else "" for place in range(self.per_kind)]
         return (*(kind for kind, _ in self.signal), *(kind + move for kind in self.kinds for move in moves))
 
     @property
@@ -121,7 +131,8 @@ class Design:
     def make_model(self, seed: int) -> Any:
         """Return the model, not fit."""
         module, _, name = self.model.rpartition(".")
-        return getattr(importlib.import_module(module), name + _ENDING[self.task])(random_state=seed, **self.options)
+        make = getattr(importlib.import_module(module), name + _ENDING.get(self.task, ""))
+        return make(random_state=seed, **self.options)
 
 
 def _level(n_levels: int, u: Floats) -> Floats:
@@ -187,20 +198,41 @@ def draw(design: Design, rng: np.random.Generator, n_rows: int, *, is_heldout: b
     useless = latent[:, n_signal:]
     useless *= np.sqrt(1 - design.correlation)
     useless += np.sqrt(design.correlation) * rng.standard_normal((n_rows, 1))
-    makers = [MAKERS[kind.removesuffix(MOVES_NOISE)] for kind in design.features]
+    moves = MOVES.get(design.task, "")
+    makers = [MAKERS[kind.removesuffix(moves)] for kind in design.features]
     X = np.column_stack([make(u) for make, u in zip(makers, latent.T, strict=True)]).astype(float)
     mean = np.zeros(n_rows)
     if n_signal:
         parts = [_standardise(kind, X[:, j]) for j, (kind, _) in enumerate(design.signal)]
         mean = EFFECTS[design.effect](np.column_stack(parts), np.array([strength for _, strength in design.signal]))
-    moving = [j for j, kind in enumerate(design.features) if kind.endswith(MOVES_NOISE)]
-    size = np.exp(design.moved_noise * stats.zscore(X[:, moving], axis=0).sum(axis=1)) if moving else np.ones(n_rows)
+    moving = [j for j, kind in enumerate(design.features) if moves and kind.endswith(moves)]
+    moved = design.moved_noise * stats.zscore(X[:, moving], axis=0).sum(axis=1) if moving else np.zeros(n_rows)
     if design.task == "regression":
-        y = NOISES[design.noise](rng, mean, size)
+        y = NOISES[design.noise](rng, mean, np.exp(moved))
+    elif design.task == "survival":
+        y = _draw_survival(rng, mean, np.exp(moved))
+    elif design.task in _CAUSAL:
+        treatment = (rng.random(n_rows) < expit(2 * moved)).astype(float)
+        y = np.column_stack([2 * moved + (1 + mean) * treatment + rng.standard_normal(n_rows), treatment])
+        y = y if design.task == "causal" else y - _cross_fit(X, y)
     else:
         shares = (is_heldout and design.heldout_classes) or design.classes
         y = _draw_classes(rng, 2 * mean, shares, has_signal=n_signal > 0)
     return (sparse.csr_matrix(X) if design.is_sparse else X), y
+
+
+def _draw_survival(rng: np.random.Generator, log_hazard: Floats, censoring: Floats) -> Floats:
+    """Events and times as scikit-survival takes them; `censoring` is its mean time, but for a factor."""
+    life, study = rng.exponential(np.exp(-log_hazard)), rng.exponential(1.5 * censoring)
+    y = np.empty(len(life), dtype=[("event", bool), ("time", float)])
+    y["event"], y["time"] = life <= study, np.minimum(life, study)
+    return y
+
+
+def _cross_fit(X: Floats, y: Floats) -> Floats:
+    """Means of outcome and treatment given X, for each row from forests that have not seen it."""
+    forest = RandomForestRegressor(50, min_samples_leaf=5, random_state=0)
+    return np.column_stack([cross_val_predict(forest, X, column) for column in y.T])
 
 
 def _draw_classes(rng: np.random.Generator, mean: Floats, shares: tuple[float, ...], *, has_signal: bool) -> Floats:
@@ -235,7 +267,8 @@ def fit_and_score(name: str, design: Design, number: int) -> Fitted:
     if design.measure is not None:
         settings["measure"] = design.measure
     start = time.perf_counter()
-    model = design.make_model(number).fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+    parts = (y[:, 1], y[:, 0]) if design.task in _CAUSAL else (y,)
+    model = design.make_model(number).fit(X, *parts, **({} if weight is None else {"sample_weight": weight}))
     fitted = time.perf_counter()
     if design.rows == "heldout":
         X_new, y_new = draw(design, rng, design.n_rows, is_heldout=True)

@@ -213,5 +213,39 @@ TAILS = {
         "boosting": {"model": BOOSTING, "options": SHALLOW, **HELD_OUT},
     }.items()
 }
+_SURVIVAL = {
+    "model": "sksurv.ensemble.RandomSurvivalForest",
+    "options": {"n_estimators": 50, "min_samples_leaf": 5, "n_jobs": 1, "low_memory": True},
+}
+_COX = {
+    "model": "sksurv.ensemble.GradientBoostingSurvivalAnalysis",
+    "options": {"n_estimators": 50, **SHALLOW},
+    **HELD_OUT,
+}
+_CAUSAL = {"model": "econml.grf.CausalForest", "options": {"n_estimators": 100, "n_jobs": 1}}
+_MODERATE: dict[str, Any] = {"signal": (("continuous", 1.0),)}
+# A useless feature may move censoring, and the treatment together with the outcome.
+NUISANCE = {
+    **{
+        f"survival, {name}": Design(task="survival", per_kind=2, **{"most": 200, **_SURVIVAL, **more})
+        for name, more in {
+            "no signal": {},
+            "censoring moved": {"moved_noise": 1.0},
+            "censoring moved, another feature has signal": {"moved_noise": 1.0, **_MODERATE},
+            "censoring moved, strong feature": {"moved_noise": 1.0, **STRONG},
+            "censoring moved, strong feature, 2000 rows": {"moved_noise": 1.0, "n_rows": 2000, "most": 40, **STRONG},
+            "censoring moved, strong feature, mdi_oob": {"moved_noise": 1.0, "measure": "mdi_oob", **STRONG},
+            "censoring moved, strong feature, boosting": {"moved_noise": 1.0, **_COX, **STRONG},
+        }.items()
+    },
+    **{
+        f"causal, {name}": Design(most=200, per_kind=2, moved_noise=0.5, **_CAUSAL, **more)
+        for name, more in {
+            "raw": {"task": "causal"},
+            "cross-fitted residuals": {"task": "causal residuals"},
+            "cross-fitted residuals, another feature has signal": {"task": "causal residuals", **_MODERATE},
+        }.items()
+    },
+}
 
-NULL: dict[str, Design] = {**BASIC, **NOISE, **BALANCE, **BOOSTED, **LARGE, **SHAPES, **TAILS}
+NULL: dict[str, Design] = {**BASIC, **NOISE, **BALANCE, **BOOSTED, **LARGE, **SHAPES, **TAILS, **NUISANCE}

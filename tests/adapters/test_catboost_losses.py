@@ -161,6 +161,16 @@ def test_times_and_bounds_are_read_as_catboost_means_them():
     np.testing.assert_array_equal(aft.target.read_y([[2, 2], [3, -1], [-1, 4]]), [[2, 2], [3, endless], [0, 4]])
 
 
+def test_contributions_by_hazards_add_up_to_the_score():
+    X, score = draw(200)
+    X_new, new = draw(200, seed=1)
+    y_new = np.where(np.arange(200) % 4 == 0, -1, 1) * times(new)
+    cox = CatBoost({"iterations": 5, "depth": 2, "loss_function": "Cox", **QUIET}).fit(X, times(score))
+    result = tw.importance(cox, X_new, y_new, rows="heldout", inference="rows")
+    np.testing.assert_allclose(result.contributions.sum(axis=0), result.values, atol=1e-12)
+    assert (np.abs(result.contributions).sum(axis=0) > 0).any()
+
+
 def test_times_that_cannot_be_read_are_refused():
     X, score = draw(200)
     X_new, new = draw(200, seed=1)

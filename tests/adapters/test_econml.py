@@ -16,8 +16,11 @@ from truewood.scoring.node_means import recompute_means
 
 pytest.importorskip("econml")
 
+from econml.dml import CausalForestDML
 from econml.grf import CausalForest, CausalIVForest, RegressionForest
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_predict
 
 N_FEATURES = 4
 SIGNAL = 1
@@ -255,6 +258,43 @@ def test_without_intercept_and_with_the_other_criterion():
     result = tw.importance(forest, X, np.column_stack([outcome, residual]), measure="ufi_centered")
     pseudo = residual * (outcome - residual * (residual @ outcome) / (residual @ residual)) / residual.var()
     np.testing.assert_allclose(result.per_tree, score_by_hand(forest, X, pseudo), atol=1e-12)
+
+
+def draw_confounded(seed=0, n_rows=500):
+    """Column 0 moves outcome and treatment, column SIGNAL the effect."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, N_FEATURES))
+    treatment = (rng.random(n_rows) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
+    return X, treatment, 2.0 * X[:, 0] + (1.0 + X[:, SIGNAL]) * treatment + rng.standard_normal(n_rows)
+
+
+def test_a_confounder_is_found_in_raw_data_with_a_warning_and_not_in_residuals():
+    X, treatment, outcome = draw_confounded()
+    options = {"n_estimators": 100, "n_jobs": 1, "random_state": 0}
+    raw = CausalForest(**options).fit(X, treatment, outcome)
+    with pytest.warns(UserWarning, match=r"the treatment goes with column 'x0' \(correlation 0.4\d\)") as caught:
+        result = tw.importance(raw, X, np.column_stack([outcome, treatment]))
+    assert result.notes == (str(caught[0].message),)
+    assert result.p_value[0] < 1e-6
+
+    model = RandomForestRegressor(50, min_samples_leaf=5, random_state=0)
+    t, r = (column - cross_val_predict(model, X, column) for column in (treatment, outcome))
+    forest = CausalForest(**options).fit(X, t, r)
+    result = tw.importance(forest, X, np.column_stack([r, t]))
+    assert result.p_value[SIGNAL] < 1e-6
+    assert result.p_value[0] > 0.05
+    assert result.notes == ()
+
+
+def test_the_forest_inside_of_double_machine_learning():
+    X, treatment, outcome = draw_confounded()
+    model = RandomForestRegressor(20, min_samples_leaf=5, random_state=0)
+    learner = CausalForestDML(model_y=model, model_t=model, n_estimators=100, n_jobs=1, random_state=0)
+    learner.fit(outcome, treatment, X=X, cache_values=True)
+    r, t, *_ = learner.residuals_
+    result = tw.importance(learner.model_cate.estimators_[0], X, np.column_stack([r, t]))
+    assert result.p_value[SIGNAL] < 1e-6
+    assert result.p_value[0] > 0.05
 
 
 def test_a_constraint_on_the_other_half_makes_it_seen():

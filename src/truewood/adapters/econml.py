@@ -14,17 +14,20 @@ import econml
 import numpy as np
 from econml.grf import CausalForest, RegressionForest
 from numpy.typing import NDArray
+from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.training import Training, TrainingRows
 from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data.losses import Loss
-from truewood.data.tables import TableForm
+from truewood.data.tables import FeatureMatrix, TableForm
 from truewood.data.target import Target, TargetKind
 from truewood.trees.ensemble import TreeEnsemble
 
 # Relative difference up to which two estimates of the same rows are the same.
 _SAME_EFFECT = 1e-6
+# Chance that a treatment given at random is taken for one that goes with some column.
+_FALSE_ALARM = 1e-3
 
 
 def open_model(model: Any) -> ModelView:
@@ -53,6 +56,7 @@ def open_model(model: Any) -> ModelView:
             TargetKind((), 2 if is_causal else n_outputs),
             loss=_effect(model.fit_intercept) if is_causal else None,
             read_y=(lambda y: _read_outcome(model, draw_rows, y)) if is_causal else None,
+            find_doubt=_find_confounding if is_causal else None,
         ),
         reader=TreeReader(
             np.array([tree.node_count for tree in inner], dtype=np.int64),
@@ -180,3 +184,21 @@ def _is_training_outcome(model: Any, subsample: NDArray[Any], y: NDArray[np.floa
     effects = np.linalg.lstsq(np.column_stack(columns), outcome, rcond=None)[0]
     stored = tree.tree_.full_value[0, :, 0]
     return bool(np.abs(effects - stored).max() <= _SAME_EFFECT * np.abs(stored).max())
+
+
+def _find_confounding(matrix: FeatureMatrix, y: NDArray[np.float64]) -> str | None:
+    """Warn of a treatment that goes with a column: neither given at random nor the residual of such a one.
+
+    What goes with no column on a straight line is not found, so that silence proves nothing.
+    """
+    X, treatment = matrix.values - matrix.values.mean(axis=0), y[:, 1] - y[:, 1].mean()
+    spread = np.sqrt((X**2).sum(axis=0) * (treatment**2).sum())
+    correlation = np.divide(X.T @ treatment, spread, out=np.zeros(X.shape[1]), where=spread > 0)
+    first = int(np.abs(correlation).argmax())
+    limit = stats.norm.isf(_FALSE_ALARM / (2 * X.shape[1])) / np.sqrt(len(X))
+    if abs(correlation[first]) <= limit:
+        return None
+    return (
+        f"the treatment goes with column {str(matrix.names[first])!r} (correlation {correlation[first]:.2f}), so that "
+        "what moves treatment and outcome may pass for what moves the effect; fit on residuals of both, and pass these."
+    )

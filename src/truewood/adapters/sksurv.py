@@ -1,4 +1,4 @@
-"""scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by null martingale residuals.
+"""scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by residuals of the hazards of their nodes.
 
 Only leaves are compared with the library's own: the hazards that nodes hold are not read.
 """
@@ -34,7 +34,7 @@ def open_model(model: Any) -> ModelView:
         structure = join_structure([model.estimators_[t].tree_ for t in chosen])
         return TreeEnsemble(
             **structure,
-            value=np.zeros((len(structure["feature"]), 1)),  # nodes hold hazards, not means of residuals
+            value=np.zeros((len(structure["feature"]), 1)),  # nodes hold hazards, not life tables
             root_impurity=np.full(len(chosen), np.nan),
             n_features=model.n_features_in_,
             kind=TargetKind(),
@@ -57,7 +57,7 @@ def open_model(model: Any) -> ModelView:
         ),
         training=remember_rows(model),
         why_no_bags=WHY_NO_BAGS,
-        why_no_heldout="has no node means of martingale residuals: fit with bootstrap=True and pass the training data",
+        why_no_heldout="has no life tables of its nodes: fit with bootstrap=True and pass the training data",
     )
 
 
@@ -68,7 +68,7 @@ def read_survival(y: Any) -> NDArray[np.float64]:
 
 
 def _read_y(model: Any, y: Any) -> NDArray[np.float64]:
-    """Read y, and refuse another one than the forest was fit on: the residuals are not what its trees have stored."""
+    """Read y, and refuse another one than the forest was fit on: its trees have stored no life tables."""
     numbers = read_survival(y)
     if model.bootstrap and len(numbers) == count_training_rows(model) and not _is_training_y(model, numbers):
         raise ValueError(

@@ -35,6 +35,9 @@ class TargetForm:
         Number of columns of the target that `loss` makes: of raw scores per row.
     read_y : callable or None
         ``read_y(y)`` gives y in the form of `kind`, where the library has a form of its own.
+    find_doubt : callable or None
+        ``find_doubt(matrix, y)`` says, given the rows and y as `read_y` gives it, why scores may not mean what they
+        seem to, in a sentence for the caller; None where there is nothing to say.
     """
 
     kind: TargetKind
@@ -42,6 +45,7 @@ class TargetForm:
     why_no_loss: str | None = None
     n_scores: int = 1
     read_y: Callable[[Any], Any] | None = None
+    find_doubt: Callable[[FeatureMatrix, Any], str | None] | None = None
 
     @property
     def is_y(self) -> bool:

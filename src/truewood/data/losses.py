@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from truewood.data.life_tables import make_life_table
+
 Floats = NDArray[np.float64]
 
 
@@ -30,10 +32,13 @@ class Loss:
         weights, and gives the negative gradient at the best constant raw scores, shape (n_rows, n_scores).
     in_target_units : bool
         Whether raw scores are in the units of the target.
+    is_life_table : bool
+        Whether it gives life tables in their place (see `make_life_table`), so that splits compare hazards.
     """
 
     negative_gradient: Callable[[Floats, Floats], Floats]
     in_target_units: bool = False
+    is_life_table: bool = False
 
 
 def squared_error() -> Loss:
@@ -205,23 +210,16 @@ def aft(distribution: str, scale: float) -> Loss:
 
 
 def cox() -> Loss:
-    """Null martingale residuals: event less the cumulative hazard (Nelson-Aalen) at the row's time.
+    """Life tables: martingale residuals of one hazard for all rows would depend on when rows are censored.
 
     y has two columns: time, and 1 for an event, 0 for a censored row.
     """
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
-        time, event = y[:, 0], y[:, 1]
+    def read_table(y: Floats, _weight: Floats) -> Floats:
         _require(np.isin(y[:, 1:], (0, 1)), "times and events", "Cox loss")
-        order = np.argsort(time, kind="stable")
-        distinct, first = np.unique(time[order], return_index=True)
-        at_risk = np.cumsum(weight[order][::-1])[::-1][first]
-        events = np.add.reduceat((weight * event)[order], first)
-        hazard = np.cumsum(np.divide(events, at_risk, out=np.zeros(len(first)), where=at_risk > 0))
-        residual: Floats = event - hazard[np.searchsorted(distinct, time)]
-        return residual[:, np.newaxis]
+        return make_life_table(y[:, 0], y[:, 1] > 0)
 
-    return Loss(negative_gradient)
+    return Loss(read_table, is_life_table=True)
 
 
 def read_signed_times(y: Any) -> Floats:

@@ -180,9 +180,11 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
 
 
 def make_loss_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] | None, n_scores: int) -> NumberTarget:
-    """What a loss makes of y: the negative gradient at the best constant, one number per row and raw score."""
+    """What a loss makes of y: life tables, or the negative gradient at the best constant, by row and raw score."""
     weight = np.ones(y.n_rows) if sample_weight is None else sample_weight
     gradient = np.asarray(loss.negative_gradient(y.encoded, weight), dtype=np.float64)
+    if loss.is_life_table:
+        return NumberTarget.of_numbers(gradient)
     if gradient.shape != (y.n_rows, n_scores) or not np.isfinite(gradient).all():
         raise ValueError(
             f"the loss of the model must give finite numbers of shape ({y.n_rows}, {n_scores}), a column per raw "

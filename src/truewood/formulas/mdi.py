@@ -27,6 +27,6 @@ MDI = Measure(
     split_score=score_splits,
     skips=False,
     uses_unseen=False,
-    additive="mdi",
+    linear="mdi",
     why_no_inference="uses no unseen rows, and is not zero for a useless feature",
 )

@@ -66,5 +66,5 @@ MDI_OOB = Measure(
     split_score=score_splits,
     row_terms=make_row_terms,
     skips=False,
-    additive="mdi_oob",
+    linear="mdi_oob",
 )

@@ -48,8 +48,9 @@ class Measure:
         Whether unseen rows matter at all.
     regression_scale : float
         The score of a perfect split in units of the variance it removes.
-    additive : str or None
-        The measure that scores trees whose values add up to a raw score; None where there is none.
+    linear : str or None
+        The measure that takes its place where scores have to be linear in the target: of trees whose values add up to a
+        raw score, and of trees that compare hazards; None where there is none.
     unit : dict of str
         What scores are measured in, by task.
     tasks_with_share : tuple of str
@@ -66,7 +67,7 @@ class Measure:
     skips: bool = True
     uses_unseen: bool = True
     regression_scale: float = 1.0
-    additive: str | None = None
+    linear: str | None = None
     unit: dict[str, str] = field(default_factory=lambda: _DECREASE)
     tasks_with_share: tuple[str, ...] = ("classification", "regression")
 

@@ -30,8 +30,8 @@ def get_measure(name: str) -> Measure:
     return _CORRECTED if name == _CORRECTED.name else MEASURES[name]
 
 
-def choose_measure(name: str, *, scores_classes: bool, is_additive: bool, is_weighted: bool) -> Measure | None:
-    """The measure of a name that fits the trees; None where there is none for trees whose values add up.
+def choose_measure(name: str, *, scores_classes: bool, needs_linear: bool, is_weighted: bool) -> Measure | None:
+    """The measure of a name that fits the trees; None where there is none for trees that need one linear in the target.
 
     "auto" is "ufi" for classes. For numbers it is the shift-free form: as published, a feature that moves only the size
     of the noise would score above zero. Where rows count differently it is "mdi_oob": a weighted mean of the few rows
@@ -41,10 +41,10 @@ def choose_measure(name: str, *, scores_classes: bool, is_additive: bool, is_wei
         return MDI_OOB
     if name == AUTO:
         return UFI if scores_classes else UFI_CENTERED
-    if not is_additive:
+    if not needs_linear:
         return MEASURES[name]
-    additive = MEASURES[name].additive
-    return None if additive is None else MEASURES[additive]
+    linear = MEASURES[name].linear
+    return None if linear is None else MEASURES[linear]
 
 
 def measures() -> dict[str, str]:

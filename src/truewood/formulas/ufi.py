@@ -66,5 +66,5 @@ UFI = Measure(
     split_score=score_splits,
     row_terms=make_row_terms,
     regression_scale=2.0,
-    additive="ufi_centered",
+    linear="ufi_centered",
 )

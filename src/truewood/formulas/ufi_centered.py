@@ -51,5 +51,5 @@ UFI_CENTERED = Measure(
     title="unbiased importance (centred UFI)",
     split_score=score_splits,
     row_terms=make_row_terms,
-    additive="ufi_centered",
+    linear="ufi_centered",
 )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from truewood.adapters import ModelView
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
+from truewood.formulas.hazards import NodeHazards, make_room
 from truewood.formulas.mdi import score_splits as score_mdi
 from truewood.formulas.measure import Measure
 from truewood.formulas.splits import add_features, find_skipped
@@ -20,6 +21,7 @@ from truewood.scoring.job import Job
 from truewood.scoring.node_means import average_leaves, recompute_means, root_impurity
 from truewood.scoring.permuting import permute_columns
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.trees.node_sums import NodeSums
 
 # What one step holds at a time; a single tree may be larger.
 _BATCH_NODES = 1 << 15
@@ -90,7 +92,15 @@ def _read_batch(job: Job, trees: range) -> TreeEnsemble:
     training = job.view.training if job.choice.are_training else None
     if ensemble.statistic == "mean" and (training is None or not training.is_honest):
         return ensemble
-    return average_leaves(ensemble) if training is None else recompute_means(ensemble, trees, job.view, job.data)
+    if training is None:
+        return average_leaves(ensemble)
+    return recompute_means(make_room(ensemble) if job.compares_hazards else ensemble, trees, job.view, job.data)
+
+
+def _compare_hazards(ensemble: TreeEnsemble, sums: NodeSums) -> NodeHazards:
+    """Trees and sums by the hazards that are known: of training rows, or of unseen ones for trees of raw scores."""
+    compare = NodeHazards.of_unseen_rows if ensemble.is_additive else NodeHazards.of_training_rows
+    return compare(ensemble, sums)
 
 
 def _score_batch(
@@ -101,9 +111,14 @@ def _score_batch(
         ensemble = _read_batch(job, trees)
         rows = RowLists.join([job.choice.unseen(tree) for tree in trees])
         leaves = job.view.find_leaves(trees, ensemble, job.data.matrix, rows)
-        sums = get_engine().sum_leaves(ensemble, leaves, rows, job.data.target, job.row_weight)
+        with_room = make_room(ensemble) if job.compares_hazards else ensemble
+        sums = get_engine().sum_leaves(with_room, leaves, rows, job.data.target, job.row_weight)
+        hazards = _compare_hazards(ensemble, sums) if job.compares_hazards else None
+        if hazards is not None:
+            ensemble, sums = hazards.trees, hazards.sums
         if collector is not None and measure.row_terms is not None:
-            collector.add(number, trees, ensemble, rows, measure.row_terms(ensemble, sums))
+            terms = measure.row_terms(ensemble, sums)
+            collector.add(number, trees, ensemble, rows, terms if hazards is None else hazards.spread(terms))
     except Exception:
         if collector is not None:
             collector.give_up()

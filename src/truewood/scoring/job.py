@@ -41,6 +41,8 @@ class Job:
         How the rows were drawn into bags, where that was by weight.
     has_own_target : bool
         Whether the caller gave the numbers that trees are scored by.
+    doubt : str or None
+        Why scores may not mean what they seem to.
     """
 
     view: ModelView
@@ -49,6 +51,13 @@ class Job:
     row_weight: NDArray[np.float64] | None = None
     draws: WeightedDraws | None = None
     has_own_target: bool = False
+    doubt: str | None = None
+
+    @property
+    def compares_hazards(self) -> bool:
+        """Whether the target is life tables, so that splits are scored by the hazards of their nodes."""
+        loss = self.view.target.loss
+        return loss is not None and loss.is_life_table and not self.has_own_target
 
 
 def make_job(view: ModelView, X: Any, y: Any, *, rows: Any, sample_weight: Any = None, target: Any = None) -> Job:
@@ -56,11 +65,13 @@ def make_job(view: ModelView, X: Any, y: Any, *, rows: Any, sample_weight: Any =
     matrix = read_features(X, view.table)
     check_agreement(view, matrix)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
+    y = y if view.target.read_y is None or target is not None else view.target.read_y(y)
     data = RowData(matrix, _find_target(y, target, view, weight, matrix.n_rows), weight)
     choice = choose_rows(rows, view, data)
+    doubt = None if view.target.find_doubt is None else view.target.find_doubt(matrix, y)
     draws = view.training.draws if view.training is not None and choice.are_training else None
     row_weight = weight if draws is None else weigh_by_probability(data, draws)
-    return Job(view, data, choice, row_weight, draws, has_own_target=target is not None)
+    return Job(view, data, choice, row_weight, draws, has_own_target=target is not None, doubt=doubt)
 
 
 def _find_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] | None, n_rows: int) -> Target:
@@ -75,7 +86,7 @@ def _find_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] 
     if form.why_no_loss is not None:
         raise ValueError(f"{form.why_no_loss}; pass target=, a number per row or a function that makes it of y.")
     origin = np.zeros(form.kind.n_columns) if form.kind.is_classification or not form.is_y else _find_origin(view)
-    encoded = encode_target(y if form.read_y is None else form.read_y(y), form.kind, origin)
+    encoded = encode_target(y, form.kind, origin)
     _check_rows("y", encoded, n_rows)
     return encoded if form.loss is None else make_loss_target(encoded, form.loss, weight, form.n_scores)
 

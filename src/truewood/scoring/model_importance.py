@@ -65,8 +65,8 @@ def importance(
     measure : str, default="auto"
         One of `measures()`. "auto" is "ufi" for classes, its shift-free form "ufi_centered" for numbers and for boosted
         trees, and "mdi_oob" where rows have different weights, all on the scale of the usual importance. Boosted trees
-        add up to a raw score, so that "ufi" means "ufi_centered" for them too, and measures of a single tree's
-        predictions do not apply.
+        add up to a raw score and survival trees compare hazards, so that "ufi" means "ufi_centered" for them too, and
+        measures of a single tree's predictions do not apply.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows when they score. A model of scikit-learn before 1.9 that was fit with weights needs the
         same ones here with ``rows="oob"``, to recognise its training data.
@@ -115,6 +115,9 @@ def importance(
         warn_of_rare_classes(job.data.target, job.draws, stacklevel=3)
     names = _name_features(job, parts)
     grouping, notes = _read_groups(groups, names, parts, view)
+    if job.doubt is not None:
+        warnings.warn(job.doubt, UserWarning, stacklevel=2)
+        notes = (*notes, job.doubt)
     groupings = [grouping] if groups is None and parts.encoding is None else [grouping, read_groups(None, names)]
     no_inference = _find_inference_problem(chosen, inference)
     if inference == "bags" and not job.choice.are_training:
@@ -148,10 +151,12 @@ def _choose_measure(asked: str, job: Job) -> Measure:
     view, weight = job.view, job.row_weight
     scores_classes = view.target.is_y and view.target.kind.is_classification and not view.is_additive
     is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)  # no weight is no row
-    chosen = choose_measure(asked, scores_classes=scores_classes, is_additive=view.is_additive, is_weighted=is_weighted)
+    needs_linear = view.is_additive or job.compares_hazards
+    chosen = choose_measure(asked, scores_classes=scores_classes, needs_linear=needs_linear, is_weighted=is_weighted)
     if chosen is None:
-        fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.additive)
-        raise ValueError(f"measure={asked!r} is not defined for trees that add up, as in {view.name}; use {fitting}.")
+        fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.linear)
+        what = "add up" if view.is_additive else "compare hazards"
+        raise ValueError(f"measure={asked!r} is not defined for trees that {what}, as in {view.name}; use {fitting}.")
     return chosen
 
 
@@ -211,7 +216,8 @@ def _average(job: Job, measure: Measure, scores: Scores, grouping: Grouping) -> 
     """Sum within groups, average over trees and outputs, and add what a reader needs to know."""
     view, is_kept = job.view, ~scores.is_left_out
     averages = average(add_groups(scores.scores, grouping), view, is_kept)
-    impurity = _find_target_variance(job) if view.is_additive else float(scores.impurity[is_kept].mean())
+    has_impurity = job.compares_hazards or not view.is_additive
+    impurity = float(scores.impurity[is_kept].mean()) if has_impurity else _find_target_variance(job)
     task, split_weight = view.target.kind.task, scores.split_weight.sum()
     return ImportanceResult(
         values=averages.values,
