@@ -240,6 +240,9 @@ def test_a_forest_takes_no_target():
     [
         (([-1, 1], [0, 1], [1]), "node_set must lie in -1..0"),
         (([-1, 0], [0, 2], [1]), "offset must rise from 0 to the number of words"),
+        (([-1, 0.5], [0, 1], [1]), "node_set must be whole numbers"),
+        (([-1, 0], [0, 1], [-1]), "bits must lie in 0..4294967295"),
+        (([[-1, 0]], [0, 1], [1]), "must have one dimension"),
     ],
 )
 def test_broken_category_sets_are_refused(arrays, message):

@@ -124,7 +124,7 @@ public:
         nodes_.resize(n_nodes);
         original_.resize(n_nodes);
         place_.resize(n_nodes);
-        if (trees.node_set) sets_.assign(n_nodes, Set{nullptr, 0});
+        if (trees.node_set) sets_.assign(n_nodes, Set{nullptr, -1});
         place_[0] = 0;
         std::int32_t free_place = 1;
         for (std::size_t k = 0; k < n_nodes; ++k) {
@@ -161,15 +161,15 @@ public:
             if (std::isnan(x)) return node.left + !(node.feature_and_missing & kMissingLeft);
         }
         if constexpr (HasCategories) {
-            if (sets_[place].bits) return node.left + !sets_[place].holds(x);
+            if (sets_[place].n_words >= 0) return node.left + !sets_[place].holds(x);
         }
-        return node.left + !(x <= node.threshold);
+        return node.left + (x > node.threshold);  // false for NaN, so that a leaf keeps it
     }
 
 private:
     struct Set {
-        const std::uint32_t* bits;  // null: a threshold decides
-        std::int64_t n_words;
+        const std::uint32_t* bits;
+        std::int64_t n_words;  // -1: a threshold decides
         bool holds(T x) const {
             if (!(x >= 0 && x < static_cast<double>(n_words * 32))) return false;
             const auto category = static_cast<std::int64_t>(x);
