@@ -103,7 +103,7 @@ def _score_batch(
         sums = get_engine().sum_leaves(ensemble, leaves, rows, job.data.target, job.row_weight)
         if collector is not None and measure.row_terms is not None:
             collector.add(number, trees, ensemble, rows, measure.row_terms(ensemble, sums))
-    except Exception:
+    except BaseException:  # Ctrl-C too
         if collector is not None:
             collector.give_up()
         raise
