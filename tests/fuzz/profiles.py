@@ -7,7 +7,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
-settings.register_profile("small", max_examples=300, derandomize=True, database=None, **COMMON)
+settings.register_profile("small", max_examples=400, derandomize=True, database=None, **COMMON)
 settings.register_profile("deep", max_examples=20_000, **COMMON)
 
 

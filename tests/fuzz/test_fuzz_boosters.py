@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.ensemble import (
-    AdaBoostRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
@@ -235,18 +234,3 @@ def check_booster(plan, rng, model, trees, X, y):
         result.measure, trees, X, target, row_weight, lists, [range(trees.kind.n_columns)], is_classification=False
     )
     check_scores(result, np.sum([s for s in scores if s is not None], axis=0)[:, 0])
-
-
-@share(0.02)
-@given(seed=st.integers(0, 2**31 - 1), depth=st.sampled_from([1, 3]))
-def test_adaboost_agrees_with_itself(seed, depth):
-    from sklearn.tree import DecisionTreeRegressor
-
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((80, 3))
-    y = X[:, 0] + rng.standard_normal(80)
-    model = AdaBoostRegressor(DecisionTreeRegressor(max_depth=depth), n_estimators=3, random_state=0).fit(
-        X[:40], y[:40]
-    )
-    result = score_everywhere(model, X[40:], y[40:], rows="heldout", inference="rows")
-    check_scores(result, result.values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +43,7 @@ def grow(rng, n_trees, kind, column, x_dtype):
         categories = Categories.from_lists(n_nodes, nodes, sets)
     weight = rng.integers(1, 9, n_nodes).astype(float)
     value = rng.standard_normal((n_nodes, kind.n_columns))
-    for first, labels in zip(kind.first_column, kind.classes, strict=True if kind.classes else False):
+    for first, labels in zip(kind.first_column, kind.classes, strict=bool(kind.classes)):
         block = np.exp(value[:, first : first + len(labels)])
         value[:, first : first + len(labels)] = block / block.sum(axis=1, keepdims=True)
     parts = {
@@ -133,7 +135,7 @@ def test_trees_of_arrays(plan, measure):
     row_weight = np.ones(n_rows) if weight is None else weight
     scorable = [math_sum(row_weight[listed]) > 0 for listed in lists]
     if isinstance(result, str):
-        assert measure == "naive_oob" and own is not None or not any(scorable)  # noqa: PT018
+        assert (measure == "naive_oob" and own is not None) or not any(scorable)
         return
     used = {"auto": result.measure, "ufi": result.measure}.get(measure, measure)
     scores = score_arrays(used, trees, X, target, row_weight, lists, outputs, is_classification=bool(kind.classes))
@@ -152,9 +154,11 @@ def make_target(rng, name, kind, n_rows, n_trees, weight):
         codes = np.column_stack([rng.integers(0, len(labels), n_rows) for labels in kind.classes])
         one_hot = np.hstack([np.eye(len(labels))[codes[:, o]] for o, labels in enumerate(kind.classes)])
         ends = np.cumsum([0, *map(len, kind.classes)])
-        return codes, one_hot, [range(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)], None
+        return codes, one_hot, [range(a, b) for a, b in pairwise(ends)], None
     if name in ("number", "numbers"):
         y = rng.standard_normal((n_rows, kind.n_outputs)) + 3.0
         return y, y, [[o] for o in range(kind.n_outputs)], None
     own = rng.standard_normal((n_rows, 1 if name == "additive" else min(2, n_trees))) + 3.0
+    if weight is not None and not weight.any():
+        return None, own, [[0]], own  # to be refused
     return None, own - np.average(own, axis=0, weights=weight), [[0]], own
