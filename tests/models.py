@@ -40,6 +40,7 @@ class Case:
     container: str = "float64"  # float64, float32, csr, csc
     weighted: bool = False
     warm: bool = False
+    odd: bool = False  # columns that are constant, tiny, huge or repeated
 
     @property
     def is_classifier(self) -> bool:
@@ -119,7 +120,13 @@ CASES = {
 
 def has_bags(name: str) -> bool:
     """Whether the model of this name is a forest with out-of-bag rows."""
-    return not is_single_tree(CASES[name]) and name != "et-no-bootstrap"
+    return records_bags(CASES[name])
+
+
+def records_bags(case: Case) -> bool:
+    """Whether the model of a case is a forest with out-of-bag rows."""
+    by_default = case.make not in (ET, ETR, ExtraTreesQuantileRegressor)
+    return not is_single_tree(case) and (case.make in (BAG, BAGR) or case.options.get("bootstrap", by_default))
 
 
 def is_single_tree(case: Case) -> bool:
@@ -149,12 +156,15 @@ class Built:
 
 def build(name: str, seed: int) -> Built:
     """Fit one of CASES on random data. Some columns have few levels; scoring rows include points on thresholds."""
-    case = CASES[name]
-    rng = np.random.default_rng([seed, *name.encode()])
+    return build_case(CASES[name], seed, np.random.default_rng([seed, *name.encode()]))
+
+
+def build_case(case: Case, seed: int, rng: np.random.Generator) -> Built:
+    """Fit the model of a case on random data."""
     X, codes = draw_rows(rng, case)
     weight = rng.integers(1, 4, len(X)).astype(float) if case.weighted else None
     model = fit(case, X, decode(case, codes), weight, seed)
-    if has_bags(name):
+    if records_bags(case):
         rows, train_X, train_codes = "oob", X, codes
     else:
         rows = "heldout"
@@ -195,6 +205,10 @@ def draw_rows(rng: np.random.Generator, case: Case) -> tuple[np.ndarray, np.ndar
         ]
     )
     signal = X[:, 0] + X[:, 2] - 0.5 * X[:, 3] + rng.standard_normal(N_ROWS)
+    if case.odd:
+        X[:, 0] = rng.choice([0.0, 1e-45, -1e-40, 1.0], N_ROWS)
+        X[:, 1] = rng.choice([1.0, 1e30, -3e38, 3e38], N_ROWS)
+        X[:, 3] = 7.0 if rng.random() < 0.5 else X[:, 2]
     if case.missing:
         X[rng.random(X.shape) < 0.15] = np.nan
     if case.container == "float32":

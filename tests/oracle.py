@@ -54,16 +54,7 @@ def summarise(tree, columns, X, targets, rows):
     for row, weight in rows:
         for node in walk(tree, columns, X[row]):
             members[node].append((weight, targets[row]))
-    nodes = []
-    for member in members:
-        total = math.fsum(weight for weight, _ in member)
-        if total <= 0:
-            nodes.append(None)
-            continue
-        mean = [math.fsum(w * t[k] for w, t in member) / total for k in range(len(member[0][1]))]
-        square = math.fsum(w * sum(x * x for x in t) for w, t in member) / total
-        nodes.append(Node(total, mean, square))
-    return nodes
+    return [summarise_members(member) for member in members]
 
 
 def dot(a, b):
@@ -173,3 +164,127 @@ def score_forest(measure, trees, X, y, n_classes, donors=None):
     else:
         per_tree = [score_tree(measure, t, X, y, n_classes) for t in trees]
     return np.mean([scores for scores in per_tree if scores is not None], axis=0).mean(axis=1)
+
+
+def walk_arrays(trees, tree, x):
+    """Nodes on the way of one row down a tree of flat arrays (see TreeEnsemble's docstring), root first."""
+    node = int(trees.offset[tree])
+    path = [node]
+    while trees.left[node] >= 0:
+        value = x[trees.feature[node]]
+        value = float(np.float32(value) if trees.x_dtype == "float32" else value)
+        if math.isnan(value):
+            goes_left = trees.missing_left[node]
+        elif trees.categories is not None and trees.categories.node_set[node] >= 0:
+            goes_left = in_set(trees.categories, node, value)
+        else:
+            goes_left = value <= trees.threshold[node]
+        node = int(trees.left[node] if goes_left else trees.right[node])
+        path.append(node)
+    return path
+
+
+def in_set(categories, node, x):
+    number = categories.node_set[node]
+    words = categories.bits[categories.offset[number] : categories.offset[number + 1]]
+    return 0 <= x < 32 * len(words) and bool(int(words[int(x) // 32]) >> (int(x) % 32) & 1)
+
+
+def leaves_below(trees, node):
+    if trees.left[node] < 0:
+        return [node]
+    return leaves_below(trees, int(trees.left[node])) + leaves_below(trees, int(trees.right[node]))
+
+
+def train_from_leaves(trees, node, columns):
+    """What a node holds from training, as its leaves have it: weighted means of their values."""
+    leaves = leaves_below(trees, node)
+    weights = [float(trees.weight[leaf]) for leaf in leaves]
+    values = [[float(v) for v in trees.value[leaf][columns]] for leaf in leaves]
+    total = math.fsum(weights)
+    if total <= 0:  # a node that training rows of no weight fell into
+        return Node(0.0, [0.0] * len(values[0]), 0.0)
+    mean = [math.fsum(w * v[k] for w, v in zip(weights, values, strict=True)) / total for k in range(len(values[0]))]
+    return Node(total, mean, math.fsum(w * dot(v, v) for w, v in zip(weights, values, strict=True)) / total)
+
+
+def score_arrays(measure, trees, X, target, row_weight, lists, outputs, *, is_classification=False):
+    """Scores of trees of flat arrays, one (n_features, n_outputs) per tree; None for one that no row scores.
+
+    `target` is an array (n_rows, n_columns), of classes one-hot; `lists` has the rows of each tree, `outputs` the value
+    columns of each output. A tree of one value that speaks of one column of the target is scored by that column.
+    """
+    return [
+        score_tree_of_arrays(measure, trees, tree, X, target, row_weight, lists[tree], outputs, is_classification)
+        for tree in range(len(trees.offset) - 1)
+    ]
+
+
+def score_tree_of_arrays(measure, trees, tree, X, target, row_weight, rows, outputs, is_classification):
+    root, end = int(trees.offset[tree]), int(trees.offset[tree + 1])
+    scores = np.zeros((X.shape[1], len(outputs)))
+    if measure != "mdi" and math.fsum(row_weight[i] for i in rows) <= 0:
+        return None
+    paths = [walk_arrays(trees, tree, X[i]) for i in rows]
+    for o, columns in enumerate(outputs):
+        own = columns if trees.column is None else [int(trees.column[tree])]
+        members = {node: [] for node in range(root, end)}
+        for i, path in zip(rows, paths, strict=True):
+            for node in path:
+                members[node].append((float(row_weight[i]), [float(target[i, k]) for k in own]))
+        unseen = {node: summarise_members(member) for node, member in members.items()}
+        trained = {node: train_from_leaves(trees, node, columns) for node in range(root, end)}
+        for m in range(root, end):
+            if trees.left[m] < 0 or trained[m].weight == 0:
+                continue
+            pair = (int(trees.left[m]), int(trees.right[m]))
+            scores[trees.feature[m], o] += split_score(
+                measure,
+                is_classification,
+                trained[m],
+                [trained[c] for c in pair],
+                trained[root],
+                unseen[m],
+                [unseen[c] for c in pair],
+                unseen[root],
+            )
+    return scores
+
+
+def summarise_members(member):
+    """Weight, mean and mean square of (weight, vector) pairs; None where there is no weight."""
+    total = math.fsum(weight for weight, _ in member)
+    if total <= 0:
+        return None
+    mean = [math.fsum(w * t[k] for w, t in member) / total for k in range(len(member[0][1]))]
+    return Node(total, mean, math.fsum(w * dot(t, t) for w, t in member) / total)
+
+
+def best_constant_gradient(loss, y, weight, level=0.5):
+    """Negative gradient of a loss at its best constant raw score, (n_rows, n_scores), from the loss's definition."""
+    mean = math.fsum(w * v for w, v in zip(weight, y, strict=True)) / math.fsum(weight)
+    if loss in ("squared", "logistic", "poisson"):  # identity link, logit link, log link: y less its mean
+        return np.array([[v - mean] for v in y])
+    if loss == "gamma":
+        return np.array([[v / mean - 1.0] for v in y])
+    if loss == "softmax":
+        n_classes = int(max(y)) + 1
+        total = math.fsum(weight)
+        shares = [math.fsum(w for w, v in zip(weight, y, strict=True) if v == k) / total for k in range(n_classes)]
+        return np.array([[(v == k) - shares[k] for k in range(n_classes)] for v in y])
+    if loss in ("absolute", "quantile"):
+        best = quantile_of(y, weight, level)
+        if loss == "absolute":
+            return np.array([[float(np.sign(v - best))] for v in y])
+        return np.array([[level - (v < best)] for v in y])
+    raise ValueError(loss)
+
+
+def quantile_of(y, weight, level):
+    """Smallest value up to which at least this share of the weight lies."""
+    reached, total = 0.0, float(np.cumsum(np.asarray(weight)[np.argsort(y, kind="stable")])[-1])
+    for i in np.argsort(y, kind="stable"):
+        reached += float(weight[i])
+        if reached >= level * total:
+            return float(y[i])
+    raise ValueError("no weight")

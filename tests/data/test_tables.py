@@ -172,3 +172,24 @@ def test_categories_of_an_arrow_table_are_those_of_pandas(library):
     assert by_pandas.feature_names[by_pandas.values.argmax()] == "kind"
     assert by_arrow.feature_names.tolist()[:4] == ["count", "size", "flag", "kind"]
     np.testing.assert_array_equal(by_arrow.per_tree, by_pandas.per_tree)
+
+
+def test_a_broken_sparse_matrix_is_refused(forest):
+    matrix = sparse.csr_array(np.ones((4, forest.n_features_in_)))
+    matrix.indptr[2] = 1000
+    with pytest.raises(ValueError, match="X must be a valid sparse matrix"):
+        tw.importance(forest, matrix, [0, 1, 0, 1], rows="heldout")
+
+
+def test_misaligned_numbers_are_copied(forest, expected):
+    raw = np.zeros(X.nbytes // 2 + 1, dtype=np.uint8)
+    shifted = raw[1:].view(np.float32).reshape(X.shape)
+    shifted[...] = X
+    matrix = sparse.csr_array(X.astype(np.float32))
+    shifted_data = np.zeros(matrix.data.nbytes + 1, dtype=np.uint8)[1:].view(np.float32)
+    shifted_data[...] = matrix.data
+    matrix.data = shifted_data
+    for table in (shifted, matrix):
+        parts = read_features(table, TableForm("forest", 3)).parts
+        assert all(part.flags.aligned for part in (parts[:3] if isinstance(parts, tuple) else [parts]))
+        np.testing.assert_array_equal(tw.importance(forest, table, y).per_tree, expected.per_tree)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,8 @@ from truewood.data.tables import FeatureMatrix
 from truewood.data.target import NumberTarget
 from truewood.engines.engine import ENGINE_VARIABLE, get_engine, has_native_engine
 from truewood.engines.row_lists import RowLists
+from truewood.trees.categories import Categories
+from truewood.trees.row_terms import NumberTerms
 
 NAMES = np.array(["a", "b"])
 
@@ -152,3 +156,66 @@ def test_without_the_kernel_numpy_serves_and_says_so_once(monkeypatch):
     monkeypatch.setenv(ENGINE_VARIABLE, "native")
     with pytest.raises(ValueError, match="the compiled kernel is not installed"):
         routing.get_engine()
+
+
+def chain(n_splits, *, to_left, categorical=False):
+    """A tree that is a chain: at each split one child is a leaf; the last leaf is the last node, or before it."""
+    n_nodes = 2 * n_splits + 1
+    feature, left, right = np.zeros((3, n_nodes), dtype=np.int64)
+    left[:], right[:] = -1, -1
+    at = 0
+    for k in range(n_splits):
+        feature[at] = k % 2
+        left[at], right[at] = 2 * k + 1, 2 * k + 2
+        at = 2 * k + (1 if to_left else 2)
+    inner = np.flatnonzero(left >= 0)
+    return TreeEnsemble(
+        feature=feature,
+        threshold=np.zeros(n_nodes),
+        left=left,
+        right=right,
+        missing_left=np.zeros(n_nodes, dtype=bool),
+        weight=np.ones(n_nodes),
+        value=np.zeros((n_nodes, 1)),
+        offset=[0, n_nodes],
+        root_impurity=[1.0],
+        n_features=2,
+        kind=TargetKind(),
+        categories=Categories.from_lists(n_nodes, inner[::2].tolist(), [[1]] * len(inner[::2]))
+        if categorical
+        else None,
+    )
+
+
+@pytest.mark.parametrize("n_rows", [1, 17, 400])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("categorical", [False, True])
+@pytest.mark.parametrize("to_left", [False, True])
+@pytest.mark.parametrize("n_splits", [0, 1, 2, 7, 40])
+def test_nan_that_nobody_announced_ends_at_a_leaf(n_splits, to_left, categorical, is_sparse, dtype, n_rows, engine):
+    # Another thread, or another process that shares the memory, can write NaN after X has been checked.
+    ensemble = chain(n_splits, to_left=to_left, categorical=categorical)
+    rng = np.random.default_rng(n_splits)
+    values = rng.choice([-1.0, 1.0, np.nan], (n_rows, 2)).astype(dtype)
+    values[0] = np.nan
+    matrix = FeatureMatrix(sparse.csr_array(values) if is_sparse else values, NAMES, False)
+    rows = RowLists.join([np.arange(n_rows)])
+    leaves = get_engine().find_leaves(ensemble, matrix, rows)
+    assert (ensemble.left[leaves] < 0).all()
+    swapped = get_engine().find_swapped_leaves(ensemble, matrix, rows.index, rows.index[::-1].copy())
+    assert (ensemble.left[swapped] < 0).all()
+    n_nodes, out = len(ensemble.feature), np.zeros((n_rows, 2))
+    terms = NumberTerms(np.zeros((n_nodes, 1)), np.zeros(n_nodes), np.ones(n_nodes))
+    target = NumberTarget.of_numbers(np.zeros((n_rows, 1)))
+    get_engine().add_terms(ensemble, matrix, rows, np.ones(n_rows), target, terms, out)
+    assert (out.sum(axis=1) <= n_splits).all()
+    assert (out.sum(axis=1) >= min(n_splits, 1)).all()
+
+
+def test_a_set_without_categories_holds_nothing(engine):
+    for offset, bits in (([0, 0], []), ([0, 0, 1], [2])):
+        ensemble = replace(stump(0.5), categories=Categories([0, -1, -1], offset, bits))
+        assert leaves_of(ensemble, [[0.0, 0.0], [1.0, 0.0], [np.nan, 0.0]]) == [2, 2, 2]
+    ensemble = replace(stump(0.5), categories=Categories([-1, -1, -1], [0], []))  # no set at all
+    assert leaves_of(ensemble, [[0.0, 0.0], [1.0, 0.0]]) == [1, 2]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 import truewood as tw
+from oracle import score_arrays
 from truewood import TargetKind, TreeEnsemble
 from truewood.trees.categories import Categories
 
@@ -66,77 +65,6 @@ def draw(rng, missing=True):
     return X
 
 
-def in_set(categories, node, x):
-    number = categories.node_set[node]
-    words = categories.bits[categories.offset[number] : categories.offset[number + 1]]
-    return 0 <= x < 32 * len(words) and bool(int(words[int(x) // 32]) >> (int(x) % 32) & 1)
-
-
-def walk(trees, tree, x):
-    node = int(trees.offset[tree])
-    path = [node]
-    while trees.left[node] >= 0:
-        value = x[trees.feature[node]]
-        if trees.x_dtype == "float32":
-            value = float(np.float32(value))
-        if math.isnan(value):
-            goes_left = trees.missing_left[node]
-        elif trees.categories is not None and trees.categories.node_set[node] >= 0:
-            goes_left = in_set(trees.categories, node, value)
-        else:
-            goes_left = value <= trees.threshold[node]
-        node = int(trees.left[node] if goes_left else trees.right[node])
-        path.append(node)
-    return path
-
-
-def leaf_mean(trees, node):
-    """Weighted mean of the leaves' values below a node, and their weight."""
-    if trees.left[node] < 0:
-        return trees.value[node].tolist(), trees.weight[node]
-    (a, wa), (b, wb) = leaf_mean(trees, trees.left[node]), leaf_mean(trees, trees.right[node])
-    return [(wa * p + wb * q) / (wa + wb) for p, q in zip(a, b, strict=True)], wa + wb
-
-
-def score_by_loops(trees, X, target, row_weight, measure):
-    """Score of each column, summed over trees, from the definition."""
-    scores = [[] for _ in range(N_FEATURES)]
-    for tree in range(trees.n_trees):
-        members = {}
-        for i in range(len(X)):
-            for node in walk(trees, tree, X[i]):
-                members.setdefault(node, []).append(i)
-        column = slice(None) if trees.column is None else slice(trees.column[tree], trees.column[tree] + 1)
-        root = int(trees.offset[tree])
-        total = math.fsum(row_weight[i] for i in members[root])
-
-        def mean(node, members=members, column=column):
-            weight = math.fsum(row_weight[i] for i in members.get(node, []))
-            if weight == 0:
-                return None, 0.0
-            rows = [target[i, column] for i in members[node]]
-            return sum(row_weight[i] * r for i, r in zip(members[node], rows, strict=True)) / weight, weight
-
-        w_root = leaf_mean(trees, root)[1]
-        for node in range(root, trees.offset[tree + 1]):
-            if trees.left[node] < 0:
-                continue
-            children = (int(trees.left[node]), int(trees.right[node]))
-            if measure == "ufi_centered" and any(mean(c)[0] is None for c in children):
-                continue
-            v_m = np.array(leaf_mean(trees, node)[0])
-            for child in children:
-                v_c, w_c = leaf_mean(trees, child)
-                unseen, n_unseen = mean(child)
-                if measure == "mdi":
-                    scores[trees.feature[node]].append(w_c / w_root * float((v_c - v_m) @ (v_c - v_m)))
-                elif measure == "ufi_centered":
-                    scores[trees.feature[node]].append(w_c / w_root * float((v_c - v_m) @ (unseen - v_m)))
-                elif n_unseen:
-                    scores[trees.feature[node]].append(n_unseen / total * float((v_c - v_m) @ unseen))
-    return np.array([math.fsum(part) for part in scores])
-
-
 SHAPES = {
     "one score": {"n_trees": 5, "columns": [0] * 5},
     "three scores": {"n_trees": 6, "columns": [0, 1, 2, 0, 1, 2]},
@@ -157,7 +85,8 @@ def test_scores_are_those_of_the_definition(shape, measure, seed, engine):
     weight = rng.integers(1, 4, N_ROWS).astype(float)
     result = tw.importance(trees, X, None, rows="heldout", measure=measure, target=target, sample_weight=weight)
     centred = target - np.average(target, axis=0, weights=weight)
-    expected = score_by_loops(trees, X, centred, weight, measure)
+    outputs = [range(SHAPES[shape].get("n_columns", 1))]
+    expected = sum(score_arrays(measure, trees, X, centred, weight, [range(N_ROWS)] * trees.n_trees, outputs))[:, 0]
     np.testing.assert_allclose(result.values, expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(result.per_tree.sum(axis=0), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(result.per_output.sum(axis=0), expected, rtol=1e-10, atol=1e-12)
@@ -240,6 +169,9 @@ def test_a_forest_takes_no_target():
     [
         (([-1, 1], [0, 1], [1]), "node_set must lie in -1..0"),
         (([-1, 0], [0, 2], [1]), "offset must rise from 0 to the number of words"),
+        (([-1, 0.5], [0, 1], [1]), "node_set must be whole numbers"),
+        (([-1, 0], [0, 1], [-1]), "bits must lie in 0..4294967295"),
+        (([[-1, 0]], [0, 1], [1]), "must have one dimension"),
     ],
 )
 def test_broken_category_sets_are_refused(arrays, message):

@@ -56,6 +56,19 @@ def test_the_callers_array_stays_writable():
         ({"right": [9, -1, -1]}, "left and right must name nodes"),
         ({"statistic": "mode"}, "statistic must be"),
         ({"value": [[np.inf], [1.0], [3.0]]}, "value must be finite"),
+        (
+            {"n_features": 0, "feature": [0], "left": [-1], "right": [-1], "offset": [0, 1]},
+            "n_features must be a whole",
+        ),
+        ({"n_features": 1.5}, "n_features must be a whole number above 0, got 1.5"),
+        ({"left": np.array([2**32 + 1, -1, -1])}, r"left must lie in -2147483648\.\.2147483647"),
+        ({"right": np.array([2, -1, -(2**40)])}, "right must lie in"),
+        ({"feature": np.array([2**32, 0, 0])}, "feature must lie in"),
+        ({"left": [1.7, -1, -1]}, "left must be whole numbers, got float64"),
+        ({"offset": [0.0, 3.9]}, "offset must be whole numbers"),
+        ({"feature": [[0, -1, -1]]}, "feature and offset must have one dimension"),
+        ({"threshold": [np.nan, 0.0, 0.0]}, "threshold must not be NaN at splits"),
+        ({"column": [0.5], "is_additive": True}, "column must be whole numbers"),
     ],
 )
 def test_broken_trees_are_refused(changed, message):
@@ -148,3 +161,13 @@ def test_a_pickled_ensemble_is_checked_and_read_only():
     np.testing.assert_array_equal(again.threshold, [0.5, 0.0, 0.0])
     with pytest.raises(ValueError, match="read-only"):
         again.left[0] = 7
+
+
+def test_misaligned_arrays_are_copied():
+    raw = np.zeros(3 * 8 + 1, dtype=np.uint8)
+    threshold = raw[1:].view(np.float64)
+    threshold[:] = STUMP["threshold"]
+    assert not threshold.flags.aligned
+    ensemble = TreeEnsemble(**{**STUMP, "threshold": threshold})
+    assert ensemble.threshold.flags.aligned
+    np.testing.assert_array_equal(ensemble.threshold, STUMP["threshold"])

@@ -15,6 +15,9 @@ from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 from scipy import sparse
 
+# Row after row, aligned, and a plain array.
+_FOR_THE_KERNEL = ["C", "A", "E"]
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureMatrix:
@@ -47,8 +50,9 @@ class FeatureMatrix:
         """What the kernel reads: the array itself, or (data, indices, indptr, fill) of a sparse matrix."""
         if not sparse.issparse(self.values):
             return self.values
-        indices = self.values.indices.astype(np.int32, copy=False)
-        return self.values.data, indices, self.values.indptr.astype(np.int64, copy=False), self.fill
+        data = np.require(self.values.data, requirements=_FOR_THE_KERNEL)
+        indices = np.require(self.values.indices, np.int32, _FOR_THE_KERNEL)
+        return data, indices, self.values.indptr.astype(np.int64), self.fill
 
     def take_rows(self, rows: NDArray[np.int64]) -> FeatureMatrix:
         """Return a matrix of some rows."""
@@ -163,6 +167,9 @@ def _read_values(X: Any, names: list[str] | None, dtype: np.dtype[Any]) -> Any:
     if sparse.issparse(X):
         with np.errstate(over="ignore"):
             matrix = sparse.csr_array(X, dtype=dtype)
+        starts = matrix.indptr
+        if starts[0] != 0 or starts[-1] > len(matrix.data) or (np.diff(starts) < 0).any():
+            raise ValueError("X must be a valid sparse matrix, whose indptr rises from 0 to the number of values.")
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # its arrays may be the caller's
             matrix.sum_duplicates()
@@ -184,7 +191,7 @@ def _read_array(X: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     try:
         with np.errstate(over="ignore"), warnings.catch_warnings():
             warnings.simplefilter("error", ComplexWarning)
-            return np.ascontiguousarray(X, dtype=dtype)
+            return np.require(X, dtype, _FOR_THE_KERNEL)
     except (TypeError, ValueError, ComplexWarning) as error:
         raise ValueError(f"X must be a table of numbers, got {_describe(X)}: {error}") from error
 

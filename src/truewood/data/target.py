@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from truewood.data.losses import Loss
 
-# Squares of larger numbers cannot be summed.
-LARGEST = 1e150
+# Standard errors sum fourth powers, which overflow for larger numbers.
+LARGEST = 1e75
+# Products with numbers of the target stay normal floats for weights from the one to the other.
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,13 +233,15 @@ def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
     try:
         if y.dtype.kind not in "biufOSU":
             raise TypeError
-        numbers = y.astype(np.float64)
+        # Always in C order: the kernel reads rows, and sums must not depend on how y lies in memory.
+        with np.errstate(over="ignore"):
+            numbers = np.array(y, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers, as {why}, got {y.dtype} values.") from error
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must not hold NaN or infinite values.")
     if np.abs(numbers).max(initial=0.0) > LARGEST:
-        raise ValueError(f"{name} must not hold numbers beyond {LARGEST:g}, whose squares are too large.")
+        raise ValueError(f"{name} must not hold numbers beyond {LARGEST:g}, whose powers are too large.")
     return numbers
 
 
@@ -246,7 +250,7 @@ def read_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] |
     if sample_weight is None:
         return None
     try:
-        weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        weight = np.require(sample_weight, np.float64, ["C", "A", "E"])
     except (TypeError, ValueError) as error:
         raise ValueError(f"sample_weight must be numbers, one per row, got {type(sample_weight).__name__}.") from error
     if weight.shape != (n_rows,):
@@ -255,4 +259,10 @@ def read_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] |
         raise ValueError("sample_weight must be finite and not negative.")
     if not weight.any():
         raise ValueError("sample_weight must not be zero for every row.")
+    least, largest = float(weight[weight > 0].min()), float(weight.max())
+    if least < LEAST_WEIGHT or largest > LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight must be zero or between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}, got "
+            f"{least if least < LEAST_WEIGHT else largest:g}; divide all weights by a common number."
+        )
     return weight

@@ -4,7 +4,11 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <atomic>
+#include <chrono>
 #include <optional>
+#include <stdexcept>
+#include <thread>
 #include <type_traits>
 
 #include "kernel.hpp"
@@ -17,6 +21,45 @@ template <class T>
 using Array = py::array_t<T, py::array::c_style>;
 
 namespace {
+
+// A thread that asks for the GIL when the interpreter has ended is ended by Python, and C++ then ends the process with
+// an error. So the interpreter waits for threads that are at work here, and they stop at the next pause.
+std::atomic<bool> is_ending{false};
+std::atomic<int> n_working{0};
+std::thread::id last_thread;  // the one that ends the interpreter may work on
+
+void stop_if_ending() {
+    if (is_ending && std::this_thread::get_id() != last_thread) throw std::runtime_error("the interpreter is ending.");
+}
+
+void wait_for_threads() {
+    last_thread = std::this_thread::get_id();
+    is_ending = true;
+    py::gil_scoped_release release;
+    while (n_working > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// Work without the GIL.
+class Work {
+    struct Count {
+        Count() {
+            stop_if_ending();
+            ++n_working;
+        }
+        ~Count() { --n_working; }
+    };
+    Count count_;
+    py::gil_scoped_release release_;  // begins last and ends first
+};
+
+// Lets Python run its handlers of signals, so that Ctrl-C ends long work; called without the GIL.
+void run_signal_handlers() {
+    stop_if_ending();
+    py::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+Pacer<void (*)()> make_pacer() { return Pacer<void (*)()>(run_signal_handlers); }
 
 struct TreeArrays {
     Array<std::int32_t> feature;
@@ -53,12 +96,12 @@ void with_matrix_of(const py::object& X, Body body) {
         const auto indices = parts[1].cast<Array<std::int32_t>>();
         const auto indptr = parts[2].cast<Array<std::int64_t>>();
         const SparseMatrix<T> matrix{data.data(), indices.data(), indptr.data(), parts[3].cast<T>()};
-        py::gil_scoped_release release;
+        const Work work;
         body(matrix);
     } else {
         const auto dense = X.cast<Array<T>>();
         const DenseMatrix<T> matrix{dense.data(), static_cast<std::size_t>(dense.shape(1))};
-        py::gil_scoped_release release;
+        const Work work;
         body(matrix);
     }
 }
@@ -85,7 +128,7 @@ void bind_find_leaves(const TreeArrays& arrays, const py::object& X, bool has_mi
     const Rows rows{index.data(), offset.data()};
     std::int32_t* out = leaves.mutable_data();
     with_matrix(X, has_missing, trees.node_set != nullptr, [&](const auto& matrix, auto missing, auto categories) {
-        find_all_leaves<missing.value, categories.value>(trees, matrix, rows, out);
+        find_all_leaves<missing.value, categories.value>(trees, matrix, rows, make_pacer(), out);
     });
 }
 
@@ -99,7 +142,8 @@ void bind_find_swapped_leaves(const TreeArrays& arrays, const py::object& X, boo
     const std::int64_t* from = donors.data();
     std::int32_t* out = leaves.mutable_data();
     with_matrix(X, has_missing, trees.node_set != nullptr, [&](const auto& matrix, auto missing, auto categories) {
-        find_swapped_leaves<missing.value, categories.value>(trees, matrix, rows, from, n, n_features, out);
+        find_swapped_leaves<missing.value, categories.value>(trees, matrix, rows, from, n, n_features, make_pacer(),
+                                                             out);
     });
 }
 
@@ -109,7 +153,7 @@ std::size_t bind_list_unseen(const Array<Index>& bag, Array<std::int64_t>& unsee
     std::int64_t* out = unseen.mutable_data();
     const auto n_drawn = static_cast<std::size_t>(bag.size());
     const auto n_rows = static_cast<std::size_t>(unseen.size());
-    py::gil_scoped_release release;
+    const Work work;
     return list_unseen(drawn, n_drawn, n_rows, out);
 }
 
@@ -121,9 +165,9 @@ void bind_sum_codes(const TreeArrays& arrays, const Array<std::int32_t>& leaves,
     const double* w = row_weight ? row_weight->data() : nullptr;
     double* weight_out = weight.mutable_data();
     double* total_out = total.mutable_data();
-    py::gil_scoped_release release;
+    const Work work;
     add_codes(leaves.data(), index.data(), static_cast<std::size_t>(index.size()), codes.data(), first_column.data(),
-              static_cast<std::size_t>(codes.shape(1)), n_columns, w, weight_out, total_out);
+              static_cast<std::size_t>(codes.shape(1)), n_columns, w, make_pacer(), weight_out, total_out);
     add_up(trees, 1, weight_out);
     add_up(trees, n_columns, total_out);
 }
@@ -140,11 +184,13 @@ void bind_sum_numbers(const TreeArrays& arrays, const Array<std::int32_t>& leave
     double* weight_out = weight.mutable_data();
     double* total_out = total.mutable_data();
     double* square_out = square.mutable_data();
-    py::gil_scoped_release release;
+    auto pacer = make_pacer();
+    const Work work;
     for (std::size_t t = 0; t < trees.n_trees; ++t) {
         const std::int64_t start = offset.data()[t], end = offset.data()[t + 1];
         add_numbers(leaves.data() + start, index.data() + start, static_cast<std::size_t>(end - start),
-                    numbers.data() + (first ? first[t] : 0), stride, n_columns, w, weight_out, total_out, square_out);
+                    numbers.data() + (first ? first[t] : 0), stride, n_columns, w, pacer, weight_out, total_out,
+                    square_out);
     }
     add_up(trees, 1, weight_out);
     add_up(trees, n_columns, total_out);
@@ -158,7 +204,8 @@ void add_terms_of(const Trees& trees, const py::object& X, const Rows& rows, con
     const auto n_features = static_cast<std::size_t>(out.shape(1));
     double* sums = out.mutable_data();
     with_matrix(X, true, trees.node_set != nullptr, [&](const auto& matrix, auto, auto categories) {
-        add_terms<categories.value>(trees, matrix, rows, row_weight, target, column, terms, n_features, sums);
+        add_terms<categories.value>(trees, matrix, rows, row_weight, target, column, terms, n_features, make_pacer(),
+                                    sums);
     });
 }
 
@@ -198,6 +245,11 @@ void bind_add_number_terms(const TreeArrays& arrays, const py::object& X, const 
 }  // namespace
 
 PYBIND11_MODULE(_kernel, module) {
+    py::module_::import("atexit").attr("register")(py::cpp_function(wait_for_threads));
+    const auto os = py::module_::import("os");
+    if (py::hasattr(os, "register_at_fork")) {  // a child has none of the threads of its parent
+        os.attr("register_at_fork")(py::arg("after_in_child") = py::cpp_function([] { n_working = 0; }));
+    }
     py::class_<TreeArrays>(module, "TreeArrays")
         .def(py::init<Array<std::int32_t>, Array<double>, Array<std::int32_t>, Array<std::int32_t>, Array<bool>,
                       Array<std::int64_t>, std::optional<Array<std::int32_t>>, std::optional<Array<std::int64_t>>,

@@ -33,6 +33,25 @@ struct Rows {
     const std::int64_t* offset;
 };
 
+// Calls `pause` now and then during long work. It may throw; what was to be filled is then filled in part.
+template <class Pause>
+class Pacer {
+public:
+    explicit Pacer(Pause pause) : pause_(pause) {}
+    // Says that rows have taken some steps.
+    void count(std::int64_t n_steps) {
+        n_steps_ += n_steps;
+        if (n_steps_ < kStepsBetween) return;
+        n_steps_ = 0;
+        pause_();
+    }
+
+private:
+    static constexpr std::int64_t kStepsBetween = 1 << 22;  // some hundredths of a second
+    Pause pause_;
+    std::int64_t n_steps_ = 0;
+};
+
 inline void prefetch_line(const void* address) {
 #if defined(__GNUC__) || defined(__clang__)
     __builtin_prefetch(address);
@@ -124,7 +143,7 @@ public:
         nodes_.resize(n_nodes);
         original_.resize(n_nodes);
         place_.resize(n_nodes);
-        if (trees.node_set) sets_.assign(n_nodes, Set{nullptr, 0});
+        if (trees.node_set) sets_.assign(n_nodes, Set{nullptr, -1});
         place_[0] = 0;
         std::int32_t free_place = 1;
         for (std::size_t k = 0; k < n_nodes; ++k) {
@@ -161,15 +180,15 @@ public:
             if (std::isnan(x)) return node.left + !(node.feature_and_missing & kMissingLeft);
         }
         if constexpr (HasCategories) {
-            if (sets_[place].bits) return node.left + !sets_[place].holds(x);
+            if (sets_[place].n_words >= 0) return node.left + !sets_[place].holds(x);
         }
-        return node.left + !(x <= node.threshold);
+        return node.left + (x > node.threshold);  // false for NaN, so that a leaf keeps it
     }
 
 private:
     struct Set {
-        const std::uint32_t* bits;  // null: a threshold decides
-        std::int64_t n_words;
+        const std::uint32_t* bits;
+        std::int64_t n_words;  // -1: a threshold decides
         bool holds(T x) const {
             if (!(x >= 0 && x < static_cast<double>(n_words * 32))) return false;
             const auto category = static_cast<std::int64_t>(x);
@@ -184,9 +203,9 @@ private:
 
 // Leaves of n rows. Many rows are under way at a time, so that the processor has other rows to work on while one waits
 // for memory. After every few steps, rows that have reached their leaf make room for the next ones.
-template <bool HasMissing, bool HasCategories, class Matrix>
+template <bool HasMissing, bool HasCategories, class Matrix, class Pause>
 void find_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& matrix, const std::int64_t* rows,
-                 std::size_t n, std::int32_t* leaves) {
+                 std::size_t n, Pacer<Pause>& pacer, std::int32_t* leaves) {
     constexpr std::size_t kLanes = 16;
     constexpr int kSteps = 6;
     if (n == 0) return;
@@ -200,6 +219,7 @@ void find_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& m
         place[k] = 0;
     }
     for (std::size_t n_done = 0; n_done < n;) {
+        pacer.count(kLanes * kSteps);
         for (int step = 0; step < kSteps; ++step) {
             for (std::size_t k = 0; k < kLanes; ++k) {
                 place[k] = tree.template next<HasMissing, HasCategories>(place[k], row[k][tree.feature(place[k])]);
@@ -218,22 +238,24 @@ void find_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& m
     }
 }
 
-template <bool HasMissing, bool HasCategories, class Matrix>
-void find_all_leaves(const Trees& trees, const Matrix& matrix, const Rows& rows, std::int32_t* leaves) {
+template <bool HasMissing, bool HasCategories, class Matrix, class Pause>
+void find_all_leaves(const Trees& trees, const Matrix& matrix, const Rows& rows, Pacer<Pause> pacer,
+                     std::int32_t* leaves) {
     PackedTree<typename Matrix::Value> packed;
     for (std::size_t t = 0; t < trees.n_trees; ++t) {
         const std::int64_t start = rows.offset[t];
         packed.pack(trees, t);
         find_leaves<HasMissing, HasCategories>(packed, matrix, rows.index + start,
-                                               static_cast<std::size_t>(rows.offset[t + 1] - start), leaves + start);
+                                               static_cast<std::size_t>(rows.offset[t + 1] - start), pacer,
+                                               leaves + start);
     }
 }
 
 // For each row (in `rows`, with a donor each) and each of `n_features` columns: the leaf it reaches when that column's
 // value is the donor's. A column that is not on the row's path changes nothing and costs nothing.
-template <bool HasMissing, bool HasCategories, class Matrix>
+template <bool HasMissing, bool HasCategories, class Matrix, class Pause>
 void find_swapped_leaves(const Trees& trees, const Matrix& matrix, const std::int64_t* rows, const std::int64_t* donors,
-                         std::size_t n, std::size_t n_features, std::int32_t* leaves) {
+                         std::size_t n, std::size_t n_features, Pacer<Pause> pacer, std::int32_t* leaves) {
     PackedTree<typename Matrix::Value> tree;
     tree.pack(trees, 0);
     std::vector<std::int32_t> first_on_path;
@@ -244,6 +266,7 @@ void find_swapped_leaves(const Trees& trees, const Matrix& matrix, const std::in
         first_on_path.clear();
         std::int32_t place = 0;
         while (!tree.is_leaf(place)) {
+            pacer.count(1);
             const std::int32_t feature = tree.feature(place);
             if (seen_at[feature] != i + 1) {
                 seen_at[feature] = i + 1;
@@ -258,6 +281,7 @@ void find_swapped_leaves(const Trees& trees, const Matrix& matrix, const std::in
             const auto value = donor[swapped];
             std::int32_t at = start;
             while (!tree.is_leaf(at)) {
+                pacer.count(1);
                 const std::int32_t feature = tree.feature(at);
                 at = tree.template next<HasMissing, HasCategories>(at, feature == swapped ? value : row[feature]);
             }
@@ -292,10 +316,12 @@ inline void add_up(const Trees& trees, std::size_t n_columns, double* sums) {
 }
 
 // Adds n rows to their leaves: class codes (column `first_column[o] + code` of output o counts the row's weight).
-inline void add_codes(const std::int32_t* leaves, const std::int64_t* rows, std::size_t n, const std::int32_t* codes,
-                      const std::int64_t* first_column, std::size_t n_outputs, std::size_t n_columns,
-                      const double* row_weight, double* weight, double* total) {
+template <class Pause>
+void add_codes(const std::int32_t* leaves, const std::int64_t* rows, std::size_t n, const std::int32_t* codes,
+               const std::int64_t* first_column, std::size_t n_outputs, std::size_t n_columns, const double* row_weight,
+               Pacer<Pause> pacer, double* weight, double* total) {
     for (std::size_t i = 0; i < n; ++i) {
+        pacer.count(1);
         const double w = row_weight ? row_weight[rows[i]] : 1.0;
         const std::size_t leaf = static_cast<std::size_t>(leaves[i]);
         const std::int32_t* code = codes + static_cast<std::size_t>(rows[i]) * n_outputs;
@@ -305,10 +331,12 @@ inline void add_codes(const std::int32_t* leaves, const std::int64_t* rows, std:
 }
 
 // Adds n rows to their leaves: numbers, and their squares. A row's are `n_columns` of `stride`, from `numbers` on.
-inline void add_numbers(const std::int32_t* leaves, const std::int64_t* rows, std::size_t n, const double* numbers,
-                        std::size_t stride, std::size_t n_columns, const double* row_weight, double* weight,
-                        double* total, double* square) {
+template <class Pause>
+void add_numbers(const std::int32_t* leaves, const std::int64_t* rows, std::size_t n, const double* numbers,
+                 std::size_t stride, std::size_t n_columns, const double* row_weight, Pacer<Pause>& pacer,
+                 double* weight, double* total, double* square) {
     for (std::size_t i = 0; i < n; ++i) {
+        pacer.count(1);
         const double w = row_weight ? row_weight[rows[i]] : 1.0;
         const std::size_t leaf = static_cast<std::size_t>(leaves[i]);
         const double* y = numbers + static_cast<std::size_t>(rows[i]) * stride;

@@ -98,10 +98,10 @@ struct OneNumber {
 
 // Adds to out, a row of n_features for each row of the matrix, what the listed rows contribute to each feature;
 // `row_weight` goes along with the list. Rows walk down as in find_leaves, and add at each step.
-template <bool HasCategories, class Matrix, class Target>
+template <bool HasCategories, class Matrix, class Target, class Pause>
 void add_terms(const Trees& trees, const Matrix& matrix, const Rows& rows, const double* row_weight,
                const Target& target, const std::int32_t* column, const Terms& terms, std::size_t n_features,
-               double* out) {
+               Pacer<Pause> pacer, double* out) {
     constexpr std::size_t kLanes = 4;
     constexpr int kSteps = 6;
     constexpr std::int64_t kAhead = 8;
@@ -130,6 +130,7 @@ void add_terms(const Trees& trees, const Matrix& matrix, const Rows& rows, const
             is_idle[k] = true;
         }
         for (std::size_t n_walking = 1; n_walking > 0;) {
+            pacer.count(kLanes * kSteps);
             n_walking = 0;
             for (std::size_t k = 0; k < kLanes; ++k) {
                 if (is_idle[k] || tree.is_leaf(place[k])) {

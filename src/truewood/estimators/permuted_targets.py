@@ -220,7 +220,7 @@ class _Refit:
         weight = None if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)
         parts = {
             "X": matrix.parts,
-            "y": np.asarray(self.y),
+            "y": np.ascontiguousarray(self.y),
             "sample_weight": weight,
             "estimator": self.estimator,
             "measure": self.measure,

@@ -119,7 +119,7 @@ def _score_batch(
         if collector is not None and measure.row_terms is not None:
             terms = measure.row_terms(ensemble, sums)
             collector.add(number, trees, ensemble, rows, terms if hazards is None else hazards.spread(terms))
-    except Exception:
+    except BaseException:  # Ctrl-C too
         if collector is not None:
             collector.give_up()
         raise

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.frozen import freeze_arrays
+from truewood.frozen import copy_integers, freeze_arrays
 
 _WORD = 32
 
@@ -34,8 +34,10 @@ class Categories:
 
     def __post_init__(self) -> None:
         for name, dtype in (("node_set", np.int32), ("offset", np.int64), ("bits", np.uint32)):
-            object.__setattr__(self, name, np.array(getattr(self, name), dtype=dtype))
+            object.__setattr__(self, name, copy_integers(name, getattr(self, name), dtype))
         freeze_arrays(self)
+        if {self.node_set.ndim, self.offset.ndim, self.bits.ndim} != {1}:
+            raise ValueError("node_set, offset and bits must have one dimension.")
         n_sets = len(self.offset) - 1
         if n_sets < 0 or self.offset[0] != 0 or self.offset[-1] != len(self.bits) or (np.diff(self.offset) < 0).any():
             raise ValueError("offset must rise from 0 to the number of words.")
@@ -54,6 +56,8 @@ class Categories:
 
     def holds(self, nodes: NDArray[Any], x: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether each value is a category in the set of its node; False where a threshold decides."""
+        if not len(self.bits):
+            return np.zeros(np.shape(nodes), dtype=np.bool_)  # all sets are empty
         chosen = self.node_set[nodes]
         start, n_words = self.offset[chosen], np.diff(self.offset)[chosen]
         with np.errstate(invalid="ignore"):

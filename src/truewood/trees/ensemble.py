@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.target import TargetKind
-from truewood.frozen import freeze_arrays
+from truewood.frozen import copy_integers, freeze_arrays
 from truewood.trees.categories import Categories
 
 _DTYPES: dict[str, Any] = {
@@ -97,16 +97,21 @@ class TreeEnsemble:
 
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
+            given = getattr(self, name)
             # The kernel trusts what is checked here, so nobody else may hold the structure.
-            is_structure = name in ("feature", "left", "right", "offset")
-            array = np.array if is_structure else np.ascontiguousarray
-            object.__setattr__(self, name, array(getattr(self, name), dtype=dtype))
+            is_structure = np.issubdtype(dtype, np.integer)
+            read = copy_integers(name, given, dtype) if is_structure else np.require(given, dtype, ["C", "A", "E"])
+            object.__setattr__(self, name, read)
         if self.column is not None:
-            object.__setattr__(self, "column", np.array(self.column, dtype=np.int32))
+            object.__setattr__(self, "column", copy_integers("column", self.column, np.int32))
         freeze_arrays(self)
         self._check()
 
     def _check(self) -> None:
+        if not isinstance(self.n_features, int | np.integer) or self.n_features < 1:
+            raise ValueError(f"n_features must be a whole number above 0, got {self.n_features!r}.")
+        if self.feature.ndim != 1 or self.offset.ndim != 1:
+            raise ValueError("feature and offset must have one dimension.")
         n_nodes = len(self.feature)
         for name in ("threshold", "left", "right", "missing_left", "weight"):
             if getattr(self, name).shape != (n_nodes,):
@@ -148,6 +153,8 @@ class TreeEnsemble:
         used = self.split_features
         if len(splits) and (used.min() < 0 or used.max() >= self.n_features):
             raise ValueError(f"feature must lie in 0..{self.n_features - 1} at splits.")
+        if np.isnan(self.threshold[splits]).any():
+            raise ValueError("threshold must not be NaN at splits.")
         left, right = self.split_children
         if len(splits) and max(left.max(), right.max()) >= n_nodes:
             raise ValueError("left and right must name nodes.")
