@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from truewood.cli import main
-from truewood.cli.wording import as_options, describe_error, in_one_line
+from truewood.cli.wording import as_options, describe_error
 from truewood.tabular import TableError
+from truewood.words import in_one_line
 
 MENTIONS = {
     "pass task='regression' to take them": "pass --task regression to take them",

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; nothing may be written when Python ends either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, MemoryError) as error:
         sys.stderr.write(f"truewood: error: {describe_error(error)}\n")
         return 2
     except KeyboardInterrupt:

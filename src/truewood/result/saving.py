@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from truewood.result.importance_result import ImportanceResult
+from truewood.writing import write_file
 
 FORMAT = "truewood.ImportanceResult"
 FORMAT_VERSION = 1
@@ -19,7 +20,7 @@ FORMAT_VERSION = 1
 def save(result: ImportanceResult, path: str | PathLike[str]) -> None:
     """Write a result; see `ImportanceResult.save`."""
     content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(result)}
-    Path(path).write_text(json.dumps(content, allow_nan=False) + "\n", encoding="utf-8")
+    write_file(path, (json.dumps(content, allow_nan=False) + "\n").encode())
 
 
 def _to_json(value: Any) -> Any:
