@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+def restore_frozen(record: DataclassInstance, state: dict[str, Any]) -> None:
+    """What `__setstate__` of a frozen dataclass does: arrays that come out of a pickle are read-only, too."""
+    vars(record).update(state)
+    freeze_arrays(record)
 
 
 def freeze_arrays(record: DataclassInstance) -> None:

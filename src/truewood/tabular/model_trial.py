@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
 
 from truewood.adapters import to_ensemble
@@ -45,9 +45,9 @@ def find_damage(path: Path, library: str) -> str | None:
     except subprocess.TimeoutExpired:
         return f"is not loaded by {library} within {seconds:.0f} seconds: the file is damaged; save the model again."
     if ended.returncode != 0:
+        version = import_module(library.lower()).__version__
         return (
-            f"makes {library} crash: the file is damaged, or {library} {version(library.lower())} cannot read it; save "
-            "the model again."
+            f"makes {library} crash: the file is damaged, or {library} {version} cannot read it; save the model again."
         )
     return ended.stdout.decode("utf-8") or None
 
