@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Files that are being written.
+_unfinished: set[Path] = set()
+
 
 def write_file(path: str | PathLike[str], content: bytes) -> None:
     """Write a file under another name in the same folder, and rename it when everything is on the disk.
@@ -41,6 +44,7 @@ def write_file(path: str | PathLike[str], content: bytes) -> None:
             target.write_bytes(content)
             return
         part = _name_part(target)
+        _unfinished.add(part)
         try:
             with part.open("xb") as file:
                 file.write(content)
@@ -49,9 +53,15 @@ def write_file(path: str | PathLike[str], content: bytes) -> None:
             if target.exists():
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
             part.replace(target)
-        except BaseException:
+        finally:
             part.unlink(missing_ok=True)
-            raise
+            _unfinished.discard(part)
+
+
+def remove_unfinished() -> None:
+    """Remove what `write_file` has begun in any thread, for a process that is about to end."""
+    for part in list(_unfinished):
+        part.unlink(missing_ok=True)
 
 
 def check_writable(path: str | PathLike[str]) -> None:
