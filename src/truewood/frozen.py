@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
+def restore_frozen(record: DataclassInstance, state: dict[str, Any]) -> None:
+    """What `__setstate__` of a frozen dataclass does: arrays that come out of a pickle are read-only, too."""
+    vars(record).update(state)
+    freeze_arrays(record)
+
+
 def freeze_arrays(record: DataclassInstance) -> None:
     """Replace each array of a frozen dataclass by a read-only view of it; nothing is copied."""
     for field in fields(record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,9 +69,8 @@ def append_to(path: Path | None) -> Iterator[Callable[..., None]]:
 
 
 def _remove_cut_off_line(path: Path) -> None:
-    lines = _read_lines(path)
-    if lines and not lines[-1].endswith("\n"):
-        path.write_text("".join(lines[:-1]), encoding="utf-8")
+    if path.exists():
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
 
 
 def _read_lines(path: Path) -> list[str]:

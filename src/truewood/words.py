@@ -32,3 +32,8 @@ def format_p_value(p_value: float) -> str:
     if math.isnan(p_value):
         return "-"
     return f"<{_SMALLEST:.0e}" if p_value < _SMALLEST else f"{p_value:.2g}"
+
+
+def in_one_line(text: str) -> str:
+    """Text without characters that would move the cursor, which names of columns may hold: they are written out."""
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)

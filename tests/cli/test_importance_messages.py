@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from truewood.cli import main
-from truewood.cli.wording import as_options, describe_error, in_one_line
+from truewood.cli.wording import as_options, describe_error
 from truewood.tabular import TableError
+from truewood.words import in_one_line
 
 MENTIONS = {
     "pass task='regression' to take them": "pass --task regression to take them",
@@ -138,3 +139,26 @@ def test_progress_is_shown_on_a_terminal(data, monkeypatch, capsys):
     assert "fitting random-forest" in capsys.readouterr().err
     assert main([*options, "--quiet"]) == 0
     assert "fitting" not in capsys.readouterr().err
+
+
+SMALL_MEMORY = """
+import resource, sys
+from truewood.cli import main
+sys.stdin.buffer.read(0)
+with open("/proc/self/statm") as file:
+    n_bytes = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (n_bytes + 100_000_000, n_bytes + 100_000_000))
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
+def test_not_enough_memory_is_one_line(tmp_path):
+    with (tmp_path / "a.csv").open("w") as file:
+        file.write("x,z,y\n" + "0.123456789,0.123456789,1\n0.5,0.25,0\n" * 3_000_000)
+    command = [sys.executable, "-c", SMALL_MEMORY, "importance", tmp_path / "a.csv", "--target", "y"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("truewood: error: not enough memory")
+    assert ended.stderr.endswith("; take a part of the rows, or fewer columns with --drop\n")
+    assert ended.stderr.count("\n") == 1

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 import warnings
+from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.ensemble import RandomForestRegressor
 
 import truewood as tw
 from mixed_table import TABLE
 from truewood.cli import main
+from truewood.cli.output import write_output
 
 
 def test_outputs(data, tmp_path, call):
@@ -55,3 +63,156 @@ def test_report(data, tmp_path, call):
     assert "What tells about y?" in page
     assert "out-of-bag rows with AUC" in page
     assert "Significant: at a 1 % false discovery rate" in page
+
+
+def link_symbolically(path, other):
+    other.symlink_to(path)
+    return other
+
+
+def link_hard(path, other):
+    other.hardlink_to(path)
+    return other
+
+
+def go_around(path, other):
+    (other.parent / "folder").mkdir()
+    return other.parent / "folder" / ".." / path.name
+
+
+WAYS = {"itself": lambda path, _other: path, "link": link_symbolically, "hard link": link_hard, "detour": go_around}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("read", ["data.csv", "m.json"])
+@pytest.mark.parametrize("ending", ["csv", "json", "html", "svg"])
+def test_what_is_read_is_not_overwritten(way, read, ending, data, tmp_path, refuse):
+    pytest.importorskip("altair")
+    (tmp_path / "m.json").write_text("{}")
+    path = tmp_path / read
+    before = path.read_bytes()
+    has_ending = path.suffix == f".{ending}"  # by itself or on a detour it is an output only with such an ending
+    output = WAYS[way if has_ending else way.replace("itself", "link").replace("detour", "hard link")](
+        path, tmp_path / f"other.{ending}"
+    )
+    arguments = [str(data), "--target", "y", "--model-file", str(tmp_path / "m.json"), "--output", str(output)]
+    refuse(arguments, [f"--output: {output} is read by this command and would be lost; give it another name"])
+    assert path.read_bytes() == before
+
+
+def test_standard_input_is_not_overwritten(data, tmp_path):
+    before = data.read_bytes()
+    with data.open("rb") as file:
+        ended = run("importance", "-", "--target", "y", "--trees", "5", "--output", data, stdin=file)
+    assert ended.returncode == 2
+    assert "is read by this command" in ended.stderr
+    assert data.read_bytes() == before
+
+
+def run(*arguments, prelude="", **options):
+    """Run the command line in a process of its own."""
+    program = f"import sys\nfrom truewood.cli import main\n{prelude}\nsys.exit(main())"
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(command, capture_output="stdout" not in options, text=True, **options)
+
+
+SMALL_FILES = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+@pytest.mark.parametrize("ending", ["csv", "json", "png", "svg", "pdf", "html"])
+def test_a_full_disk_leaves_the_old_file_and_the_table_is_shown(ending, data, tmp_path):
+    pytest.importorskip("altair")
+    (tmp_path / f"out.{ending}").write_text("old")
+    before = sorted(tmp_path.iterdir())
+    options = ["--target", "y", "--trees", "5", "--output", tmp_path / f"out.{ending}"]
+    ended = run("importance", data, *options, prelude=SMALL_FILES)
+    assert ended.returncode == 2
+    assert ended.stderr.endswith(f"truewood: error: {tmp_path / f'out.{ending}'}: File too large\n")
+    assert "What tells about y?" in ended.stdout
+    assert (tmp_path / f"out.{ending}").read_text() == "old"
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_files_are_written_where_the_table_cannot_be_shown(data, tmp_path):
+    options = ["--target", "y", "--trees", "5", "--quiet", "--output", tmp_path / "out.csv"]
+    with Path("/dev/full").open("w") as full:
+        ended = run("importance", data, *options, stdout=full, stderr=subprocess.PIPE)
+    assert ended.stderr == "truewood: error: [Errno 28] No space left on device\n"
+    assert ended.returncode == 2
+    assert len(pd.read_csv(tmp_path / "out.csv")) > 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="users of POSIX")
+def test_a_protected_folder_is_noticed_before_anything_is_read(data):
+    """Root may write everywhere, so another user tries."""
+    drop = "import os\nif os.getuid() == 0: os.setgid(65534), os.setuid(65534)\n"
+    with tempfile.TemporaryDirectory() as folder:  # of pytest's own folders others see nothing
+        Path(folder).chmod(0o555)
+        ended = run("importance", data, "--target", "y", "--output", f"{folder}/out.csv", prelude=drop)
+    assert ended.stderr == f"truewood: error: {folder}/out.csv: Permission denied\n"
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+
+
+def test_a_second_file_that_fails_does_not_take_the_first_and_the_table(data, tmp_path, monkeypatch, capsys):
+    def fail(*given, **options):
+        raise OSError(28, "No space left on device", "b.svg")
+
+    monkeypatch.setattr("truewood.cli.output.write_picture", fail)
+    outputs = ["--output", str(tmp_path / "a.csv"), "--output", str(tmp_path / "b.svg")]
+    assert main(["importance", str(data), "--target", "y", "--trees", "5", *outputs]) == 2
+    printed = capsys.readouterr()
+    assert "What tells about y?" in printed.out
+    assert printed.err.endswith("truewood: error: b.svg: No space left on device\n")
+    assert (tmp_path / "a.csv").exists()
+
+
+ODD_NAMES = ["a\x00b", "a\x1b[31m", "a\x0bb", "\ufeffa", "a\ufffe", "a\nb", "=1+1", "+a", "-a", "@a", "\ta", "＝a"]
+
+
+@pytest.fixture(scope="module")
+def oddly_named():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, len(ODD_NAMES))), columns=ODD_NAMES)
+    return tw.importance(RandomForestRegressor(5, random_state=0).fit(X.to_numpy(), X.sum(axis=1)), X, X.sum(axis=1))
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_pictures_of_any_names(ending, oddly_named, tmp_path):
+    write_output(oddly_named, tmp_path / f"a.{ending}", None, alpha=0.05, title="", notes=[])
+    content = (tmp_path / f"a.{ending}").read_bytes()
+    if ending == "svg":
+        ElementTree.fromstring(content)
+
+
+def test_no_cell_is_a_formula(oddly_named, tmp_path):
+    write_output(oddly_named, tmp_path / "a.csv", None, alpha=0.05, title="", notes=[])
+    table = pd.read_csv(tmp_path / "a.csv", keep_default_na=False)
+    assert not table["feature"].str.match(r"[=+\-@\t\r\n＝]").any()
+    assert set(ODD_NAMES) - set(table["feature"]) == {name for name in ODD_NAMES if f"'{name}" in set(table["feature"])}
+
+
+def test_no_name_reaches_the_terminal(oddly_named):
+    assert "\x1b" not in repr(oddly_named)
+    assert r"a\x1b[31m" in repr(oddly_named)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files that are any bytes")
+def test_a_file_name_that_is_not_utf_8(data, tmp_path, capsys):
+    pytest.importorskip("altair")
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.csv"))
+    odd.write_bytes(data.read_bytes())
+    outputs = [tmp_path / f"out.{ending}" for ending in ("html", "csv", "json", "svg")]
+    outputs.append(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe9.csv")))
+    asked = [part for path in outputs for part in ("--output", str(path))]
+    for shape in ([], ["--json"]):
+        assert main(["importance", str(odd), "--target", "y", "--trees", "5", *asked, *shape]) == 0
+        assert r"read caf\udce9.csv: 300 rows" in capsys.readouterr().err
+    assert r"caf\udce9.csv" in outputs[0].read_text(encoding="utf-8")
+    assert all(path.stat().st_size for path in outputs)

@@ -141,7 +141,7 @@ def test_results_are_frozen(result):
 
 def test_an_incomplete_file_is_refused(tmp_path):
     (tmp_path / "part.json").write_text('{"format": "truewood.ImportanceResult", "version": 1, "values": []}')
-    with pytest.raises(ValueError, match="is not complete"):
+    with pytest.raises(ValueError, match="it has not the fields of a result"):
         tw.load(tmp_path / "part.json")
 
 

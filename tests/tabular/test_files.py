@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import json
+import random
 
 import numpy as np
 import pandas as pd
@@ -184,3 +187,86 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(TableError, match=r"Parquet files need pyarrow, .* pip install 'truewood\[cli\]'"):
         score_table(tmp_path / "a.parquet", "y")
+
+
+def test_a_long_field_is_a_field(tmp_path):
+    """Python's own reader, which looks for rows that are too short, stops at fields of 131,072 characters."""
+    text = "x,note,y\n" + f"1,{'a' * 200_000},no\n2,b,yes\n3,c,\n" * 20
+    (tmp_path / "a.csv").write_text(text)
+    assert parse_file(read_file(tmp_path / "a.csv"), Messages()).shape == (60, 3)
+
+
+@pytest.fixture
+def arrow_table():
+    pa = pytest.importorskip("pyarrow")
+    return pa.table({"x": np.arange(40.0), "color": ["red", "blue"] * 20, "y": ["no", "yes"] * 20})
+
+
+def write_arrow(table, path):
+    from pyarrow import feather, parquet
+
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path, compression="none", use_dictionary=False)
+    else:
+        feather.write_feather(table, path, compression="uncompressed")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
+def test_letters_that_are_none_in_a_column(name, arrow_table, tmp_path):
+    write_arrow(arrow_table, tmp_path / name)
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content.replace(b"blue", b"bl\xff\xfe"))
+    with pytest.raises(TableError, match=rf"{name} cannot be read as a \w+ file: .*UTF"):
+        score_table(tmp_path / name, "y")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
+@pytest.mark.parametrize("metadata", [{"index_columns": ["none"], "columns": [], "column_indexes": []}, {}, [], 1])
+def test_what_pandas_adds_to_a_file_is_wrong(name, metadata, arrow_table, tmp_path):
+    """It is an error in words, or does not matter."""
+    marked = arrow_table.replace_schema_metadata({"pandas": json.dumps(metadata)})
+    write_arrow(marked, tmp_path / name)
+    with pytest.raises(TableError, match=rf"{name} cannot be read as a"):
+        score_table(tmp_path / name, "y")
+
+
+ZEROS = "x,y\n" + "0,0\n" * 100_000
+
+
+def write_bomb(path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    zeros = pa.table({name: np.zeros(200_000) for name in "xy"})
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(ZEROS.encode()))
+    elif path.suffix == ".parquet":
+        parquet.write_table(zeros, path)
+    else:
+        feather.write_feather(zeros, path, compression="zstd")
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.parquet", "a.feather"])
+def test_small_files_do_not_become_large_tables(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("truewood.tabular.files.LARGEST_EXPANSION", 100_000)
+    write_bomb(tmp_path / name)
+    words = rf"{name} is [\d,]+ bytes that would take more than 0.0 GiB of memory; .*part of its rows"
+    with pytest.raises(TableError, match=words):
+        score_table(tmp_path / name, "y")
+    monkeypatch.setattr("truewood.tabular.files.LARGEST_RATIO", 10_000)
+    with pytest.raises(TableError, match="has the same value in every row"):
+        score_table(tmp_path / name, "y")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_damaged_tables_are_read_or_refused(name, folder, tmp_path):
+    rng = random.Random(name)
+    for _ in range(40):
+        content = bytearray((folder / name).read_bytes())
+        if rng.random() < 0.3:
+            del content[rng.randrange(len(content)) :]
+        for _ in range(rng.choice([1, 3, 10])):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        (tmp_path / name).write_bytes(content)
+        with contextlib.suppress(TableError):
+            parse_file(read_file(tmp_path / name), Messages())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import zipfile
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -38,7 +40,9 @@ BROKEN_MODELS = {
     "no JSON": ("m.json", "{", ["m.json is not a JSON file"]),
     "broken XGBoost": ("m.json", json.dumps({"learner": {}}), ["cannot be read as a XGBoost model"]),
     "broken ubj": ("m.ubj", b"\0\1\2", ["cannot be read as a XGBoost model"]),
-    "broken LightGBM": ("m.txt", "tree\nversion=v4\n", ["cannot be read as a LightGBM model"]),
+    "cut LightGBM": ("m.txt", "tree\nversion=v4\n", ["m.txt is cut off: the end of its trees is missing"]),
+    "broken LightGBM": ("m.txt", "tree\nversion=v4\n\nend of trees\n", ["cannot be read as a LightGBM model"]),
+    "deep JSON": ("m.json", "[" * 200_000, ["m.json is JSON too deeply nested to be a model"]),
     "text that is not of LightGBM": ("m.txt", "hello\n", ["m.txt is not a model that LightGBM has saved"]),
     "broken CatBoost": ("m.cbm", b"CBM1 and then nothing", ["cannot be read as a CatBoost model"]),
     "broken CatBoost JSON": ("m.json", json.dumps({"oblivious_trees": []}), ["m.json is a model of CatBoost without"]),
@@ -166,7 +170,26 @@ def test_skops_files_with_other_types(tmp_path, forest):
     model = RandomForestClassifier(2).fit(TABLE[["x"]], TABLE["y"])
     model.extra_ = SimpleNamespace(a=1)
     skops.dump(model, tmp_path / "m.skops")
-    assert_refused(tmp_path / "m.skops", "neither scikit-learn's nor truewood's", "types.SimpleNamespace")
+    words = "neither scikit-learn's nor truewood's", "types.SimpleNamespace", "load it with skops.io.load and pass the"
+    assert_refused(tmp_path / "m.skops", *words)
+
+
+def test_types_of_a_skops_file_are_listed_before_anything_is_loaded(tmp_path, monkeypatch):
+    """A type that would run a program when it is loaded is named, and not run."""
+    skops = pytest.importorskip("skops.io")
+    model = RandomForestClassifier(2).fit(TABLE[["x"]], TABLE["y"])
+    model.extra_ = os.system
+    skops.dump(model, tmp_path / "m.skops")
+    monkeypatch.setattr("skops.io.load", lambda *_given, **_options: pytest.fail("it was loaded"))
+    assert_refused(tmp_path / "m.skops", "and are not loaded: posix.system" if os.name == "posix" else "not loaded")
+
+
+def test_a_small_skops_file_does_not_become_a_large_model(tmp_path, monkeypatch):
+    pytest.importorskip("skops")
+    monkeypatch.setattr("truewood.tabular.saved_estimators.LARGEST_EXPANSION", 1000)
+    with zipfile.ZipFile(tmp_path / "m.skops", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", "0" * 100_000)
+    assert_refused(tmp_path / "m.skops", "m.skops is a skops file that would take 0.0 GiB of memory")
 
 
 @pytest.mark.parametrize(("library", "name", "extra"), [("catboost", "m.cbm", "catboost"), ("skops", "m.skops", "cli")])

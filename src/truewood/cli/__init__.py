@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import truewood
 from truewood.cli import demo_command, importance_command, reproduce_command
 from truewood.cli.arguments import SHELLS, Parser, PrintCompletion
+from truewood.cli.interruption import Interruption
 from truewood.cli.wording import describe_error
 
 
@@ -40,16 +41,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # of a terminal that does not know all letters
     options = make_parser().parse_args(arguments)
+    interruption = Interruption()
+    interruption.begin()
     try:
         options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; nothing may be written when Python ends either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError) as error:
-        sys.stderr.write(f"truewood: error: {describe_error(error)}\n")
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("truewood: stopped\n")
+    except (OSError, ValueError, MemoryError) as error:
+        if not interruption.has_come:
+            sys.stderr.write(f"truewood: error: {describe_error(error)}\n")
+            return 2
+        interruption.say()  # a library has made an error of it
         return 130
+    except KeyboardInterrupt:
+        interruption.say()
+        return 130
+    finally:
+        interruption.end()
     return 0

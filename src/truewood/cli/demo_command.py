@@ -10,6 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from truewood.writing import check_writable, write_picture
+
 if TYPE_CHECKING:
     from truewood.result.importance_result import ImportanceResult
 
@@ -47,6 +49,8 @@ def run(options: argparse.Namespace) -> None:
     from truewood.scoring.model_importance import importance
 
     options.output.mkdir(parents=True, exist_ok=True)
+    picture = options.output / "truewood-demo.png"
+    check_writable(picture)
     console = Console(highlight=False)
     problem = draw_ten(np.random.default_rng(options.seed), task=options.task)
     names = [f"{name} ({levels} levels)" for levels, name in enumerate(problem.X, start=2)]
@@ -58,7 +62,6 @@ def run(options: argparse.Namespace) -> None:
         result = importance(forest, problem.X, problem.y, groups=names, n_jobs=-1)
     console.print(_make_table(result))
     console.print(_explain(result))
-    picture = options.output / "truewood-demo.png"
     _draw(result, options.task, picture)
     console.print(f"[dim]Picture: {picture}[/dim]", soft_wrap=True)
 
@@ -113,4 +116,4 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
     panels[0].set_yticks(range(len(result.feature_names)), result.feature_names)
     panels[0].invert_yaxis()
     figure.suptitle(f"Only X1 is informative ({task}, {result.n_rows} rows, {_N_TREES} trees)")
-    figure.savefig(path, dpi=150)
+    write_picture(path, figure, dpi=150)

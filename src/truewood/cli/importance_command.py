@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 
 import truewood
 from truewood.cli.arguments import FILE, Once, fraction, jobs, not_negative, positive
-from truewood.cli.output import check_outputs, make_frame, print_json, print_table, write_outputs
-from truewood.cli.wording import as_options, in_one_line
+from truewood.cli.output import check_outputs, make_frame, print_json, print_table, write_output
+from truewood.cli.wording import as_options
 from truewood.formulas.registry import measures
 from truewood.progress import show_progress
 from truewood.tabular import FileContent, FitSettings, Messages, TableScore, score_saved_model, score_table
 from truewood.tabular.settings import BOOSTING_TREES, FOREST_TREES, MODELS
+from truewood.words import in_one_line
 
 _DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
 infer what the columns are, fit a forest (or take a saved model), and score its
@@ -123,18 +125,27 @@ def _add_output(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Score the table, print, write."""
-    check_outputs(options.output)
+    check_outputs(options.output, _list_inputs(options))
     messages = _make_messages(is_quiet=options.quiet)
     score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
     title = f"What tells about {options.target}?"
     notes = list(map(as_options, [*messages.messages, *messages.warnings]))
-    write_outputs(score.result, options.output, score.X, alpha=options.alpha, title=title, notes=notes)
-    for path in options.output:
-        messages.add(f"wrote {path}")
-    if options.json:
-        print_json(_summarise(options, score, messages))
-    else:
-        print_table(score.result, top=options.top, alpha=options.alpha, title=f"{title} {score.describe()}")
+    try:
+        if options.json:
+            print_json(_summarise(options, score, messages))
+        else:
+            print_table(score.result, top=options.top, alpha=options.alpha, title=f"{title} {score.describe()}")
+        sys.stdout.flush()
+    finally:  # whatever becomes of the one, the other is not lost
+        for path in options.output:
+            write_output(score.result, path, score.X, alpha=options.alpha, title=title, notes=notes)
+            messages.add(f"wrote {path}")
+
+
+def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
+    """The files that are read, whatever their names here."""
+    given = [0 if options.data == "-" else options.data, options.model_file]  # 0 is standard input
+    return [os.stat(file) for file in given if file == 0 or (file is not None and os.path.exists(file))]
 
 
 def _make_messages(*, is_quiet: bool) -> Messages:

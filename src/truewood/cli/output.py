@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import warnings
 from importlib.util import find_spec
@@ -18,18 +19,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from truewood.cli.wording import in_one_line
 from truewood.result.importance_result import ImportanceResult
-from truewood.words import count, format_p_value
+from truewood.words import count, format_p_value, in_one_line
+from truewood.writing import check_writable, write_file, write_picture
 
 _PICTURES = (".png", ".svg", ".pdf")
 ENDINGS = (".html", ".csv", ".json", *_PICTURES)
+# What cells of formulas begin with, as in the table of the report.
+_FORMULA_MARKS = tuple("=+-@\t\r\n＝＋－＠")
 # Of a table that goes to a file or another program.
 _PLAIN_WIDTH = 160
 
 
-def check_outputs(paths: list[Path]) -> None:
-    """Refuse files that could not be written, before anything that takes long."""
+def check_outputs(paths: list[Path], inputs: list[os.stat_result]) -> None:
+    """Refuse files that could not be written, and those that are read, before anything that takes long."""
     for path in paths:
         if path.suffix.lower() not in ENDINGS:
             raise ValueError(f"--output: {path} must end in {', '.join(ENDINGS)}.")
@@ -38,22 +41,31 @@ def check_outputs(paths: list[Path]) -> None:
             raise ValueError(f"--output: {path} {reason}.")
         if path.suffix.lower() == ".html" and any(find_spec(name) is None for name in ("altair", "vl_convert")):
             raise ValueError("--output: the report needs altair and vl-convert: pip install 'truewood[report]'.")
+        if path.exists() and any(os.path.samestat(path.stat(), given) for given in inputs):
+            raise ValueError(f"--output: {path} is read by this command and would be lost; give it another name.")
+        check_writable(path)
 
 
-def write_outputs(
-    result: ImportanceResult, paths: list[Path], X: pd.DataFrame, *, alpha: float, title: str, notes: list[str]
+def write_output(
+    result: ImportanceResult, path: Path, X: pd.DataFrame, *, alpha: float, title: str, notes: list[str]
 ) -> None:
-    """Write the result to each file, in the form that its name says."""
-    for path in paths:
-        match path.suffix.lower():
-            case ".html":
-                result.report(path, X=X, title=title, notes=notes, alpha=alpha)
-            case ".csv":
-                make_frame(result, alpha).to_csv(path, index=False)
-            case ".json":
-                result.save(path)
-            case _:
-                _draw(result, path, alpha)
+    """Write the result to a file, in the form that its name says."""
+    match path.suffix.lower():
+        case ".html":
+            result.report(path, X=X, title=title, notes=notes, alpha=alpha)
+        case ".csv":
+            frame = make_frame(result, alpha)
+            frame["feature"] = frame["feature"].map(_as_text_cell)
+            write_file(path, frame.to_csv(index=False, lineterminator="\n").encode(errors="backslashreplace"))
+        case ".json":
+            result.save(path)
+        case _:
+            _draw(result, path, alpha)
+
+
+def _as_text_cell(name: str) -> str:
+    """A name that no spreadsheet takes for a formula: an apostrophe in front makes it text."""
+    return f"'{name}" if name.startswith(_FORMULA_MARKS) else name
 
 
 def _draw(result: ImportanceResult, path: Path, alpha: float) -> None:
@@ -61,7 +73,7 @@ def _draw(result: ImportanceResult, path: Path, alpha: float) -> None:
         # Letters that the font lacks become boxes, which everyone sees.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure: Any = result.plot("bar", alpha=alpha).figure
-        figure.savefig(path, dpi=150, bbox_inches="tight")
+        write_picture(path, figure, dpi=150, bbox_inches="tight")
 
 
 def make_frame(result: ImportanceResult, alpha: float) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from truewood.cli.arguments import jobs, not_negative, positive
+from truewood.writing import check_writable, write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,6 +92,8 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
     from truewood.paper.summaries import list_claims, make_table1, summarise, tidy
 
     folder: Path = options.output
+    stem = f"{name}_{options.encoding}" if name in _WITHOUT_PEERS else name
+    check_writable(folder / f"{stem}.csv")
     tasks = TASKS if options.task == "both" else (options.task,)
     cells = make_cells(name, tasks=tasks, encoding=options.encoding, trees=options.trees)
     scores = run_cells(
@@ -104,15 +107,14 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
     )
     table = tidy(cells, scores, repetitions=options.repetitions, seed=options.seed, absent=set(absent))
     summary = summarise(table)
-    stem = f"{name}_{options.encoding}" if name in _WITHOUT_PEERS else name
     if name == "table1":
         result = make_table1(table, cells[0].methods)
-        result.to_csv(folder / "table1.csv", index=False, float_format="%.6g")
         console.print(_show_table1(result, absent))
+        _write_csv(folder / "table1.csv", result)
         paths = figures.draw_ranks(result, folder, stem)
     else:
-        summary.to_csv(folder / f"{stem}.csv", index=False, float_format="%.6g")
         console.print(_show_claims(name, list_claims(name, summary), {} if name in _WITHOUT_PEERS else absent))
+        _write_csv(folder / f"{stem}.csv", summary)
         if name == "bias":
             paths = figures.draw_bias(table, folder, stem)
         elif name == "ranking":
@@ -120,6 +122,10 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
         else:
             paths = figures.draw_bars(summary, folder, stem)
     console.print(f"[dim]{folder / stem}.csv, {', '.join(path.name for path in paths)}[/dim]", soft_wrap=True)
+
+
+def _write_csv(path: Path, table: pd.DataFrame) -> None:
+    write_file(path, table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
 
 
 def _show_table1(result: pd.DataFrame, absent: dict[str, str]) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from truewood.tabular.errors import TableError, UnknownFormatError
+from truewood.words import in_one_line
 
 # Options whose names are not those of the arguments; the table itself has none.
 _OPTIONS = {"saved_model": "--model-file", "table": None}
@@ -40,9 +41,8 @@ def describe_error(error: Exception) -> str:
         text = error.reason if option is None else f"{option}: {error.reason}"
     if isinstance(error, UnknownFormatError):
         text += "; a file of another name can be passed as standard input: truewood importance - < FILE"
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        text = f"not enough memory{f' ({text})' if text else ''}; take a part of the rows, or fewer columns with --drop"
     return in_one_line(" ".join(as_options(text).split()))
-
-
-def in_one_line(text: str) -> str:
-    """Text without characters that would move the cursor, which names of columns may hold: they are written out."""
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state, shuffle
 from truewood.data.groups import read_groups
 from truewood.data.tables import TableForm, read_features
 from truewood.estimators.seeds import N_SEEDS, set_seeds
-from truewood.frozen import freeze_arrays
+from truewood.frozen import freeze_arrays, restore_frozen
 from truewood.journal import append_to, read_entries, read_first_entry
 from truewood.progress import show_progress
 from truewood.result.importance_result import ImportanceResult
@@ -52,6 +52,8 @@ class PermutationTestResult:
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
+
+    __setstate__ = restore_frozen
 
     @property
     def p_value(self) -> NDArray[np.float64]:

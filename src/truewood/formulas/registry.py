@@ -23,11 +23,12 @@ _CORRECTED = Measure(
     summary="mdi less that of permuted copies of the columns (Sandri & Zuccolotto)",
     title="pseudo-data corrected importance",
 )
+OF_RESULTS = MEASURES | {_CORRECTED.name: _CORRECTED}
 
 
 def get_measure(name: str) -> Measure:
     """The measure whose scores a result holds."""
-    return _CORRECTED if name == _CORRECTED.name else MEASURES[name]
+    return OF_RESULTS[name]
 
 
 def choose_measure(name: str, *, scores_classes: bool, needs_linear: bool, is_weighted: bool) -> Measure | None:

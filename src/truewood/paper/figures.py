@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from truewood.result.pictures import UNBIASED
+from truewood.writing import write_picture
 
 TITLES = {"SI": "split improvement (SI)", "UFI": "unbiased feature importance (UFI)"}
 _LINES = {"X1": "-", "X2": "-", "X3": "--", "X4": "-.", "X5": ":"}
@@ -28,10 +29,10 @@ def _make_panels(
 
 def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    figure.savefig(paths[0], dpi=120)
+    write_picture(paths[0], figure, dpi=120)
     # No time, and no random names of elements, so that the same run gives the same file.
     with rc_context({"svg.hashsalt": "truewood"}):
-        figure.savefig(paths[1], metadata={"Date": None})
+        write_picture(paths[1], figure, metadata={"Date": None})
     return paths
 
 

@@ -11,7 +11,6 @@ from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from os import PathLike
-from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from truewood.report.charts import NOT_SIGNIFICANT, SIGNIFICANT, make_charts
 from truewood.report.correlation import find_correlations
 from truewood.report.vega import bundle_scripts, compile_chart
 from truewood.result.pictures import FAINT, name_level
+from truewood.writing import write_file
 
 if TYPE_CHECKING:
     from truewood.result.importance_result import ImportanceResult
@@ -77,7 +77,7 @@ def write_report(
         "glue": glue,
     }
     page = Template(_read("page.html")).substitute(content)
-    Path(path).write_text(page, encoding="utf-8", newline="\n")
+    write_file(path, page.encode(errors="backslashreplace"))  # letters that are none, as names of files may hold
 
 
 def _read(name: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from truewood.frozen import freeze_arrays
+from truewood.frozen import freeze_arrays, restore_frozen
 from truewood.inference.intervals import find_interval
 from truewood.inference.multiplicity import adjust, mirror
 from truewood.result.table import make_frame
@@ -301,5 +301,6 @@ class ImportanceResult:
 
         save(self, path)
 
+    __setstate__ = restore_frozen
     __repr__ = write_text
     _repr_html_ = write_html

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truewood.formulas.registry import get_measure
+from truewood.words import in_one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +113,8 @@ def _name_rows(ax: Axes, names: list[str]) -> None:
 
 
 def shorten(name: str, most: int = 36) -> str:
-    """Leave out the middle: long names are often told apart by their ends."""
+    """Leave out the middle: long names are often told apart by their ends. What cannot be printed is written out."""
+    name = in_one_line(name)
     if len(name) <= most:
         return name
     n_last = most // 3

@@ -1,25 +1,34 @@
-"""Results as files: everything in plain JSON, read back to the last bit."""
+"""Results as files: everything in plain JSON, read back to the last bit, and checked when it is read."""
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
+from truewood.formulas.registry import OF_RESULTS
 from truewood.result.importance_result import ImportanceResult
+from truewood.words import ROWS_IN_WORDS
+from truewood.writing import write_file
 
 FORMAT = "truewood.ImportanceResult"
 FORMAT_VERSION = 1
+
+_CHOICES = {"measure": tuple(OF_RESULTS), "task": ("classification", "regression"), "rows": tuple(ROWS_IN_WORDS)}
+# More than any data set has; larger ones are no numbers of rows.
+_MOST_ROWS = 2**53
 
 
 def save(result: ImportanceResult, path: str | PathLike[str]) -> None:
     """Write a result; see `ImportanceResult.save`."""
     content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(result)}
-    Path(path).write_text(json.dumps(content, allow_nan=False) + "\n", encoding="utf-8")
+    write_file(path, (json.dumps(content, allow_nan=False) + "\n").encode())
 
 
 def _to_json(value: Any) -> Any:
@@ -48,29 +57,139 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
     -------
     ImportanceResult
         The same result, to the last bit.
+
+    Raises
+    ------
+    ValueError
+        If the file was not written by `ImportanceResult.save`, or changed since.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
         raise ValueError(f"{path} must be a file written by ImportanceResult.save.")
     version = content.pop("version", None)
-    if version != FORMAT_VERSION:
-        raise ValueError(f"{path} has format version {version}, this truewood reads {FORMAT_VERSION}.")
-    return _from_json(content, path)
+    if version != FORMAT_VERSION or isinstance(version, bool):
+        raise ValueError(f"{path} has format version {version!r}, this truewood reads {FORMAT_VERSION}.")
+    try:
+        return _read_result(content)
+    except _DamageError as error:
+        raise ValueError(f"{path} is damaged: {error}; save the result again.") from error
 
 
-def _from_json(content: dict[str, Any], path: str | PathLike[str]) -> ImportanceResult:
-    if content.keys() != {part.name for part in fields(ImportanceResult)}:
-        raise ValueError(f"{path} is not complete.")
-    for name in ("values", "share", "per_tree", "per_output", "mdi", "std_error", "test_error", "contributions"):
-        if content[name] is not None:
-            content[name] = np.array(content[name], dtype=np.float64)
-    for name in ("impurity", "total_error"):
-        content[name] = np.nan if content[name] is None else content[name]
-    if content["columns"] is not None:
-        content["columns"] = _from_json(content["columns"], path)
-    content["notes"] = tuple(content["notes"])
-    content["feature_names"] = np.array(content["feature_names"], dtype=np.str_)
-    return ImportanceResult(**content)
+class _DamageError(Exception):
+    """What is wrong with a field."""
+
+
+def _refuse(name: str, expected: str) -> NoReturn:
+    raise _DamageError(f"{name} must be {expected}")
+
+
+def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResult:
+    """A result from its fields, each of which must be what `ImportanceResult` says."""
+    names = {part.name for part in fields(ImportanceResult)}
+    if not isinstance(content, dict):
+        _refuse("columns", "a result or null")
+    if content.keys() != names:
+        differing = ", ".join(sorted(map(repr, content.keys() ^ names))[:3])
+        raise _DamageError(f"it has not the fields of a result, but others or fewer ({differing})")
+    features = _read_names(content["feature_names"])
+    n_rows, shape = _read_count("n_rows", content["n_rows"]), (len(features),)
+    read: dict[str, Any] = {"feature_names": features, "n_rows": n_rows}
+    for name in ("values", "mdi"):
+        read[name] = _read_array(name, content[name], shape)
+    read["share"] = _read_array("share", content["share"], shape, has_nan=True)
+    read["per_tree"] = _read_array("per_tree", content["per_tree"], (None, *shape), has_nan=True)
+    read["per_output"] = _read_array("per_output", content["per_output"], (None, *shape))
+    rows = content["contributions"]
+    read["contributions"] = None if rows is None else _read_array("contributions", rows, (n_rows, *shape))
+    for name, listed in _CHOICES.items():
+        if not isinstance(content[name], str) or content[name] not in listed:
+            _refuse(name, f"one of {', '.join(listed)}")
+        read[name] = content[name]
+    if not isinstance(content["is_additive"], bool):
+        _refuse("is_additive", "true or false")
+    read["is_additive"] = content["is_additive"]
+    read["impurity"] = _read_number("impurity", content["impurity"])
+    read["skipped_weight"] = _read_number("skipped_weight", content["skipped_weight"], most=1.0)
+    read |= _read_errors(content, shape)
+    read["notes"] = _read_notes(content["notes"])
+    if content["columns"] is not None and is_of_columns:
+        _refuse("columns of columns", "null")
+    read["columns"] = None if content["columns"] is None else _read_result(content["columns"], is_of_columns=True)
+    return ImportanceResult(**read)
+
+
+def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Errors of the scores: numbers that are not negative, or none at all where there is a reason."""
+    reason = content["no_inference"]
+    if reason is not None and not _is_text(reason):
+        _refuse("no_inference", "text or null")
+    read: dict[str, Any] = {"no_inference": reason}
+    for name in ("std_error", "test_error"):
+        read[name] = _read_array(name, content[name], shape, has_nan=reason is not None)
+        if (read[name] < 0).any():
+            _refuse(name, "numbers that are not negative")
+    total = content["total_error"]
+    read["total_error"] = np.nan if total is None and reason is not None else _read_number("total_error", total)
+    return read
+
+
+def _read_array(name: str, value: Any, shape: tuple[int | None, ...], *, has_nan: bool = False) -> NDArray[np.float64]:
+    """Numbers of a shape, any number of rows where that is None; null is NaN."""
+    rows = value if len(shape) == 2 else [value]
+    expected = f"{'rows of ' * (len(shape) == 2)}{shape[-1]} numbers{', or null' * has_nan}"
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+        _refuse(name, expected)
+    kinds = {kind for row in rows for kind in map(type, row)}
+    if not kinds <= {float, int, type(None)} or {len(row) for row in rows} != {shape[-1]}:
+        _refuse(name, expected)
+    if shape[0] not in (None, len(value)):
+        _refuse(name, f"{shape[0]} {expected}")
+    try:
+        array = np.array(value, dtype=np.float64)
+    except OverflowError:
+        _refuse(name, "numbers that a float can hold")
+    if np.isinf(array).any() or (np.isnan(array).any() and not has_nan):
+        _refuse(name, f"{expected} that are finite")
+    return array
+
+
+def _read_number(name: str, value: Any, *, most: float = math.inf) -> float:
+    """A number that is finite and not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= min(most, _LARGEST):
+        _refuse(name, f"a number from 0 to {most:g}" if most < math.inf else "a finite number that is not negative")
+    return float(value)
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def _read_count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MOST_ROWS:
+        _refuse(name, "a number of rows")
+    return value
+
+
+def _read_names(value: Any) -> NDArray[np.str_]:
+    if not isinstance(value, list) or not value or not all(map(_is_text, value)):
+        _refuse("feature_names", "a list of names")
+    return np.array(value, dtype=np.str_)
+
+
+def _read_notes(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(map(_is_text, value)):
+        _refuse("notes", "a list of sentences")
+    return tuple(value)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is text that files can hold: JSON can write halves of letters."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truewood.words import ROWS_IN_WORDS
+from truewood.words import ROWS_IN_WORDS, in_one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,8 @@ def _summarise(result: ImportanceResult) -> str:
 
 
 def _take_first(result: ImportanceResult) -> pd.DataFrame:
-    return result.frame().head(_N_SHOWN).drop(columns="share" if np.isnan(result.share).all() else [])
+    frame = result.frame().head(_N_SHOWN).drop(columns="share" if np.isnan(result.share).all() else [])
+    return frame.assign(feature=frame["feature"].map(in_one_line))
 
 
 def _format_number(number: float) -> str:
@@ -45,7 +46,7 @@ def _format_number(number: float) -> str:
 
 
 def _write_note(result: ImportanceResult) -> str:
-    notes = list(result.notes)
+    notes = list(map(in_one_line, result.notes))
     if result.skipped_weight > 0:
         notes.insert(0, f"{result.skipped_weight:.1%} of split weight had no unseen rows.")
     n_hidden = len(result.values) - _N_SHOWN

@@ -9,7 +9,7 @@ import zlib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pandas as pd
 
@@ -21,6 +21,10 @@ from truewood.tabular.text_files import parse_text
 _TEXT = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow", ".ipc")
+# Bytes that a compressed file may become in memory: so many, or so many times its own.
+LARGEST_EXPANSION = 2 * 2**30
+LARGEST_RATIO = 100
+_TAKE_A_PART = "take a part of its rows, or pass it as a data frame from Python: truewood.tabular.score_table"
 _GZIP_MARK, _PARQUET_MARK, _FEATHER_MARK = b"\x1f\x8b", b"PAR1", b"ARROW1"
 
 
@@ -93,22 +97,62 @@ def parse_file(content: FileContent, messages: Messages, *, model_target: str | 
 
 def _unzip(data: bytes, name: str) -> bytes:
     try:
-        return gzip.decompress(data)
+        with gzip.open(io.BytesIO(data)) as file:
+            unzipped = file.read(_find_limit(data) + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise TableError(f"{name} is a broken gzip file: {error}.", "table") from error
+    if len(unzipped) > _find_limit(data):
+        _refuse_expansion(name, data, "unzip it yourself if you know where it comes from, or take a part of its rows")
+    return unzipped
+
+
+def _find_limit(data: bytes) -> int:
+    return max(LARGEST_EXPANSION, LARGEST_RATIO * len(data))
+
+
+def _refuse_expansion(name: str, data: bytes, remedy: str) -> NoReturn:
+    limit = f"{_find_limit(data) / 2**30:.1f} GiB"
+    raise TableError(f"{name} is {len(data):,} bytes that would take more than {limit} of memory; {remedy}.", "table")
 
 
 def _read_arrow(data: bytes, name: str, kind: str) -> pd.DataFrame:
     if find_spec("pyarrow") is None:
         raise TableError(f"{kind} files need pyarrow, which is not installed: pip install 'truewood[cli]'.", "table")
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from pyarrow import feather, parquet
-
-    read: Any = parquet.read_table if kind == "Parquet" else feather.read_table
     try:
-        arrow = read(io.BytesIO(data))
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0]
+        arrow = (_read_parquet if kind == "Parquet" else _read_feather)(data, name)
+        arrow.validate(full=True)
+        check_names(arrow.column_names, name)
+        return name_columns(arrow.to_pandas(), name)
+    except (TableError, MemoryError):
+        raise
+    except Exception as error:  # of damaged bytes, and of whatever may be wrong in what pandas adds to such files
+        reason = str(error).partition("\n")[0] or type(error).__name__
         raise TableError(f"{name} cannot be read as a {kind} file: {reason}", "table") from error
-    check_names(arrow.column_names, name)
-    return name_columns(arrow.to_pandas(), name)
+
+
+def _read_parquet(data: bytes, name: str) -> Any:
+    from pyarrow import parquet  # type: ignore[import-untyped]
+
+    file = parquet.ParquetFile(io.BytesIO(data))
+    sizes = [file.metadata.row_group(k).total_byte_size for k in range(file.metadata.num_row_groups)]
+    # A value that repeats takes no room in the file, but eight bytes a row in the table.
+    if max(sum(sizes), 8 * file.metadata.num_rows * file.metadata.num_columns) > _find_limit(data):
+        _refuse_expansion(name, data, _TAKE_A_PART)
+    return file.read()
+
+
+def _read_feather(data: bytes, name: str) -> Any:
+    import pyarrow as pa
+
+    if not data.startswith(_FEATHER_MARK):
+        from pyarrow import feather
+
+        return feather.read_table(io.BytesIO(data))  # the first version of the format, which does not compress
+    batches, n_bytes = [], 0
+    with pa.ipc.open_file(io.BytesIO(data)) as file:
+        for k in range(file.num_record_batches):
+            batches.append(file.get_batch(k))
+            n_bytes += batches[-1].nbytes
+            if n_bytes > _find_limit(data):
+                _refuse_expansion(name, data, _TAKE_A_PART)
+        return pa.Table.from_batches(batches, file.schema)

@@ -10,14 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from truewood.tabular.errors import TableError, UnusableModelError
-from truewood.tabular.saved_boosters import (
-    load_catboost,
-    load_lightgbm,
-    load_xgboost,
-    view_catboost,
-    view_lightgbm,
-    view_xgboost,
-)
+from truewood.tabular.model_trial import describe_damage, find_damage
+from truewood.tabular.saved_boosters import LOADERS, view_catboost, view_lightgbm, view_xgboost
 from truewood.tabular.saved_estimators import load_pickle, load_skops, view_estimator
 from truewood.tabular.saved_models import SavedModel
 
@@ -59,13 +53,14 @@ def _load_model(path: Path, *, trust_pickle: bool) -> SavedModel:
     library = _find_library(path, ending)
     if library != "pickled":
         _check_installed(library)
+    if library in LOADERS and (damage := find_damage(path, library)) is not None:
+        raise TableError(f"{path.name} {damage}", "saved_model")
     try:
         return _LOADERS[library](path)
-    except UnusableModelError as error:
-        raise TableError(f"{path.name} {error}", "saved_model") from error
-    except Exception as error:  # libraries have exceptions of their own for files they cannot read
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise TableError(f"{path.name} cannot be read as a {library} model: {reason}", "saved_model") from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise TableError(f"{path.name} {describe_damage(error, library)}", "saved_model") from error
 
 
 def _find_library(path: Path, ending: str) -> str:
@@ -78,6 +73,8 @@ def _find_json_library(path: Path) -> str:
     """XGBoost's and CatBoost's JSON are told apart by their keys."""
     try:
         content = json.loads(path.read_bytes())
+    except RecursionError as error:
+        raise TableError(f"{path.name} is JSON too deeply nested to be a model.", "saved_model") from error
     except ValueError as error:
         raise TableError(f"{path.name} is not a JSON file: {error}.", "saved_model") from error
     keys = content.keys() if isinstance(content, dict) else ()
@@ -106,9 +103,7 @@ def _view_model(model: Any) -> SavedModel:
 
 _BOOSTERS: dict[str, Callable[[Any], SavedModel]] = {"xgboost": view_xgboost, "lightgbm": view_lightgbm}
 _LOADERS: dict[str, Callable[[Path], SavedModel]] = {
-    "XGBoost": load_xgboost,
-    "LightGBM": load_lightgbm,
-    "CatBoost": load_catboost,
+    **LOADERS,
     "skops": lambda path: _view_model(load_skops(path)),
     "pickled": lambda path: _view_model(load_pickle(path)),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -90,6 +90,8 @@ def load_lightgbm(path: Path) -> SavedModel:
     text = path.read_text(encoding="utf-8")
     if not text.startswith("tree\n"):
         raise UnusableModelError("is not a model that LightGBM has saved as text.")
+    if "\nend of trees\n" not in text:
+        raise UnusableModelError("is cut off: the end of its trees is missing; save the model again.")
     return _view_lightgbm(lightgbm.Booster(model_str=text), text)
 
 
@@ -152,3 +154,10 @@ def view_catboost(model: Any) -> SavedModel:
         predict=lambda X: model.predict(X, prediction_type=kind),
         levels={names[j]: None for j in model.get_cat_feature_indices()},
     )
+
+
+LOADERS: dict[str, Callable[[Path], SavedModel]] = {
+    "XGBoost": load_xgboost,
+    "LightGBM": load_lightgbm,
+    "CatBoost": load_catboost,
+}

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from truewood.tabular.errors import UnusableModelError
+from truewood.tabular.files import LARGEST_EXPANSION
 from truewood.tabular.saved_models import SavedModel
+from truewood.words import list_names
 
 # Packages whose own classes a skops file may hold; others are named and refused.
 _TRUSTED = ("sklearn.", "truewood.")
@@ -24,11 +26,20 @@ def load_skops(path: Path) -> Any:
 
     if not zipfile.is_zipfile(path):
         raise UnusableModelError("is not a skops file.")
+    with zipfile.ZipFile(path) as archive:
+        n_bytes = sum(part.file_size for part in archive.infolist())
+    if n_bytes > max(LARGEST_EXPANSION, path.stat().st_size):
+        raise UnusableModelError(
+            f"is a skops file that would take {n_bytes / 2**30:.1f} GiB of memory; if you know where it comes from, "
+            "save the model again without compression."
+        )
     found = get_untrusted_types(file=path)
     refused = [name for name in found if name != "numpy.dtype" and not _is_own_class(name)]
     if refused:
         raise UnusableModelError(
-            f"holds types that are neither scikit-learn's nor truewood's and are not loaded: {', '.join(refused)}."
+            "holds types that are neither scikit-learn's nor truewood's and are not loaded: "
+            f"{list_names(refused, 5)}; if you know where it comes from, load it with skops.io.load and pass the model "
+            "to truewood.tabular.score_saved_model."
         )
     return load(path, trusted=found)
 

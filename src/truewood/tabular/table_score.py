@@ -9,7 +9,7 @@ import pandas as pd
 
 from truewood.result.importance_result import ImportanceResult
 from truewood.tabular.skill import Skill
-from truewood.words import ROWS_IN_WORDS, count
+from truewood.words import ROWS_IN_WORDS, count, in_one_line
 
 
 @dataclass(frozen=True)
@@ -75,4 +75,4 @@ class TableScore:
 
     def __repr__(self) -> str:
         lines = [self.describe(), *map(str, [self.skill] * (self.skill is not None))]
-        return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings)])
+        return "\n".join(map(in_one_line, [*lines, *(f"warning: {warning}" for warning in self.warnings)]))

@@ -18,6 +18,8 @@ from truewood.tabular.text_values import prefer_decimal_comma
 _DELIMITERS = (",", ";", "\t", "|")
 # The names are within so many.
 _FIRST_CHARACTERS = 1_000_000
+# The most that the csv module takes as a limit on every platform.
+_LARGEST_FIELD = 2**31 - 1
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
@@ -66,11 +68,14 @@ def _refuse_rows(text: str, delimiter: str, name: str, *, strips: bool, differs:
     """Refuse the first row whose number of fields differs so from that of the names."""
     lines = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=strips)
     filled = (fields for fields in lines if fields not in ([], [""]))
+    usual_limit = csv.field_size_limit(min(len(text), _LARGEST_FIELD))
     try:
         n_names = len(next(filled, []))
         odd = next((fields for fields in filled if differs(len(fields), n_names)), None)
     except csv.Error as error:
         raise TableError(f"{name} cannot be read as a table: {error}.", "table") from error
+    finally:
+        csv.field_size_limit(usual_limit)
     if odd is not None:
         raise TableError(
             f"{name} is ragged: line {lines.line_num} has {len(odd)} fields, the first line has {n_names}.", "table"

@@ -67,6 +67,10 @@ class Categories:
         is_in: NDArray[np.bool_] = is_within & ((word >> (category % _WORD).astype(np.uint32)) & 1).astype(np.bool_)
         return is_in
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through __init__, so that what comes back is checked and read-only too.
+        return Categories, (self.node_set, self.offset, self.bits)
+
     def __getitem__(self, nodes: slice) -> Categories:
         return Categories(self.node_set[nodes], self.offset, self.bits)
 

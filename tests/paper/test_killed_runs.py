@@ -1,0 +1,75 @@
+"""Runs that were killed, for real, go on where they were and end with the same files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+STUDY = Path(__file__).parents[2] / "experiments" / "calibration" / "study.py"
+
+
+def reproduce(folder):
+    options = ["--peers", "none", "--trees", "5", "--task", "regression", "--repetitions", "30", "--n-jobs", "2"]
+    program = "import sys; from truewood.cli import main; sys.exit(main())"
+    return [sys.executable, "-c", program, "reproduce", "table1", *options, "--output", folder]
+
+
+def calibrate(folder):
+    options = ["--designs", "20 trees", "--repetitions", "10", "--jobs", "2"]
+    return [sys.executable, STUDY, "null", *options, "--folder", folder]
+
+
+def kill_after(command, journal, n_lines):
+    """Run a command until its journal has so many lines, and end it without any warning."""
+    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not (journal.exists() and journal.read_bytes().count(b"\n") >= n_lines):
+            assert process.poll() is None, "it came to its end"
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)  # the processes that computed for it
+
+
+def read_entries(journal):
+    """Entries by their key; what they hold but the time that they took."""
+    entries = [json.loads(line) for line in journal.read_text().splitlines()]
+    for entry in entries:
+        entry.pop("seconds", None)
+    keyed = {entry.get("key") or (entry["design"], entry["number"]): entry for entry in entries}
+    assert len(keyed) == len(entries), "nothing is done twice"
+    return keyed
+
+
+@pytest.mark.parametrize(("make_command", "name"), [(reproduce, "table1"), (calibrate, "null")])
+def test_a_killed_run_ends_with_the_same_files(make_command, name, tmp_path):
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    subprocess.run(make_command(whole), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    journal = resumed / f"{name}.jsonl"
+    kill_after(make_command(resumed), journal, 1)
+    n_first = journal.read_bytes().count(b"\n")
+    with journal.open("ab") as file:
+        file.write(b'{"key": "cut')  # what a kill in the middle of a line leaves
+    kill_after(make_command(resumed), journal, n_first + 1)
+    n_second = journal.read_bytes().count(b"\n")
+    assert n_first < n_second < (whole / journal.name).read_bytes().count(b"\n")
+    subprocess.run(make_command(resumed), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert read_entries(journal) == read_entries(whole / journal.name)
+    names = sorted(path.name for path in whole.iterdir())
+    assert sorted(path.name for path in resumed.iterdir()) == names
+    assert f"{name}.csv" in names
+    for other in names:
+        if other != journal.name:
+            assert (resumed / other).read_bytes() == (whole / other).read_bytes(), other
