@@ -111,7 +111,7 @@ CASES = {
         r"sample_weight must have shape \(60,\), one weight",
     ),
     "negative": ("classifier", X, y, {"sample_weight": -np.ones(60)}, "sample_weight must be finite and not negative."),
-    "inference": ("classifier", X, y, {"inference": "row"}, "inference must be True, False, 'rows' or 'bags', got 'row'"),
+    "inference": ("classifier", X, y, {"inference": "row"}, "inference must be True, False, 'rows' or 'bags', got"),
     "inference of mdi": (
         "classifier",
         X,

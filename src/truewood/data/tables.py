@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 # Row after row, aligned, and a plain array.
-_FOR_THE_KERNEL = ["C", "A", "E"]
+_FOR_THE_KERNEL: list[Literal["C", "A", "E"]] = ["C", "A", "E"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class FeatureMatrix:
         """What the kernel reads: the array itself, or (data, indices, indptr, fill) of a sparse matrix."""
         if not sparse.issparse(self.values):
             return self.values
-        data = np.require(self.values.data, requirements=_FOR_THE_KERNEL)
+        data = np.require(self.values.data, self.values.data.dtype, _FOR_THE_KERNEL)
         indices = np.require(self.values.indices, np.int32, _FOR_THE_KERNEL)
         return data, indices, self.values.indptr.astype(np.int64), self.fill
 
