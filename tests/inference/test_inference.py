@@ -130,11 +130,14 @@ def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
     phi, psi = phi - phi.mean(axis=0), psi - psi.mean(axis=0)
     biased = biased_by_loops(built, phi.shape[1])
     by_column = [(result.per_tree[:, j], phi[:, j], psi[:, j]) for j in range(phi.shape[1])]
+    multiple = np.nanmedian([multiple_by_loops(built, own, unseen) for own, unseen, _ in by_column])
+    by_column = [(*own, multiple) for own in by_column]
     # weights in bags are kept as float32
     close = {"rtol": 1e-6, "atol": 1e-12}
     tested = [error_by_loops(built, *own, mdi) for own, mdi in zip(by_column, biased, strict=True)]
     np.testing.assert_allclose(result.test_error, tested, **close)
-    together = error_by_loops(built, result.per_tree.sum(axis=1), phi.sum(axis=1), psi.sum(axis=1), biased.sum())
+    of_all = (result.per_tree.sum(axis=1), phi.sum(axis=1), psi.sum(axis=1))
+    together = error_by_loops(built, *of_all, multiple_by_loops(built, *of_all[:2]), biased.sum())
     np.testing.assert_allclose(result.total_error, together, **close)
     np.testing.assert_allclose(result.std_error, [spread_by_loops(built, *own) for own in by_column], **close)
     with warnings.catch_warnings():
@@ -174,19 +177,25 @@ def bags_by_loops(built, n_rows):
     return more, more[:, grown].var(axis=0).mean()
 
 
-def variance_by_loops(built, scores, phi, psi):
-    """Variance of the score of a feature that says nothing, from its definition in docs/inference.md."""
-    n_trees, n_rows = len(built.trees), len(phi)
-    more, r = bags_by_loops(built, n_rows)
+def multiple_by_loops(built, scores, phi):
+    """Sum of phi a as a multiple of that of phi squared, from its definition in docs/inference.md; NaN without phi."""
+    if not phi.any():
+        return np.nan
+    n_trees, (more, r) = len(scores), bags_by_loops(built, len(phi))
     phi_a = (phi**2).sum() / r
-    for i in range(n_rows):
+    for i in range(len(phi)):
         phi_a += phi[i] * sum(more[k, i] * (scores[k] - scores.mean()) for k in range(n_trees)) / n_trees / r
-    return (phi**2).sum() + max(phi_a, (phi * psi).sum(), 0.0)
+    return phi_a / (phi**2).sum()
 
 
-def error_by_loops(built, scores, phi, psi, biased):
+def variance_by_loops(phi, psi, multiple):
+    """Variance of the score of a feature that says nothing."""
+    return (phi**2).sum() + max(multiple * (phi**2).sum(), (phi * psi).sum(), 0.0)
+
+
+def error_by_loops(built, scores, phi, psi, multiple, biased):
     """Test error of one feature, from its definition in docs/inference.md."""
-    variance, (_, r) = variance_by_loops(built, scores, phi, psi), bags_by_loops(built, len(phi))
+    variance, (_, r) = variance_by_loops(phi, psi, multiple), bags_by_loops(built, len(phi))
     n_trees, score = len(scores), scores.mean()
     noise, gain = scores.var(ddof=1) / n_trees, max((biased - score) / (1 + r), 0.0)
     if variance == 0:
@@ -197,7 +206,7 @@ def error_by_loops(built, scores, phi, psi, biased):
     return (np.sqrt(variance) + np.sqrt(on_average)) / 2
 
 
-def spread_by_bags(built, scores, phi, psi):
+def spread_by_bags(built, scores, phi, psi, multiple):
     """Standard error of one feature with ``inference="bags"``, from its definition in docs/inference.md."""
     n_trees, n_rows = len(built.trees), len(phi)
     more, r = bags_by_loops(built, n_rows)
@@ -207,14 +216,14 @@ def spread_by_bags(built, scores, phi, psi):
         C = sum(more[k, i] * spread[k] for k in range(n_trees)) / n_trees
         own = sum((more[k, i] * spread[k]) ** 2 for k in range(n_trees)) / n_trees**2
         both += 2 * phi[i] * (C + phi[i]) / r + ((C + phi[i]) ** 2 - own) / r**2
-    return np.sqrt(max(both + noise / r**2, spread_by_loops(built, scores, phi, psi) ** 2))
+    return np.sqrt(max(both + noise / r**2, spread_by_loops(built, scores, phi, psi, multiple) ** 2))
 
 
-def spread_by_loops(built, scores, phi, psi):
+def spread_by_loops(built, scores, phi, psi, multiple):
     """Standard error of one feature, from its definition in docs/inference.md."""
     n_trees, n_rows = len(built.trees), len(phi)
     noise = scores.var(ddof=1) / n_trees
-    least = variance_by_loops(built, scores, phi, psi)
+    least = variance_by_loops(phi, psi, multiple)
     if not psi.any():
         return np.sqrt(max((phi**2).sum() + noise, least))
     more, bags = bags_by_loops(built, n_rows)

@@ -67,8 +67,10 @@ def _step(
     while len(walking := walking[is_inner := ensemble.left[node] >= 0]):
         at = node[is_inner]
         x = values[walking, ensemble.feature[at]]
-        # A float32 compared with a float64 threshold is compared as float64.
-        is_left = x.astype(np.float64) <= ensemble.threshold[at]
+        # A float32 compared with a float64 threshold is compared as float64; half of a number that another thread
+        # writes at this moment may be any NaN.
+        with np.errstate(invalid="ignore"):
+            is_left = x.astype(np.float64) <= ensemble.threshold[at]
         if ensemble.categories is not None:
             is_left = np.where(ensemble.categories.node_set[at] < 0, is_left, ensemble.categories.holds(at, x))
         goes_left = np.where(np.isnan(x), ensemble.missing_left[at], is_left)

@@ -97,15 +97,17 @@ def _sum_phi_a(moments: Moments, scores: TreeScores) -> Floats:
 
     The covariance of a row's weight in the bags and the trees' scores is r a - phi: a row that is in the bag does not
     score. Its sum with phi has a part from each tree itself, N, and so has the sum of squares of phi, of about the
-    same size: the two cancel.
+    same size: the two cancel. Of a single feature the sum is noisy where trees are few, as a multiple of the sum of
+    phi^2 it hardly differs between the features of a model: the median of these multiples is used for all.
     """
     least: Floats = np.append(moments.phi_psi, moments.total_phi_psi)
     if moments.r == 0:  # one tree, or the same bag again
         return least
-    spread = scores.spread(len(moments.K))
-    groups = sum_products(spread, moments.K) + moments.phi_phi
+    spread, is_used = scores.spread(len(moments.K)), moments.phi_phi > 0
+    of_groups = (sum_products(spread, moments.K) + moments.phi_phi)[is_used] / moments.phi_phi[is_used]
+    multiple = float(np.median(of_groups)) if is_used.any() else 0.0
     total = sum_products(spread.sum(axis=1), moments.K.sum(axis=1)) + moments.total_phi_phi
-    return np.maximum(np.append(groups, total) / moments.r, least)
+    return np.maximum(np.append(multiple * moments.phi_phi, total) / moments.r, least)
 
 
 def _straighten(variance: Floats, moments: Moments, scores: TreeScores) -> Floats:
