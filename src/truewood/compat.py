@@ -38,7 +38,7 @@ def draw_bag_of(forest: Any, tree: int, n_rows: int, n_drawn: int) -> NDArray[An
 
 def find_draw_weights(ensemble: Any) -> NDArray[np.float64] | None:
     """Weights by which a forest or Bagging drew rows into its bags; None where all rows were drawn alike."""
-    weight = getattr(ensemble, "_sample_weight", None) if WEIGHTS_ARE_DRAWN and ensemble.bootstrap else None
+    weight = getattr(ensemble, "_sample_weight", None) if WEIGHTS_ARE_DRAWN else None
     return None if weight is None else np.asarray(weight, dtype=np.float64)
 
 

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import truewood as tw
 from truewood.adapters import AdapterError, WeightedDraws, open_model
@@ -101,3 +101,24 @@ def test_bags_are_smaller_only_where_they_have_to_be(data):
 def test_weights_that_nothing_can_be_drawn_by(weight):
     with pytest.raises(AdapterError, match="finite, not negative and not all zero"):
         WeightedDraws(np.array(weight), 2)
+
+
+@pytest.mark.filterwarnings("ignore:When fitting BaggingRegressor with sample_weight")
+@pytest.mark.parametrize("size", [16, 48, 72])
+def test_bags_without_replacement_leave_rows_out_as_often_as_is_said(size):
+    rng = np.random.default_rng(0)
+    X, weight = rng.standard_normal((80, 2)), np.exp(rng.standard_normal(80))
+    bagging = BaggingRegressor(
+        DecisionTreeRegressor(max_depth=1), 3000, max_samples=size, bootstrap=False, random_state=0
+    )
+    bagging.fit(X, X[:, 0], sample_weight=weight)
+    left_out = 1 - np.mean([np.bincount(bag, minlength=80) for bag in bagging.estimators_samples_], axis=0)
+    expected = open_model(bagging).training.draws.oob_probability
+    # Four standard errors, and what the approximation is off by in 80 rows.
+    np.testing.assert_allclose(left_out, expected, atol=4 * np.sqrt(0.25 / 3000) + 0.01)
+    assert np.corrcoef(left_out, expected)[0, 1] > 0.99
+
+
+def test_bags_of_all_rows_leave_none_out():
+    weight = np.array([1.0, 2.0, 0.0])
+    np.testing.assert_array_equal(WeightedDraws(weight, 2, with_replacement=False).oob_probability, [0, 0, 1])

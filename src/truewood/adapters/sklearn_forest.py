@@ -44,14 +44,16 @@ def remember_rows(model: Any) -> Training:
         node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
         training_rows=training_rows,
         bag=bag if model.bootstrap else None,
-        draws=describe_draws(model),
+        draws=describe_draws(model) if model.bootstrap else None,
     )
 
 
 def describe_draws(model: Any) -> WeightedDraws | None:
     """How a forest or Bagging drew rows into bags, where that was by weights that differ."""
     weight = find_draw_weights(model)
-    return None if weight is None or np.ptp(weight) == 0 else WeightedDraws(weight, count_draws(model))
+    if weight is None or np.ptp(weight) == 0:
+        return None
+    return WeightedDraws(weight, count_draws(model), with_replacement=model.bootstrap)
 
 
 def weigh_bag(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
 from truewood.adapters.errors import AdapterError
 from truewood.data.target import Target
@@ -33,7 +34,7 @@ class TrainingRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WeightedDraws:
-    """Draws of rows into bags, with replacement.
+    """Draws of rows into bags, by weight.
 
     Parameters
     ----------
@@ -41,10 +42,13 @@ class WeightedDraws:
         What the probability of each row to be drawn is proportional to.
     n_draws : int
         Number of draws for a bag.
+    with_replacement : bool
+        Whether a row can be drawn again.
     """
 
     weight: Floats
     n_draws: int
+    with_replacement: bool = True
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.weight.sum()) and self.weight.min() >= 0 and self.weight.any() and self.n_draws > 0):
@@ -52,9 +56,22 @@ class WeightedDraws:
 
     @property
     def oob_probability(self) -> Floats:
-        """Probability of each row to be left out of a bag, shape (n_rows,)."""
-        probability: Floats = (1.0 - self.weight / self.weight.sum()) ** self.n_draws
-        return probability
+        """Probability of each row to be left out of a bag, shape (n_rows,).
+
+        Without replacement it is about that of being drawn by none of the clocks that run for a time each at the rate
+        of the row's weight, for so long that as many rows are drawn on average (Rosen 1972).
+        """
+        share: Floats = self.weight / self.weight.sum()
+        if self.with_replacement:
+            probability: Floats = (1.0 - share) ** self.n_draws
+            return probability
+        n_left = np.count_nonzero(share) - self.n_draws
+        if n_left <= 0:
+            return np.where(share > 0, 0.0, 1.0)
+        longest = np.log(len(share) / n_left) / share[share > 0].min()
+        time = optimize.brentq(lambda t: np.exp(-share[share > 0] * t).sum() - n_left, 0.0, longest)
+        left_out: Floats = np.exp(-share * time)
+        return left_out
 
 
 ListRows = Callable[[int, Target, Floats | None], TrainingRows]
