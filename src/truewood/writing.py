@@ -86,7 +86,7 @@ def _name_in_errors(path: str | PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
 
 
 def _find_target(path: str | PathLike[str]) -> Path:

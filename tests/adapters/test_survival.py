@@ -77,7 +77,7 @@ def make_table_by_hand(y):
     """Events and parts of intervals at risk of each row, from the definitions, shape (n_rows, 16) each."""
     event, time = (y[name] for name in y.dtype.names)
     times = sorted(time[event])
-    ends = [times[k * len(times) // 16 - 1] for k in range(1, 17)]
+    ends = [times[-(-k * len(times) // 16) - 1] for k in range(1, 17)]
     events, at_risk = np.zeros((len(y), 16)), np.zeros((len(y), 16))
     for i in range(len(y)):
         for k, (start, end) in enumerate(zip([-np.inf, *ends], ends, strict=False)):

@@ -9,7 +9,7 @@ from truewood.data.life_tables import N_INTERVALS, make_life_table
 
 
 def split(time, event):
-    table = make_life_table(np.asarray(time, dtype=float), np.asarray(event, dtype=bool))
+    table = make_life_table(np.asarray(time, dtype=float), np.asarray(event, dtype=bool), np.ones(len(time)))
     assert table.shape == (len(time), 2 * N_INTERVALS)
     return np.hsplit(table, 2)
 
@@ -47,4 +47,16 @@ def test_every_event_is_in_one_interval(n_events):
 def test_the_order_of_rows_does_not_matter():
     rng = np.random.default_rng(0)
     time, event, order = rng.exponential(size=50), rng.random(50) < 0.6, rng.permutation(50)
-    np.testing.assert_array_equal(make_life_table(time, event)[order], make_life_table(time[order], event[order]))
+    weight = rng.integers(0, 4, 50).astype(float)
+    expected = make_life_table(time, event, weight)[order]
+    np.testing.assert_array_equal(make_life_table(time[order], event[order], weight[order]), expected)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_a_weight_counts_as_rows_that_are_repeated(scale):
+    rng = np.random.default_rng(1)
+    time, event = rng.integers(0, 30, 60).astype(float), rng.random(60) < 0.6
+    times = rng.integers(0, 4, 60)
+    weighted = make_life_table(time, event, scale * times)
+    repeated = make_life_table(np.repeat(time, times), np.repeat(event, times), np.ones(times.sum()))
+    np.testing.assert_allclose(np.repeat(weighted, times, axis=0), repeated, rtol=1e-12, atol=1e-12)

@@ -96,7 +96,9 @@ def test_cox_gives_life_tables():
     y = np.array([[1.0, 1.0], [2.0, 0.0], [3.0, 1.0], [4.0, 0.0]])
     loss = losses.cox()
     assert loss.is_life_table
-    np.testing.assert_array_equal(loss.negative_gradient(y, np.ones(4)), make_life_table(y[:, 0], y[:, 1] > 0))
+    np.testing.assert_array_equal(
+        loss.negative_gradient(y, np.ones(4)), make_life_table(y[:, 0], y[:, 1] > 0, np.ones(4))
+    )
 
 
 @pytest.mark.parametrize(

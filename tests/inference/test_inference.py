@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from imblearn.ensemble import BalancedRandomForestClassifier
 from scipy import stats
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
@@ -202,7 +203,7 @@ def error_by_loops(built, scores, phi, psi, multiple, biased):
         return 0.0
     common = max(variance - noise, 0.0)
     squares = gain + max(score * common / variance, -0.75 * gain)
-    on_average = variance - common + common * (gain / squares if squares > 0 else 1.0)
+    on_average = variance - common + common * (gain / squares if gain > 0 else 1.0)
     return (np.sqrt(variance) + np.sqrt(on_average)) / 2
 
 
@@ -321,6 +322,16 @@ def test_bags_of_few_trees_say_something_finite(n_trees):
     model = RandomForestRegressor(n_trees, random_state=0).fit(X, X[:, 0])
     result = tw.importance(model, X, X[:, 0], inference="bags")
     assert np.isfinite([result.std_error, result.test_error, result.p_value]).all()
+
+
+@pytest.mark.filterwarnings("ignore:inference='bags' takes")
+def test_a_single_bag_of_odd_weights_says_nothing_of_bags():
+    options = {"class_weight": {0: 1, 1: 0.3}, "sampling_strategy": "all", "replacement": True, "bootstrap": False}
+    model = BalancedRandomForestClassifier(1, random_state=0, **options).fit(X, y)
+    for inference in (True, "bags"):
+        result = tw.importance(model, X, y, inference=inference)
+        assert (result.test_error < 1).all()
+        assert (result.std_error < 1).all()
 
 
 @pytest.mark.filterwarnings("ignore:inference='bags' takes")

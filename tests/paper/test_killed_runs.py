@@ -44,10 +44,11 @@ def kill_after(command, journal, n_lines):
 
 
 def read_entries(journal):
-    """Entries by their key; what they hold but the time that they took."""
+    """Entries by their key; what they hold but the time that they took, and warnings that a process gives once."""
     entries = [json.loads(line) for line in journal.read_text().splitlines()]
     for entry in entries:
         entry.pop("seconds", None)
+        entry.pop("warnings", None)
     keyed = {entry.get("key") or (entry["design"], entry["number"]): entry for entry in entries}
     assert len(keyed) == len(entries), "nothing is done twice"
     return keyed

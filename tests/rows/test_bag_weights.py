@@ -122,3 +122,13 @@ def test_bags_without_replacement_leave_rows_out_as_often_as_is_said(size):
 def test_bags_of_all_rows_leave_none_out():
     weight = np.array([1.0, 2.0, 0.0])
     np.testing.assert_array_equal(WeightedDraws(weight, 2, with_replacement=False).oob_probability, [0, 0, 1])
+
+
+def test_weights_that_are_nearly_the_same_or_far_apart_have_probabilities():
+    nearly = np.full(50, 0.1)
+    nearly[0] = np.nextafter(0.1, 1)
+    np.testing.assert_allclose(WeightedDraws(nearly, 20, with_replacement=False).oob_probability, 0.6)
+    far = np.geomspace(1e-50, 1, 50)
+    probability = WeightedDraws(far, 20, with_replacement=False).oob_probability
+    assert probability.sum() == pytest.approx(30)
+    assert (np.diff(probability) <= 0).all()

@@ -258,6 +258,17 @@ def test_small_files_do_not_become_large_tables(name, tmp_path, monkeypatch):
         score_table(tmp_path / name, "y")
 
 
+def test_long_text_that_repeats_does_not_become_a_large_table(tmp_path, monkeypatch):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("truewood.tabular.files.LARGEST_EXPANSION", 1_000_000)
+    text = pa.array(["x" * 100_000] * 600).dictionary_encode()
+    table = pa.table({"text": text.cast(pa.string()), "y": [0.0, 1.0] * 300})
+    pq.write_table(table, tmp_path / "bomb.parquet", store_schema=False)
+    assert (tmp_path / "bomb.parquet").stat().st_size < 10_000
+    with pytest.raises(TableError, match=r"bomb.parquet is [\d,]+ bytes that would take more than 0.0 GiB"):
+        score_table(tmp_path / "bomb.parquet", "y")
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_tables_are_read_or_refused(name, folder, tmp_path):
     rng = random.Random(name)

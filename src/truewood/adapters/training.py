@@ -68,9 +68,12 @@ class WeightedDraws:
         n_left = np.count_nonzero(share) - self.n_draws
         if n_left <= 0:
             return np.where(share > 0, 0.0, 1.0)
-        longest = np.log(len(share) / n_left) / share[share > 0].min()
-        time = optimize.brentq(lambda t: np.exp(-share[share > 0] * t).sum() - n_left, 0.0, longest)
-        left_out: Floats = np.exp(-share * time)
+        rate = share[share > 0]
+        shortest, longest = self.n_draws / 2, 2.0 * np.log(len(share) / n_left) / rate.min()
+        log_time = optimize.brentq(
+            lambda u: np.exp(-rate * np.exp(u)).sum() - n_left, np.log(shortest), np.log(longest), maxiter=1000
+        )
+        left_out: Floats = np.exp(-share * np.exp(log_time))
         return left_out
 
 

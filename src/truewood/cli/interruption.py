@@ -60,5 +60,7 @@ class Interruption:
                 if mark[0] == signal.SIGINT:
                     threading.Event().wait(_PATIENCE)
                     self.say()
-                    remove_unfinished()
-                    os._exit(130)
+                    try:
+                        remove_unfinished()
+                    finally:  # where the system does not let go of an open file
+                        os._exit(130)

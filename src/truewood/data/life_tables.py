@@ -9,9 +9,11 @@ Floats = NDArray[np.float64]
 
 # Enough for hazards of any shape, and few enough to be summed at every node.
 N_INTERVALS = 16
+# Sums of weights are the same up to this part of them.
+_ROUNDING = 1e-9
 
 
-def make_life_table(time: Floats, event: NDArray[np.bool_]) -> Floats:
+def make_life_table(time: Floats, event: NDArray[np.bool_], weight: Floats) -> Floats:
     """What happened to each row in each interval, shape (n_rows, 2 * N_INTERVALS).
 
     Intervals end at quantiles of the times of events. The first half of the columns is 1 for the interval in which the
@@ -25,14 +27,17 @@ def make_life_table(time: Floats, event: NDArray[np.bool_]) -> Floats:
         Time of the event, or of the censoring.
     event : ndarray of bool, shape (n_rows,)
         Whether it was an event.
+    weight : ndarray of shape (n_rows,)
+        How much a row counts for the quantiles.
     """
-    times = np.sort(time[event])
-    last = np.arange(1, N_INTERVALS + 1) * len(times) // N_INTERVALS
-    # Events up to each interval's end, those at the same time included; some intervals may hold none.
-    n_end = np.searchsorted(times, times[np.maximum(last, 1) - 1], side="right") if len(times) else last
-    n_end = np.where(last > 0, n_end, 0)
-    n_start = np.append(0, n_end[:-1])
-    n_before = np.searchsorted(times, time, side="right")[:, np.newaxis]
-    has_event = event[:, np.newaxis] & (n_start < n_before) & (n_before <= n_end)
-    share = np.clip((n_before - n_start) / np.maximum(n_end - n_start, 1), 0.0, 1.0)
+    times, place = np.unique(time[event], return_inverse=True)
+    until = np.append(0.0, np.cumsum(np.bincount(place, weights=weight[event], minlength=len(times))))
+    # Weight of the events up to each interval's end, those at the same time included; some intervals may hold none.
+    wanted = np.arange(1, N_INTERVALS + 1) / N_INTERVALS * until[-1]
+    end = until[np.minimum(np.searchsorted(until, wanted * (1.0 - _ROUNDING)), len(times))]
+    start = np.append(0.0, end[:-1])
+    before = until[np.searchsorted(times, time, side="right")][:, np.newaxis]
+    has_event = event[:, np.newaxis] & (start < before) & (before <= end)
+    share = np.clip((before - start) / np.where(end > start, end - start, 1.0), 0.0, 1.0)
+    share = np.where(end > start, share, before > start)
     return np.hstack([has_event, np.where(has_event, 1.0, share)]).astype(np.float64)

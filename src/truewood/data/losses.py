@@ -215,9 +215,9 @@ def cox() -> Loss:
     y has two columns: time, and 1 for an event, 0 for a censored row.
     """
 
-    def read_table(y: Floats, _weight: Floats) -> Floats:
+    def read_table(y: Floats, weight: Floats) -> Floats:
         _require(np.isin(y[:, 1:], (0, 1)), "times and events", "Cox loss")
-        return make_life_table(y[:, 0], y[:, 1] > 0)
+        return make_life_table(y[:, 0], y[:, 1] > 0, weight)
 
     return Loss(read_table, is_life_table=True)
 

@@ -78,7 +78,8 @@ def measure_errors(moments: Moments, scores: TreeScores, scale: float, *, with_b
     tested = _straighten(variance, moments, scores) if moments.n_grown else np.sqrt(variance)
     spread = variance[:-1]
     if moments.n_grown:
-        spread = np.maximum(spread, _spread_both(moments, scores, with_bags=with_bags))
+        both = _spread_both(moments, scores, with_bags=with_bags)
+        spread = np.maximum(spread, np.where(both > least, both, 0.0))
     return Errors(test_error=tested[:-1], std_error=np.sqrt(spread), total_error=float(tested[-1]))
 
 
@@ -86,7 +87,7 @@ def count_trees(moments: Moments, scores: TreeScores, is_found: NDArray[np.bool_
     """Number of trees from which bags tell the spread of some scores well: its variance within half of itself."""
     if moments.r == 0:
         return 2
-    variance = _spread_both(moments, scores, with_bags=True)
+    variance = _spread_both(moments, scores, with_bags=False)
     noise = np.sqrt(2.0 * moments.n_grown) * scores.N / moments.r
     ratio = np.divide(2.0 * noise, variance, out=np.zeros_like(noise), where=is_found & (variance > 0))
     return int(np.ceil(len(scores.per_tree) * ratio.max(initial=0.0)))
@@ -124,7 +125,7 @@ def _straighten(variance: Floats, moments: Moments, scores: TreeScores) -> Float
     common = np.maximum(variance - np.append(scores.N, scores.total_N), 0.0)
     explained = values * np.divide(common, variance, out=np.zeros_like(common), where=variance > 0)
     sum_of_squares = np.maximum(explained, -0.75 * D) + D  # far below zero there is nothing to tell
-    ratio = np.divide(D, sum_of_squares, out=np.ones_like(D), where=sum_of_squares > 0)
+    ratio = np.divide(D, sum_of_squares, out=np.ones_like(D), where=D > 0)
     on_average = variance - common + common * ratio
     errors: Floats = (np.sqrt(variance) + np.sqrt(on_average)) / 2.0
     return errors

@@ -12,6 +12,9 @@ from truewood.inference.contributions import Contributions
 
 Floats = NDArray[np.float64]
 
+# Bags whose weights differ by less than this are the same bag.
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class TreeScores:
@@ -95,7 +98,8 @@ class Moments:
     @property
     def r(self) -> float:
         """Variance of the weight of rows in bags, as a share of its mean: 1 for bootstrap samples of all rows."""
-        return float(self.d_d.mean()) / self.n_grown if self.n_grown else 0.0
+        r = float(self.d_d.mean()) / self.n_grown if self.n_grown else 0.0
+        return r if r > _ROUNDING else 0.0
 
 
 def measure_moments(
@@ -145,7 +149,7 @@ def _compare_bags(bag_weights: list[NDArray[np.float32]]) -> tuple[list[Floats],
     mean = np.mean(bag_weights, axis=0, dtype=np.float64)
     is_grown = mean > 0
     rate: Floats = np.divide(1.0, mean, out=np.zeros_like(mean), where=is_grown)
-    return [weight.astype(np.float64) * rate - is_grown for weight in bag_weights], int(np.count_nonzero(is_grown))
+    return [(weight - mean) * rate for weight in bag_weights], int(np.count_nonzero(is_grown))
 
 
 def _project(d: list[Floats], contributions: Floats) -> Floats:

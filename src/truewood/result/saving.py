@@ -22,6 +22,7 @@ FORMAT_VERSION = 1
 
 _CHOICES = {"measure": tuple(OF_RESULTS), "task": ("classification", "regression"), "rows": tuple(ROWS_IN_WORDS)}
 # More than any data set has; larger ones are no numbers of rows.
+_LARGEST = float(np.finfo(np.float64).max)
 _MOST_ROWS = 2**53
 
 
@@ -111,7 +112,7 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
     if not isinstance(content["is_additive"], bool):
         _refuse("is_additive", "true or false")
     read["is_additive"] = content["is_additive"]
-    read["impurity"] = _read_number("impurity", content["impurity"])
+    read["impurity"] = _read_impurity(content["impurity"])
     read["skipped_weight"] = _read_number("skipped_weight", content["skipped_weight"], most=1.0)
     read |= _read_errors(content, shape)
     read["notes"] = _read_notes(content["notes"])
@@ -163,7 +164,13 @@ def _read_number(name: str, value: Any, *, most: float = math.inf) -> float:
     return float(value)
 
 
-_LARGEST = float(np.finfo(np.float64).max)
+def _read_impurity(value: Any) -> float:
+    """A finite number, which rounding may have made negative, or NaN for null."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
+        _refuse("impurity", "a finite number or null")
+    return float(value)
 
 
 def _read_count(name: str, value: Any) -> int:

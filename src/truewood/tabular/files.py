@@ -24,6 +24,7 @@ _FEATHER = (".feather", ".arrow", ".ipc")
 # Bytes that a compressed file may become in memory: so many, or so many times its own.
 LARGEST_EXPANSION = 2 * 2**30
 LARGEST_RATIO = 100
+_BATCH_ROWS = 4096
 _TAKE_A_PART = "take a part of its rows, or pass it as a data frame from Python: truewood.tabular.score_table"
 _GZIP_MARK, _PARQUET_MARK, _FEATHER_MARK = b"\x1f\x8b", b"PAR1", b"ARROW1"
 
@@ -131,14 +132,21 @@ def _read_arrow(data: bytes, name: str, kind: str) -> pd.DataFrame:
 
 
 def _read_parquet(data: bytes, name: str) -> Any:
-    from pyarrow import parquet  # type: ignore[import-untyped]
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow import parquet
 
     file = parquet.ParquetFile(io.BytesIO(data))
     sizes = [file.metadata.row_group(k).total_byte_size for k in range(file.metadata.num_row_groups)]
     # A value that repeats takes no room in the file, but eight bytes a row in the table.
     if max(sum(sizes), 8 * file.metadata.num_rows * file.metadata.num_columns) > _find_limit(data):
         _refuse_expansion(name, data, _TAKE_A_PART)
-    return file.read()
+    batches, n_bytes = [], 0
+    for batch in file.iter_batches(_BATCH_ROWS):  # long text that repeats takes no room in the file either
+        batches.append(batch)
+        n_bytes += batch.nbytes
+        if n_bytes > _find_limit(data):
+            _refuse_expansion(name, data, _TAKE_A_PART)
+    return pa.Table.from_batches(batches, file.schema_arrow)
 
 
 def _read_feather(data: bytes, name: str) -> Any:

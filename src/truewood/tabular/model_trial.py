@@ -36,7 +36,9 @@ def find_damage(path: Path, library: str) -> str | None:
     # The folder that the program runs in is not searched for modules (-P): models often lie beside unknown files.
     program = f"import sys; from {__name__} import report_damage; report_damage(*sys.argv[1:])"
     command = [sys.executable, "-P", "-c", program, library, os.path.abspath(path)]
-    variables = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # Threads that nobody needs here would take up the memory that there is, on machines of many cores.
+    one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    variables = os.environ | one_thread | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     seconds = _SECONDS + _SECONDS_PER_MB * path.stat().st_size / 1e6
     try:
         ended = subprocess.run(
