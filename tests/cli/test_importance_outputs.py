@@ -113,7 +113,9 @@ def run(*arguments, prelude="", **options):
     """Run the command line in a process of its own."""
     program = f"import sys\nfrom truewood.cli import main\n{prelude}\nsys.exit(main())"
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, capture_output="stdout" not in options, text=True, **options)
+    # Coverage could not write its file here either, and would say so.
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    return subprocess.run(command, capture_output="stdout" not in options, text=True, env=variables, **options)
 
 
 SMALL_FILES = """
