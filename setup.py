@@ -1,6 +1,7 @@
 """The optional C++ kernel; everything else is in pyproject.toml."""
 
 import sys
+from glob import glob
 
 from pybind11 import get_include
 from setuptools import Extension, setup
@@ -9,7 +10,7 @@ from setuptools import Extension, setup
 flags = (
     ["/O2", "/std:c++17"]
     if sys.platform == "win32"
-    else ["-O3", "-std=c++17", "-ffp-contract=off", "-fvisibility=hidden"]
+    else ["-O3", "-std=c++17", "-ffp-contract=off", "-fvisibility=hidden", "-g0"]
 )
 
 setup(
@@ -17,7 +18,7 @@ setup(
         Extension(
             "truewood.engines._kernel",
             sources=["src/truewood/engines/_kernel.cpp"],
-            depends=["src/truewood/engines/kernel.hpp", "src/truewood/engines/terms.hpp"],
+            depends=sorted(glob("src/truewood/engines/*.hpp")),
             include_dirs=[get_include()],
             extra_compile_args=flags,
             language="c++",

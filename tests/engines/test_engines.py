@@ -208,7 +208,7 @@ def test_nan_that_nobody_announced_ends_at_a_leaf(n_splits, to_left, categorical
     n_nodes, out = len(ensemble.feature), np.zeros((n_rows, 2))
     terms = NumberTerms(np.zeros((n_nodes, 1)), np.zeros(n_nodes), np.ones(n_nodes))
     target = NumberTarget.of_numbers(np.zeros((n_rows, 1)))
-    get_engine().add_terms(ensemble, matrix, rows, np.ones(n_rows), target, terms, out)
+    get_engine().add_terms(ensemble, leaves, rows, np.ones(n_rows), target, terms, out)
     assert (out.sum(axis=1) <= n_splits).all()
     assert (out.sum(axis=1) >= min(n_splits, 1)).all()
 

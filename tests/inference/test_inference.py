@@ -262,14 +262,15 @@ def test_engines_and_threads_change_nothing(make, engines, monkeypatch):
 
 
 def test_a_failing_batch_keeps_nobody_waiting(forest, monkeypatch):
-    read = batches._read_batch
+    monkeypatch.setenv(ENGINE_VARIABLE, "numpy")
+    read = batches.read_with_means
 
     def fail_first(job, trees):
         if trees.start == 0:
             raise RuntimeError("no such tree")
         return read(job, trees)
 
-    monkeypatch.setattr(batches, "_read_batch", fail_first)
+    monkeypatch.setattr(batches, "read_with_means", fail_first)
     monkeypatch.setattr(batches, "_BATCH_NODES", 1)
     with pytest.raises(RuntimeError, match="no such tree"):
         tw.importance(forest, X, y, n_jobs=4)

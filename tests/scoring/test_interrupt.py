@@ -65,8 +65,8 @@ except KeyboardInterrupt:
 ONE_CALL = {
     "find_leaves": "get_engine().find_leaves(deep, matrix, every)",
     "find_swapped_leaves": "get_engine().find_swapped_leaves(deep, matrix, every.index, every.index)",
-    "add_terms": "get_engine().add_terms(deep, matrix, every, y, NumberTarget.of_numbers(y[:, np.newaxis]), terms, "
-    "np.zeros(X.shape))",
+    "add_terms": "get_engine().add_terms(deep, np.full(len(X), deep.offset[-1] - 1, dtype=np.int32), every, y, "
+    "NumberTarget.of_numbers(y[:, np.newaxis]), terms, np.zeros(X.shape))",
 }
 
 

@@ -6,12 +6,13 @@ An adapter is a module with a function ``open_model(model) -> ModelView``.
 from truewood.adapters.agreement import check_agreement
 from truewood.adapters.errors import AdapterError
 from truewood.adapters.registry import open_model, register_adapter, to_ensemble
-from truewood.adapters.training import Training, TrainingRows, WeightedDraws
+from truewood.adapters.training import BagSeeds, Training, TrainingRows, WeightedDraws
 from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data.tables import TableForm
 
 __all__ = [
     "AdapterError",
+    "BagSeeds",
     "Library",
     "ModelView",
     "TableForm",

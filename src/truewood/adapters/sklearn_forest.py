@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.sklearn_tree import list_every_row, view_trees
-from truewood.adapters.training import Training, TrainingRows, WeightedDraws
+from truewood.adapters.training import BagSeeds, Training, TrainingRows, WeightedDraws
 from truewood.adapters.view import ModelView
 from truewood.compat import WEIGHTS_ARE_DRAWN, count_draws, count_training_rows, draw_bag, find_draw_weights
 from truewood.data.target import ClassTarget, Target
@@ -45,7 +45,25 @@ def remember_rows(model: Any) -> Training:
         training_rows=training_rows,
         bag=bag if model.bootstrap else None,
         draws=describe_draws(model) if model.bootstrap else None,
+        bag_seeds=_find_seeds(model) if model.bootstrap else None,
+        weighs_by_count=lambda has_weight: _weighs_by_count(model, has_weight),
     )
+
+
+def _find_seeds(model: Any) -> BagSeeds | None:
+    """What the bags were drawn from, where that was not by weights."""
+    seeds = [tree.random_state for tree in model.estimators_]
+    if find_draw_weights(model) is not None or not all(isinstance(seed, int | np.integer) for seed in seeds):
+        return None
+    return BagSeeds(np.array(seeds, dtype=np.uint32), count_draws(model))
+
+
+def _weighs_by_count(model: Any, has_weight: bool) -> bool:
+    """Whether a row counts in the fit as often as it is in the bag."""
+    class_weight = getattr(model, "class_weight", None)
+    if WEIGHTS_ARE_DRAWN:
+        return bool(model.bootstrap) and class_weight != "balanced_subsample"
+    return bool(model.bootstrap) and class_weight is None and not has_weight
 
 
 def describe_draws(model: Any) -> WeightedDraws | None:

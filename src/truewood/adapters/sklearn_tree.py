@@ -18,6 +18,7 @@ from truewood.compat import MISSING_IS_TRUSTED
 from truewood.data.tables import TableForm
 from truewood.data.target import ClassTarget, Target, TargetKind
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.trees.tree_in_place import TreeInPlace
 
 
 def open_model(model: Any) -> ModelView:
@@ -77,11 +78,16 @@ def view_trees(
         columns = None if features is None else [features[t] for t in chosen]
         return _read_trees([trees[t] for t in chosen], columns, kind, model.n_features_in_)
 
+    are_in_place = features is None and _find_statistic(trees[0]) == "mean"
     return ModelView(
         table=describe_table(model, trees[0], takes_missing=takes_missing),
         target=TargetForm(kind),
         reader=TreeReader(
-            count_nodes(trees), read, tree_weight=tree_weight, library=_ask_library(trees, features, kind)
+            count_nodes(trees),
+            read,
+            tree_weight=tree_weight,
+            library=_ask_library(trees, features, kind),
+            find_in_place=(lambda tree: _find_in_place(trees[tree], kind)) if are_in_place else None,
         ),
         training=training,
         why_no_bags=why_no_bags,
@@ -171,6 +177,28 @@ def _read_trees(
         n_features=n_features,
         kind=kind,
         statistic=_find_statistic(trees[0]),
+    )
+
+
+def _find_in_place(tree: Any, kind: TargetKind) -> TreeInPlace | None:
+    """A tree where it lies; None where its values are not in the order of the model's columns."""
+    inner = tree.tree_
+    value = inner.value
+    if kind.is_classification:
+        if kind.n_outputs > 1 or value.shape[2] != kind.n_columns:
+            return None
+        value = value[:, 0, :]
+    else:
+        value = value[:, :, 0]
+    return TreeInPlace(
+        feature=inner.feature,
+        threshold=inner.threshold,
+        left=inner.children_left,
+        right=inner.children_right,
+        missing_left=inner.missing_go_to_left,
+        weight=inner.weighted_n_node_samples,
+        value=value,
+        root_impurity=_root_impurity(tree, value[0], kind),
     )
 
 

@@ -77,6 +77,22 @@ class WeightedDraws:
         return left_out
 
 
+@dataclass(frozen=True, eq=False)
+class BagSeeds:
+    """Bags that numpy's legacy generator draws, each row alike: ``RandomState(seed).randint(0, n_rows, n_draws)``.
+
+    Parameters
+    ----------
+    seeds : ndarray of uint32, shape (n_trees,)
+        The seed of each bag.
+    n_draws : int
+        Number of draws for a bag.
+    """
+
+    seeds: NDArray[np.uint32]
+    n_draws: int
+
+
 ListRows = Callable[[int, Target, Floats | None], TrainingRows]
 
 
@@ -105,6 +121,11 @@ class Training:
         Whether `training_rows` gives the weights of the fit; where it does not, rows are known by their counts alone.
     draws : WeightedDraws or None
         How rows were drawn into bags, where that was by weight; None where all were drawn alike.
+    bag_seeds : BagSeeds or None
+        What bags are likely to be drawn from; whoever uses it compares it with `bag`.
+    weighs_by_count : callable
+        ``weighs_by_count(has_weight)`` says whether a row's weight in the fit is the number of times it is in the bag,
+        given whether rows had weights.
     """
 
     def __init__(
@@ -118,10 +139,12 @@ class Training:
         is_exact: bool = True,
         has_weights: bool = True,
         draws: WeightedDraws | None = None,
+        bag_seeds: BagSeeds | None = None,
+        weighs_by_count: Callable[[bool], bool] = lambda _has_weight: False,
     ) -> None:
         if draws is not None and draws.weight.shape != (n_rows,):
             raise AdapterError(f"draws of the adapter must have a weight for each of {n_rows} rows.")
-        self.draws = draws
+        self.draws, self.bag_seeds, self.weighs_by_count = draws, bag_seeds, weighs_by_count
         self.n_rows, self.is_exact, self.has_weights = n_rows, is_exact, has_weights
         self._node_counts, self._bag = node_counts, bag
         self._training_rows, self._splitting_rows = training_rows, splitting_rows

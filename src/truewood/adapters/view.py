@@ -17,6 +17,7 @@ from truewood.data.target import TargetKind
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.trees.tree_in_place import TreeInPlace
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +97,9 @@ class TreeReader:
         a library that finds leaves itself can have such.
     library : Library or None
         What the library itself says of rows; None where it cannot be asked.
+    find_in_place : callable or None
+        ``find_in_place(tree)`` gives a tree whose values are training means where it lies, and None where it has to be
+        read; None where that holds for all trees.
     """
 
     n_nodes: NDArray[np.int64]
@@ -105,6 +109,7 @@ class TreeReader:
     find_leaves: Callable[[range, Any], NDArray[Any]] | None = None
     combined: tuple[str, ...] = ()
     library: Library | None = None
+    find_in_place: Callable[[int], TreeInPlace | None] | None = None
 
     @classmethod
     def of_ensemble(cls, ensemble: TreeEnsemble, **parts: Any) -> TreeReader:
@@ -238,6 +243,21 @@ class ModelView:
             raise self._contradict("must say of the model and of its trees alike whether they are additive")
         self._check_columns(ensemble)
         return ensemble
+
+    def find_in_place(self) -> list[TreeInPlace] | None:
+        """All trees where they lie; None where they have to be read. Engines check what they find there."""
+        find = self._reader.find_in_place
+        if find is None:
+            return None
+        trees = []
+        for tree, n_nodes in enumerate(self.n_nodes):
+            found = find(tree)
+            if found is None:
+                return None
+            if len(found.feature) != n_nodes or found.value.shape != (n_nodes, self.target.kind.n_columns):
+                raise self._contradict("gives trees of other sizes than it says the model has")
+            trees.append(found)
+        return trees
 
     def _check_columns(self, ensemble: TreeEnsemble) -> None:
         """Refuse trees that speak of other columns of the target than there are."""

@@ -85,7 +85,7 @@ def _find_column(column: Any, names: list[str]) -> int:
 def add_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
     """Sum the columns (second axis) of each group, in the order of the columns."""
     if np.array_equal(grouping.group_of, np.arange(len(grouping.names))):
-        return scores.copy()
+        return scores
     grouped = np.zeros((scores.shape[0], len(grouping.names), *scores.shape[2:]))
     for column, group in enumerate(grouping.group_of):
         grouped[:, group] += scores[:, column]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,18 +56,26 @@ class TargetKind:
         sizes = [len(labels) for labels in self.classes]
         return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
+    @cached_property
+    def column_bounds(self) -> NDArray[np.int64]:
+        """Where the value columns of each output begin, and where the last end, shape (n_outputs + 1,)."""
+        return np.append(self.first_column, self.n_columns)
+
     @property
     def n_columns(self) -> int:
         """Number of value columns: one per class of each output, or one per number."""
         return sum(len(labels) for labels in self.classes) if self.is_classification else self.n_outputs
 
     def sum_columns(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum value columns within each output, shape (n, n_columns) -> (n, n_outputs)."""
+        """Sum value columns within each output, shape (n, n_columns) -> (n, n_outputs), one after the other."""
         if self.n_columns == self.n_outputs:
             return products
-        if self.n_outputs == 1 and self.n_columns == 2:
-            return products[:, :1] + products[:, 1:]
-        return np.add.reduceat(products, self.first_column, axis=1)
+        bounds = self.column_bounds
+        sums = products[:, bounds[:-1]]
+        for o, (first, end) in enumerate(pairwise(bounds)):
+            for column in range(first + 1, end):
+                sums[:, o] += products[:, column]
+        return sums
 
 
 @dataclass(frozen=True, eq=False)

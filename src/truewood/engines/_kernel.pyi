@@ -3,80 +3,120 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-class TreeArrays:
-    def __init__(
-        self,
+Floats = NDArray[np.float64]
+
+class BrokenTreeError(ValueError): ...
+
+class Forest:
+    @staticmethod
+    def of_ensemble(
         feature: NDArray[np.int32],
-        threshold: NDArray[np.float64],
+        threshold: Floats,
         left: NDArray[np.int32],
         right: NDArray[np.int32],
         missing_left: NDArray[np.bool_],
+        weight: Floats,
+        value: Floats,
         offset: NDArray[np.int64],
         node_set: NDArray[np.int32] | None,
         set_offset: NDArray[np.int64] | None,
         bits: NDArray[np.uint32] | None,
+    ) -> Forest: ...
+    @staticmethod
+    def of_trees(trees: list[tuple[NDArray[Any], ...]]) -> Forest: ...
+
+class Target:
+    def __init__(
+        self,
+        codes: NDArray[np.int32] | None,
+        numbers: Floats | None,
+        columns: NDArray[np.int64],
+        row_weight: Floats | None,
     ) -> None: ...
 
 def find_leaves(
-    trees: TreeArrays,
+    forest: Forest,
     X: Any,
     has_missing: bool,
+    n_features: int,
     index: NDArray[np.int64],
     offset: NDArray[np.int64],
+    n_threads: int,
     leaves: NDArray[np.int32],
 ) -> None: ...
 def find_swapped_leaves(
-    trees: TreeArrays,
+    forest: Forest,
     X: Any,
     has_missing: bool,
+    n_features: int,
     index: NDArray[np.int64],
     donors: NDArray[np.int64],
     leaves: NDArray[np.int32],
 ) -> None: ...
 def list_unseen(bag: NDArray[Any], unseen: NDArray[np.int64]) -> int: ...
-def sum_codes(
-    trees: TreeArrays,
-    leaves: NDArray[np.int32],
-    index: NDArray[np.int64],
-    codes: NDArray[np.int32],
-    first_column: NDArray[np.int64],
-    row_weight: NDArray[np.float64] | None,
-    weight: NDArray[np.float64],
-    total: NDArray[np.float64],
-) -> None: ...
-def sum_numbers(
-    trees: TreeArrays,
+def draw_bag(seed: int, n_draws: int, n_rows: int) -> NDArray[np.int64]: ...
+def sum_leaves(
+    forest: Forest,
     leaves: NDArray[np.int32],
     index: NDArray[np.int64],
     offset: NDArray[np.int64],
-    numbers: NDArray[np.float64],
+    target: Target,
     column: NDArray[np.int32] | None,
-    row_weight: NDArray[np.float64] | None,
-    weight: NDArray[np.float64],
-    total: NDArray[np.float64],
-    square: NDArray[np.float64],
+    sums: Floats,
 ) -> None: ...
-def add_class_terms(
-    trees: TreeArrays,
-    X: Any,
+def climb(
+    parent: NDArray[np.int64],
+    feature: NDArray[np.int32],
+    leaves: NDArray[np.int32],
     index: NDArray[np.int64],
     offset: NDArray[np.int64],
-    row_weight: NDArray[np.float64],
-    codes: NDArray[np.int32],
-    first_column: NDArray[np.int64],
-    by_class: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None: ...
-def add_number_terms(
-    trees: TreeArrays,
-    X: Any,
-    index: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    row_weight: NDArray[np.float64],
-    numbers: NDArray[np.float64],
+    weight: Floats,
+    target: Target,
     column: NDArray[np.int32] | None,
-    linear: NDArray[np.float64],
-    square: NDArray[np.float64],
-    constant: NDArray[np.float64],
-    out: NDArray[np.float64],
+    linear: Floats,
+    square: Floats | None,
+    constant: Floats | None,
+    out: Floats,
+) -> None: ...
+def score(
+    forest: Forest,
+    X: Any,
+    has_missing: bool,
+    n_rows: int,
+    n_features: int,
+    rows: Any,
+    target: Target,
+    origin: Floats,
+    column: NDArray[np.int32] | None,
+    tree_weight: Floats | None,
+    formula: str,
+    skips: bool,
+    scale: float,
+    is_additive: bool,
+    n_threads: int,
+    scores: Floats,
+    mdi: Floats,
+    counted_mdi: Floats,
+    split_weight: Floats,
+    skipped_weight: Floats,
+    unseen_weight: Floats,
+    unseen_impurity: Floats,
+    phi: Floats | None,
+    psi: Floats | None,
+    bags: NDArray[np.float32] | None,
+    first: int,
+) -> None: ...
+def sum_row_products(
+    phi: Floats,
+    psi: Floats | None,
+    is_scoring: NDArray[np.bool_],
+    total_weight: float,
+    mean: Floats,
+    bags: NDArray[np.float32] | None,
+    n_threads: int,
+    products: Floats,
+    totals: Floats,
+    K: Floats,
+    L: Floats,
+    d_d: Floats,
 ) -> None: ...

@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import Target
 from truewood.engines.row_lists import RowLists
+from truewood.engines.row_products import RowProducts
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 from truewood.trees.row_terms import RowTerms
 
 ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
+
+Floats = NDArray[np.float64]
 
 
 class NativeEngineWarning(UserWarning):
@@ -31,7 +34,9 @@ class Engine(Protocol):
     def list_unseen(self, bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
         """Rows that are not in a bag, ascending."""
 
-    def find_leaves(self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists) -> NDArray[np.int32]:
+    def find_leaves(
+        self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
+    ) -> NDArray[np.int32]:
         """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
 
     def find_swapped_leaves(
@@ -45,23 +50,39 @@ class Engine(Protocol):
         leaves: NDArray[np.int32],
         rows: RowLists,
         target: Target,
-        row_weight: NDArray[np.float64] | None,
+        row_weight: Floats | None,
     ) -> NodeSums:
-        """Sum rows at their leaves, in row order, and from there up to the roots."""
+        """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
 
     def add_terms(
         self,
         ensemble: TreeEnsemble,
-        matrix: FeatureMatrix,
+        leaves: NDArray[np.int32],
         rows: RowLists,
-        weight: NDArray[np.float64],
+        weight: Floats,
         target: Target,
         terms: RowTerms,
-        out: NDArray[np.float64],
+        out: Floats,
     ) -> None:
-        """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features).
+        """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features), given their leaves.
 
         `weight` goes along with the list; a row is listed once for a tree.
+        """
+
+    def sum_row_products(
+        self,
+        phi: Floats,
+        psi: Floats | None,
+        is_scoring: NDArray[np.bool_],
+        total_weight: float,
+        mean: Floats,
+        bags: NDArray[np.float32] | None,
+        n_threads: int = 1,
+    ) -> RowProducts:
+        """Sums over rows of products of what they contribute, each divided by `total_weight` and less `mean`.
+
+        `phi` and `psi` have shape (n_rows, n_columns), `is_scoring` says which rows count, and `bags` are the weights
+        of rows in the bags of some trees, shape (n_bags, n_rows).
         """
 
 

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
-from truewood.data.target import ClassTarget, NumberTarget, Target
+from truewood.data.target import ClassTarget, Target, TargetKind
 from truewood.engines import _kernel
 from truewood.engines.row_lists import RowLists
+from truewood.engines.row_products import RowProducts
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
-from truewood.trees.row_terms import ClassTerms, NumberTerms, RowTerms
+from truewood.trees.row_terms import ClassTerms, RowTerms
+
+Floats = NDArray[np.float64]
 
 
 def list_unseen(bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
@@ -22,10 +25,19 @@ def list_unseen(bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
     return unseen[: _kernel.list_unseen(bag, unseen)]
 
 
-def find_leaves(ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists) -> NDArray[np.int32]:
+def find_leaves(ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1) -> NDArray[np.int32]:
     """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
     leaves = np.empty(len(rows.index), dtype=np.int32)
-    _kernel.find_leaves(_trees(ensemble), matrix.parts, matrix.has_missing, rows.index, rows.offset, leaves)
+    _kernel.find_leaves(
+        wrap_trees(ensemble),
+        matrix.parts,
+        matrix.has_missing,
+        ensemble.n_features,
+        rows.index,
+        rows.offset,
+        n_threads,
+        leaves,
+    )
     return leaves
 
 
@@ -34,82 +46,107 @@ def find_swapped_leaves(
 ) -> NDArray[np.int32]:
     """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
     leaves = np.empty((len(rows), ensemble.n_features), dtype=np.int32)
-    _kernel.find_swapped_leaves(_trees(ensemble), matrix.parts, matrix.has_missing, rows, donors, leaves)
+    _kernel.find_swapped_leaves(
+        wrap_trees(ensemble), matrix.parts, matrix.has_missing, ensemble.n_features, rows, donors, leaves
+    )
     return leaves
 
 
 def sum_leaves(
-    ensemble: TreeEnsemble,
-    leaves: NDArray[np.int32],
-    rows: RowLists,
-    target: Target,
-    row_weight: NDArray[np.float64] | None,
+    ensemble: TreeEnsemble, leaves: NDArray[np.int32], rows: RowLists, target: Target, row_weight: Floats | None
 ) -> NodeSums:
-    """Sum rows at their leaves, in row order, and from there up to the roots."""
-    trees, n_nodes, kind = _trees(ensemble), len(ensemble.feature), ensemble.kind
-    weight, total = np.zeros(n_nodes), np.zeros((n_nodes, kind.n_columns))
-    if isinstance(target, ClassTarget):
-        _kernel.sum_codes(trees, leaves, rows.index, target.codes, kind.first_column, row_weight, weight, total)
+    """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
+    kind, n_nodes = ensemble.kind, len(ensemble.feature)
+    has_classes = isinstance(target, ClassTarget)
+    sums = np.zeros((n_nodes, 1 + (1 if has_classes else 2) * kind.n_columns))
+    wrapped = wrap_target(ensemble.kind, target, row_weight)
+    _kernel.sum_leaves(wrap_trees(ensemble), leaves, rows.index, rows.offset, wrapped, ensemble.column, sums)
+    weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
+    if has_classes:
         square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, kind.n_outputs))
-        return NodeSums(weight, total, square, target.origin)
-    square = np.zeros((n_nodes, kind.n_outputs))
-    _kernel.sum_numbers(
-        trees, leaves, rows.index, rows.offset, target.numbers, ensemble.column, row_weight, weight, total, square
-    )
+    else:
+        square = np.ascontiguousarray(sums[:, 1 + kind.n_columns :])
     return NodeSums(weight, total, square, target.origin)
 
 
 def add_terms(
     ensemble: TreeEnsemble,
-    matrix: FeatureMatrix,
+    leaves: NDArray[np.int32],
     rows: RowLists,
-    weight: NDArray[np.float64],
+    weight: Floats,
     target: Target,
     terms: RowTerms,
-    out: NDArray[np.float64],
+    out: Floats,
 ) -> None:
-    """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features)."""
-    trees = _trees(ensemble)
-    if isinstance(target, ClassTarget) and isinstance(terms, ClassTerms):
-        _kernel.add_class_terms(
-            trees,
-            matrix.parts,
-            rows.index,
-            rows.offset,
-            weight,
-            target.codes,
-            target.kind.first_column,
-            terms.by_class,
-            out,
-        )
-    elif isinstance(target, NumberTarget) and isinstance(terms, NumberTerms):
-        _kernel.add_number_terms(
-            trees,
-            matrix.parts,
-            rows.index,
-            rows.offset,
-            weight,
-            target.numbers,
-            ensemble.column,
-            terms.linear,
-            terms.square,
-            terms.constant,
-            out,
-        )
-    else:
+    """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features), given their leaves."""
+    if isinstance(terms, ClassTerms) != isinstance(target, ClassTarget):
         raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")
+    linear, square, constant = (
+        (terms.by_class, None, None) if isinstance(terms, ClassTerms) else (terms.linear, terms.square, terms.constant)
+    )
+    _kernel.climb(
+        ensemble.parent,
+        ensemble.feature,
+        leaves,
+        rows.index,
+        rows.offset,
+        weight,
+        wrap_target(ensemble.kind, target, None),
+        ensemble.column,
+        linear,
+        square,
+        constant,
+        out,
+    )
 
 
-def _trees(ensemble: TreeEnsemble) -> _kernel.TreeArrays:
+def sum_row_products(
+    phi: Floats,
+    psi: Floats | None,
+    is_scoring: NDArray[np.bool_],
+    total_weight: float,
+    mean: Floats,
+    bags: NDArray[np.float32] | None,
+    n_threads: int = 1,
+) -> RowProducts:
+    """Sums over rows of products of what they contribute, each divided by `total_weight` and less `mean`."""
+    n_columns, n_bags = phi.shape[1], 0 if bags is None else len(bags)
+    products, totals = np.zeros((3, n_columns)), np.zeros(3)
+    K, L, d_d = np.zeros((n_bags, n_columns)), np.zeros((n_bags, n_columns)), np.zeros(n_bags)
+    _kernel.sum_row_products(phi, psi, is_scoring, total_weight, mean, bags, n_threads, products, totals, K, L, d_d)
+    return RowProducts(
+        phi_phi=products[0],
+        phi_psi=products[1],
+        psi_psi=products[2],
+        total_phi_phi=float(totals[0]),
+        total_phi_psi=float(totals[1]),
+        K=K,
+        L=L,
+        d_d=d_d,
+        n_grown=int(totals[2]),
+    )
+
+
+def wrap_trees(ensemble: TreeEnsemble) -> _kernel.Forest:
+    """The trees as the kernel takes them."""
     categories = ensemble.categories
-    return _kernel.TreeArrays(
+    return _kernel.Forest.of_ensemble(
         ensemble.feature,
         ensemble.threshold,
         ensemble.left,
         ensemble.right,
         ensemble.missing_left,
+        ensemble.weight,
+        ensemble.value,
         ensemble.offset,
         None if categories is None else categories.node_set,
         None if categories is None else categories.offset,
         None if categories is None else categories.bits,
     )
+
+
+def wrap_target(kind: TargetKind, target: Target, row_weight: Floats | None) -> _kernel.Target:
+    """The target as the kernel takes it, given what trees predict of it."""
+    if isinstance(target, ClassTarget):
+        return _kernel.Target(target.codes, None, kind.column_bounds, row_weight)
+    return _kernel.Target(None, target.numbers, kind.column_bounds, row_weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,18 @@ from numpy.typing import NDArray
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import ClassTarget, NumberTarget, Target
 from truewood.engines.row_lists import RowLists
+from truewood.engines.row_products import RowProducts
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums, add_up
 from truewood.trees.row_terms import ClassTerms, NumberTerms, RowTerms
 
 _BLOCK_VALUES = 4_000_000
+# As in the kernel: rows of trees of at most so many nodes are summed by chunks of so many rows, and products of what
+# rows contribute by blocks of so many rows.
+FEW_NODES, CHUNK_ROWS = 1024, 2048
+ROW_BLOCK = 128
+
+Floats = NDArray[np.float64]
 
 
 def list_unseen(bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
@@ -25,7 +33,12 @@ def list_unseen(bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
     return np.flatnonzero(is_unseen)
 
 
-def find_leaves(ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists) -> NDArray[np.int32]:
+def find_leaves(
+    ensemble: TreeEnsemble,
+    matrix: FeatureMatrix,
+    rows: RowLists,
+    n_threads: int = 1,  # noqa: ARG001
+) -> NDArray[np.int32]:
     """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
     leaves = np.empty(len(rows.index), dtype=np.int32)
     block = max(1, _BLOCK_VALUES // ensemble.n_features)
@@ -51,21 +64,11 @@ def find_swapped_leaves(
 
 
 def _walk(ensemble: TreeEnsemble, tree: int, values: NDArray[Any]) -> NDArray[np.int32]:
-    """Leaves of rows in a tree."""
+    """Leaves of rows in a tree, which go down level by level."""
     leaves = np.full(len(values), ensemble.offset[tree], dtype=np.int32)
-    for walking, _, node in _step(ensemble, tree, values):
-        leaves[walking] = node
-    return leaves
-
-
-def _step(
-    ensemble: TreeEnsemble, tree: int, values: NDArray[Any]
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int32], NDArray[np.int32]]]:
-    """Send rows down level by level: the rows that take a step, the nodes they leave and the nodes they come to."""
     walking = np.arange(len(values))
-    node = np.full(len(values), ensemble.offset[tree], dtype=np.int32)
-    while len(walking := walking[is_inner := ensemble.left[node] >= 0]):
-        at = node[is_inner]
+    while len(walking := walking[ensemble.left[leaves[walking]] >= 0]):
+        at = leaves[walking]
         x = values[walking, ensemble.feature[at]]
         # A float32 compared with a float64 threshold is compared as float64; half of a number that another thread
         # writes at this moment may be any NaN.
@@ -74,92 +77,177 @@ def _step(
         if ensemble.categories is not None:
             is_left = np.where(ensemble.categories.node_set[at] < 0, is_left, ensemble.categories.holds(at, x))
         goes_left = np.where(np.isnan(x), ensemble.missing_left[at], is_left)
-        node = np.where(goes_left, ensemble.left[at], ensemble.right[at])
-        yield walking, at, node
+        leaves[walking] = np.where(goes_left, ensemble.left[at], ensemble.right[at])
+    return leaves
 
 
 def sum_leaves(
-    ensemble: TreeEnsemble,
-    leaves: NDArray[np.int32],
-    rows: RowLists,
-    target: Target,
-    row_weight: NDArray[np.float64] | None,
+    ensemble: TreeEnsemble, leaves: NDArray[np.int32], rows: RowLists, target: Target, row_weight: Floats | None
 ) -> NodeSums:
-    """Sum rows at their leaves, in row order, and from there up to the roots."""
-    w = np.ones(len(leaves)) if row_weight is None else row_weight[rows.index]
-    n_nodes = len(ensemble.feature)
-    weight = add_up(ensemble, np.bincount(leaves, weights=w, minlength=n_nodes).astype(np.float64, copy=False))
+    """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
+    kind, n_nodes = ensemble.kind, len(ensemble.feature)
+    weight, total, square = np.zeros(n_nodes), np.zeros((n_nodes, kind.n_columns)), np.zeros((n_nodes, kind.n_outputs))
+    for chunk in _list_chunks(ensemble, rows):
+        at, row = leaves[chunk], rows.index[chunk]
+        w = np.ones(len(at)) if row_weight is None else row_weight[row]
+        weight += _sum_by(at, w, n_nodes)
+        if isinstance(target, ClassTarget):
+            total += _count_classes(at, target, row, w, n_nodes)
+            continue
+        for o in range(kind.n_columns):
+            numbers = target.numbers[row, _find_column(ensemble, rows, chunk, o)]
+            weighted = w * numbers
+            total[:, o] += _sum_by(at, weighted, n_nodes)
+            square[:, o] += _sum_by(at, weighted * numbers, n_nodes)
+    weight, total = add_up(ensemble, weight), add_up(ensemble, total)
     if isinstance(target, ClassTarget):
-        total = add_up(ensemble, _count_classes(leaves, rows, target, w, n_nodes))
-        square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, target.kind.n_outputs))
+        square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, kind.n_outputs))
         return NodeSums(weight, total, square, target.origin)
-    total, square = _sum_numbers(ensemble, leaves, rows, target, w)
-    return NodeSums(weight, add_up(ensemble, total), add_up(ensemble, square), target.origin)
+    return NodeSums(weight, total, add_up(ensemble, square), target.origin)
+
+
+def _list_chunks(ensemble: TreeEnsemble, rows: RowLists) -> Iterator[NDArray[np.intp]]:
+    """Places in the lists whose rows are summed together: runs of rows of small trees, all rows of larger ones."""
+    sizes, n_rows = np.diff(ensemble.offset), np.diff(rows.offset)
+    chunk_size = np.where(sizes <= FEW_NODES, CHUNK_ROWS, np.maximum(n_rows, 1))
+    place = np.arange(len(rows.index)) - np.repeat(rows.offset[:-1], n_rows)
+    number = place // np.repeat(chunk_size, n_rows)
+    for chunk in range(int(number.max(initial=-1)) + 1):
+        yield np.flatnonzero(number == chunk)
+
+
+def _sum_by(leaves: NDArray[np.int32], weights: Floats, n_nodes: int) -> Floats:
+    return np.bincount(leaves, weights=weights, minlength=n_nodes).astype(np.float64, copy=False)
+
+
+def _find_column(ensemble: TreeEnsemble, rows: RowLists, chunk: NDArray[np.intp], output: int) -> Any:
+    """Column of the target for each row of a chunk, where trees speak of one each; else the output's own."""
+    if ensemble.column is None:
+        return output
+    return ensemble.column[np.searchsorted(rows.offset, chunk, side="right") - 1]
 
 
 def _count_classes(
-    leaves: NDArray[np.int32], rows: RowLists, target: ClassTarget, w: NDArray[np.float64], n_nodes: int
-) -> NDArray[np.float64]:
+    leaves: NDArray[np.int32], target: ClassTarget, rows: NDArray[np.int64], w: Floats, n_nodes: int
+) -> Floats:
     """Weight of each class at the leaves, shape (n_nodes, n_columns)."""
     total = np.empty((n_nodes, target.kind.n_columns))
     for o, (first, labels) in enumerate(zip(target.kind.first_column, target.kind.classes, strict=True)):
-        cell = leaves.astype(np.int64) * len(labels) + target.codes[rows.index, o]
+        cell = leaves.astype(np.int64) * len(labels) + target.codes[rows, o]
         sums = np.bincount(cell, weights=w, minlength=n_nodes * len(labels))
         total[:, first : first + len(labels)] = sums.reshape(n_nodes, len(labels))
     return total
 
 
-def _sum_numbers(
-    ensemble: TreeEnsemble, leaves: NDArray[np.int32], rows: RowLists, target: NumberTarget, w: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weighted sums of numbers and of their squares at the leaves, shape (n_nodes, n_columns)."""
-    n_nodes, n_columns = len(ensemble.feature), ensemble.kind.n_columns
-    total, square = np.empty((n_nodes, n_columns)), np.empty((n_nodes, n_columns))
-    for o in range(n_columns):
-        column = o if ensemble.column is None else np.repeat(ensemble.column, np.diff(rows.offset))
-        numbers = target.numbers[rows.index, column]
-        weighted = w * numbers
-        total[:, o] = np.bincount(leaves, weights=weighted, minlength=n_nodes)
-        square[:, o] = np.bincount(leaves, weights=weighted * numbers, minlength=n_nodes)
-    return total, square
-
-
 def add_terms(
     ensemble: TreeEnsemble,
-    matrix: FeatureMatrix,
+    leaves: NDArray[np.int32],
     rows: RowLists,
-    weight: NDArray[np.float64],
+    weight: Floats,
     target: Target,
     terms: RowTerms,
-    out: NDArray[np.float64],
+    out: Floats,
 ) -> None:
-    """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features)."""
+    """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features), given their leaves.
+
+    That is the weight of a row times what it adds at the nodes on its path, summed from the root down.
+    """
     block = max(1, _BLOCK_VALUES // ensemble.n_features)
     for tree in range(ensemble.n_trees):
-        column = None if ensemble.column is None else int(ensemble.column[tree])
+        column = 0 if ensemble.column is None else int(ensemble.column[tree])
         start, end = rows.offset[tree], rows.offset[tree + 1]
         for first in range(start, end, block):
             part = slice(first, min(first + block, end))
-            index = rows.index[part]
-            for walking, above, node in _step(ensemble, tree, matrix.take(index)):
-                added = weight[part][walking] * add_row(node, index[walking], target, column, terms)
-                out[index[walking], ensemble.feature[above]] += added
+            row = rows.index[part]
+            out[row] += weight[part, np.newaxis] * _add_path(ensemble, leaves[part], row, target, column, terms)
 
 
-def add_row(
-    node: NDArray[Any], rows: NDArray[Any], target: Target, column: int | None, terms: RowTerms
-) -> NDArray[np.float64]:
-    """What rows of weight one add at their nodes."""
+def _add_path(
+    ensemble: TreeEnsemble,
+    leaves: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    target: Target,
+    column: int,
+    terms: RowTerms,
+) -> Floats:
+    """What rows of weight one contribute to each feature, shape (n, n_features)."""
     if isinstance(target, ClassTarget) and isinstance(terms, ClassTerms):
-        parts = [terms.by_class[node, k + target.codes[rows, o]] for o, k in enumerate(target.kind.first_column)]
-        summed: NDArray[np.float64] = np.add.reduce(parts)
-        return summed
-    if isinstance(target, NumberTarget) and isinstance(terms, NumberTerms):
-        total, square = np.zeros(len(rows)), np.zeros(len(rows))
-        for o in range(terms.linear.shape[1]):
-            y = target.numbers[rows, o if column is None else column]
-            total += terms.linear[node, o] * y
-            square += y * y
-        added: NDArray[np.float64] = (total + terms.square[node] * square) + terms.constant[node]
-        return added
-    raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")
+        codes = target.codes[rows] + target.kind.first_column
+        by_output = [_sum_path(ensemble, leaves, terms.by_class, codes[:, o]) for o in range(codes.shape[1])]
+        return reduce(np.add, by_output)
+    if not (isinstance(target, NumberTarget) and isinstance(terms, NumberTerms)):
+        raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")
+    summed: Any = 0.0
+    squared: Any = 0.0
+    for c in range(terms.linear.shape[1]):
+        y = target.numbers[rows, column + c][:, np.newaxis]
+        summed = summed + _sum_path(ensemble, leaves, terms.linear, c) * y
+        squared = squared + y * y
+    by_square = _sum_path(ensemble, leaves, terms.square[:, np.newaxis], 0)
+    added: Floats = (summed + by_square * squared) + _sum_path(ensemble, leaves, terms.constant[:, np.newaxis], 0)
+    return added
+
+
+def _sum_path(ensemble: TreeEnsemble, leaves: NDArray[np.int32], at_nodes: Floats, column: Any) -> Floats:
+    """Sum numbers of the nodes on the path of each row, by the feature of the split above, (n, n_features)."""
+    node, path = leaves.astype(np.intp), []
+    while len(below := np.flatnonzero(ensemble.parent[node] != node)):
+        path.append((below, node[below]))
+        node = ensemble.parent[node]
+    columns = np.broadcast_to(column, leaves.shape)
+    sums = np.zeros((len(leaves), ensemble.n_features))
+    for row, child in reversed(path):
+        sums[row, ensemble.feature[ensemble.parent[child]]] += at_nodes[child, columns[row]]
+    return sums
+
+
+def sum_row_products(
+    phi: Floats,
+    psi: Floats | None,
+    is_scoring: NDArray[np.bool_],
+    total_weight: float,
+    mean: Floats,
+    bags: NDArray[np.float32] | None,
+    n_threads: int = 1,  # noqa: ARG001
+) -> RowProducts:
+    """Sums over rows of products of what they contribute, each divided by `total_weight` and less `mean`."""
+    counts = is_scoring[:, np.newaxis]
+    phi = np.where(counts, phi / total_weight - mean, 0.0)
+    psi = np.zeros_like(phi) if psi is None else np.where(counts, psi / total_weight - mean, 0.0)
+    phi_total, psi_total = (np.cumsum(part, axis=1)[:, -1:] for part in (phi, psi))
+    n_bags, K, L, d_d, n_grown = 0 if bags is None else len(bags), [], [], [], 0
+    if bags is not None:
+        bag_mean = np.add.reduce(bags, axis=0, dtype=np.float64) / n_bags
+        is_grown = is_scoring & (bag_mean > 0)
+        rate, n_grown = np.divide(1.0, bag_mean, out=np.zeros_like(bag_mean), where=is_grown), is_grown.sum()
+        by_rate = rate[:, np.newaxis] * np.hstack([phi, psi])
+        for bag in bags:
+            more = bag - bag_mean
+            projected = sum_blocks(more[:, np.newaxis] * by_rate)
+            K.append(projected[: phi.shape[1]])
+            L.append(projected[phi.shape[1] :])
+            d_d.append(sum_blocks(((more * rate) ** 2)[:, np.newaxis])[0])
+    empty = np.zeros((0, phi.shape[1]))
+    return RowProducts(
+        phi_phi=sum_blocks(phi * phi),
+        phi_psi=sum_blocks(phi * psi),
+        psi_psi=sum_blocks(psi * psi),
+        total_phi_phi=float(sum_blocks(phi_total * phi_total)[0]),
+        total_phi_psi=float(sum_blocks(phi_total * psi_total)[0]),
+        K=np.array(K) if n_bags else empty,
+        L=np.array(L) if n_bags else empty,
+        d_d=np.array(d_d),
+        n_grown=int(n_grown),
+    )
+
+
+def sum_blocks(products: Floats) -> Floats:
+    """Sum over rows: one after the other within a block, then one block after the other, shape (n_columns,)."""
+    n_rows, n_columns = products.shape
+    n_blocks = -(-n_rows // ROW_BLOCK)
+    # With a second column numpy adds row to row; it would add the rows of a single one in another order.
+    padded = np.zeros((n_blocks * ROW_BLOCK, max(n_columns, 2)))
+    padded[:n_rows, :n_columns] = products
+    by_block = np.add.reduce(padded.reshape(n_blocks, ROW_BLOCK, -1), axis=1)
+    summed: Floats = np.add.reduce(by_block, axis=0)[:n_columns] + 0.0
+    return summed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truewood.formulas.measure import Measure
-from truewood.formulas.splits import Floats, centre, make_terms
+from truewood.formulas.splits import Floats, centre, make_terms, multiply
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 from truewood.trees.row_terms import BothTerms
@@ -39,7 +39,7 @@ def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
     step, nothing = (value - value[up]) / n_unseen, np.zeros(len(up))
     is_counted = up != np.arange(len(up))
     return BothTerms(
-        make_terms(trees, step, nothing, -(step * origin).sum(axis=1), is_counted),
+        make_terms(trees, step, nothing, -multiply(step, origin), is_counted),
         make_terms(trees, per_weight - per_weight[up], nothing, nothing, is_counted),
     )
 

@@ -31,6 +31,12 @@ def children_less_parent(trees: TreeEnsemble, node: Floats) -> Floats:
     return np.take(node, left, axis=0) + np.take(node, right, axis=0) - np.take(node, trees.splits, axis=0)
 
 
+def multiply(a: Floats, b: Floats) -> Floats:
+    """Sum over columns of products, one after the other, shape (n_nodes,)."""
+    products: Floats = np.cumsum(a * b, axis=1)[:, -1]
+    return products
+
+
 def find_skipped(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
     """Which splits have a child without unseen rows, shape (n_splits,)."""
     left, right = trees.split_children

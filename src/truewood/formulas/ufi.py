@@ -12,6 +12,7 @@ from truewood.formulas.splits import (
     children_less_parent,
     find_counted,
     make_terms,
+    multiply,
     weigh_roots,
 )
 from truewood.trees.ensemble import TreeEnsemble
@@ -44,15 +45,15 @@ def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
     if trees.kind.is_classification:
         weighted = rate[:, np.newaxis] * value
         step = weighted - weighted[up]
-        unseen = (step, nothing, -(step * origin).sum(axis=1))
+        unseen = (step, nothing, -multiply(step, origin))
         training = ((mean - mean[up]) / w_root[:, np.newaxis], nothing, nothing)
     else:
-        square, by_square = sums.mean_square.sum(axis=1), rate[up] - rate
+        square, by_square = np.cumsum(sums.mean_square, axis=1)[:, -1], rate[up] - rate
         step = 2.0 * (rate[:, np.newaxis] * (value - origin) - rate[up, np.newaxis] * (value[up] - origin))
         unseen = (
             step - 2.0 * by_square[:, np.newaxis] * origin,
             by_square,
-            by_square * (origin**2).sum(axis=1) - (step * origin).sum(axis=1),
+            by_square * multiply(origin, origin) - multiply(step, origin),
         )
         training = (2.0 * (mean - mean[up]) / w_root[:, np.newaxis], nothing, (square[up] - square) / w_root)
     is_counted = find_counted(trees, sums)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truewood.formulas.measure import Measure
-from truewood.formulas.splits import Floats, average_all_rows, centre, find_counted, make_terms, weigh_roots
+from truewood.formulas.splits import Floats, average_all_rows, centre, find_counted, make_terms, multiply, weigh_roots
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 from truewood.trees.row_terms import BothTerms
@@ -41,7 +41,7 @@ def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
         ((trees.omega / sums.divisor)[:, np.newaxis] * (value - value[up]), average_all_rows(trees, sums)[up]),
         ((mean - middle[up]) / weigh_roots(trees)[:, np.newaxis], value[up]),
     ):
-        both_terms.append(make_terms(trees, step, nothing, -(step * origin).sum(axis=1), is_counted))
+        both_terms.append(make_terms(trees, step, nothing, -multiply(step, origin), is_counted))
     return BothTerms(*both_terms)
 
 

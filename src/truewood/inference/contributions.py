@@ -24,12 +24,12 @@ class Contributions:
         Which of them score any tree, or may.
     n_scoring : int
         Number of all rows that do, in this block and in others.
-    bag_weights : list of ndarray of float32, shape (n_rows,)
-        For the first trees, the weight of each row in the tree's fit; empty without `psi`.
+    bags : ndarray of float32, shape (n_first, n_rows), or None
+        For the first trees, the weight of each row in the tree's fit; None without `psi`.
     """
 
     phi: Floats
     psi: Floats | None
     is_scoring: NDArray[np.bool_]
     n_scoring: int
-    bag_weights: list[NDArray[np.float32]]
+    bags: NDArray[np.float32] | None

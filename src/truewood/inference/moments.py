@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.groups import Grouping, add_groups
+from truewood.engines.engine import get_engine
+from truewood.engines.row_products import RowProducts
 from truewood.inference.contributions import Contributions
 
 Floats = NDArray[np.float64]
@@ -59,38 +61,20 @@ class TreeScores:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(RowProducts):
     """Sums over rows of products of contributions, each less its mean; those of disjoint rows add up by ``+``.
+
+    Of phi, what rows add where they score trees, and psi, what they add where they grew trees; psi is 0 where only
+    unseen rows were passed. L is what a tree's score owes to its bag if rows only move means.
 
     Parameters
     ----------
-    phi_phi, phi_psi, psi_psi : ndarray of shape (n_groups,)
-        Of phi, what rows add where they score trees, and psi, what they add where they grew trees; psi is 0 where only
-        unseen rows were passed.
-    total_phi_phi, total_phi_psi : float
-        The same of the sums over all groups.
-    K, L : ndarray of shape (n_first, n_groups)
-        For the first trees, sums over rows of phi and of psi times d, how much more weight a row has in this tree than
-        on average, as a share of that. L is what a tree's score owes to its bag if rows only move means.
-    d_d : ndarray of shape (n_first,)
-        For the first trees, sums over rows of squares of d.
     C_C : ndarray of shape (n_groups,)
         Sums over rows of squares of C, the mean over trees of d times the score less the model's; 0 where bags are not
         asked for.
-    n_grown : int
-        Number of rows that grew any of these trees.
     """
 
-    phi_phi: Floats
-    phi_psi: Floats
-    psi_psi: Floats
-    total_phi_phi: float
-    total_phi_psi: float
-    K: Floats
-    L: Floats
-    d_d: Floats
     C_C: Floats
-    n_grown: int
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
@@ -103,7 +87,12 @@ class Moments:
 
 
 def measure_moments(
-    contributions: Contributions, scores: TreeScores, grouping: Grouping, *, with_bags: bool = False
+    contributions: Contributions,
+    scores: TreeScores,
+    grouping: Grouping,
+    *,
+    with_bags: bool = False,
+    n_threads: int = 1,
 ) -> Moments:
     """Sums over some rows.
 
@@ -117,53 +106,29 @@ def measure_moments(
         Columns that are scored together.
     with_bags : bool
         Whether to measure C, what each row does to the scores by its weight in the bags.
+    n_threads : int
+        Number of threads.
     """
-    total_weight, mean = scores.tree_weight.sum(), scores.values / contributions.n_scoring
-    phi = add_groups(contributions.phi[contributions.is_scoring], grouping) / total_weight - mean
-    psi, n_grown = np.zeros_like(phi), 0
-    K, L, C = np.zeros((0, phi.shape[1])), np.zeros((0, phi.shape[1])), np.zeros_like(phi[:0])
-    d_d = np.zeros(0)
-    if contributions.psi is not None:
-        psi = add_groups(contributions.psi[contributions.is_scoring], grouping) / total_weight - mean
-        d, n_grown = _compare_bags([weight[contributions.is_scoring] for weight in contributions.bag_weights])
-        K, L, d_d = _project(d, phi), _project(d, psi), np.array([float((own**2).sum()) for own in d])
-        if with_bags:
-            C = _vary_with_bags(d, scores)
-    total = phi.sum(axis=1)
-    return Moments(
-        phi_phi=sum_products(phi, phi),
-        phi_psi=sum_products(phi, psi),
-        psi_psi=sum_products(psi, psi),
-        total_phi_phi=float(sum_products(total, total)),
-        total_phi_psi=float(sum_products(total, psi.sum(axis=1))),
-        K=K,
-        L=L,
-        d_d=d_d,
-        C_C=sum_products(C, C),
-        n_grown=n_grown,
-    )
+    weight, n_groups = float(scores.tree_weight.sum()), len(scores.values)
+    phi = add_groups(contributions.phi, grouping)
+    psi = None if contributions.psi is None else add_groups(contributions.psi, grouping)
+    bags, is_scoring = contributions.bags, contributions.is_scoring
+    mean = scores.values / contributions.n_scoring
+    products = get_engine().sum_row_products(phi, psi, is_scoring, weight, mean, bags, n_threads)
+    C_C = np.zeros(n_groups)
+    if with_bags and bags is not None:
+        C = _vary_with_bags(bags[:, is_scoring], scores)
+        C_C = sum_products(C, C)
+    return Moments(**vars(products), C_C=C_C)
 
 
-def _compare_bags(bag_weights: list[NDArray[np.float32]]) -> tuple[list[Floats], int]:
-    """For each tree, how much more weight rows have in its bag than on average; and the number of rows in any bag."""
-    mean = np.mean(bag_weights, axis=0, dtype=np.float64)
-    is_grown = mean > 0
-    rate: Floats = np.divide(1.0, mean, out=np.zeros_like(mean), where=is_grown)
-    return [(weight - mean) * rate for weight in bag_weights], int(np.count_nonzero(is_grown))
-
-
-def _project(d: list[Floats], contributions: Floats) -> Floats:
-    """For each tree, the sum over rows of d times their contributions."""
-    by_group = np.ascontiguousarray(contributions.T)
-    # Not a matrix product, whose order of additions depends on the machine.
-    return np.array([np.einsum("ji,i->j", by_group, own) for own in d])
-
-
-def _vary_with_bags(d: list[Floats], scores: TreeScores) -> Floats:
+def _vary_with_bags(bags: NDArray[np.float32], scores: TreeScores) -> Floats:
     """C, shape (n_rows, n_groups)."""
-    C = np.zeros((len(d[0]), len(scores.values)))
-    for own, spread in zip(d, scores.spread(len(d)), strict=True):
-        C += own[:, np.newaxis] * spread
+    mean = np.mean(bags, axis=0, dtype=np.float64)
+    rate: Floats = np.divide(1.0, mean, out=np.zeros_like(mean), where=mean > 0)
+    C = np.zeros((bags.shape[1], len(scores.values)))
+    for bag, spread in zip(bags, scores.spread(len(bags)), strict=True):
+        C += ((bag - mean) * rate)[:, np.newaxis] * spread
     return C
 
 

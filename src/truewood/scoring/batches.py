@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from truewood.adapters import ModelView
@@ -18,8 +18,9 @@ from truewood.formulas.measure import Measure
 from truewood.formulas.splits import add_features, find_skipped
 from truewood.scoring.collector import Collector
 from truewood.scoring.job import Job
-from truewood.scoring.node_means import average_leaves, recompute_means, root_impurity
+from truewood.scoring.node_means import read_with_means, root_impurity
 from truewood.scoring.permuting import permute_columns
+from truewood.scoring.whole_forest import Batch, score_whole_forest, takes_whole_way
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 
@@ -79,22 +80,31 @@ def score_trees(
     n_jobs : int or None
         Number of threads.
     """
-    batches = Parallel(n_jobs=n_jobs, require="sharedmem")(
+    if takes_whole_way(job, measure):
+        batches = score_whole_forest(job, measure, collector, effective_n_jobs(n_jobs))
+        return Scores.join([_describe(job, batch) for batch in batches])
+    parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
         delayed(_score_batch)(job, measure, number, trees, seeds, collector)
         for number, trees in enumerate(_split_into_batches(job.view, job.data.n_rows))
     )
-    return Scores.join(batches)
+    return Scores.join(parts)
 
 
-def _read_batch(job: Job, trees: range) -> TreeEnsemble:
-    """The trees with training means at their nodes."""
-    ensemble = job.view.read(trees)
-    training = job.view.training if job.choice.are_training else None
-    if ensemble.statistic == "mean" and (training is None or not training.is_honest):
-        return ensemble
-    if training is None:
-        return average_leaves(ensemble)
-    return recompute_means(make_room(ensemble) if job.compares_hazards else ensemble, trees, job.view, job.data)
+def _describe(job: Job, batch: Batch) -> Scores:
+    """What the kernel gives, as the scores of a batch."""
+    whole, column, n_scores = batch.scores, batch.column, job.view.target.n_scores
+    impurity = batch.root_impurity
+    if not job.view.is_additive:
+        impurity = np.where(np.isnan(impurity), whole.unseen_impurity, impurity)
+    return Scores(
+        scores=_place_outputs(column, whole.scores, n_scores),
+        mdi=_place_outputs(column, whole.mdi, n_scores),
+        counted_mdi=_place_outputs(column, whole.counted_mdi, n_scores),
+        impurity=impurity,
+        split_weight=whole.split_weight,
+        skipped_weight=whole.skipped_weight,
+        is_left_out=whole.unseen_weight <= 0,
+    )
 
 
 def _compare_hazards(ensemble: TreeEnsemble, sums: NodeSums) -> NodeHazards:
@@ -108,7 +118,7 @@ def _score_batch(
 ) -> Scores:
     """Score some trees, and add what single rows contribute to that."""
     try:
-        ensemble = _read_batch(job, trees)
+        ensemble = read_with_means(job, trees)
         rows = RowLists.join([job.choice.unseen(tree) for tree in trees])
         leaves = job.view.find_leaves(trees, ensemble, job.data.matrix, rows)
         with_room = make_room(ensemble) if job.compares_hazards else ensemble
@@ -125,16 +135,15 @@ def _score_batch(
         raise
     biased_splits = score_mdi(ensemble, sums)
     counted = biased = add_features(ensemble, biased_splits)
-    split_weight, skipped_weight = ensemble.omega[ensemble.splits], 0.0
+    omega = ensemble.omega[ensemble.splits]
+    is_counted = np.ones(len(omega), dtype=np.bool_)
     if measure.split_score is None:
         scores = permute_columns(job, measure, trees, ensemble, rows, seeds)
     elif not measure.uses_unseen:
         scores = biased
     else:
-        is_counted = np.ones(len(split_weight), dtype=np.bool_)
         if measure.skips:
             is_counted = ~find_skipped(ensemble, sums)
-            skipped_weight = float(split_weight.sum(where=~is_counted))
         scores = add_features(ensemble, measure.split_score(ensemble, sums) * is_counted[:, np.newaxis])
         counted = add_features(ensemble, biased_splits * is_counted[:, np.newaxis]) * measure.find_scale(ensemble.kind)
     impurity = ensemble.root_impurity
@@ -142,20 +151,26 @@ def _score_batch(
         impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
     n_scores = job.view.target.n_scores
     return Scores(
-        scores=_place_outputs(ensemble, scores, n_scores),
-        mdi=_place_outputs(ensemble, biased, n_scores),
-        counted_mdi=_place_outputs(ensemble, counted, n_scores),
+        scores=_place_outputs(ensemble.column, scores, n_scores),
+        mdi=_place_outputs(ensemble.column, biased, n_scores),
+        counted_mdi=_place_outputs(ensemble.column, counted, n_scores),
         impurity=impurity,
-        split_weight=np.array([split_weight.sum()]),
-        skipped_weight=np.array([skipped_weight]),
+        split_weight=_add_by_tree(ensemble, omega),
+        skipped_weight=_add_by_tree(ensemble, np.where(is_counted, 0.0, omega)),
         is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & measure.uses_unseen,
     )
 
 
-def _place_outputs(ensemble: TreeEnsemble, scores: NDArray[np.float64], n_scores: int) -> NDArray[np.float64]:
+def _add_by_tree(ensemble: TreeEnsemble, of_splits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over the splits of each tree, shape (n_trees,)."""
+    tree = np.searchsorted(ensemble.offset, ensemble.splits, side="right") - 1
+    return np.bincount(tree, weights=of_splits, minlength=ensemble.n_trees).astype(np.float64, copy=False)
+
+
+def _place_outputs(column: NDArray[np.int32] | None, scores: NDArray[np.float64], n_scores: int) -> NDArray[np.float64]:
     """Scores by all outputs, of trees that speak of one of them."""
-    if ensemble.column is None or n_scores == 1:
+    if column is None or n_scores == 1:
         return scores
     placed = np.zeros((*scores.shape[:2], n_scores))
-    placed[np.arange(ensemble.n_trees), :, ensemble.column] = scores[:, :, 0]
+    placed[np.arange(len(column)), :, column] = scores[:, :, 0]
     return placed

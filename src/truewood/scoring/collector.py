@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from threading import Condition
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.data.tables import FeatureMatrix
+from truewood.data.target import Target
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
-from truewood.engines.upwards import add_terms_upwards
 from truewood.inference.contributions import Contributions
 from truewood.scoring.job import Job
 from truewood.trees.ensemble import TreeEnsemble
@@ -34,7 +36,8 @@ def split_rows(job: Job, n_features: int, *, with_bags: bool) -> list[NDArray[np
 
 def count_bags(job: Job, *, with_bags: bool) -> int:
     """Number of trees, the first ones, whose bags are kept: as many as fit, or all."""
-    return job.view.n_trees if with_bags else max(1, _MOST_WEIGHTS // job.data.n_rows)
+    n_trees = job.view.n_trees
+    return n_trees if with_bags else min(n_trees, max(1, _MOST_WEIGHTS // job.data.n_rows))
 
 
 class Collector:
@@ -53,35 +56,29 @@ class Collector:
     """
 
     def __init__(self, job: Job, rows: NDArray[np.int64], n_features: int, n_first: int) -> None:
-        self._job, self._rows, self._n_first, self.n_features = job, rows, n_first, n_features
+        self._job, self.rows, self.n_features = job, rows, n_features
         is_scoring = _find_scoring(job)
         self.n_scoring, self._is_scoring = int(np.count_nonzero(is_scoring)), is_scoring[rows]
-        self._matrix, self._target = job.data.matrix, job.data.target
-        if len(rows) < job.data.n_rows:
-            self._matrix, self._target = self._matrix.take_rows(rows), self._target.take(rows)
-        self._phi = np.zeros((len(rows), n_features))
-        self._psi = np.zeros_like(self._phi) if job.choice.are_training else None
-        self._bag_weights: list[NDArray[np.float32]] = []
+        self.phi = np.zeros((len(rows), n_features))
+        self.psi = np.zeros_like(self.phi) if job.choice.are_training else None
+        self.bags = np.zeros((n_first, len(rows)), dtype=np.float32) if job.choice.are_training else None
         self._turn, self._is_broken, self._changed = 0, False, Condition()
 
     def add(self, turn: int, trees: range, ensemble: TreeEnsemble, unseen: RowLists, terms: BothTerms) -> None:
         """Add a batch of trees, with their unseen rows. Batches wait for their turn: sums do not depend on threads."""
-        scoring = [_weigh_unseen(self._job, unseen.of_tree(k))[self._rows] for k in range(len(trees))]
-        listed = [(terms.unseen, self._phi, self._list_rows(trees, scoring))]
-        grown: list[Floats] = []
-        if self._psi is not None:
-            grown = [_weigh_training(self._job, tree)[self._rows] for tree in trees]
-            listed.append((terms.training, self._psi, self._list_rows(trees, grown)))
+        scoring = [weigh_unseen(self._job, unseen.of_tree(k))[self.rows] for k in range(len(trees))]
+        listed = [(terms.unseen, self.phi, self._list_rows(trees, scoring))]
+        if self.psi is not None and self.bags is not None:
+            grown = [weigh_training(self._job, tree)[self.rows] for tree in trees]
+            listed.append((terms.training, self.psi, self._list_rows(trees, grown)))
+            for tree, weight in zip(trees, grown, strict=True):
+                if tree < len(self.bags):
+                    self.bags[tree] = weight
+        found = [self._find_leaves(trees, ensemble, rows) for _, _, (rows, _) in listed]
         with self._changed:
             self._changed.wait_for(lambda: self._turn == turn or self._is_broken)
-        n_kept = max(0, self._n_first - len(self._bag_weights))
-        self._bag_weights.extend(weight.astype(np.float32) for weight in grown[:n_kept])
-        for role, out, (rows, weight) in listed:
-            if self._job.view.finds_leaves:
-                leaves = self._job.view.find_leaves(trees, ensemble, self._matrix, rows)
-                add_terms_upwards(ensemble, leaves, rows, weight, self._target, role, out)
-            else:
-                get_engine().add_terms(ensemble, self._matrix, rows, weight, self._target, role, out)
+        for (role, out, (rows, weight)), leaves in zip(listed, found, strict=True):
+            get_engine().add_terms(ensemble, leaves, rows, weight, self._target, role, out)
         with self._changed:
             self._turn += 1
             self._changed.notify_all()
@@ -94,7 +91,20 @@ class Collector:
 
     def finish(self) -> Contributions:
         """All contributions, when all batches have been added."""
-        return Contributions(self._phi, self._psi, self._is_scoring, self.n_scoring, self._bag_weights)
+        return Contributions(self.phi, self.psi, self._is_scoring, self.n_scoring, self.bags)
+
+    @cached_property
+    def _target(self) -> Target:
+        whole = self._job.data.target
+        return whole if len(self.rows) == self._job.data.n_rows else whole.take(self.rows)
+
+    @cached_property
+    def _matrix(self) -> FeatureMatrix:
+        whole = self._job.data.matrix
+        return whole if len(self.rows) == self._job.data.n_rows else whole.take_rows(self.rows)
+
+    def _find_leaves(self, trees: range, ensemble: TreeEnsemble, rows: RowLists) -> NDArray[np.int32]:
+        return self._job.view.find_leaves(trees, ensemble, self._matrix, rows)
 
     def _list_rows(self, trees: range, weights: list[Floats]) -> tuple[RowLists, Floats]:
         """Rows that have a role in each tree, and their weights in it, given the weights of all rows of the block."""
@@ -118,13 +128,13 @@ def _find_scoring(job: Job) -> NDArray[np.bool_]:
     return is_scoring
 
 
-def _weigh_unseen(job: Job, rows: NDArray[np.int64]) -> Floats:
+def weigh_unseen(job: Job, rows: NDArray[np.int64]) -> Floats:
     """Weight of each row where it scores a tree, 0 where it does not, given the rows that do."""
     weight = None if job.row_weight is None else job.row_weight[rows]
     return np.bincount(rows, weights=weight, minlength=job.data.n_rows).astype(np.float64, copy=False)
 
 
-def _weigh_training(job: Job, tree: int) -> Floats:
+def weigh_training(job: Job, tree: int) -> Floats:
     """Weight of each row where it grew the tree, 0 where it did not."""
     training = job.view.training
     if training is None:

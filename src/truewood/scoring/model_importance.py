@@ -10,6 +10,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
@@ -142,7 +143,7 @@ def importance(
             TreeScores(result.values, result.per_tree, tree_weight, own)
             for result, own in zip(results, counted_mdi, strict=True)
         ]
-        results = _infer(results, tree_scores, groupings, collected, inference)
+        results = _infer(results, tree_scores, groupings, collected, inference, effective_n_jobs(n_jobs))
     return replace(results[0], notes=notes, columns=results[1] if len(results) > 1 else None)
 
 
@@ -266,6 +267,7 @@ def _infer(
     groupings: list[Grouping],
     collected: Iterator[Contributions],
     inference: bool | str,
+    n_threads: int,
 ) -> list[ImportanceResult]:
     """Add standard errors, and the contributions themselves where they were asked for."""
     moments: list[list[Moments]] = [[] for _ in results]
@@ -274,7 +276,7 @@ def _infer(
     for block in collected:
         n_scoring += int(np.count_nonzero(block.is_scoring))
         for k, grouping in enumerate(groupings):
-            moments[k].append(measure_moments(block, scores[k], grouping, with_bags=with_bags))
+            moments[k].append(measure_moments(block, scores[k], grouping, with_bags=with_bags, n_threads=n_threads))
             if inference == "rows":
                 phi[k].append(add_groups(block.phi, grouping) / scores[k].tree_weight.sum())
     if inference == "rows":

@@ -8,10 +8,23 @@ from numpy.typing import NDArray
 from truewood.adapters import ModelView
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
+from truewood.formulas.hazards import make_room
 from truewood.rows.guard import have_same_weights
 from truewood.rows.row_data import RowData
+from truewood.scoring.job import Job
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums, add_up
+
+
+def read_with_means(job: Job, trees: range) -> TreeEnsemble:
+    """The trees of a range with training means at their nodes."""
+    ensemble = job.view.read(trees)
+    training = job.view.training if job.choice.are_training else None
+    if ensemble.statistic == "mean" and (training is None or not training.is_honest):
+        return ensemble
+    if training is None:
+        return average_leaves(ensemble)
+    return recompute_means(make_room(ensemble) if job.compares_hazards else ensemble, trees, job.view, job.data)
 
 
 def recompute_means(ensemble: TreeEnsemble, trees: range, view: ModelView, data: RowData) -> TreeEnsemble:

@@ -1,0 +1,332 @@
+// Scores of the splits of one tree, and what single rows add to them. No Python here.
+//
+// The formulas are those of truewood/formulas, which says where they come from, and every number is computed by the
+// same operations in the same order, so that both give the same bits.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "target.hpp"
+#include "tree.hpp"
+
+namespace truewood {
+
+enum class Formula { kUfi, kUfiCentered, kMdiOob };
+
+// How the scores of splits are taken.
+struct Rule {
+    Formula formula;
+    bool skips;        // whether a split counts only when both children hold unseen rows
+    double scale;      // the score of a perfect split in units of the impurity it removes
+    bool is_additive;  // whether values add up to a raw score
+};
+
+// What one tree's nodes hold, by place: from training, and sums of the unseen rows.
+struct Nodes {
+    const Structure* tree = nullptr;
+    std::size_t n_columns = 0, n_sums = 0;
+    std::vector<double> weight, omega, value, sums;
+
+    std::size_t size() const { return weight.size(); }
+    const double* v(std::size_t p) const { return value.data() + p * n_columns; }
+    double unseen(std::size_t p) const { return sums[p * n_sums]; }
+    double divisor(std::size_t p) const { return unseen(p) > 0 ? unseen(p) : 1.0; }
+    const double* total(std::size_t p) const { return sums.data() + p * n_sums + 1; }
+    const double* square(std::size_t p) const { return total(p) + n_columns; }  // of numbers
+    double mean(std::size_t p, std::size_t c) const { return total(p)[c] / divisor(p); }
+
+    // Takes weights, and values less `origin`, from where they lie; sums are zeros.
+    void read(const Source& source, const Structure& structure, const Target& target, const double* origin) {
+        const std::size_t n = source.n_nodes;
+        tree = &structure;
+        n_columns = target.n_columns;
+        n_sums = target.n_sums();
+        weight.resize(n);
+        omega.resize(n);
+        value.resize(n * n_columns);
+        sums.assign(n * n_sums, 0.0);
+        double all = 0.0;  // finite only if each is
+        for (std::size_t k = 0; k < n; ++k) {
+            const auto p = static_cast<std::size_t>(structure.place[k]);
+            const double w = source.weight.number(k);
+            if (!(w >= 0)) throw BrokenTree("weight must not be negative.");
+            weight[p] = w;
+            all += w;
+            Field column = source.value;
+            for (std::size_t c = 0; c < n_columns; ++c, column.data += source.next_column) {
+                const double given = column.number(k);
+                value[p * n_columns + c] = target.has_classes() ? given : given - origin[c];
+                all += given;
+            }
+        }
+        if (!std::isfinite(all) || !(weight[0] > 0)) throw BrokenTree("weights and values must be finite.");
+        for (std::size_t p = 0; p < n; ++p) omega[p] = weight[p] / weight[0];
+    }
+};
+
+// Where the scores of a tree go: n_features of n_outputs each, zeros.
+struct TreeScores {
+    double* score;
+    double* mdi;
+    double* counted_mdi;
+    double split_weight = 0.0, skipped_weight = 0.0;
+};
+
+class SplitFormulas {
+public:
+    SplitFormulas(const Nodes& nodes, const Target& target, const Rule& rule)
+        : nodes_(nodes), target_(target), rule_(rule) {}
+
+    // Sums over the splits in the order of the tree's arrays.
+    void score(std::size_t n_features, TreeScores& out) {
+        const Structure& tree = *nodes_.tree;
+        const std::size_t n_outputs = target_.n_outputs;
+        score_nodes();
+        for (const std::int32_t place : tree.place) {
+            const auto m = static_cast<std::size_t>(place);
+            if (tree.left[m] < 0) continue;
+            const auto l = static_cast<std::size_t>(tree.left[m]), r = l + 1;
+            const bool is_counted = !rule_.skips || (nodes_.unseen(l) > 0 && nodes_.unseen(r) > 0);
+            const std::size_t into = static_cast<std::size_t>(tree.feature[m]) * n_outputs;
+            out.split_weight += nodes_.omega[m];
+            if (!is_counted) out.skipped_weight += nodes_.omega[m];
+            for (std::size_t o = 0; o < n_outputs; ++o) {
+                const double gain = own_[l * n_outputs + o] + own_[r * n_outputs + o] - own_[m * n_outputs + o];
+                out.mdi[into + o] += gain;
+                if (!is_counted) continue;
+                out.counted_mdi[into + o] += gain;
+                out.score[into + o] += score_split(m, l, r, o);
+            }
+        }
+        for (std::size_t k = 0; k < n_features * n_outputs; ++k) out.counted_mdi[k] *= rule_.scale;
+    }
+
+private:
+    const Nodes& nodes_;
+    const Target& target_;
+    const Rule& rule_;
+    std::vector<double> own_, with_unseen_;
+
+    template <class Product>
+    double add_columns(std::size_t o, const Product& product) const {
+        const auto first = static_cast<std::size_t>(target_.columns[o]);
+        const auto end = static_cast<std::size_t>(target_.columns[o + 1]);
+        double sum = product(first);
+        for (std::size_t c = first + 1; c < end; ++c) sum += product(c);
+        return sum;
+    }
+
+    // omega |v|^2 at each node, and of ufi what it compares at the nodes.
+    void score_nodes() {
+        const std::size_t n = nodes_.size(), n_outputs = target_.n_outputs;
+        const bool is_ufi = rule_.formula == Formula::kUfi;
+        own_.resize(n * n_outputs);
+        with_unseen_.resize(is_ufi ? n * n_outputs : 0);
+        for (std::size_t p = 0; p < n; ++p) {
+            const double* v = nodes_.v(p);
+            for (std::size_t o = 0; o < n_outputs; ++o) {
+                own_[p * n_outputs + o] = nodes_.omega[p] * add_columns(o, [&](std::size_t c) { return v[c] * v[c]; });
+                if (!is_ufi) continue;
+                const double* total = nodes_.total(p);
+                double node = add_columns(o, [&](std::size_t c) { return v[c] * total[c]; });
+                if (!target_.has_classes()) node = 2.0 * node - nodes_.square(p)[o];
+                with_unseen_[p * n_outputs + o] = nodes_.omega[p] / nodes_.divisor(p) * node;
+            }
+        }
+    }
+
+    double score_split(std::size_t m, std::size_t l, std::size_t r, std::size_t o) const {
+        const std::size_t n_outputs = target_.n_outputs;
+        if (rule_.formula == Formula::kUfi) {
+            return with_unseen_[l * n_outputs + o] + with_unseen_[r * n_outputs + o] - with_unseen_[m * n_outputs + o];
+        }
+        double score = 0.0;
+        const double *v = nodes_.v(m), *root = nodes_.total(0);
+        for (const std::size_t child : {l, r}) {
+            const double *own = nodes_.v(child), *total = nodes_.total(child);
+            if (rule_.formula == Formula::kUfiCentered) {
+                const double d = nodes_.divisor(child);
+                score += nodes_.omega[child] *
+                         add_columns(o, [&](std::size_t c) { return (own[c] - v[c]) * (total[c] / d - v[c]); });
+            } else {
+                const double n = nodes_.unseen(child), n_root = nodes_.divisor(0);
+                score += add_columns(
+                    o, [&](std::size_t c) { return (own[c] - v[c]) * ((total[c] - n * (root[c] / n_root)) / n_root); });
+            }
+        }
+        return score;
+    }
+};
+
+// What rows add to the scores at each node below a split that counts, in both roles. Terms of classes are one number a
+// class; of numbers those that y and its square are multiplied with, and a constant.
+class RowTerms {
+public:
+    // Terms of a role; those of unseen rows come first.
+    std::size_t width() const { return width_; }
+    bool is_counted(std::int32_t place) const { return is_counted_[static_cast<std::size_t>(place)]; }
+    const double* at(std::int32_t place) const { return terms_.data() + static_cast<std::size_t>(place) * 2 * width_; }
+    std::size_t n_bytes() const { return terms_.size() * sizeof(double); }
+
+    void make(const Nodes& nodes, const Target& target, const Rule& rule) {
+        const Structure& tree = *nodes.tree;
+        const std::size_t n = nodes.size(), n_columns = target.n_columns;
+        width_ = target.has_classes() ? n_columns : n_columns + 2;
+        terms_.assign(n * 2 * width_, 0.0);
+        is_counted_.assign(n, 0);
+        if (rule.formula != Formula::kMdiOob) find_origins(nodes, target, rule);
+        std::vector<double> unseen(n_columns), training(n_columns);
+        const double factor = 1.0 / (rule.is_additive ? 1.0 : static_cast<double>(target.n_outputs));
+        for (std::size_t p = 1; p < n; ++p) {
+            const auto m = static_cast<std::size_t>(tree.parent[p]);
+            const auto l = static_cast<std::size_t>(tree.left[m]);
+            if (rule.skips && !(nodes.unseen(l) > 0 && nodes.unseen(l + 1) > 0)) continue;
+            is_counted_[p] = 1;
+            double* into = terms_.data() + p * 2 * width_;
+            Rest of_unseen, of_training;
+            switch (rule.formula) {
+                case Formula::kUfi:
+                    if (target.has_classes()) ufi_of_classes(nodes, p, m, unseen, training, of_unseen);
+                    else ufi_of_numbers(nodes, p, m, unseen, training, of_unseen, of_training);
+                    break;
+                case Formula::kUfiCentered:
+                    centred(nodes, p, m, l, unseen, training, of_unseen, of_training);
+                    break;
+                case Formula::kMdiOob:
+                    by_shares(nodes, p, m, unseen, training, of_unseen);
+                    break;
+            }
+            put(target, unseen, of_unseen, factor, into);
+            put(target, training, of_training, factor, into + width_);
+        }
+    }
+
+private:
+    struct Rest {
+        double square = 0.0, constant = 0.0;
+    };
+    std::size_t width_ = 0;
+    std::vector<double> terms_;
+    std::vector<char> is_counted_;
+    std::vector<double> origin_;  // mean of the target at each node, of all rows that reach it
+
+    void put(const Target& target, const std::vector<double>& linear, const Rest& rest, double factor, double* into) {
+        for (std::size_t c = 0; c < linear.size(); ++c) into[c] = linear[c] * factor;
+        if (target.has_classes()) {
+            for (std::int64_t c = 0; c < target.columns[1]; ++c) into[c] += rest.constant * factor;
+        } else {
+            into[linear.size()] = rest.square * factor;
+            into[linear.size() + 1] = rest.constant * factor;
+        }
+    }
+
+    template <class Product>
+    static double add(std::size_t n, const Product& product) {
+        double sum = product(0);
+        for (std::size_t c = 1; c < n; ++c) sum += product(c);
+        return sum;
+    }
+
+    // average_all_rows() of truewood/formulas/splits.py.
+    void find_origins(const Nodes& nodes, const Target& target, const Rule& rule) {
+        const std::size_t n = nodes.size(), n_columns = target.n_columns;
+        origin_.resize(n * n_columns);
+        std::vector<double> factor(n_columns), total(n_columns);
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            factor[c] = nodes.v(0)[c] > 0 ? nodes.mean(0, c) / nodes.v(0)[c] : 0.0;
+        }
+        for (std::size_t p = 0; p < n; ++p) {
+            double* origin = origin_.data() + p * n_columns;
+            if (rule.is_additive) {
+                for (std::size_t c = 0; c < n_columns; ++c) origin[c] = nodes.mean(p, c);
+                continue;
+            }
+            for (std::size_t c = 0; c < n_columns; ++c) total[c] = nodes.weight[p] * nodes.v(p)[c];
+            if (!target.has_classes()) {
+                const double n_rows = nodes.weight[p] + nodes.unseen(p);
+                for (std::size_t c = 0; c < n_columns; ++c) {
+                    origin[c] = (total[c] + nodes.total(p)[c]) / (n_rows > 0 ? n_rows : 1.0);
+                }
+                continue;
+            }
+            for (std::size_t c = 0; c < n_columns; ++c) total[c] = total[c] * factor[c];
+            for (std::size_t o = 0; o < target.n_outputs; ++o) {
+                const auto first = static_cast<std::size_t>(target.columns[o]);
+                const auto size = static_cast<std::size_t>(target.columns[o + 1]) - first;
+                const double n_rows = add(size, [&](std::size_t c) { return total[first + c]; }) + nodes.unseen(p);
+                for (std::size_t c = first; c < first + size; ++c) {
+                    origin[c] = (total[c] + nodes.total(p)[c]) / (n_rows > 0 ? n_rows : 1.0);
+                }
+            }
+        }
+    }
+
+    using Terms = std::vector<double>;
+
+    void ufi_of_classes(const Nodes& nodes, std::size_t p, std::size_t m, Terms& unseen, Terms& training,
+                        Rest& of_unseen) {
+        const std::size_t n_columns = nodes.n_columns;
+        const double rate = nodes.omega[p] / nodes.divisor(p), rate_m = nodes.omega[m] / nodes.divisor(m);
+        const double* origin = origin_.data() + m * n_columns;
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            unseen[c] = rate * nodes.v(p)[c] - rate_m * nodes.v(m)[c];
+            training[c] = (nodes.mean(p, c) - nodes.mean(m, c)) / nodes.weight[0];
+        }
+        of_unseen.constant = -add(n_columns, [&](std::size_t c) { return unseen[c] * origin[c]; });
+    }
+
+    void ufi_of_numbers(const Nodes& nodes, std::size_t p, std::size_t m, Terms& unseen, Terms& training,
+                        Rest& of_unseen, Rest& of_training) {
+        const std::size_t n_columns = nodes.n_columns;
+        const double rate = nodes.omega[p] / nodes.divisor(p), rate_m = nodes.omega[m] / nodes.divisor(m);
+        const double by_square = rate_m - rate;
+        const double* origin = origin_.data() + m * n_columns;
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            unseen[c] = 2.0 * (rate * (nodes.v(p)[c] - origin[c]) - rate_m * (nodes.v(m)[c] - origin[c]));
+            training[c] = 2.0 * (nodes.mean(p, c) - nodes.mean(m, c)) / nodes.weight[0];
+        }
+        of_unseen.square = by_square;
+        of_unseen.constant = by_square * add(n_columns, [&](std::size_t c) { return origin[c] * origin[c]; }) -
+                             add(n_columns, [&](std::size_t c) { return unseen[c] * origin[c]; });
+        for (std::size_t c = 0; c < n_columns; ++c) unseen[c] = unseen[c] - 2.0 * by_square * origin[c];
+        const auto mean_square = [&](std::size_t q) {
+            return add(n_columns, [&](std::size_t o) { return nodes.square(q)[o] / nodes.divisor(q); });
+        };
+        of_training.constant = (mean_square(m) - mean_square(p)) / nodes.weight[0];
+    }
+
+    void centred(const Nodes& nodes, std::size_t p, std::size_t m, std::size_t l, Terms& unseen, Terms& training,
+                 Rest& of_unseen, Rest& of_training) {
+        const std::size_t n_columns = nodes.n_columns;
+        const double rate = nodes.omega[p] / nodes.divisor(p);
+        const double both = nodes.omega[l] + nodes.omega[l + 1];
+        const double share = both > 0 ? nodes.omega[l] / both : 0.0;
+        const double *v = nodes.v(m), *origin = origin_.data() + m * n_columns;
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            const double middle = share * nodes.mean(l, c) + (1.0 - share) * nodes.mean(l + 1, c);
+            unseen[c] = rate * (nodes.v(p)[c] - v[c]);
+            training[c] = (nodes.mean(p, c) - middle) / nodes.weight[0];
+        }
+        of_unseen.constant = -add(n_columns, [&](std::size_t c) { return unseen[c] * origin[c]; });
+        of_training.constant = -add(n_columns, [&](std::size_t c) { return training[c] * v[c]; });
+    }
+
+    void by_shares(const Nodes& nodes, std::size_t p, std::size_t m, Terms& unseen, Terms& training, Rest& of_unseen) {
+        const std::size_t n_columns = nodes.n_columns;
+        const double n_root = nodes.divisor(0);
+        const auto per_weight = [&](std::size_t q, std::size_t c) {
+            const double share = (nodes.total(q)[c] - nodes.unseen(q) * nodes.mean(0, c)) / n_root;
+            return share / (nodes.weight[q] > 0 ? nodes.weight[q] : 1.0);
+        };
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            unseen[c] = (nodes.v(p)[c] - nodes.v(m)[c]) / n_root;
+            training[c] = per_weight(p, c) - per_weight(m, c);
+        }
+        of_unseen.constant = -add(n_columns, [&](std::size_t c) { return unseen[c] * nodes.mean(0, c); });
+    }
+};
+
+}  // namespace truewood

@@ -1,0 +1,390 @@
+// The whole way of some trees: unseen rows, leaves, sums, scores, and what single rows contribute. No Python here.
+//
+// Trees are handed out one by one, or, where they are small and every row scores them, blocks of rows that go through
+// all trees. Contributions are added block of rows by block of rows, in the order of the trees. So no number depends on
+// the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bags.hpp"
+#include "contribute.hpp"
+#include "formulas.hpp"
+#include "target.hpp"
+#include "threads.hpp"
+#include "tree.hpp"
+#include "walk.hpp"
+
+namespace truewood {
+
+// The rows that score one tree, and those that grew it.
+struct TreeRows {
+    enum class Kind { kAll, kSeed, kBag, kList };
+    Kind kind = Kind::kAll;  // every row scores; or those that are not in the bag; or those that are listed
+    std::uint32_t seed = 0;  // kSeed
+    std::size_t n_draws = 0;
+    const std::int64_t* listed = nullptr;  // rows in the bag, as often as they were drawn, or rows that score
+    std::size_t n_listed = 0;
+    // Weights of rows in both roles, where contributions are asked for and do not follow from the bag: kList.
+    const double* unseen_weight = nullptr;
+    const double* training_weight = nullptr;
+};
+
+// Rows from `first` on whose contributions are asked for; null: not asked for.
+struct Contributions {
+    double* phi = nullptr;  // n_rows x n_features, less those before `first`
+    double* psi = nullptr;  // null where no row grew a tree
+    float* bags = nullptr;  // weights in the bags of the first n_bags trees, n_rows each
+    std::size_t n_bags = 0;
+    std::int64_t first = 0;
+    std::size_t n_rows = 0;
+};
+
+struct Call {
+    std::vector<Source> trees;
+    std::vector<TreeRows> rows;
+    std::vector<std::int32_t> column;  // of the target, a tree
+    const double* tree_weight = nullptr;
+    std::size_t n_rows = 0, n_features = 0;
+    Target target;
+    const double* origin = nullptr;  // of the target's columns
+    Rule rule;
+    // Results, (tree, feature, output) and (tree,).
+    double *scores = nullptr, *mdi = nullptr, *counted_mdi = nullptr;
+    double *split_weight = nullptr, *skipped_weight = nullptr, *unseen_weight = nullptr, *unseen_impurity = nullptr;
+    Contributions contributions;
+};
+
+class Scoring {
+public:
+    Scoring(const Call& call, const Walker& walker, Crew& crew) : call_(call), crew_(crew) {
+        for (std::size_t k = 0; k < crew.n_threads(); ++k) workers_.emplace_back(walker, call);
+        are_small_ = std::all_of(call.rows.begin(), call.rows.end(),
+                                 [](const TreeRows& rows) { return rows.kind == TreeRows::Kind::kAll; }) &&
+                     std::all_of(call.trees.begin(), call.trees.end(),
+                                 [](const Source& tree) { return tree.n_nodes <= kFewNodes; });
+        prototype_ = &walker;
+    }
+
+    void run() {
+        for (std::size_t start = 0; start < call_.trees.size();) {
+            const std::size_t end = find_batch_end(start);
+            batch_.resize(std::max(batch_.size(), end - start));
+            if (are_small_) score_by_rows(start, end);
+            else score_by_trees(start, end);
+            if (call_.contributions.phi) contribute(start, end);
+            start = end;
+        }
+    }
+
+private:
+    // What the trees of a batch hold together at most; a single tree may be larger.
+    static constexpr std::size_t kBatchBytes = std::size_t{1} << 28;
+    static constexpr std::size_t kMostTrees = 4096;
+    // What should stay in the cache: rows that go through all trees; and where contributions are added, sums of rows
+    // and terms of trees.
+    static constexpr std::size_t kBlockBytes = std::size_t{1} << 17;
+    static constexpr std::size_t kSumBytes = std::size_t{1} << 26;
+    static constexpr std::size_t kTermBytes = std::size_t{1} << 23;
+
+    struct Worker {
+        Worker(const Walker& prototype, const Call& call)
+            : walker(prototype.copy()), path_sums(call.target, call.n_features) {}
+        std::unique_ptr<Walker> walker;
+        Nodes nodes;
+        std::vector<Counts> counts;
+        std::vector<std::int64_t> unseen, training;
+        std::vector<std::int32_t> leaves;
+        std::vector<double> chunk;
+        std::vector<Role> sorted;
+        std::vector<std::int32_t> start;
+        bool has_all = false;  // whether `leaves` are those of all rows
+        PathSums path_sums;
+    };
+
+    // What is kept of a tree until all rows have contributed.
+    struct Scored {
+        RowTerms terms;
+        Branches branches;
+        std::vector<std::int32_t>
+            leaves;  // of the rows that contributions are asked of, by branches; -1: no part in it
+        std::vector<Counts> counts;
+        // Where blocks of rows go through all trees.
+        std::unique_ptr<Walker> walker;
+        Nodes nodes;
+    };
+
+    const Call& call_;
+    Crew& crew_;
+    const Walker* prototype_;
+    std::vector<Worker> workers_;
+    std::vector<Scored> batch_;
+    bool are_small_;
+
+    std::size_t find_batch_end(std::size_t start) const {
+        const bool keeps = call_.contributions.phi != nullptr;
+        const std::size_t per_row = keeps ? sizeof(std::int32_t) + sizeof(Counts) : 0;
+        const std::size_t per_node = (are_small_ ? 64 + 8 * call_.target.n_columns * 3 : 0) +
+                                     (keeps ? 8 * (1 + 2 * (call_.target.n_columns + 2)) : 0);
+        std::size_t n_bytes = 0, end = start;
+        while (end < call_.trees.size() && end - start < kMostTrees) {
+            n_bytes += call_.contributions.n_rows * per_row + call_.trees[end].n_nodes * per_node;
+            if (end > start && n_bytes > kBatchBytes) break;
+            ++end;
+        }
+        return end;
+    }
+
+    void score_by_trees(std::size_t start, std::size_t end) {
+        crew_.run(end - start, [&](std::size_t k, std::size_t item, Pacer& pacer) {
+            Worker& worker = workers_[k];
+            const std::size_t t = start + item;
+            Walker& walker = *worker.walker;
+            walker.pack(call_.trees[t]);
+            worker.nodes.read(call_.trees[t], walker.structure(), call_.target, call_.origin);
+            list_rows(t, worker);
+            find_and_sum(t, worker, pacer);
+            finish_tree(t, worker.nodes, batch_[item]);
+            if (call_.contributions.phi) keep_leaves(t, worker, batch_[item], pacer);
+        });
+    }
+
+    // Leaves and sums of the unseen rows. Where all rows have a part in the tree, the leaves of all are found at once.
+    void find_and_sum(std::size_t t, Worker& worker, Pacer& pacer) const {
+        const std::size_t n = worker.unseen.size();
+        const auto sum = [&](const auto& leaves) {
+            sum_rows(call_.target, call_.column[t], leaves, worker.unseen.data(), n, worker.nodes.size(), pacer,
+                     worker.chunk, worker.nodes.sums.data());
+        };
+        worker.has_all = call_.contributions.n_rows == call_.n_rows && !worker.counts.empty();
+        worker.leaves.resize(worker.has_all ? call_.n_rows : n);
+        if (worker.has_all) {
+            worker.walker->find(Range{0}, call_.n_rows, pacer, worker.leaves.data());
+            sum(LeavesOfAll{worker.leaves.data(), worker.unseen.data()});
+        } else {
+            worker.walker->find(worker.unseen.data(), n, pacer, worker.leaves.data());
+            sum(worker.leaves.data());
+        }
+    }
+
+    // Fills `unseen`, and `counts` of a bag.
+    void list_rows(std::size_t t, Worker& worker) const {
+        const TreeRows& rows = call_.rows[t];
+        worker.counts.clear();
+        switch (rows.kind) {
+            case TreeRows::Kind::kAll:
+                worker.unseen.resize(call_.n_rows);
+                for (std::size_t i = 0; i < call_.n_rows; ++i) worker.unseen[i] = static_cast<std::int64_t>(i);
+                return;
+            case TreeRows::Kind::kList:
+                worker.unseen.assign(rows.listed, rows.listed + rows.n_listed);
+                return;
+            case TreeRows::Kind::kSeed:
+                worker.counts.assign(call_.n_rows, 0);
+                draw_bag(rows.seed, rows.n_draws, call_.n_rows,
+                         [&](std::size_t row) { count_drawn(row, call_.n_rows, worker.counts.data()); });
+                break;
+            case TreeRows::Kind::kBag:
+                worker.counts.assign(call_.n_rows, 0);
+                for (std::size_t i = 0; i < rows.n_listed; ++i) {
+                    count_drawn(static_cast<std::size_t>(rows.listed[i]), call_.n_rows, worker.counts.data());
+                }
+        }
+        list_unseen(worker.counts, worker.unseen);
+    }
+
+    // From sums at leaves to scores, and to what rows add to these.
+    void finish_tree(std::size_t t, Nodes& nodes, Scored& kept) const {
+        const std::size_t size = call_.n_features * call_.target.n_outputs;
+        add_up(*nodes.tree, nodes.n_sums, nodes.sums.data());
+        TreeScores out{call_.scores + t * size, call_.mdi + t * size, call_.counted_mdi + t * size};
+        SplitFormulas(nodes, call_.target, call_.rule).score(call_.n_features, out);
+        call_.split_weight[t] = out.split_weight;
+        call_.skipped_weight[t] = out.skipped_weight;
+        call_.unseen_weight[t] = nodes.unseen(0);
+        call_.unseen_impurity[t] = find_impurity(nodes);
+        if (!call_.contributions.phi) return;
+        kept.terms.make(nodes, call_.target, call_.rule);
+        kept.branches.make(*nodes.tree);
+    }
+
+    // Of the unseen rows at the root around their own mean: Gini or variance, mean over outputs.
+    double find_impurity(const Nodes& nodes) const {
+        const Target& target = call_.target;
+        double impurity = 0.0;
+        for (std::size_t o = 0; o < target.n_outputs; ++o) {
+            double own = (target.has_classes() ? nodes.unseen(0) : nodes.square(0)[o]) / nodes.divisor(0), sum = 0.0;
+            for (std::int64_t c = target.columns[o]; c < target.columns[o + 1]; ++c) {
+                const double mean = nodes.mean(0, static_cast<std::size_t>(c));
+                sum = c == target.columns[o] ? mean * mean : sum + mean * mean;
+            }
+            impurity += own - sum;
+        }
+        return impurity / static_cast<double>(target.n_outputs);
+    }
+
+    // Keeps the leaves of the rows that contributions are asked of; finds those of rows that grew the tree.
+    void keep_leaves(std::size_t t, Worker& worker, Scored& kept, Pacer& pacer) const {
+        const Contributions& asked = call_.contributions;
+        const TreeRows& rows = call_.rows[t];
+        const auto end = asked.first + static_cast<std::int64_t>(asked.n_rows);
+        const std::int32_t* number = kept.branches.first_leaf.data();
+        kept.counts.clear();
+        if (worker.has_all) {
+            kept.leaves.resize(asked.n_rows);
+            for (std::size_t i = 0; i < asked.n_rows; ++i) kept.leaves[i] = number[worker.leaves[i]];
+            kept.counts.swap(worker.counts);
+            keep_bag(t, kept);
+            return;
+        }
+        kept.leaves.assign(asked.n_rows, -1);
+        for (std::size_t i = 0; i < worker.unseen.size(); ++i) {
+            const std::int64_t row = worker.unseen[i];
+            if (row < asked.first || row >= end) continue;
+            kept.leaves[static_cast<std::size_t>(row - asked.first)] = number[worker.leaves[i]];
+        }
+        if (!asked.psi) return;
+        worker.training.clear();
+        for (std::int64_t row = asked.first; row < end; ++row) {
+            const auto i = static_cast<std::size_t>(row);
+            const bool grew = rows.kind == TreeRows::Kind::kList ? rows.training_weight[i] > 0 : worker.counts[i] > 0;
+            if (grew) worker.training.push_back(row);
+        }
+        worker.leaves.resize(worker.training.size());
+        worker.walker->find(worker.training.data(), worker.training.size(), pacer, worker.leaves.data());
+        for (std::size_t i = 0; i < worker.training.size(); ++i) {
+            kept.leaves[static_cast<std::size_t>(worker.training[i] - asked.first)] = number[worker.leaves[i]];
+        }
+        if (rows.kind != TreeRows::Kind::kList) {
+            kept.counts.assign(worker.counts.begin() + asked.first, worker.counts.begin() + end);
+        }
+        keep_bag(t, kept);
+    }
+
+    // Keeps the weights of rows in the bag.
+    void keep_bag(std::size_t t, const Scored& kept) const {
+        const Contributions& asked = call_.contributions;
+        if (t >= asked.n_bags) return;
+        float* bag = asked.bags + t * asked.n_rows;
+        for (std::size_t i = 0; i < asked.n_rows; ++i) {
+            const auto row = static_cast<std::size_t>(asked.first) + i;
+            bag[i] = static_cast<float>(kept.counts.empty() ? call_.rows[t].training_weight[row] : kept.counts[i]);
+        }
+    }
+
+    // Every row scores every tree: blocks of rows go through all trees of the batch.
+    void score_by_rows(std::size_t start, std::size_t end) {
+        const Contributions& asked = call_.contributions;
+        const std::size_t n_trees = end - start, width = call_.target.n_sums();
+        std::vector<std::size_t> offset(n_trees + 1, 0);  // of each tree's sums in a chunk
+        for (std::size_t k = 0; k < n_trees; ++k) offset[k + 1] = offset[k] + call_.trees[start + k].n_nodes * width;
+        crew_.run(n_trees, [&](std::size_t, std::size_t k, Pacer&) {
+            Scored& tree = batch_[k];
+            if (!tree.walker) tree.walker = prototype_->copy();
+            tree.walker->pack(call_.trees[start + k]);
+            tree.nodes.read(call_.trees[start + k], tree.walker->structure(), call_.target, call_.origin);
+            if (asked.phi) tree.leaves.resize(asked.n_rows);
+        });
+        Crew::Turns turns;
+        const std::size_t block =
+            std::max<std::size_t>(64, kBlockBytes / std::max<std::size_t>(1, prototype_->row_size()));
+        crew_.run((call_.n_rows + kChunk - 1) / kChunk, [&](std::size_t w, std::size_t item, Pacer& pacer) {
+            Worker& worker = workers_[w];
+            const std::size_t first = item * kChunk, last = std::min(first + kChunk, call_.n_rows);
+            worker.chunk.assign(offset[n_trees], 0.0);
+            worker.leaves.resize(kChunk);
+            for (std::size_t from = first; from < last; from += block) {
+                const std::size_t n = std::min(block, last - from);
+                const Range rows{static_cast<std::int64_t>(from)};
+                for (std::size_t k = 0; k < n_trees; ++k) {
+                    batch_[k].walker->find(rows, n, pacer, worker.leaves.data());
+                    add_rows(call_.target, call_.column[start + k], worker.leaves.data(), rows, n, pacer,
+                             worker.chunk.data() + offset[k]);
+                    if (asked.phi) keep_range(from, n, worker.leaves.data(), batch_[k].leaves);
+                }
+            }
+            turns.take(item, pacer, [&] {
+                for (std::size_t k = 0; k < n_trees; ++k) {
+                    double* sums = batch_[k].nodes.sums.data();
+                    for (std::size_t c = 0; c < offset[k + 1] - offset[k]; ++c) sums[c] += worker.chunk[offset[k] + c];
+                }
+            });
+        });
+        crew_.run(n_trees, [&](std::size_t, std::size_t k, Pacer&) {
+            finish_tree(start + k, batch_[k].nodes, batch_[k]);
+            for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].branches.first_leaf[leaf];
+        });
+    }
+
+    void keep_range(std::size_t from, std::size_t n, const std::int32_t* found,
+                    std::vector<std::int32_t>& leaves) const {
+        const auto first = static_cast<std::size_t>(call_.contributions.first);
+        for (std::size_t i = 0; i < n; ++i) {
+            if (from + i >= first && from + i < first + leaves.size()) leaves[from + i - first] = found[i];
+        }
+    }
+
+    // Some trees at a time, whose terms stay in the cache, and of these blocks of rows, whose sums stay there, too.
+    void contribute(std::size_t start, std::size_t end) {
+        const Contributions& asked = call_.contributions;
+        const std::size_t row_bytes = call_.n_features * sizeof(double) * (asked.psi ? 2 : 1);
+        const std::size_t share = (asked.n_rows + crew_.n_threads() - 1) / crew_.n_threads();
+        const std::size_t block = std::max<std::size_t>(16, std::min(kSumBytes / row_bytes, share));
+        for (std::size_t first_tree = start, last_tree = start; first_tree < end; first_tree = last_tree) {
+            std::size_t n_bytes = 0;
+            while (last_tree < end && (last_tree == first_tree || n_bytes < kTermBytes)) {
+                n_bytes += batch_[last_tree++ - start].terms.n_bytes();
+            }
+            crew_.run((asked.n_rows + block - 1) / block, [&](std::size_t w, std::size_t item, Pacer& pacer) {
+                const std::size_t first = item * block, last = std::min(first + block, asked.n_rows);
+                for (std::size_t t = first_tree; t < last_tree; ++t) {
+                    pacer.count(static_cast<std::int64_t>(last - first) * 8);
+                    Worker& worker = workers_[w];
+                    const Scored& tree = batch_[t - start];
+                    sort_by_leaf(t, tree, first, last, worker);
+                    worker.path_sums.add(tree.branches, tree.terms, worker.sorted, worker.start,
+                                         {asked.phi, asked.psi, asked.first}, call_.column[t],
+                                         [&](Role row) { return weigh(t, tree, row); });
+                }
+            });
+        }
+    }
+
+    // Fills `sorted` and `start` of a worker with the rows that have a part in the tree.
+    void sort_by_leaf(std::size_t t, const Scored& tree, std::size_t first, std::size_t last, Worker& worker) const {
+        std::vector<std::int32_t>& start = worker.start;
+        start.assign(tree.branches.n_leaves() + 2, 0);
+        for (std::size_t i = first; i < last; ++i) {
+            if (tree.leaves[i] >= 0) ++start[static_cast<std::size_t>(tree.leaves[i]) + 2];
+        }
+        for (std::size_t k = 2; k < start.size(); ++k) start[k] += start[k - 1];
+        worker.sorted.resize(static_cast<std::size_t>(start.back()));
+        for (std::size_t i = first; i < last; ++i) {
+            if (tree.leaves[i] < 0) continue;
+            std::int32_t& next = start[static_cast<std::size_t>(tree.leaves[i]) + 1];
+            worker.sorted[static_cast<std::size_t>(next++)] = Role(i, grew(call_.rows[t], tree, i));
+        }
+        start.pop_back();
+    }
+
+    bool grew(const TreeRows& rows, const Scored& tree, std::size_t i) const {
+        if (rows.kind != TreeRows::Kind::kList) return !tree.counts.empty() && tree.counts[i] > 0;
+        return rows.training_weight &&
+               rows.training_weight[static_cast<std::size_t>(call_.contributions.first) + i] > 0;
+    }
+
+    double weigh(std::size_t t, const Scored& tree, Role role) const {
+        const TreeRows& rows = call_.rows[t];
+        const std::int64_t row = call_.contributions.first + role.row();
+        double weight;
+        if (rows.kind == TreeRows::Kind::kList) weight = (role.grew() ? rows.training_weight : rows.unseen_weight)[row];
+        else weight = role.grew() ? static_cast<double>(tree.counts[role.row()]) : call_.target.weight(row);
+        return call_.tree_weight ? weight * call_.tree_weight[t] : weight;
+    }
+};
+
+}  // namespace truewood

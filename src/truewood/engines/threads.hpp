@@ -1,0 +1,132 @@
+// Work on several threads whose results do not depend on how many there are. No Python here.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace truewood {
+
+// Calls `pause` now and then during long work. It may throw; what was to be filled is then filled in part.
+class Pacer {
+public:
+    explicit Pacer(std::function<void()> pause) : pause_(std::move(pause)) {}
+    // Says that rows have taken some steps.
+    void count(std::int64_t n_steps) {
+        n_steps_ += n_steps;
+        if (n_steps_ < kStepsBetween) return;
+        n_steps_ = 0;
+        pause_();
+    }
+    // For a thread that waits.
+    void pause() { pause_(); }
+
+private:
+    static constexpr std::int64_t kStepsBetween = 1 << 22;  // some hundredths of a second
+    std::function<void()> pause_;
+    std::int64_t n_steps_ = 0;
+};
+
+// Threads that work together, the calling one among them. Only that one runs `pause`; if it or any other throws, all
+// stop at their next pause, and the calling thread throws what the first one did.
+class Crew {
+public:
+    Crew(std::size_t n_threads, std::function<void()> pause)
+        : n_threads_(std::max<std::size_t>(n_threads, 1)), pause_(std::move(pause)) {}
+
+    std::size_t n_threads() const { return n_threads_; }
+
+    // body(worker, item, pacer) for the items 0 .. n_items - 1, which are begun in this order. What a worker keeps from
+    // item to item is its own: the number of a worker is below n_threads().
+    template <class Body>
+    void run(std::size_t n_items, const Body& body) {
+        std::atomic<std::size_t> next{0};
+        is_broken_ = false;
+        error_ = nullptr;
+        const auto work = [&](std::size_t worker) {
+            Pacer pacer([this, worker] {
+                if (is_broken_) throw Stopped();
+                if (worker == 0) pause_();
+            });
+            try {
+                for (std::size_t item = next++; item < n_items && !is_broken_; item = next++) body(worker, item, pacer);
+            } catch (...) {
+                const std::lock_guard<std::mutex> lock(mutex_);
+                if (!is_broken_) error_ = std::current_exception();
+                is_broken_ = true;
+            }
+        };
+        const Joined others(std::min(n_threads_, n_items), work);
+        work(0);
+        others.join();
+        if (error_) std::rethrow_exception(error_);
+    }
+
+    // Lets items finish in their order: `act` of an item runs after that of the item before.
+    class Turns {
+    public:
+        template <class Act>
+        void take(std::size_t item, Pacer& pacer, const Act& act) {
+            std::unique_lock<std::mutex> lock(mutex_);
+            while (turn_ != item) {
+                changed_.wait_for(lock, std::chrono::milliseconds(20));
+                if (turn_ != item) {
+                    lock.unlock();
+                    pacer.pause();  // throws where the item before has failed
+                    lock.lock();
+                }
+            }
+            lock.unlock();
+            act();
+            lock.lock();
+            ++turn_;
+            changed_.notify_all();
+        }
+
+    private:
+        std::mutex mutex_;
+        std::condition_variable changed_;
+        std::size_t turn_ = 0;
+    };
+
+private:
+    struct Stopped {};
+
+    class Joined {
+    public:
+        template <class Work>
+        Joined(std::size_t n_threads, const Work& work) {
+            try {
+                for (std::size_t worker = 1; worker < n_threads; ++worker) threads_.emplace_back(work, worker);
+            } catch (const std::system_error&) {
+                // The machine has no more threads to give: those that there are do all of it.
+            }
+        }
+        ~Joined() { join(); }
+        void join() const {
+            for (auto& thread : threads_) {
+                if (thread.joinable()) thread.join();
+            }
+        }
+
+    private:
+        mutable std::vector<std::thread> threads_;
+    };
+
+    std::size_t n_threads_;
+    std::function<void()> pause_;
+    std::mutex mutex_;
+    std::atomic<bool> is_broken_{false};
+    std::exception_ptr error_;
+};
+
+}  // namespace truewood
