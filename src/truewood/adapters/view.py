@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,14 @@ class ModelView:
 
         Trees that contradict what the adapter says of the model are refused: engines read memory by their numbers.
         """
+        return self._read_again(trees) if len(trees) == 1 else self._read(trees)
+
+    @cached_property
+    def _read_again(self) -> Callable[[range], TreeEnsemble]:
+        """Read single trees; the last ones are remembered, as several checks ask for the same."""
+        return lru_cache(maxsize=4)(self._read)
+
+    def _read(self, trees: range) -> TreeEnsemble:
         ensemble = self._reader.read(trees)
         if not np.array_equal(np.diff(ensemble.offset), self.n_nodes[trees.start : trees.stop]):
             raise self._contradict("gives trees of other sizes than it says the model has")
@@ -275,7 +284,7 @@ class ModelView:
             raise self._contradict(f"gives trees of another target than the {n_columns} columns it says the model has")
 
     def find_leaves(
-        self, trees: range, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists
+        self, trees: range, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
     ) -> NDArray[np.int32]:
         """Leaf of each listed row, shape (n,): from the engine, or from the library where it finds them itself.
 
@@ -289,9 +298,11 @@ class ModelView:
             All rows.
         rows : RowLists
             The rows to send down each tree.
+        n_threads : int
+            Number of threads of the engine.
         """
         if not self.finds_leaves:
-            return get_engine().find_leaves(ensemble, matrix, rows)
+            return get_engine().find_leaves(ensemble, matrix, rows, n_threads)
         found = self._ask_library(trees, ensemble, matrix.values)
         tree_of = np.repeat(np.arange(len(trees)), np.diff(rows.offset))
         return (found[rows.index, tree_of] + ensemble.offset[tree_of]).astype(np.int32)

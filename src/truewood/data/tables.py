@@ -220,8 +220,8 @@ def _check_finite(values: Any, form: TableForm) -> bool:
     numbers = values.data if is_sparse else values
     has_missing = bool(is_sparse and np.isnan(form.sparse_fill))
     with np.errstate(invalid="ignore", over="ignore"):
-        # A sum is not finite if a value is not; the sum of very large doubles may not be finite either.
-        if np.isfinite(numbers.sum(dtype=np.float64)):
+        # A sum is not finite if a value is not; the sum of very large numbers may not be finite either.
+        if np.isfinite(numbers.sum()):
             return has_missing
     blocks = np.array_split(numbers, numbers.size // 1_000_000 + 1)
     if not form.takes_infinite and any(np.isinf(block).any() for block in blocks):

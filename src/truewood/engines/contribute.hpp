@@ -4,6 +4,7 @@
 // rows are taken leaf by leaf, while the tree is walked once with the sums of the path at hand.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,35 +17,60 @@
 
 namespace truewood {
 
-// A tree by its branches: leaves are numbered from left to right, and each node has those from first_leaf to last_leaf.
+// A tree in the order in which it is walked through, from the root to the leaves and from left to right, with the terms
+// of its nodes. Leaves are numbered in this order.
 struct Branches {
-    std::vector<std::int32_t> left, feature, first_leaf, last_leaf;
+    struct Node {
+        std::int32_t feature;  // of the split above; -1 where that does not count
+        std::int32_t depth;    // number of nodes above that count
+        std::int32_t end;      // the first node after this one and all below it
+        std::int32_t n_leaves;
+        bool is_leaf;
+    };
+    std::vector<Node> nodes;
+    std::vector<double> terms;       // of both roles, a node
+    std::vector<std::int32_t> leaf;  // by place, the number of a leaf
+    std::size_t width = 0;           // terms of a role
+    std::int32_t n_leaves = 0, most_deep = 0;
 
-    void make(const Structure& tree) {
-        left = tree.left;
-        feature = tree.feature;
-        first_leaf.resize(left.size());
-        last_leaf.resize(left.size());
-        std::vector<std::int32_t> waiting{0};
-        std::int32_t n_leaves = 0;
+    void make(const Structure& tree, const RowTerms& given) {
+        width = given.width();
+        nodes.clear();
+        terms.clear();
+        leaf.assign(tree.n_nodes(), -1);
+        n_leaves = most_deep = 0;
+        std::vector<Waiting> waiting{{0, -1, 0}};
         while (!waiting.empty()) {
-            const std::int32_t place = waiting.back();
+            const Waiting at = waiting.back();
             waiting.pop_back();
-            if (place < 0) {
-                last_leaf[~place] = n_leaves;
+            if (at.place < 0) {
+                nodes[~at.place].end = static_cast<std::int32_t>(nodes.size());
+                nodes[~at.place].n_leaves = n_leaves - nodes[~at.place].n_leaves;
                 continue;
             }
-            first_leaf[place] = n_leaves;
-            if (left[place] < 0) {
-                last_leaf[place] = ++n_leaves;
+            const auto p = static_cast<std::size_t>(at.place);
+            const auto number = static_cast<std::int32_t>(nodes.size());
+            const bool is_counted = given.is_counted(at.place), is_leaf = tree.left[p] < 0;
+            nodes.push_back({is_counted ? at.feature : -1, at.depth, number + 1, is_leaf ? 1 : n_leaves, is_leaf});
+            terms.insert(terms.end(), given.at(at.place), given.at(at.place) + 2 * width);
+            if (is_leaf) {
+                leaf[p] = n_leaves++;
+                most_deep = std::max(most_deep, at.depth);
                 continue;
             }
-            waiting.push_back(~place);
-            waiting.push_back(left[place] + 1);
-            waiting.push_back(left[place]);
+            const std::int32_t depth = at.depth + is_counted;
+            waiting.push_back({~number, 0, 0});
+            waiting.push_back({tree.left[p] + 1, tree.feature[p], depth});
+            waiting.push_back({tree.left[p], tree.feature[p], depth});
         }
     }
-    std::size_t n_leaves() const { return static_cast<std::size_t>(last_leaf[0]); }
+    std::size_t n_bytes() const { return terms.size() * sizeof(double) + nodes.size() * sizeof(Node); }
+
+private:
+    struct Waiting {
+        std::int32_t place;  // ~k: node k is done
+        std::int32_t feature, depth;
+    };
 };
 
 // A row, and whether it grew the tree or scores it.
@@ -98,39 +124,36 @@ public:
     // `rows` by leaf: leaf k has those from start[k] to start[k + 1]. weigh(row) says how much a row counts; `column`
     // is that of the target that the tree speaks of.
     template <class Weigh>
-    void add(const Branches& tree, const RowTerms& terms, const std::vector<Role>& rows,
-             const std::vector<std::int32_t>& start, const Sums& sums_of, std::int32_t column, const Weigh& weigh) {
-        n_terms_ = 2 * terms.width();
+    void add(const Branches& tree, const std::vector<Role>& rows, const std::vector<std::int32_t>& start,
+             const Sums& sums_of, std::int32_t column, const Weigh& weigh) {
+        n_terms_ = 2 * tree.width;
         sums_.assign(n_terms_ * n_features_, 0.0);
         n_on_path_.assign(n_features_, 0);
         path_.clear();
-        n_saved_ = 0;
-        waiting_.assign(1, {0, -1});
-        while (!waiting_.empty()) {
-            const Step step = waiting_.back();
-            waiting_.pop_back();
-            if (step.place < 0) {
-                leave(step.feature);
+        entered_.resize(static_cast<std::size_t>(tree.most_deep) + 1);
+        saved_.resize(entered_.size() * n_terms_);
+        std::int32_t n_entered = 0, leaf = 0;
+        const auto n_nodes = static_cast<std::int32_t>(tree.nodes.size());
+        for (std::int32_t k = 0; k < n_nodes;) {
+            const Branches::Node& node = tree.nodes[k];
+            const std::int32_t first = start[leaf], last = start[leaf + node.n_leaves];
+            if (first == last) {
+                leaf += node.n_leaves;
+                k = node.end;
                 continue;
             }
-            const std::int32_t first = start[tree.first_leaf[step.place]], last = start[tree.last_leaf[step.place]];
-            if (first == last) continue;
-            if (step.feature >= 0 && terms.is_counted(step.place)) {
-                enter(step.feature, terms.at(step.place));
-                waiting_.push_back({-1, step.feature});
-            }
-            const std::int32_t left = tree.left[step.place];
-            if (left >= 0) {
-                waiting_.push_back({left + 1, tree.feature[step.place]});
-                waiting_.push_back({left, tree.feature[step.place]});
-                continue;
-            }
-            for (std::int32_t k = first; k < last; ++k) {
-                if (static_cast<std::size_t>(k) + kAhead < rows.size())
-                    prefetch(sums_of.of(rows[k + kAhead], n_features_));
-                const Part part{sums_of.of(rows[k], n_features_), weigh(rows[k])};
-                const double* sums = sums_.data() + (rows[k].grew() ? terms.width() * n_features_ : 0);
-                const auto row = static_cast<std::size_t>(sums_of.first + rows[k].row());
+            while (n_entered > node.depth) leave(--n_entered);
+            if (node.feature >= 0) enter(n_entered++, node.feature, tree.terms.data() + k * n_terms_);
+            ++k;
+            if (!node.is_leaf) continue;
+            ++leaf;
+            for (std::int32_t i = first; i < last; ++i) {
+                if (static_cast<std::size_t>(i) + kAhead < rows.size()) {
+                    prefetch(sums_of.of(rows[i + kAhead], n_features_));
+                }
+                const Part part{sums_of.of(rows[i], n_features_), weigh(rows[i])};
+                const double* sums = sums_.data() + (rows[i].grew() ? tree.width * n_features_ : 0);
+                const auto row = static_cast<std::size_t>(sums_of.first + rows[i].row());
                 if (target_.has_classes()) add_classes(part, row, sums);
                 else add_numbers(part, row, column, sums);
             }
@@ -142,35 +165,30 @@ private:
     static constexpr std::size_t kWide = 64;
     static constexpr std::size_t kAhead = 12;
 
-    struct Step {
-        std::int32_t place;    // -1: leave a node
-        std::int32_t feature;  // of the split above
-    };
     const Target& target_;
-    std::size_t n_features_, n_terms_ = 0, n_saved_ = 0;
-    std::vector<double> sums_;   // (term, feature)
-    std::vector<double> saved_;  // sums as they were above the nodes that were entered
-    std::vector<Step> waiting_;
+    std::size_t n_features_, n_terms_ = 0;
+    std::vector<double> sums_;                    // (term, feature)
+    std::vector<std::int32_t> entered_;           // features of the nodes on the path that count
+    std::vector<double> saved_;                   // sums as they were above these nodes
     std::vector<std::int32_t> n_on_path_, path_;  // how often each feature is on the path, and which are
 
     void prefetch(const double* out) const {
         for (std::size_t j = 0; j < n_features_ && j < kWide; j += 8) prefetch_line(out + j);
     }
 
-    void enter(std::int32_t feature, const double* terms) {
-        if (n_saved_ + n_terms_ > saved_.size()) saved_.resize(2 * saved_.size() + n_terms_);
-        double *saved = saved_.data() + n_saved_, *sum = sums_.data() + feature;
+    void enter(std::int32_t depth, std::int32_t feature, const double* terms) {
+        double *saved = saved_.data() + static_cast<std::size_t>(depth) * n_terms_, *sum = sums_.data() + feature;
+        entered_[depth] = feature;
         for (std::size_t k = 0; k < n_terms_; ++k, sum += n_features_) {
             saved[k] = *sum;
             *sum += terms[k];
         }
-        n_saved_ += n_terms_;
         if (n_features_ >= kWide && n_on_path_[feature]++ == 0) path_.push_back(feature);
     }
 
-    void leave(std::int32_t feature) {
-        n_saved_ -= n_terms_;
-        const double* saved = saved_.data() + n_saved_;
+    void leave(std::int32_t depth) {
+        const double* saved = saved_.data() + static_cast<std::size_t>(depth) * n_terms_;
+        const std::int32_t feature = entered_[depth];
         double* sum = sums_.data() + feature;
         for (std::size_t k = 0; k < n_terms_; ++k, sum += n_features_) *sum = saved[k];
         if (n_features_ >= kWide && --n_on_path_[feature] == 0) path_.pop_back();

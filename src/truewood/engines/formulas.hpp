@@ -169,7 +169,6 @@ public:
     std::size_t width() const { return width_; }
     bool is_counted(std::int32_t place) const { return is_counted_[static_cast<std::size_t>(place)]; }
     const double* at(std::int32_t place) const { return terms_.data() + static_cast<std::size_t>(place) * 2 * width_; }
-    std::size_t n_bytes() const { return terms_.size() * sizeof(double); }
 
     void make(const Nodes& nodes, const Target& target, const Rule& rule) {
         const Structure& tree = *nodes.tree;

@@ -21,7 +21,7 @@ _BLOCK_VALUES = 4_000_000
 # As in the kernel: rows of trees of at most so many nodes are summed by chunks of so many rows, and products of what
 # rows contribute by blocks of so many rows.
 FEW_NODES, CHUNK_ROWS = 1024, 2048
-ROW_BLOCK = 128
+ROW_BLOCK = 1024
 
 Floats = NDArray[np.float64]
 

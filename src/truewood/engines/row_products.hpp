@@ -31,7 +31,9 @@ struct ProductsCall {
     double* d_d;     // a bag
 };
 
-constexpr std::size_t kRowBlock = 128;
+constexpr std::size_t kRowBlock = 1024;
+// Rows of a block that are at hand together, so that they stay in the cache.
+constexpr std::size_t kRowsAtHand = 128;
 
 // For rows with more or less weight in a bag than on average: sums += more * row.
 TRUEWOOD_WIDE
@@ -42,87 +44,102 @@ static void project(const double* more, const double* rows, std::size_t n_rows, 
     }
 }
 
-inline void sum_row_products(const ProductsCall& call, Crew& crew) {
-    const std::size_t n = call.n_columns, width = call.psi ? 2 * n : n;
-    const std::size_t n_blocks = (call.n_rows + kRowBlock - 1) / kRowBlock;
-    // What a block adds: products by column, totals, and for each bag K, L and d_d.
-    const std::size_t n_own = 3 * n + 3, per_bag = width + 1;
-    struct Worker {
-        std::vector<double> rows, by_rate, bag_mean, rate, more, sums;
-        std::vector<std::size_t> number;
-    };
-    std::vector<Worker> workers(crew.n_threads());
-    Crew::Turns turns;
-    crew.run(n_blocks, [&](std::size_t w, std::size_t block, Pacer& pacer) {
-        Worker& own = workers[w];
-        own.rows.resize(kRowBlock * width);
-        own.by_rate.resize(kRowBlock * width);
-        own.rate.resize(kRowBlock);
-        own.more.resize(kRowBlock);
-        own.number.clear();
-        own.sums.assign(n_own + call.n_bags * per_bag, 0.0);
-        const std::size_t first = block * kRowBlock, last = std::min(first + kRowBlock, call.n_rows);
-        pacer.count(static_cast<std::int64_t>((last - first) * (width + call.n_bags * 4)));
-        own.bag_mean.assign(last - first, 0.0);
-        for (std::size_t t = 0; t < call.n_bags; ++t) {
-            for (std::size_t i = first; i < last; ++i) own.bag_mean[i - first] += call.bags[t * call.n_rows + i];
+// Sums of one block.
+class BlockProducts {
+public:
+    explicit BlockProducts(const ProductsCall& call)
+        : call_(call), n_(call.n_columns), width_(call.psi ? 2 * call.n_columns : call.n_columns) {}
+
+    void sum(std::size_t first, std::size_t last) {
+        sums_.assign(n_own() + call_.n_bags * per_bag(), 0.0);
+        for (; first < last; first += kRowsAtHand) add_rows(first, std::min(first + kRowsAtHand, last));
+    }
+
+    // Adds the sums to the results.
+    void add() const {
+        for (std::size_t j = 0; j < n_; ++j) {
+            call_.phi_phi[j] += sums_[j];
+            call_.phi_psi[j] += sums_[n_ + j];
+            call_.psi_psi[j] += sums_[2 * n_ + j];
         }
-        for (double& sum : own.bag_mean) sum /= static_cast<double>(std::max<std::size_t>(call.n_bags, 1));
+        for (std::size_t k = 0; k < 3; ++k) call_.totals[k] += sums_[3 * n_ + k];
+        for (std::size_t t = 0; t < call_.n_bags; ++t) {
+            const double* sums = sums_.data() + n_own() + t * per_bag();
+            for (std::size_t j = 0; j < n_; ++j) {
+                call_.K[t * n_ + j] += sums[j];
+                call_.L[t * n_ + j] += sums[n_ + j];
+            }
+            call_.d_d[t] += sums[width_];
+        }
+    }
+
+private:
+    const ProductsCall& call_;
+    std::size_t n_, width_;
+    std::vector<double> sums_;  // products by column, totals, and for each bag K, L and d_d
+    std::vector<double> row_, by_rate_, bag_mean_, rate_, more_;
+    std::vector<std::size_t> number_;
+
+    std::size_t n_own() const { return 3 * n_ + 3; }
+    std::size_t per_bag() const { return width_ + 1; }
+
+    void add_rows(std::size_t first, std::size_t last) {
+        bag_mean_.assign(last - first, 0.0);
+        for (std::size_t t = 0; t < call_.n_bags; ++t) {
+            for (std::size_t i = first; i < last; ++i) bag_mean_[i - first] += call_.bags[t * call_.n_rows + i];
+        }
+        for (double& sum : bag_mean_) sum /= static_cast<double>(std::max<std::size_t>(call_.n_bags, 1));
+        number_.clear();
+        rate_.clear();
+        by_rate_.clear();
         for (std::size_t i = first; i < last; ++i) {
-            if (!call.is_scoring[i]) continue;
-            const std::size_t k = own.number.size();
-            own.number.push_back(i);
-            double* row = own.rows.data() + k * width;
-            double phi_total = 0.0, psi_total = 0.0;
-            for (std::size_t j = 0; j < n; ++j) {
-                row[j] = call.phi[i * n + j] / call.total_weight - call.mean[j];
-                own.sums[j] += row[j] * row[j];
-                phi_total += row[j];
-            }
-            if (call.psi) {
-                for (std::size_t j = 0; j < n; ++j) {
-                    row[n + j] = call.psi[i * n + j] / call.total_weight - call.mean[j];
-                    own.sums[n + j] += row[j] * row[n + j];
-                    own.sums[2 * n + j] += row[n + j] * row[n + j];
-                    psi_total += row[n + j];
-                }
-            }
-            own.sums[3 * n] += phi_total * phi_total;
-            own.sums[3 * n + 1] += phi_total * psi_total;
-            const double bag_mean = own.bag_mean[i - first];
-            own.rate[k] = bag_mean > 0 ? 1.0 / bag_mean : 0.0;
-            own.sums[3 * n + 2] += bag_mean > 0 ? 1.0 : 0.0;
-            for (std::size_t j = 0; j < width; ++j) own.by_rate[k * width + j] = own.rate[k] * row[j];
+            if (call_.is_scoring[i]) add_row(i, bag_mean_[i - first]);
         }
-        for (std::size_t t = 0; t < call.n_bags; ++t) {
-            double* sums = own.sums.data() + n_own + t * per_bag;
-            const float* bag = call.bags + t * call.n_rows;
-            for (std::size_t k = 0; k < own.number.size(); ++k) {
-                const std::size_t i = own.number[k];
-                own.more[k] = static_cast<double>(bag[i]) - own.bag_mean[i - first];
-                const double d = own.more[k] * own.rate[k];
-                sums[width] += d * d;
+        more_.resize(number_.size());
+        for (std::size_t t = 0; t < call_.n_bags; ++t) {
+            double* sums = sums_.data() + n_own() + t * per_bag();
+            const float* bag = call_.bags + t * call_.n_rows;
+            for (std::size_t k = 0; k < number_.size(); ++k) {
+                more_[k] = static_cast<double>(bag[number_[k]]) - bag_mean_[number_[k] - first];
+                const double d = more_[k] * rate_[k];
+                sums[width_] += d * d;
             }
-            project(own.more.data(), own.by_rate.data(), own.number.size(), width, sums);
+            project(more_.data(), by_rate_.data(), number_.size(), width_, sums);
         }
-        turns.take(block, pacer, [&] {
-            for (std::size_t j = 0; j < n; ++j) {
-                call.phi_phi[j] += own.sums[j];
-                call.phi_psi[j] += own.sums[n + j];
-                call.psi_psi[j] += own.sums[2 * n + j];
-            }
-            call.totals[0] += own.sums[3 * n];
-            call.totals[1] += own.sums[3 * n + 1];
-            call.totals[2] += own.sums[3 * n + 2];
-            for (std::size_t t = 0; t < call.n_bags; ++t) {
-                const double* sums = own.sums.data() + n_own + t * per_bag;
-                for (std::size_t j = 0; j < n; ++j) {
-                    call.K[t * n + j] += sums[j];
-                    call.L[t * n + j] += sums[n + j];
-                }
-                call.d_d[t] += sums[width];
-            }
-        });
+    }
+
+    void add_row(std::size_t i, double bag_mean) {
+        double phi_total = 0.0, psi_total = 0.0;
+        row_.resize(width_);
+        for (std::size_t j = 0; j < n_; ++j) {
+            row_[j] = call_.phi[i * n_ + j] / call_.total_weight - call_.mean[j];
+            sums_[j] += row_[j] * row_[j];
+            phi_total += row_[j];
+        }
+        for (std::size_t j = n_; j < width_; ++j) {
+            row_[j] = call_.psi[i * n_ + j - n_] / call_.total_weight - call_.mean[j - n_];
+            sums_[j] += row_[j - n_] * row_[j];
+            sums_[n_ + j] += row_[j] * row_[j];
+            psi_total += row_[j];
+        }
+        sums_[3 * n_] += phi_total * phi_total;
+        sums_[3 * n_ + 1] += phi_total * psi_total;
+        sums_[3 * n_ + 2] += bag_mean > 0 ? 1.0 : 0.0;
+        const double rate = bag_mean > 0 ? 1.0 / bag_mean : 0.0;
+        number_.push_back(i);
+        rate_.push_back(rate);
+        for (const double number : row_) by_rate_.push_back(rate * number);
+    }
+};
+
+inline void sum_row_products(const ProductsCall& call, Crew& crew) {
+    std::vector<BlockProducts> workers(crew.n_threads(), BlockProducts(call));
+    Crew::Turns turns;
+    crew.run((call.n_rows + kRowBlock - 1) / kRowBlock, [&](std::size_t w, std::size_t block, Pacer& pacer) {
+        const std::size_t first = block * kRowBlock, last = std::min(first + kRowBlock, call.n_rows);
+        pacer.count(static_cast<std::int64_t>((last - first) * (call.n_columns + call.n_bags * 4)));
+        workers[w].sum(first, last);
+        turns.take(block, pacer, [&] { workers[w].add(); });
     });
 }
 

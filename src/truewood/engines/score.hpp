@@ -96,6 +96,7 @@ private:
             : walker(prototype.copy()), path_sums(call.target, call.n_features) {}
         std::unique_ptr<Walker> walker;
         Nodes nodes;
+        RowTerms terms;
         std::vector<Counts> counts;
         std::vector<std::int64_t> unseen, training;
         std::vector<std::int32_t> leaves;
@@ -108,7 +109,6 @@ private:
 
     // What is kept of a tree until all rows have contributed.
     struct Scored {
-        RowTerms terms;
         Branches branches;
         std::vector<std::int32_t>
             leaves;  // of the rows that contributions are asked of, by branches; -1: no part in it
@@ -148,7 +148,7 @@ private:
             worker.nodes.read(call_.trees[t], walker.structure(), call_.target, call_.origin);
             list_rows(t, worker);
             find_and_sum(t, worker, pacer);
-            finish_tree(t, worker.nodes, batch_[item]);
+            finish_tree(t, worker.nodes, worker.terms, batch_[item]);
             if (call_.contributions.phi) keep_leaves(t, worker, batch_[item], pacer);
         });
     }
@@ -198,7 +198,7 @@ private:
     }
 
     // From sums at leaves to scores, and to what rows add to these.
-    void finish_tree(std::size_t t, Nodes& nodes, Scored& kept) const {
+    void finish_tree(std::size_t t, Nodes& nodes, RowTerms& terms, Scored& kept) const {
         const std::size_t size = call_.n_features * call_.target.n_outputs;
         add_up(*nodes.tree, nodes.n_sums, nodes.sums.data());
         TreeScores out{call_.scores + t * size, call_.mdi + t * size, call_.counted_mdi + t * size};
@@ -208,8 +208,8 @@ private:
         call_.unseen_weight[t] = nodes.unseen(0);
         call_.unseen_impurity[t] = find_impurity(nodes);
         if (!call_.contributions.phi) return;
-        kept.terms.make(nodes, call_.target, call_.rule);
-        kept.branches.make(*nodes.tree);
+        terms.make(nodes, call_.target, call_.rule);
+        kept.branches.make(*nodes.tree, terms);
     }
 
     // Of the unseen rows at the root around their own mean: Gini or variance, mean over outputs.
@@ -232,7 +232,7 @@ private:
         const Contributions& asked = call_.contributions;
         const TreeRows& rows = call_.rows[t];
         const auto end = asked.first + static_cast<std::int64_t>(asked.n_rows);
-        const std::int32_t* number = kept.branches.first_leaf.data();
+        const std::int32_t* number = kept.branches.leaf.data();
         kept.counts.clear();
         if (worker.has_all) {
             kept.leaves.resize(asked.n_rows);
@@ -314,9 +314,9 @@ private:
                 }
             });
         });
-        crew_.run(n_trees, [&](std::size_t, std::size_t k, Pacer&) {
-            finish_tree(start + k, batch_[k].nodes, batch_[k]);
-            for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].branches.first_leaf[leaf];
+        crew_.run(n_trees, [&](std::size_t w, std::size_t k, Pacer&) {
+            finish_tree(start + k, batch_[k].nodes, workers_[w].terms, batch_[k]);
+            for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].branches.leaf[leaf];
         });
     }
 
@@ -337,7 +337,7 @@ private:
         for (std::size_t first_tree = start, last_tree = start; first_tree < end; first_tree = last_tree) {
             std::size_t n_bytes = 0;
             while (last_tree < end && (last_tree == first_tree || n_bytes < kTermBytes)) {
-                n_bytes += batch_[last_tree++ - start].terms.n_bytes();
+                n_bytes += batch_[last_tree++ - start].branches.n_bytes();
             }
             crew_.run((asked.n_rows + block - 1) / block, [&](std::size_t w, std::size_t item, Pacer& pacer) {
                 const std::size_t first = item * block, last = std::min(first + block, asked.n_rows);
@@ -346,7 +346,7 @@ private:
                     Worker& worker = workers_[w];
                     const Scored& tree = batch_[t - start];
                     sort_by_leaf(t, tree, first, last, worker);
-                    worker.path_sums.add(tree.branches, tree.terms, worker.sorted, worker.start,
+                    worker.path_sums.add(tree.branches, worker.sorted, worker.start,
                                          {asked.phi, asked.psi, asked.first}, call_.column[t],
                                          [&](Role row) { return weigh(t, tree, row); });
                 }
@@ -357,7 +357,7 @@ private:
     // Fills `sorted` and `start` of a worker with the rows that have a part in the tree.
     void sort_by_leaf(std::size_t t, const Scored& tree, std::size_t first, std::size_t last, Worker& worker) const {
         std::vector<std::int32_t>& start = worker.start;
-        start.assign(tree.branches.n_leaves() + 2, 0);
+        start.assign(static_cast<std::size_t>(tree.branches.n_leaves) + 2, 0);
         for (std::size_t i = first; i < last; ++i) {
             if (tree.leaves[i] >= 0) ++start[static_cast<std::size_t>(tree.leaves[i]) + 2];
         }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,20 +39,20 @@ class RowChoice:
     are_training: bool = False
 
 
-def choose_rows(rows: Any, view: ModelView, data: RowData) -> RowChoice:
+def choose_rows(rows: Any, view: ModelView, data: RowData, n_threads: int = 1) -> RowChoice:
     """Read the argument `rows` of `importance`, and check that the data fits it."""
     if isinstance(rows, str) and rows in ("auto", "oob"):
-        return _choose_oob(rows, view, data)
+        return _choose_oob(rows, view, data, n_threads)
     if isinstance(rows, str) and rows != "heldout":
         raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {rows!r}.")
     if view.why_no_heldout is not None:
         raise ValueError(f"rows must be 'oob' for {view.name}, which {view.why_no_heldout}.")
     if isinstance(rows, str):
-        return _choose_heldout(view, data)
-    return _choose_lists(rows, view, data)
+        return _choose_heldout(view, data, n_threads)
+    return _choose_lists(rows, view, data, n_threads)
 
 
-def _choose_oob(asked: str, view: ModelView, data: RowData) -> RowChoice:
+def _choose_oob(asked: str, view: ModelView, data: RowData, n_threads: int) -> RowChoice:
     training = view.training
     if training is None or not training.has_bags:
         remedy = "pass rows it never saw and rows='heldout'"
@@ -65,7 +67,7 @@ def _choose_oob(asked: str, view: ModelView, data: RowData) -> RowChoice:
             f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {data.n_rows}"
             f"{_offer_heldout(view)}."
         )
-    if not all(is_training_data(view, tree, data) for tree in _choose_witnesses(view)):
+    if not _are_training(view, _choose_witnesses(view), data, n_threads):
         raise ValueError(
             "rows='oob' needs X and y as this forest was fit on, in the same order, but these rows do not give the "
             f"counts and values its trees have stored{_offer_heldout(view)}; if it was fit with sample_weight pass it."
@@ -75,6 +77,16 @@ def _choose_oob(asked: str, view: ModelView, data: RowData) -> RowChoice:
         return get_engine().list_unseen(training.list_bag(tree, data.n_rows), data.n_rows)
 
     return RowChoice("oob", list_unseen, are_training=True)
+
+
+def _are_training(view: ModelView, witnesses: list[int], data: RowData, n_threads: int) -> bool:
+    """Whether rows are those of the fit, as far as some trees can tell."""
+    n_at_once = min(n_threads, len(witnesses))
+    check = partial(is_training_data, view, data=data, n_threads=max(1, n_threads // n_at_once))
+    if n_at_once == 1:
+        return all(map(check, witnesses))
+    with ThreadPoolExecutor(n_at_once) as pool:
+        return all(pool.map(check, witnesses))
 
 
 def _offer_heldout(view: ModelView) -> str:
@@ -95,9 +107,11 @@ def _choose_witnesses(view: ModelView) -> list[int]:
     return witnesses
 
 
-def _choose_heldout(view: ModelView, data: RowData) -> RowChoice:
+def _choose_heldout(view: ModelView, data: RowData, n_threads: int) -> RowChoice:
     largest = int(view.n_nodes.argmax())
-    is_known = is_counted(view, data) if view.is_additive else is_training_data(view, largest, data)
+    is_known = (
+        is_counted(view, data, n_threads) if view.is_additive else is_training_data(view, largest, data, n_threads)
+    )
     if view.n_nodes[largest] > 1 and is_known:
         remedy = "rows='oob' uses what each tree never saw"
         if not view.has_bags:
@@ -111,7 +125,7 @@ def _choose_heldout(view: ModelView, data: RowData) -> RowChoice:
     return RowChoice("heldout", lambda _tree: every_row)
 
 
-def _choose_lists(rows: Any, view: ModelView, data: RowData) -> RowChoice:
+def _choose_lists(rows: Any, view: ModelView, data: RowData, n_threads: int) -> RowChoice:
     if not isinstance(rows, Iterable):
         raise TypeError(
             f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {type(rows).__name__}."
@@ -121,7 +135,7 @@ def _choose_lists(rows: Any, view: ModelView, data: RowData) -> RowChoice:
         raise ValueError(f"rows must hold one list per tree: {view.n_trees}, got {len(given)}.")
     lists = [_read_list(tree, listed, data.n_rows) for tree, listed in enumerate(given)]
     training = view.training
-    are_training = training is not None and training.has_bags and is_training_data(view, 0, data)
+    are_training = training is not None and training.has_bags and is_training_data(view, 0, data, n_threads)
     if training is not None and are_training:
         bags = (training.list_bag(tree, data.n_rows) for tree in range(view.n_trees))
         pairs = enumerate(zip(lists, bags, strict=True))

@@ -24,7 +24,7 @@ _ENOUGH_LEAVES = 6
 _MOST_COUNTED = 20
 
 
-def is_training_data(view: ModelView, tree: int, data: RowData) -> bool:
+def is_training_data(view: ModelView, tree: int, data: RowData, n_threads: int = 1) -> bool:
     """Whether the tree's training rows, routed again, give the counts, weights and values that it has stored."""
     training, trees = view.training, range(tree, tree + 1)
     if training is None or not training.fits(data.n_rows):
@@ -35,7 +35,7 @@ def is_training_data(view: ModelView, tree: int, data: RowData) -> bool:
     if len(rows.counted) != counts[0]:
         return False
     lists = RowLists.join([rows.counted])
-    leaves = view.find_leaves(trees, ensemble, data.matrix, lists)
+    leaves = view.find_leaves(trees, ensemble, data.matrix, lists, n_threads)
     if not np.array_equal(engine.sum_leaves(ensemble, leaves, lists, data.target, None).weight, counts):
         return False
     if not training.has_weights:
@@ -78,7 +78,7 @@ def _is_median(value: NDArray[np.float64], target: NumberTarget, weight: NDArray
     return True
 
 
-def is_counted(view: ModelView, data: RowData) -> bool:
+def is_counted(view: ModelView, data: RowData, n_threads: int = 1) -> bool:
     """Whether rows give the weights of the leaves of additive trees: then they grew them.
 
     The first tree is grown at a constant score, so that weights of its leaves are proportional to those of the training
@@ -88,7 +88,7 @@ def is_counted(view: ModelView, data: RowData) -> bool:
     for tree in range(min(view.n_trees, _MOST_COUNTED)):
         trees = range(tree, tree + 1)
         ensemble = view.read(trees)
-        leaves = view.find_leaves(trees, ensemble, data.matrix, RowLists.join([every_row]))
+        leaves = view.find_leaves(trees, ensemble, data.matrix, RowLists.join([every_row]), n_threads)
         is_leaf = ensemble.left < 0
         stored = ensemble.weight[is_leaf]
         counted = [

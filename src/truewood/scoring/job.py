@@ -60,14 +60,23 @@ class Job:
         return loss is not None and loss.is_life_table and not self.has_own_target
 
 
-def make_job(view: ModelView, X: Any, y: Any, *, rows: Any, sample_weight: Any = None, target: Any = None) -> Job:
+def make_job(
+    view: ModelView,
+    X: Any,
+    y: Any,
+    *,
+    rows: Any,
+    sample_weight: Any = None,
+    target: Any = None,
+    n_threads: int = 1,
+) -> Job:
     """Read rows, target and weights as the model takes them, and choose the rows that score; see `importance`."""
     matrix = read_features(X, view.table)
     check_agreement(view, matrix)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
     y = y if view.target.read_y is None or target is not None else view.target.read_y(y)
     data = RowData(matrix, _find_target(y, target, view, weight, matrix.n_rows), weight)
-    choice = choose_rows(rows, view, data)
+    choice = choose_rows(rows, view, data, n_threads)
     doubt = None if view.target.find_doubt is None else view.target.find_doubt(matrix, y)
     draws = view.training.draws if view.training is not None and choice.are_training else None
     row_weight = weight if draws is None else weigh_by_probability(data, draws)

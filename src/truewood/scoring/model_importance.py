@@ -110,7 +110,8 @@ def importance(
         raise ValueError(f"inference must be True, False, 'rows' or 'bags', got {inference!r}.")
     parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
-    job = make_job(view, parts.X, parts.y, rows=rows, sample_weight=sample_weight, target=target)
+    n_threads = effective_n_jobs(n_jobs)
+    job = make_job(view, parts.X, parts.y, rows=rows, sample_weight=sample_weight, target=target, n_threads=n_threads)
     chosen = _choose_measure(measure, job)
     if job.draws is not None and chosen.uses_unseen:
         warn_of_rare_classes(job.data.target, job.draws, stacklevel=3)
@@ -143,7 +144,7 @@ def importance(
             TreeScores(result.values, result.per_tree, tree_weight, own)
             for result, own in zip(results, counted_mdi, strict=True)
         ]
-        results = _infer(results, tree_scores, groupings, collected, inference, effective_n_jobs(n_jobs))
+        results = _infer(results, tree_scores, groupings, collected, inference, n_threads)
     return replace(results[0], notes=notes, columns=results[1] if len(results) > 1 else None)
 
 
