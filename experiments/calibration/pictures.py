@@ -46,7 +46,7 @@ def draw_qq(p_values: dict[str, dict[str, np.ndarray]], path: Path) -> None:
 def draw_coverage(table: pd.DataFrame, path: Path) -> None:
     """Share of data sets whose interval holds the expected score."""
     designs = list(dict.fromkeys(table["design"]))
-    figure = Figure(figsize=(8, 1.0 + 0.36 * len(designs)), layout="constrained")
+    figure = Figure(figsize=(10, 1.0 + 0.36 * len(designs)), layout="constrained")
     ax = figure.subplots()
     ax.axvspan(0.90, 0.98, color="#dddddd", zorder=0)
     ax.axvline(0.95, color="black", linewidth=0.8)

@@ -61,7 +61,7 @@ def test_parameters_of_the_objective_are_the_models(params, gradient):
     X, y = make_signal(1, "positive")
     if isinstance(gradient, str):
         loss = {"huber": losses.huber(0.5), "fair": losses.fair(0.3)}[gradient]
-        target = loss.negative_gradient(y[:, np.newaxis], np.ones(len(y)))[:, 0]
+        target = loss.make_target(y[:, np.newaxis], np.ones(len(y)))[:, 0]
     else:
         target = gradient(y)
     booster = lgb.train({**QUIET, **params}, lgb.Dataset(*make_signal(0, "positive")), 5)

@@ -57,24 +57,24 @@ def test_it_is_the_negative_gradient_at_the_best_constant(name):
     ).x
     step = 1e-5
     expected = -(function(y, best + step) - function(y, best - step)) / (2 * step)
-    np.testing.assert_allclose(loss.negative_gradient(y[:, None], WEIGHT)[:, 0], expected, atol=2e-4)
+    np.testing.assert_allclose(loss.make_target(y[:, None], WEIGHT)[:, 0], expected, atol=2e-4)
 
 
 def test_softmax_is_one_hot_less_priors():
     y = np.array([0.0, 1.0, 2.0, 2.0])
-    gradient = losses.softmax(3).negative_gradient(y[:, None], np.ones(4))
+    gradient = losses.softmax(3).make_target(y[:, None], np.ones(4))
     np.testing.assert_allclose(gradient[3], [-0.25, -0.25, 0.5])
 
 
 def test_absolute_error_is_the_sign_around_the_weighted_median():
     y = np.array([1.0, 2.0, 3.0, 10.0])
     np.testing.assert_array_equal(
-        losses.absolute_error().negative_gradient(y[:, None], np.array([1.0, 1, 1, 5]))[:, 0], [-1, -1, -1, 0]
+        losses.absolute_error().make_target(y[:, None], np.array([1.0, 1, 1, 5]))[:, 0], [-1, -1, -1, 0]
     )
 
 
 def test_quantiles_have_a_column_each():
-    gradient = losses.quantile(0.1, 0.9).negative_gradient(NUMBERS[:, None], np.ones(200))
+    gradient = losses.quantile(0.1, 0.9).make_target(NUMBERS[:, None], np.ones(200))
     assert gradient.shape == (200, 2)
     assert sorted(set(gradient[:, 1].round(6))) == [-0.1, 0.9]
     assert np.abs(gradient.mean(axis=0)).max() < 0.01
@@ -82,12 +82,12 @@ def test_quantiles_have_a_column_each():
 
 def test_percentage_error_weighs_by_size():
     y = np.array([[0.5], [2.0], [4.0]])
-    gradient = losses.absolute_percentage_error().negative_gradient(y, np.ones(3))[:, 0]
+    gradient = losses.absolute_percentage_error().make_target(y, np.ones(3))[:, 0]
     np.testing.assert_allclose(np.abs(gradient), [0.0, 0.5, 0.25])
 
 
 def test_huber_by_quantile_cuts_that_share():
-    gradient = losses.huber_quantile(0.9).negative_gradient(NUMBERS[:, None], np.ones(200))[:, 0]
+    gradient = losses.huber_quantile(0.9).make_target(NUMBERS[:, None], np.ones(200))[:, 0]
     at_the_cut = np.isclose(np.abs(gradient), np.abs(gradient).max())
     assert 0.05 < at_the_cut.mean() < 0.15
 
@@ -96,9 +96,7 @@ def test_cox_gives_life_tables():
     y = np.array([[1.0, 1.0], [2.0, 0.0], [3.0, 1.0], [4.0, 0.0]])
     loss = losses.cox()
     assert loss.is_life_table
-    np.testing.assert_array_equal(
-        loss.negative_gradient(y, np.ones(4)), make_life_table(y[:, 0], y[:, 1] > 0, np.ones(4))
-    )
+    np.testing.assert_array_equal(loss.make_target(y, np.ones(4)), make_life_table(y[:, 0], y[:, 1] > 0, np.ones(4)))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +117,7 @@ def test_aft_is_the_gradient_of_the_likelihood(rng, name, noise):
     ).x
     step = 1e-5
     expected = -(minus_log_likelihood(best + step) - minus_log_likelihood(best - step)) / (2 * step)
-    gradient = losses.aft(name, scale).negative_gradient(np.column_stack([low, high]), np.ones(60))[:, 0]
+    gradient = losses.aft(name, scale).make_target(np.column_stack([low, high]), np.ones(60))[:, 0]
     np.testing.assert_allclose(gradient, expected, atol=1e-4)
 
 
@@ -137,4 +135,4 @@ def test_aft_is_the_gradient_of_the_likelihood(rng, name, noise):
 )
 def test_a_target_outside_the_loss_is_refused(loss, y, message):
     with pytest.raises(ValueError, match=message):
-        loss.negative_gradient(np.array(y)[:, None], np.ones(1))
+        loss.make_target(np.array(y)[:, None], np.ones(1))

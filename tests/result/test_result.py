@@ -70,6 +70,14 @@ def test_save_and_load_are_exact(forest, result, tmp_path):
     assert partial.columns is not None
 
 
+def test_names_that_do_not_load_are_not_saved(forest, tmp_path):
+    path = tmp_path / "result.json"
+    for groups in ({"caf\udce9": [0, 1]}, {"\ud800": [0, 1]}):
+        with pytest.raises(ValueError, match=r"halves of letters .* got '\\ud[c8][e0][90]'; rename"):
+            tw.importance(forest, X, y, groups=groups).save(path)
+    assert not path.exists()
+
+
 def check_equal(one, again):
     for field in dataclasses.fields(one):
         before, after = getattr(one, field.name), getattr(again, field.name)

@@ -27,16 +27,16 @@ class Loss:
 
     Parameters
     ----------
-    negative_gradient : callable
-        ``negative_gradient(y, weight)`` takes numbers (of classes, their codes), shape (n_rows, n_outputs), and
-        weights, and gives the negative gradient at the best constant raw scores, shape (n_rows, n_scores).
+    make_target : callable
+        ``make_target(y, weight)`` takes numbers (of classes, their codes), shape (n_rows, n_outputs), and weights, and
+        gives the negative gradient at the best constant raw scores, shape (n_rows, n_scores), or life tables.
     in_target_units : bool
         Whether raw scores are in the units of the target.
     is_life_table : bool
-        Whether it gives life tables in their place (see `make_life_table`), so that splits compare hazards.
+        Whether it gives life tables (see `make_life_table`), so that splits compare hazards.
     """
 
-    negative_gradient: Callable[[Floats, Floats], Floats]
+    make_target: Callable[[Floats, Floats], Floats]
     in_target_units: bool = False
     is_life_table: bool = False
 
@@ -136,7 +136,7 @@ def huber_quantile(level: float) -> Loss:
     def negative_gradient(y: Floats, weight: Floats) -> Floats:
         residual = y - _quantile(y, weight, 0.5)
         delta = _quantile(np.abs(residual), weight, level)
-        return huber(float(delta[0])).negative_gradient(y, weight) if delta[0] > 0 else np.sign(residual)
+        return huber(float(delta[0])).make_target(y, weight) if delta[0] > 0 else np.sign(residual)
 
     return Loss(negative_gradient)
 

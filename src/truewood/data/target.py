@@ -193,15 +193,15 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
 def make_loss_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] | None, n_scores: int) -> NumberTarget:
     """What a loss makes of y: life tables, or the negative gradient at the best constant, by row and raw score."""
     weight = np.ones(y.n_rows) if sample_weight is None else sample_weight
-    gradient = np.asarray(loss.negative_gradient(y.encoded, weight), dtype=np.float64)
+    target = np.asarray(loss.make_target(y.encoded, weight), dtype=np.float64)
     if loss.is_life_table:
-        return NumberTarget.of_numbers(gradient)
-    if gradient.shape != (y.n_rows, n_scores) or not np.isfinite(gradient).all():
+        return NumberTarget.of_numbers(target)
+    if target.shape != (y.n_rows, n_scores) or not np.isfinite(target).all():
         raise ValueError(
             f"the loss of the model must give finite numbers of shape ({y.n_rows}, {n_scores}), a column per raw "
-            f"score, got shape {gradient.shape}."
+            f"score, got shape {target.shape}."
         )
-    return centre_target(NumberTarget.of_numbers(gradient), sample_weight)
+    return centre_target(NumberTarget.of_numbers(target), sample_weight)
 
 
 def read_target(target: Any, y: Any, n_scores: int) -> NumberTarget:

@@ -296,6 +296,11 @@ class ImportanceResult:
         ----------
         path : str or path
             The file.
+
+        Raises
+        ------
+        ValueError
+            If a name holds half of a letter (a lone surrogate), which no file can hold.
         """
         from truewood.result.saving import save
 

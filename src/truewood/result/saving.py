@@ -29,7 +29,14 @@ _MOST_ROWS = 2**53
 def save(result: ImportanceResult, path: str | PathLike[str]) -> None:
     """Write a result; see `ImportanceResult.save`."""
     content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(result)}
-    write_file(path, (json.dumps(content, allow_nan=False) + "\n").encode())
+    try:
+        encoded = (json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            "names of features must not hold halves of letters (lone surrogates) where a result is saved, got "
+            f"{error.object[error.start]!a}; rename that column or group."
+        ) from error
+    write_file(path, encoded)
 
 
 def _to_json(value: Any) -> Any:
@@ -192,7 +199,7 @@ def _read_notes(value: Any) -> tuple[str, ...]:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether a value is text that files can hold: JSON can write halves of letters."""
+    """Whether a value is text that `save` writes: JSON could also hold halves of letters."""
     if not isinstance(value, str):
         return False
     try:

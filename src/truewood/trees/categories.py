@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.frozen import copy_integers, freeze_arrays
+from truewood.frozen import freeze_arrays
+from truewood.trees.integers import copy_integers
 
 _WORD = 32
 

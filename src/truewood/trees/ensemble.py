@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.target import TargetKind
-from truewood.frozen import copy_integers, freeze_arrays
+from truewood.frozen import freeze_arrays
 from truewood.trees.categories import Categories
+from truewood.trees.integers import copy_integers
 
 _DTYPES: dict[str, Any] = {
     "feature": np.int32,
