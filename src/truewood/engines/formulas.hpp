@@ -77,35 +77,33 @@ struct TreeScores {
 
 class SplitFormulas {
 public:
-    SplitFormulas(const Nodes& nodes, const Target& target, const Rule& rule)
-        : nodes_(nodes), target_(target), rule_(rule) {}
+    SplitFormulas(const Target& target, const Rule& rule) : target_(target), rule_(rule) {}
 
     // Sums over the splits in the order of the tree's arrays.
-    void score(std::size_t n_features, TreeScores& out) {
-        const Structure& tree = *nodes_.tree;
+    void score(const Nodes& nodes, std::size_t n_features, TreeScores& out) {
+        const Structure& tree = *nodes.tree;
         const std::size_t n_outputs = target_.n_outputs;
-        score_nodes();
+        score_nodes(nodes);
         for (const std::int32_t place : tree.place) {
             const auto m = static_cast<std::size_t>(place);
             if (tree.left[m] < 0) continue;
             const auto l = static_cast<std::size_t>(tree.left[m]), r = l + 1;
-            const bool is_counted = !rule_.skips || (nodes_.unseen(l) > 0 && nodes_.unseen(r) > 0);
+            const bool is_counted = !rule_.skips || (nodes.unseen(l) > 0 && nodes.unseen(r) > 0);
             const std::size_t into = static_cast<std::size_t>(tree.feature[m]) * n_outputs;
-            out.split_weight += nodes_.omega[m];
-            if (!is_counted) out.skipped_weight += nodes_.omega[m];
+            out.split_weight += nodes.omega[m];
+            if (!is_counted) out.skipped_weight += nodes.omega[m];
             for (std::size_t o = 0; o < n_outputs; ++o) {
                 const double gain = own_[l * n_outputs + o] + own_[r * n_outputs + o] - own_[m * n_outputs + o];
                 out.mdi[into + o] += gain;
                 if (!is_counted) continue;
                 out.counted_mdi[into + o] += gain;
-                out.score[into + o] += score_split(m, l, r, o);
+                out.score[into + o] += score_split(nodes, m, l, r, o);
             }
         }
         for (std::size_t k = 0; k < n_features * n_outputs; ++k) out.counted_mdi[k] *= rule_.scale;
     }
 
 private:
-    const Nodes& nodes_;
     const Target& target_;
     const Rule& rule_;
     std::vector<double> own_, with_unseen_;
@@ -120,39 +118,39 @@ private:
     }
 
     // omega |v|^2 at each node, and of ufi what it compares at the nodes.
-    void score_nodes() {
-        const std::size_t n = nodes_.size(), n_outputs = target_.n_outputs;
+    void score_nodes(const Nodes& nodes) {
+        const std::size_t n = nodes.size(), n_outputs = target_.n_outputs;
         const bool is_ufi = rule_.formula == Formula::kUfi;
         own_.resize(n * n_outputs);
         with_unseen_.resize(is_ufi ? n * n_outputs : 0);
         for (std::size_t p = 0; p < n; ++p) {
-            const double* v = nodes_.v(p);
+            const double* v = nodes.v(p);
             for (std::size_t o = 0; o < n_outputs; ++o) {
-                own_[p * n_outputs + o] = nodes_.omega[p] * add_columns(o, [&](std::size_t c) { return v[c] * v[c]; });
+                own_[p * n_outputs + o] = nodes.omega[p] * add_columns(o, [&](std::size_t c) { return v[c] * v[c]; });
                 if (!is_ufi) continue;
-                const double* total = nodes_.total(p);
+                const double* total = nodes.total(p);
                 double node = add_columns(o, [&](std::size_t c) { return v[c] * total[c]; });
-                if (!target_.has_classes()) node = 2.0 * node - nodes_.square(p)[o];
-                with_unseen_[p * n_outputs + o] = nodes_.omega[p] / nodes_.divisor(p) * node;
+                if (!target_.has_classes()) node = 2.0 * node - nodes.square(p)[o];
+                with_unseen_[p * n_outputs + o] = nodes.omega[p] / nodes.divisor(p) * node;
             }
         }
     }
 
-    double score_split(std::size_t m, std::size_t l, std::size_t r, std::size_t o) const {
+    double score_split(const Nodes& nodes, std::size_t m, std::size_t l, std::size_t r, std::size_t o) const {
         const std::size_t n_outputs = target_.n_outputs;
         if (rule_.formula == Formula::kUfi) {
             return with_unseen_[l * n_outputs + o] + with_unseen_[r * n_outputs + o] - with_unseen_[m * n_outputs + o];
         }
         double score = 0.0;
-        const double *v = nodes_.v(m), *root = nodes_.total(0);
+        const double *v = nodes.v(m), *root = nodes.total(0);
         for (const std::size_t child : {l, r}) {
-            const double *own = nodes_.v(child), *total = nodes_.total(child);
+            const double *own = nodes.v(child), *total = nodes.total(child);
             if (rule_.formula == Formula::kUfiCentered) {
-                const double d = nodes_.divisor(child);
-                score += nodes_.omega[child] *
+                const double d = nodes.divisor(child);
+                score += nodes.omega[child] *
                          add_columns(o, [&](std::size_t c) { return (own[c] - v[c]) * (total[c] / d - v[c]); });
             } else {
-                const double n = nodes_.unseen(child), n_root = nodes_.divisor(0);
+                const double n = nodes.unseen(child), n_root = nodes.divisor(0);
                 score += add_columns(
                     o, [&](std::size_t c) { return (own[c] - v[c]) * ((total[c] - n * (root[c] / n_root)) / n_root); });
             }

@@ -93,9 +93,10 @@ private:
 
     struct Worker {
         Worker(const Walker& prototype, const Call& call)
-            : walker(prototype.copy()), path_sums(call.target, call.n_features) {}
+            : walker(prototype.copy()), formulas(call.target, call.rule), path_sums(call.target, call.n_features) {}
         std::unique_ptr<Walker> walker;
         Nodes nodes;
+        SplitFormulas formulas;
         RowTerms terms;
         std::vector<Counts> counts;
         std::vector<std::int64_t> unseen, training;
@@ -148,7 +149,7 @@ private:
             worker.nodes.read(call_.trees[t], walker.structure(), call_.target, call_.origin);
             list_rows(t, worker);
             find_and_sum(t, worker, pacer);
-            finish_tree(t, worker.nodes, worker.terms, batch_[item]);
+            finish_tree(t, worker.nodes, worker, batch_[item]);
             if (call_.contributions.phi) keep_leaves(t, worker, batch_[item], pacer);
         });
     }
@@ -198,18 +199,18 @@ private:
     }
 
     // From sums at leaves to scores, and to what rows add to these.
-    void finish_tree(std::size_t t, Nodes& nodes, RowTerms& terms, Scored& kept) const {
+    void finish_tree(std::size_t t, Nodes& nodes, Worker& worker, Scored& kept) const {
         const std::size_t size = call_.n_features * call_.target.n_outputs;
         add_up(*nodes.tree, nodes.n_sums, nodes.sums.data());
         TreeScores out{call_.scores + t * size, call_.mdi + t * size, call_.counted_mdi + t * size};
-        SplitFormulas(nodes, call_.target, call_.rule).score(call_.n_features, out);
+        worker.formulas.score(nodes, call_.n_features, out);
         call_.split_weight[t] = out.split_weight;
         call_.skipped_weight[t] = out.skipped_weight;
         call_.unseen_weight[t] = nodes.unseen(0);
         call_.unseen_impurity[t] = find_impurity(nodes);
         if (!call_.contributions.phi) return;
-        terms.make(nodes, call_.target, call_.rule);
-        kept.branches.make(*nodes.tree, terms);
+        worker.terms.make(nodes, call_.target, call_.rule);
+        kept.branches.make(*nodes.tree, worker.terms);
     }
 
     // Of the unseen rows at the root around their own mean: Gini or variance, mean over outputs.
@@ -315,7 +316,7 @@ private:
             });
         });
         crew_.run(n_trees, [&](std::size_t w, std::size_t k, Pacer&) {
-            finish_tree(start + k, batch_[k].nodes, workers_[w].terms, batch_[k]);
+            finish_tree(start + k, batch_[k].nodes, workers_[w], batch_[k]);
             for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].branches.leaf[leaf];
         });
     }

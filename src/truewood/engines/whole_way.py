@@ -131,16 +131,13 @@ def score_whole(
     from truewood.engines import _kernel
     from truewood.engines.native_engine import wrap_target, wrap_trees
 
-    if isinstance(trees, TreeEnsemble):
-        forest, n_trees, column = wrap_trees(trees), trees.n_trees, trees.column
-    else:
-        forest, n_trees, column = _kernel.Forest.of_trees([tree[:7] for tree in trees]), len(trees), None
+    n_trees, column = (trees.n_trees, trees.column) if isinstance(trees, TreeEnsemble) else (len(trees), None)
     n_features = matrix.values.shape[1]
     shape, to = (n_trees, n_features, kind.n_outputs), contributed
     found = WholeScores(*(np.zeros(shape) for _ in range(3)), *(np.zeros(n_trees) for _ in range(4)))
     try:
         _kernel.score(
-            forest,
+            wrap_trees(trees) if isinstance(trees, TreeEnsemble) else _kernel.Forest.of_trees([t[:7] for t in trees]),
             matrix.parts,
             matrix.has_missing,
             matrix.n_rows,
