@@ -158,7 +158,8 @@ public:
                 n_outputs,
                 static_cast<std::size_t>(columns_.data()[n_outputs]),
                 columns_.data(),
-                data_or_null(row_weight_)};
+                data_or_null(row_weight_),
+                numbers_.has_value()};
     }
 
 private:
@@ -374,6 +375,7 @@ void bind_score(const Forest& forest, const py::object& X, bool has_missing, std
     call.n_features = n_features;
     call.target = target.view();
     if (forest.n_columns() != call.target.n_columns) throw BrokenTree("the trees have another target.");
+    call.target.has_squares = call.target.has_squares && !is_additive;
     call.origin = origin.data();
     const Formula chosen = formula == "ufi"            ? Formula::kUfi
                            : formula == "ufi_centered" ? Formula::kUfiCentered

@@ -81,9 +81,11 @@ def add_terms(
     """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features), given their leaves."""
     if isinstance(terms, ClassTerms) != isinstance(target, ClassTarget):
         raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")
-    linear, square, constant = (
-        (terms.by_class, None, None) if isinstance(terms, ClassTerms) else (terms.linear, terms.square, terms.constant)
-    )
+    if isinstance(terms, ClassTerms):
+        kind, linear, square, constant = ensemble.kind, terms.by_class, None, None
+    else:  # of life tables, terms have more columns than values
+        kind, linear = TargetKind((), terms.linear.shape[1]), terms.linear
+        square, constant = terms.square, terms.constant
     _kernel.climb(
         ensemble.parent,
         ensemble.feature,
@@ -91,7 +93,7 @@ def add_terms(
         rows.index,
         rows.offset,
         weight,
-        wrap_target(ensemble.kind, target, None),
+        wrap_target(kind, target, None),
         ensemble.column,
         linear,
         square,

@@ -55,7 +55,8 @@ struct Call {
     Rule rule;
     // Results, (tree, feature, output) and (tree,).
     double *scores = nullptr, *mdi = nullptr, *counted_mdi = nullptr;
-    double *split_weight = nullptr, *skipped_weight = nullptr, *unseen_weight = nullptr, *unseen_impurity = nullptr;
+    double *split_weight = nullptr, *skipped_weight = nullptr, *unseen_weight = nullptr;
+    double* unseen_impurity = nullptr;  // not of additive trees
     Contributions contributions;
 };
 
@@ -102,6 +103,7 @@ private:
         std::vector<std::int64_t> unseen, training;
         std::vector<std::int32_t> leaves;
         std::vector<double> chunk;
+        Block block;
         std::vector<Role> sorted;
         std::vector<std::int32_t> start;
         bool has_all = false;  // whether `leaves` are those of all rows
@@ -207,7 +209,7 @@ private:
         call_.split_weight[t] = out.split_weight;
         call_.skipped_weight[t] = out.skipped_weight;
         call_.unseen_weight[t] = nodes.unseen(0);
-        call_.unseen_impurity[t] = find_impurity(nodes);
+        if (!call_.rule.is_additive) call_.unseen_impurity[t] = find_impurity(nodes);
         if (!call_.contributions.phi) return;
         worker.terms.make(nodes, call_.target, call_.rule);
         kept.branches.make(*nodes.tree, worker.terms);
@@ -299,13 +301,14 @@ private:
             worker.chunk.assign(offset[n_trees], 0.0);
             worker.leaves.resize(kChunk);
             for (std::size_t from = first; from < last; from += block) {
-                const std::size_t n = std::min(block, last - from);
-                const Range rows{static_cast<std::int64_t>(from)};
+                worker.block.rows = Range{static_cast<std::int64_t>(from)};
+                worker.block.n = std::min(block, last - from);
+                prototype_->load(worker.block);
                 for (std::size_t k = 0; k < n_trees; ++k) {
-                    batch_[k].walker->find(rows, n, pacer, worker.leaves.data());
-                    add_rows(call_.target, call_.column[start + k], worker.leaves.data(), rows, n, pacer,
-                             worker.chunk.data() + offset[k]);
-                    if (asked.phi) keep_range(from, n, worker.leaves.data(), batch_[k].leaves);
+                    batch_[k].walker->find(worker.block, pacer, worker.leaves.data());
+                    add_rows(call_.target, call_.column[start + k], worker.leaves.data(), worker.block.rows,
+                             worker.block.n, pacer, worker.chunk.data() + offset[k]);
+                    if (asked.phi) keep_range(from, worker.block.n, worker.leaves.data(), batch_[k].leaves);
                 }
             }
             turns.take(item, pacer, [&] {

@@ -19,11 +19,12 @@ struct Target {
     std::size_t n_columns;        // of a node's value
     const std::int64_t* columns;  // output o has the columns columns[o] .. columns[o + 1]
     const double* row_weight;     // null: every row counts once
+    bool has_squares;             // whether squares of numbers are summed, too
 
     bool has_classes() const { return codes != nullptr; }
     double weight(std::int64_t row) const { return row_weight ? row_weight[row] : 1.0; }
-    // Sums at a node: the weight, those of the columns, and for numbers those of the squares.
-    std::size_t n_sums() const { return 1 + n_columns + (has_classes() ? 0 : n_columns); }
+    // Sums at a node: the weight, those of the columns, and those of the squares.
+    std::size_t n_sums() const { return 1 + n_columns + (has_squares ? n_columns : 0); }
 };
 
 // Trees of at most so many nodes are summed by chunks of so many of the listed rows; the sums of chunks are added in
@@ -60,7 +61,7 @@ void add_rows(const Target& target, std::int32_t column, const Leaves& leaves, c
         for (std::size_t o = 0; o < n_columns; ++o) {
             const double weighted = w * y[o];
             at[1 + o] += weighted;
-            at[1 + n_columns + o] += weighted * y[o];
+            if (target.has_squares) at[1 + n_columns + o] += weighted * y[o];
         }
     }
 }

@@ -145,6 +145,8 @@ public:
     std::int32_t feature(std::int32_t place) const {
         return static_cast<std::int32_t>(nodes_[place].feature_and_missing & ~kMissingLeft);
     }
+    T threshold(std::int32_t place) const { return nodes_[place].threshold; }
+    bool sends_missing_left(std::int32_t place) const { return nodes_[place].feature_and_missing & kMissingLeft; }
     bool is_leaf(std::int32_t place) const { return nodes_[place].left == place; }
 
     // The place that value x leads to from here. At a leaf that is the leaf itself, whatever x is.

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
+#include "bit_tree.hpp"
 #include "matrix.hpp"
 #include "threads.hpp"
 #include "tree.hpp"
@@ -93,11 +95,31 @@ void find_swapped_leaves(const PackedTree<typename Matrix::Value>& tree, const M
     }
 }
 
+// Rows that follow each other, column by column, and room to work on them.
+template <class T>
+struct Columns {
+    std::vector<T> values;
+    std::size_t n_rows = 0;  // 0: they have not been copied
+    std::vector<typename BitTree<T>::Bits> bits;
+};
+
+// The same for any type.
+struct Block {
+    Range rows;
+    std::size_t n;
+    Columns<float> floats;
+    Columns<double> doubles;
+};
+
 // A tree and the rows of a matrix, whatever their types are.
 class Walker {
 public:
     virtual ~Walker() = default;
     virtual void pack(const Source& tree) = 0;
+    // Takes the rows of a block, which are to go through many small trees.
+    virtual void load(Block& block) const = 0;
+    // Places of the leaves of the rows of a block.
+    virtual void find(Block& block, Pacer& pacer, std::int32_t* leaves) const = 0;
     virtual const Structure& structure() const = 0;
     // Places of the leaves of listed rows, or of n rows that follow each other.
     virtual void find(const std::int64_t* rows, std::size_t n, Pacer& pacer, std::int32_t* leaves) const = 0;
@@ -113,7 +135,30 @@ template <bool HasMissing, bool HasCategories, class Matrix>
 class WalkerOf final : public Walker {
 public:
     WalkerOf(const Matrix& matrix, std::size_t n_features) : matrix_(matrix), n_features_(n_features) {}
-    void pack(const Source& tree) override { tree_.pack(tree, n_features_); }
+    void pack(const Source& tree) override {
+        tree_.pack(tree, n_features_);
+        bit_tree_.pack(tree_, HasCategories);
+    }
+    void load(Block& block) const override {
+        Columns<T>& columns = columns_of(block);
+        columns.n_rows = 0;
+        if constexpr (std::is_same_v<Matrix, DenseMatrix<T>>) {
+            columns.n_rows = block.n;
+            columns.values.resize(block.n * n_features_);
+            for (std::size_t i = 0; i < block.n; ++i) {
+                const auto row = matrix_.row(block.rows[i]);
+                for (std::size_t j = 0; j < n_features_; ++j) {
+                    columns.values[j * block.n + i] = row[static_cast<std::int32_t>(j)];
+                }
+            }
+        }
+    }
+    void find(Block& block, Pacer& pacer, std::int32_t* leaves) const override {
+        Columns<T>& columns = columns_of(block);
+        if (!bit_tree_.fits() || columns.n_rows == 0) return find(block.rows, block.n, pacer, leaves);
+        pacer.count(static_cast<std::int64_t>(block.n) * 4);
+        bit_tree_.find(columns.values.data(), columns.n_rows, block.n, columns.bits, leaves);
+    }
     const Structure& structure() const override { return tree_.structure(); }
     void find(const std::int64_t* rows, std::size_t n, Pacer& pacer, std::int32_t* leaves) const override {
         find_leaves<HasMissing, HasCategories>(tree_, matrix_, rows, n, pacer, leaves);
@@ -129,9 +174,16 @@ public:
     std::unique_ptr<Walker> copy() const override { return std::make_unique<WalkerOf>(matrix_, n_features_); }
 
 private:
+    using T = typename Matrix::Value;
     Matrix matrix_;
     std::size_t n_features_;
-    PackedTree<typename Matrix::Value> tree_;
+    PackedTree<T> tree_;
+    BitTree<T> bit_tree_;
+
+    static Columns<T>& columns_of(Block& block) {
+        if constexpr (std::is_same_v<T, float>) return block.floats;
+        else return block.doubles;
+    }
 };
 
 }  // namespace truewood
