@@ -36,7 +36,8 @@ struct Branches {
     void make(const Structure& tree, const RowTerms& given) {
         width = given.width();
         nodes.clear();
-        terms.clear();
+        nodes.reserve(tree.n_nodes());
+        terms.resize(tree.n_nodes() * 2 * width);
         leaf.assign(tree.n_nodes(), -1);
         n_leaves = most_deep = 0;
         std::vector<Waiting> waiting{{0, -1, 0}};
@@ -52,7 +53,7 @@ struct Branches {
             const auto number = static_cast<std::int32_t>(nodes.size());
             const bool is_counted = given.is_counted(at.place), is_leaf = tree.left[p] < 0;
             nodes.push_back({is_counted ? at.feature : -1, at.depth, number + 1, is_leaf ? 1 : n_leaves, is_leaf});
-            terms.insert(terms.end(), given.at(at.place), given.at(at.place) + 2 * width);
+            std::copy(given.at(at.place), given.at(at.place) + 2 * width, terms.begin() + number * 2 * width);
             if (is_leaf) {
                 leaf[p] = n_leaves++;
                 most_deep = std::max(most_deep, at.depth);

@@ -51,25 +51,28 @@ public:
         : call_(call), n_(call.n_columns), width_(call.psi ? 2 * call.n_columns : call.n_columns) {}
 
     void sum(std::size_t first, std::size_t last) {
-        sums_.assign(n_own() + call_.n_bags * per_bag(), 0.0);
+        sums_.assign(size(), 0.0);
         for (; first < last; first += kRowsAtHand) add_rows(first, std::min(first + kRowsAtHand, last));
     }
 
-    // Adds the sums to the results.
-    void add() const {
+    std::vector<double>& sums() { return sums_; }
+    std::size_t size() const { return n_own() + call_.n_bags * per_bag(); }
+
+    // Puts the sums of all blocks where they belong.
+    void put(const std::vector<double>& total) const {
         for (std::size_t j = 0; j < n_; ++j) {
-            call_.phi_phi[j] += sums_[j];
-            call_.phi_psi[j] += sums_[n_ + j];
-            call_.psi_psi[j] += sums_[2 * n_ + j];
+            call_.phi_phi[j] = total[j];
+            call_.phi_psi[j] = total[n_ + j];
+            call_.psi_psi[j] = total[2 * n_ + j];
         }
-        for (std::size_t k = 0; k < 3; ++k) call_.totals[k] += sums_[3 * n_ + k];
+        for (std::size_t k = 0; k < 3; ++k) call_.totals[k] = total[3 * n_ + k];
         for (std::size_t t = 0; t < call_.n_bags; ++t) {
-            const double* sums = sums_.data() + n_own() + t * per_bag();
+            const double* of_bag = total.data() + n_own() + t * per_bag();
             for (std::size_t j = 0; j < n_; ++j) {
-                call_.K[t * n_ + j] += sums[j];
-                call_.L[t * n_ + j] += sums[n_ + j];
+                call_.K[t * n_ + j] = of_bag[j];
+                call_.L[t * n_ + j] = of_bag[n_ + j];
             }
-            call_.d_d[t] += sums[width_];
+            call_.d_d[t] = of_bag[width_];
         }
     }
 
@@ -134,13 +137,14 @@ private:
 
 inline void sum_row_products(const ProductsCall& call, Crew& crew) {
     std::vector<BlockProducts> workers(crew.n_threads(), BlockProducts(call));
-    Crew::Turns turns;
+    OrderedSum total(workers[0].size(), crew.n_threads());
     crew.run((call.n_rows + kRowBlock - 1) / kRowBlock, [&](std::size_t w, std::size_t block, Pacer& pacer) {
         const std::size_t first = block * kRowBlock, last = std::min(first + kRowBlock, call.n_rows);
         pacer.count(static_cast<std::int64_t>((last - first) * (call.n_columns + call.n_bags * 4)));
         workers[w].sum(first, last);
-        turns.take(block, pacer, [&] { workers[w].add(); });
+        total.add(block, workers[w].sums(), pacer);
     });
+    workers[0].put(total.total());
 }
 
 }  // namespace truewood

@@ -85,7 +85,6 @@ public:
 private:
     // What the trees of a batch hold together at most; a single tree may be larger.
     static constexpr std::size_t kBatchBytes = std::size_t{1} << 28;
-    static constexpr std::size_t kMostTrees = 4096;
     // What should stay in the cache: rows that go through all trees; and where contributions are added, sums of rows
     // and terms of trees.
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 17;
@@ -134,7 +133,9 @@ private:
         const std::size_t per_node = (are_small_ ? 64 + 8 * call_.target.n_columns * 3 : 0) +
                                      (keeps ? 8 * (1 + 2 * (call_.target.n_columns + 2)) : 0);
         std::size_t n_bytes = 0, end = start;
-        while (end < call_.trees.size() && end - start < kMostTrees) {
+        // Room that is used again from batch to batch costs less than new room, so that batches are small.
+        const std::size_t most = are_small_ ? 4096 : std::max<std::size_t>(8, 2 * crew_.n_threads());
+        while (end < call_.trees.size() && end - start < (keeps ? most : call_.trees.size())) {
             n_bytes += call_.contributions.n_rows * per_row + call_.trees[end].n_nodes * per_node;
             if (end > start && n_bytes > kBatchBytes) break;
             ++end;
@@ -292,7 +293,7 @@ private:
             tree.nodes.read(call_.trees[start + k], tree.walker->structure(), call_.target, call_.origin);
             if (asked.phi) tree.leaves.resize(asked.n_rows);
         });
-        Crew::Turns turns;
+        OrderedSum total(offset[n_trees], crew_.n_threads());
         const std::size_t block =
             std::max<std::size_t>(64, kBlockBytes / std::max<std::size_t>(1, prototype_->row_size()));
         crew_.run((call_.n_rows + kChunk - 1) / kChunk, [&](std::size_t w, std::size_t item, Pacer& pacer) {
@@ -311,14 +312,11 @@ private:
                     if (asked.phi) keep_range(from, worker.block.n, worker.leaves.data(), batch_[k].leaves);
                 }
             }
-            turns.take(item, pacer, [&] {
-                for (std::size_t k = 0; k < n_trees; ++k) {
-                    double* sums = batch_[k].nodes.sums.data();
-                    for (std::size_t c = 0; c < offset[k + 1] - offset[k]; ++c) sums[c] += worker.chunk[offset[k] + c];
-                }
-            });
+            total.add(item, worker.chunk, pacer);
         });
         crew_.run(n_trees, [&](std::size_t w, std::size_t k, Pacer&) {
+            std::copy(total.total().begin() + static_cast<std::ptrdiff_t>(offset[k]),
+                      total.total().begin() + static_cast<std::ptrdiff_t>(offset[k + 1]), batch_[k].nodes.sums.begin());
             finish_tree(start + k, batch_[k].nodes, workers_[w], batch_[k]);
             for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].branches.leaf[leaf];
         });

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -71,33 +72,6 @@ public:
         if (error_) std::rethrow_exception(error_);
     }
 
-    // Lets items finish in their order: `act` of an item runs after that of the item before.
-    class Turns {
-    public:
-        template <class Act>
-        void take(std::size_t item, Pacer& pacer, const Act& act) {
-            std::unique_lock<std::mutex> lock(mutex_);
-            while (turn_ != item) {
-                changed_.wait_for(lock, std::chrono::milliseconds(20));
-                if (turn_ != item) {
-                    lock.unlock();
-                    pacer.pause();  // throws where the item before has failed
-                    lock.lock();
-                }
-            }
-            lock.unlock();
-            act();
-            lock.lock();
-            ++turn_;
-            changed_.notify_all();
-        }
-
-    private:
-        std::mutex mutex_;
-        std::condition_variable changed_;
-        std::size_t turn_ = 0;
-    };
-
 private:
     struct Stopped {};
 
@@ -127,6 +101,52 @@ private:
     std::mutex mutex_;
     std::atomic<bool> is_broken_{false};
     std::exception_ptr error_;
+};
+
+// Adds up arrays of items in the order of the items, whichever is ready first.
+class OrderedSum {
+public:
+    OrderedSum(std::size_t size, std::size_t n_threads) : total_(size, 0.0), most_waiting_(4 * n_threads) {}
+
+    // Takes the sums of an item, and gives back an array to use again.
+    void add(std::size_t item, std::vector<double>& sums, Pacer& pacer) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        while (item != next_ && waiting_.size() >= most_waiting_) {
+            changed_.wait_for(lock, std::chrono::milliseconds(20));
+            lock.unlock();
+            pacer.pause();  // throws where an item before has failed
+            lock.lock();
+        }
+        if (item != next_) {
+            waiting_[item].swap(sums);
+            if (!free_.empty()) {
+                sums.swap(free_.back());
+                free_.pop_back();
+            }
+            return;
+        }
+        add_next(sums);
+        for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;) {
+            add_next(first->second);
+            free_.push_back(std::move(first->second));
+            first = waiting_.erase(first);
+        }
+        changed_.notify_all();
+    }
+    const std::vector<double>& total() const { return total_; }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<double> total_;
+    std::map<std::size_t, std::vector<double>> waiting_;
+    std::vector<std::vector<double>> free_;
+    std::size_t most_waiting_, next_ = 0;
+
+    void add_next(const std::vector<double>& sums) {
+        for (std::size_t k = 0; k < total_.size(); ++k) total_[k] += sums[k];
+        ++next_;
+    }
 };
 
 }  // namespace truewood
