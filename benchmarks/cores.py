@@ -70,7 +70,7 @@ def main() -> None:
         boosted = make_boosted("HistGradientBoosting", 5_000, 20)
     else:
         forest = make_forest(100_000, 100, 30, n_jobs=-1)
-        boosted = make_boosted("HistGradientBoosting", 500_000, 500)
+        boosted = make_boosted("HistGradientBoosting", 100_000, 500)
     records = []
     for family, case, list_peers in (
         ("forest", forest, list_forest_peers),
@@ -78,7 +78,7 @@ def main() -> None:
     ):
         # All thread counts take turns, so that a machine that slows down meanwhile slows all of them.
         peers = [Peer(f"{n}|{peer.name}", peer.run) for n in counts for peer in list_peers(case, n)]
-        for timing in measure(peers, rounds=2 if options.quick else 5, cap=200):
+        for timing in measure(peers, rounds=2 if options.quick else 3, cap=200):
             n, name = timing.peer.split("|")
             sizes = {"rows": len(case.X), "trees": case.n_trees, "threads": int(n)}
             records.append({"family": family, "peer": name, **sizes, "seconds": timing.seconds, "best": timing.best})

@@ -65,7 +65,6 @@ struct Branches {
             waiting.push_back({tree.left[p], tree.feature[p], depth});
         }
     }
-    std::size_t n_bytes() const { return terms.size() * sizeof(double) + nodes.size() * sizeof(Node); }
 
 private:
     struct Waiting {

@@ -85,11 +85,9 @@ public:
 private:
     // What the trees of a batch hold together at most; a single tree may be larger.
     static constexpr std::size_t kBatchBytes = std::size_t{1} << 28;
-    // What should stay in the cache: rows that go through all trees; and where contributions are added, sums of rows
-    // and terms of trees.
+    // What should stay in the cache: rows that go through all trees, and sums of rows that contributions are added to.
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 17;
-    static constexpr std::size_t kSumBytes = std::size_t{1} << 26;
-    static constexpr std::size_t kTermBytes = std::size_t{1} << 23;
+    static constexpr std::size_t kSumBytes = std::size_t{1} << 24;
 
     struct Worker {
         Worker(const Walker& prototype, const Call& call)
@@ -330,30 +328,23 @@ private:
         }
     }
 
-    // Some trees at a time, whose terms stay in the cache, and of these blocks of rows, whose sums stay there, too.
+    // Blocks of rows, whose sums stay in the cache, and of these one tree after the other.
     void contribute(std::size_t start, std::size_t end) {
         const Contributions& asked = call_.contributions;
         const std::size_t row_bytes = call_.n_features * sizeof(double) * (asked.psi ? 2 : 1);
         const std::size_t share = (asked.n_rows + crew_.n_threads() - 1) / crew_.n_threads();
         const std::size_t block = std::max<std::size_t>(16, std::min(kSumBytes / row_bytes, share));
-        for (std::size_t first_tree = start, last_tree = start; first_tree < end; first_tree = last_tree) {
-            std::size_t n_bytes = 0;
-            while (last_tree < end && (last_tree == first_tree || n_bytes < kTermBytes)) {
-                n_bytes += batch_[last_tree++ - start].branches.n_bytes();
+        crew_.run((asked.n_rows + block - 1) / block, [&](std::size_t w, std::size_t item, Pacer& pacer) {
+            Worker& worker = workers_[w];
+            const std::size_t first = item * block, last = std::min(first + block, asked.n_rows);
+            for (std::size_t t = start; t < end; ++t) {
+                const Scored& tree = batch_[t - start];
+                pacer.count(static_cast<std::int64_t>(last - first) * 8);
+                sort_by_leaf(t, tree, first, last, worker);
+                worker.path_sums.add(tree.branches, worker.sorted, worker.start, {asked.phi, asked.psi, asked.first},
+                                     call_.column[t], [&](Role row) { return weigh(t, tree, row); });
             }
-            crew_.run((asked.n_rows + block - 1) / block, [&](std::size_t w, std::size_t item, Pacer& pacer) {
-                const std::size_t first = item * block, last = std::min(first + block, asked.n_rows);
-                for (std::size_t t = first_tree; t < last_tree; ++t) {
-                    pacer.count(static_cast<std::int64_t>(last - first) * 8);
-                    Worker& worker = workers_[w];
-                    const Scored& tree = batch_[t - start];
-                    sort_by_leaf(t, tree, first, last, worker);
-                    worker.path_sums.add(tree.branches, worker.sorted, worker.start,
-                                         {asked.phi, asked.psi, asked.first}, call_.column[t],
-                                         [&](Role row) { return weigh(t, tree, row); });
-                }
-            });
-        }
+        });
     }
 
     // Fills `sorted` and `start` of a worker with the rows that have a part in the tree.
