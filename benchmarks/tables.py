@@ -6,7 +6,8 @@ Run: python benchmarks/tables.py
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -79,13 +80,17 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the tables")
     parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "performance.md")
     options = parser.parse_args()
+    writers: dict[str, tuple[str, Callable[[Path], str]]] = {
+        "machine": ("machine.txt", lambda folder: (folder / "machine.txt").read_text().strip() + "."),
+        "cores machine": ("cores_machine.txt", lambda folder: (folder / "cores_machine.txt").read_text().strip() + "."),
+        "targets": ("targets.csv", write_targets),
+        "timings": ("timings.csv", write_timings),
+        "cores": ("cores.csv", write_cores),
+        **{name: (f"{name}.csv", partial(write_sweep, name=name)) for name in SWEEPS},
+    }
     tables = {
-        "machine": (options.results / "machine.txt").read_text().strip() + ".",
-        "cores machine": (options.results / "cores_machine.txt").read_text().strip() + ".",
-        "targets": write_targets(options.results),
-        "timings": write_timings(options.results),
-        "cores": write_cores(options.results),
-        **{name: write_sweep(options.results, name) for name in SWEEPS},
+        name: write(options.results) if (options.results / file).exists() else "Not measured yet."
+        for name, (file, write) in writers.items()
     }
     page = options.page.read_text()
     for name, table in tables.items():
