@@ -16,7 +16,7 @@ from sklearn.ensemble import (
 
 import truewood as tw
 from installed import has_kernel
-from truewood.adapters import open_model
+from truewood.adapters import Training, open_model
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import NumberTarget, TargetKind
 from truewood.engines.engine import ENGINE_VARIABLE
@@ -138,10 +138,10 @@ STUMP = TreeInPlace(
 )
 
 
-def score_in_place(tree):
+def score_in_place(tree, formula="ufi_centered"):
     target = NumberTarget.of_numbers(NUMBERS[:, np.newaxis])
     matrix = FeatureMatrix(X, np.array(list("abcde")), False)
-    rule = Rule("ufi_centered", True, 1.0, False)
+    rule = Rule(formula, True, 1.0, False)
     return score_whole([tree], TargetKind(), matrix, None, target, None, rule, None, None, 1)
 
 
@@ -191,7 +191,25 @@ def test_a_tree_is_read_at_any_stride():
         assert_array_equal(getattr(found, part.name), getattr(expected, part.name))
 
 
-def test_a_broken_tree_of_a_forest_is_named_as_when_it_is_read(monkeypatch):
+def test_a_row_may_be_in_a_bag_any_number_of_times(monkeypatch):
+    few, labels = np.repeat(np.arange(3.0), 10)[:, np.newaxis], np.tile([0, 1], 15)
+    forest = RandomForestClassifier(2, max_samples=3_000_000, random_state=0).fit(few, labels)
+    assert np.bincount(forest.estimators_samples_[0]).max() > 1 << 16
+    with pytest.raises(ValueError, match="no tree has a row it never saw"):
+        tw.importance(forest, few, labels)
+    bag = np.repeat(np.arange(1, 30), 70_000)  # all but the first row
+    monkeypatch.setattr(whole_forest, "_find_seeds", lambda *_args, **_options: None)
+    monkeypatch.setattr(Training, "list_bag", lambda *_args: bag)
+    scored = tw.importance(forest, few, labels, inference=False)
+    assert np.isfinite(scored.per_tree).all()
+
+
+def test_a_formula_that_the_kernel_does_not_have_is_refused():
+    with pytest.raises(ValueError, match="has no formula naive_oob"):
+        score_in_place(STUMP, "naive_oob")
+
+
+def test_a_broken_tree_of_a_forest_is_refused(monkeypatch):
     forest = RandomForestRegressor(3, random_state=0).fit(X, NUMBERS)
     view = open_model(forest)
     trees = view.find_in_place()
@@ -201,11 +219,14 @@ def test_a_broken_tree_of_a_forest_is_named_as_when_it_is_read(monkeypatch):
         tw.importance(forest, X, NUMBERS)
 
 
-def test_categories_and_missing_values_take_the_whole_way(monkeypatch):
+@pytest.mark.parametrize("categorical", [None, [4]])
+def test_categories_and_missing_values_take_the_whole_way(categorical, monkeypatch):
     values = X.astype(np.float64).copy()
     values[:, 4] = np.random.default_rng(4).integers(0, 6, len(X))
     values[::7, 0] = np.nan
-    model = HistGradientBoostingClassifier(max_iter=9, categorical_features=[4]).fit(values[:150], CLASSES[:150])
+    model = HistGradientBoostingClassifier(max_iter=9, categorical_features=categorical).fit(
+        values[:150], CLASSES[:150]
+    )
     monkeypatch.setenv(ENGINE_VARIABLE, "numpy")
     expected = tw.importance(model, values[150:], CLASSES[150:], rows="heldout", inference="rows")
     monkeypatch.setenv(ENGINE_VARIABLE, "native")

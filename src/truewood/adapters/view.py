@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -152,9 +152,12 @@ class ModelView:
     why_no_heldout: str | None = None
 
     _reader: TreeReader = field(init=False)
+    _read_one: Callable[[range], TreeEnsemble] = field(init=False)
 
     def __post_init__(self, reader: TreeReader) -> None:
         object.__setattr__(self, "_reader", reader)
+        # Several checks ask for the same trees.
+        object.__setattr__(self, "_read_one", lru_cache(maxsize=4)(reader.read))
         self._check_reader()
 
     def _check_reader(self) -> None:
@@ -229,15 +232,7 @@ class ModelView:
 
         Trees that contradict what the adapter says of the model are refused: engines read memory by their numbers.
         """
-        return self._read_again(trees) if len(trees) == 1 else self._read(trees)
-
-    @cached_property
-    def _read_again(self) -> Callable[[range], TreeEnsemble]:
-        """Read single trees; the last ones are remembered, as several checks ask for the same."""
-        return lru_cache(maxsize=4)(self._read)
-
-    def _read(self, trees: range) -> TreeEnsemble:
-        ensemble = self._reader.read(trees)
+        ensemble = self._read_one(trees) if len(trees) == 1 else self._reader.read(trees)
         if not np.array_equal(np.diff(ensemble.offset), self.n_nodes[trees.start : trees.stop]):
             raise self._contradict("gives trees of other sizes than it says the model has")
         if ensemble.n_features != self.n_features:

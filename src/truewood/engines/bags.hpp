@@ -9,11 +9,11 @@
 namespace truewood {
 
 // How often each row is in a bag.
-using Counts = std::uint16_t;
+using Counts = std::uint32_t;
 
-inline void count_drawn(std::size_t row, std::size_t n_rows, Counts* counts) {
-    if (row >= n_rows) throw std::out_of_range("a bag holds a row that X does not have.");
-    if (++counts[row] == 0) throw std::overflow_error("a row is in a bag more than 65,535 times.");
+inline void count_drawn(std::size_t row, std::vector<Counts>& counts) {
+    if (row >= counts.size()) throw std::out_of_range("a bag holds a row that X does not have.");
+    ++counts[row];
 }
 
 // The Mersenne Twister (Matsumoto & Nishimura 1998), many words at a time, so that the compiler can work on several.
@@ -77,15 +77,14 @@ void draw_bag(std::uint32_t seed, std::size_t n_draws, std::size_t n_rows, const
     }
 }
 
-// The rows from 0 to n_rows - 1 that are not in the bag, ascending.
-inline void list_unseen(const std::vector<Counts>& counts, std::vector<std::int64_t>& unseen) {
-    unseen.resize(counts.size());
+// The rows that are not in the bag, ascending; returns how many. `unseen` has room for all rows.
+inline std::size_t list_unseen(const std::vector<Counts>& counts, std::int64_t* unseen) {
     std::size_t n_unseen = 0;
     for (std::size_t row = 0; row < counts.size(); ++row) {
         unseen[n_unseen] = static_cast<std::int64_t>(row);
         n_unseen += counts[row] == 0;
     }
-    unseen.resize(n_unseen);
+    return n_unseen;
 }
 
 }  // namespace truewood

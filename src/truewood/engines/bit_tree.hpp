@@ -46,14 +46,13 @@ public:
     using Bits = std::conditional_t<sizeof(T) == sizeof(float), std::uint32_t, std::uint64_t>;
     static constexpr std::size_t kMostLeaves = 8 * sizeof(Bits);
 
-    // Whether the tree is small enough; splits on categories are not known here.
-    bool pack(const PackedTree<T>& tree, bool has_categories) {
+    // Takes the tree where it is small enough; splits on categories are not known here.
+    void pack(const PackedTree<T>& tree, bool has_categories) {
         const Structure& structure = tree.structure();
         splits_.clear();
         leaf_place_.clear();
         fits_ = !has_categories && structure.n_nodes() <= 2 * kMostLeaves - 1;
         if (fits_) visit(tree, 0);
-        return fits_;
     }
     bool fits() const { return fits_; }
 

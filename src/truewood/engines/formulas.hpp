@@ -67,6 +67,19 @@ struct Nodes {
     }
 };
 
+// Impurity of the unseen rows at the root around their own mean: Gini or variance, mean over outputs.
+inline double find_impurity(const Nodes& nodes, const Target& target) {
+    double impurity = 0.0;
+    for (std::size_t o = 0; o < target.n_outputs; ++o) {
+        const auto first = static_cast<std::size_t>(target.columns[o]),
+                   end = static_cast<std::size_t>(target.columns[o + 1]);
+        double sum = nodes.mean(0, first) * nodes.mean(0, first);
+        for (std::size_t c = first + 1; c < end; ++c) sum += nodes.mean(0, c) * nodes.mean(0, c);
+        impurity += (target.has_classes() ? nodes.unseen(0) : nodes.square(0)[o]) / nodes.divisor(0) - sum;
+    }
+    return impurity / static_cast<double>(target.n_outputs);
+}
+
 // Where the scores of a tree go: n_features of n_outputs each, zeros.
 struct TreeScores {
     double* score;

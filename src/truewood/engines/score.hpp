@@ -14,51 +14,13 @@
 #include "bags.hpp"
 #include "contribute.hpp"
 #include "formulas.hpp"
+#include "score_call.hpp"
 #include "target.hpp"
 #include "threads.hpp"
 #include "tree.hpp"
 #include "walk.hpp"
 
 namespace truewood {
-
-// The rows that score one tree, and those that grew it.
-struct TreeRows {
-    enum class Kind { kAll, kSeed, kBag, kList };
-    Kind kind = Kind::kAll;  // every row scores; or those that are not in the bag; or those that are listed
-    std::uint32_t seed = 0;  // kSeed
-    std::size_t n_draws = 0;
-    const std::int64_t* listed = nullptr;  // rows in the bag, as often as they were drawn, or rows that score
-    std::size_t n_listed = 0;
-    // Weights of rows in both roles, where contributions are asked for and do not follow from the bag: kList.
-    const double* unseen_weight = nullptr;
-    const double* training_weight = nullptr;
-};
-
-// Rows from `first` on whose contributions are asked for; null: not asked for.
-struct Contributions {
-    double* phi = nullptr;  // n_rows x n_features, less those before `first`
-    double* psi = nullptr;  // null where no row grew a tree
-    float* bags = nullptr;  // weights in the bags of the first n_bags trees, n_rows each
-    std::size_t n_bags = 0;
-    std::int64_t first = 0;
-    std::size_t n_rows = 0;
-};
-
-struct Call {
-    std::vector<Source> trees;
-    std::vector<TreeRows> rows;
-    std::vector<std::int32_t> column;  // of the target, a tree
-    const double* tree_weight = nullptr;
-    std::size_t n_rows = 0, n_features = 0;
-    Target target;
-    const double* origin = nullptr;  // of the target's columns
-    Rule rule;
-    // Results, (tree, feature, output) and (tree,).
-    double *scores = nullptr, *mdi = nullptr, *counted_mdi = nullptr;
-    double *split_weight = nullptr, *skipped_weight = nullptr, *unseen_weight = nullptr;
-    double* unseen_impurity = nullptr;  // not of additive trees
-    Contributions contributions;
-};
 
 class Scoring {
 public:
@@ -128,12 +90,16 @@ private:
     std::size_t find_batch_end(std::size_t start) const {
         const bool keeps = call_.contributions.phi != nullptr;
         const std::size_t per_row = keeps ? sizeof(std::int32_t) + sizeof(Counts) : 0;
-        const std::size_t per_node = (are_small_ ? 64 + 8 * call_.target.n_columns * 3 : 0) +
-                                     (keeps ? 8 * (1 + 2 * (call_.target.n_columns + 2)) : 0);
+        // The tree itself, and its sums, of which a thread may hold one and leave some waiting to be added up.
+        const std::size_t n_copies = 1 + (1 + OrderedSum::kMostWaiting) * crew_.n_threads();
+        const std::size_t of_tree = 64 + 8 * call_.target.n_columns + 8 * n_copies * call_.target.n_sums();
+        const std::size_t per_node =
+            (are_small_ ? of_tree : 0) + (keeps ? 8 * (1 + 2 * (call_.target.n_columns + 2)) : 0);
         std::size_t n_bytes = 0, end = start;
-        // Room that is used again from batch to batch costs less than new room, so that batches are small.
-        const std::size_t most = are_small_ ? 4096 : std::max<std::size_t>(8, 2 * crew_.n_threads());
-        while (end < call_.trees.size() && end - start < (keeps ? most : call_.trees.size())) {
+        // Room for large trees that is used again from batch to batch costs less than new room.
+        const std::size_t most =
+            keeps && !are_small_ ? std::max<std::size_t>(8, 2 * crew_.n_threads()) : call_.trees.size();
+        while (end < call_.trees.size() && end - start < most) {
             n_bytes += call_.contributions.n_rows * per_row + call_.trees[end].n_nodes * per_node;
             if (end > start && n_bytes > kBatchBytes) break;
             ++end;
@@ -188,15 +154,16 @@ private:
             case TreeRows::Kind::kSeed:
                 worker.counts.assign(call_.n_rows, 0);
                 draw_bag(rows.seed, rows.n_draws, call_.n_rows,
-                         [&](std::size_t row) { count_drawn(row, call_.n_rows, worker.counts.data()); });
+                         [&](std::size_t row) { count_drawn(row, worker.counts); });
                 break;
             case TreeRows::Kind::kBag:
                 worker.counts.assign(call_.n_rows, 0);
                 for (std::size_t i = 0; i < rows.n_listed; ++i) {
-                    count_drawn(static_cast<std::size_t>(rows.listed[i]), call_.n_rows, worker.counts.data());
+                    count_drawn(static_cast<std::size_t>(rows.listed[i]), worker.counts);
                 }
         }
-        list_unseen(worker.counts, worker.unseen);
+        worker.unseen.resize(call_.n_rows);
+        worker.unseen.resize(list_unseen(worker.counts, worker.unseen.data()));
     }
 
     // From sums at leaves to scores, and to what rows add to these.
@@ -208,25 +175,10 @@ private:
         call_.split_weight[t] = out.split_weight;
         call_.skipped_weight[t] = out.skipped_weight;
         call_.unseen_weight[t] = nodes.unseen(0);
-        if (!call_.rule.is_additive) call_.unseen_impurity[t] = find_impurity(nodes);
+        if (!call_.rule.is_additive) call_.unseen_impurity[t] = find_impurity(nodes, call_.target);
         if (!call_.contributions.phi) return;
         worker.terms.make(nodes, call_.target, call_.rule);
         kept.branches.make(*nodes.tree, worker.terms);
-    }
-
-    // Of the unseen rows at the root around their own mean: Gini or variance, mean over outputs.
-    double find_impurity(const Nodes& nodes) const {
-        const Target& target = call_.target;
-        double impurity = 0.0;
-        for (std::size_t o = 0; o < target.n_outputs; ++o) {
-            double own = (target.has_classes() ? nodes.unseen(0) : nodes.square(0)[o]) / nodes.divisor(0), sum = 0.0;
-            for (std::int64_t c = target.columns[o]; c < target.columns[o + 1]; ++c) {
-                const double mean = nodes.mean(0, static_cast<std::size_t>(c));
-                sum = c == target.columns[o] ? mean * mean : sum + mean * mean;
-            }
-            impurity += own - sum;
-        }
-        return impurity / static_cast<double>(target.n_outputs);
     }
 
     // Keeps the leaves of the rows that contributions are asked of; finds those of rows that grew the tree.

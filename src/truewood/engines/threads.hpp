@@ -106,7 +106,10 @@ private:
 // Adds up arrays of items in the order of the items, whichever is ready first.
 class OrderedSum {
 public:
-    OrderedSum(std::size_t size, std::size_t n_threads) : total_(size, 0.0), most_waiting_(4 * n_threads) {}
+    // Arrays that wait for those before them, at most, a thread.
+    static constexpr std::size_t kMostWaiting = 4;
+
+    OrderedSum(std::size_t size, std::size_t n_threads) : total_(size, 0.0), most_waiting_(kMostWaiting * n_threads) {}
 
     // Takes the sums of an item, and gives back an array to use again.
     void add(std::size_t item, std::vector<double>& sums, Pacer& pacer) {

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from truewood.adapters import ModelView
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
 from truewood.formulas.hazards import NodeHazards, make_room
@@ -20,7 +16,8 @@ from truewood.scoring.collector import Collector
 from truewood.scoring.job import Job
 from truewood.scoring.node_means import read_with_means, root_impurity
 from truewood.scoring.permuting import permute_columns
-from truewood.scoring.whole_forest import Batch, score_whole_forest, takes_whole_way
+from truewood.scoring.scores import Scores, place_outputs, split_trees
+from truewood.scoring.whole_forest import score_whole_forest, takes_whole_way
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 
@@ -29,37 +26,6 @@ _BATCH_NODES = 1 << 15
 _BATCH_ROWS = 1 << 20
 
 Seeds = NDArray[np.int64] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """What a batch of trees gives; the first axis is the tree."""
-
-    scores: NDArray[np.float64]  # (n_trees, n_features, n_outputs)
-    mdi: NDArray[np.float64]  # (n_trees, n_features, n_outputs)
-    counted_mdi: NDArray[np.float64]  # the same of splits that count, on the scale of the scores
-    impurity: NDArray[np.float64]
-    split_weight: NDArray[np.float64]
-    skipped_weight: NDArray[np.float64]
-    is_left_out: NDArray[np.bool_]
-
-    @classmethod
-    def join(cls, parts: list[Scores]) -> Scores:
-        """Put the scores of several batches behind each other."""
-        names = cls.__dataclass_fields__
-        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
-
-
-def _split_into_batches(view: ModelView, n_rows: int) -> Iterator[range]:
-    """Runs of trees that are small enough together."""
-    start, n_nodes = 0, 0
-    most_trees = max(1, _BATCH_ROWS // n_rows)
-    for tree, size in enumerate(view.n_nodes):
-        if tree > start and (n_nodes + size > _BATCH_NODES or tree - start == most_trees):
-            yield range(start, tree)
-            start, n_nodes = tree, 0
-        n_nodes += int(size)
-    yield range(start, view.n_trees)
 
 
 def score_trees(
@@ -81,30 +47,13 @@ def score_trees(
         Number of threads.
     """
     if takes_whole_way(job, measure):
-        batches = score_whole_forest(job, measure, collector, effective_n_jobs(n_jobs))
-        return Scores.join([_describe(job, batch) for batch in batches])
+        return Scores.join(list(score_whole_forest(job, measure, collector, effective_n_jobs(n_jobs))))
+    most_trees = max(1, _BATCH_ROWS // job.data.n_rows)
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
         delayed(_score_batch)(job, measure, number, trees, seeds, collector)
-        for number, trees in enumerate(_split_into_batches(job.view, job.data.n_rows))
+        for number, trees in enumerate(split_trees(job.view.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees))
     )
     return Scores.join(parts)
-
-
-def _describe(job: Job, batch: Batch) -> Scores:
-    """What the kernel gives, as the scores of a batch."""
-    whole, column, n_scores = batch.scores, batch.column, job.view.target.n_scores
-    impurity = batch.root_impurity
-    if not job.view.is_additive:
-        impurity = np.where(np.isnan(impurity), whole.unseen_impurity, impurity)
-    return Scores(
-        scores=_place_outputs(column, whole.scores, n_scores),
-        mdi=_place_outputs(column, whole.mdi, n_scores),
-        counted_mdi=_place_outputs(column, whole.counted_mdi, n_scores),
-        impurity=impurity,
-        split_weight=whole.split_weight,
-        skipped_weight=whole.skipped_weight,
-        is_left_out=whole.unseen_weight <= 0,
-    )
 
 
 def _compare_hazards(ensemble: TreeEnsemble, sums: NodeSums) -> NodeHazards:
@@ -151,9 +100,9 @@ def _score_batch(
         impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
     n_scores = job.view.target.n_scores
     return Scores(
-        scores=_place_outputs(ensemble.column, scores, n_scores),
-        mdi=_place_outputs(ensemble.column, biased, n_scores),
-        counted_mdi=_place_outputs(ensemble.column, counted, n_scores),
+        scores=place_outputs(ensemble.column, scores, n_scores),
+        mdi=place_outputs(ensemble.column, biased, n_scores),
+        counted_mdi=place_outputs(ensemble.column, counted, n_scores),
         impurity=impurity,
         split_weight=_add_by_tree(ensemble, omega),
         skipped_weight=_add_by_tree(ensemble, np.where(is_counted, 0.0, omega)),
@@ -165,12 +114,3 @@ def _add_by_tree(ensemble: TreeEnsemble, of_splits: NDArray[np.float64]) -> NDAr
     """Sum over the splits of each tree, shape (n_trees,)."""
     tree = np.searchsorted(ensemble.offset, ensemble.splits, side="right") - 1
     return np.bincount(tree, weights=of_splits, minlength=ensemble.n_trees).astype(np.float64, copy=False)
-
-
-def _place_outputs(column: NDArray[np.int32] | None, scores: NDArray[np.float64], n_scores: int) -> NDArray[np.float64]:
-    """Scores by all outputs, of trees that speak of one of them."""
-    if column is None or n_scores == 1:
-        return scores
-    placed = np.zeros((*scores.shape[:2], n_scores))
-    placed[np.arange(len(column)), :, column] = scores[:, :, 0]
-    return placed

@@ -74,7 +74,8 @@ class Collector:
             for tree, weight in zip(trees, grown, strict=True):
                 if tree < len(self.bags):
                     self.bags[tree] = weight
-        found = [self._find_leaves(trees, ensemble, rows) for _, _, (rows, _) in listed]
+        find_leaves = self._job.view.find_leaves
+        found = [find_leaves(trees, ensemble, self._matrix, rows) for _, _, (rows, _) in listed]
         with self._changed:
             self._changed.wait_for(lambda: self._turn == turn or self._is_broken)
         for (role, out, (rows, weight)), leaves in zip(listed, found, strict=True):
@@ -102,9 +103,6 @@ class Collector:
     def _matrix(self) -> FeatureMatrix:
         whole = self._job.data.matrix
         return whole if len(self.rows) == self._job.data.n_rows else whole.take_rows(self.rows)
-
-    def _find_leaves(self, trees: range, ensemble: TreeEnsemble, rows: RowLists) -> NDArray[np.int32]:
-        return self._job.view.find_leaves(trees, ensemble, self._matrix, rows)
 
     def _list_rows(self, trees: range, weights: list[Floats]) -> tuple[RowLists, Floats]:
         """Rows that have a role in each tree, and their weights in it, given the weights of all rows of the block."""

@@ -26,9 +26,10 @@ from truewood.pipelines.unwrapping import Unwrapped, unwrap
 from truewood.result.importance_result import ImportanceResult
 from truewood.rows.bag_weights import warn_of_rare_classes
 from truewood.scoring.averaging import average, average_biased, weigh_trees
-from truewood.scoring.batches import Scores, score_trees
+from truewood.scoring.batches import score_trees
 from truewood.scoring.collector import Collector, count_bags, split_rows
 from truewood.scoring.job import Job, make_job
+from truewood.scoring.scores import Scores
 
 # A feature whose p-value is at most this is one whose interval matters.
 _FOUND = 0.05

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truewood.adapters import BagSeeds
 from truewood.engines.engine import engine_name
@@ -15,7 +13,6 @@ from truewood.engines.whole_way import (
     Contributed,
     RowsOfTrees,
     Rule,
-    WholeScores,
     draw_bag,
     score_whole,
 )
@@ -23,33 +20,13 @@ from truewood.formulas.measure import Measure
 from truewood.scoring.collector import Collector, weigh_training, weigh_unseen
 from truewood.scoring.job import Job
 from truewood.scoring.node_means import read_with_means
+from truewood.scoring.scores import Scores, place_outputs, split_trees
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.tree_in_place import TreeInPlace
-
-Floats = NDArray[np.float64]
 
 # What is read at a time, where trees or rows have to be; a single tree may be larger.
 _BATCH_NODES = 1 << 18
 _BATCH_WEIGHTS = 1 << 22
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Scores of a run of trees, with what the trees themselves say.
-
-    Parameters
-    ----------
-    scores : WholeScores
-        The scores.
-    root_impurity : ndarray of shape (n_trees,)
-        Training impurity at the roots; NaN where it is not known.
-    column : ndarray of int32, shape (n_trees,), or None
-        Column of the target that each tree speaks of, where trees speak of one.
-    """
-
-    scores: WholeScores
-    root_impurity: Floats
-    column: NDArray[np.int32] | None
 
 
 def takes_whole_way(job: Job, measure: Measure) -> bool:
@@ -62,12 +39,14 @@ def takes_whole_way(job: Job, measure: Measure) -> bool:
     )
 
 
-def score_whole_forest(job: Job, measure: Measure, collector: Collector | None, n_threads: int) -> Iterator[Batch]:
+def score_whole_forest(job: Job, measure: Measure, collector: Collector | None, n_threads: int) -> Iterator[Scores]:
     """Score all trees, a run of them after the other, and add what single rows contribute to the collector."""
     in_place = job.view.find_in_place() if _has_means(job) else None
     seeds = _find_seeds(job, with_rows=collector is not None)
     needs_lists = job.choice.name == "lists" or (job.choice.name == "oob" and seeds is None)
-    for trees in _split(job, is_read=in_place is None, needs_lists=needs_lists):
+    most_nodes = _BATCH_NODES if in_place is None else np.inf
+    most_trees = max(1, _BATCH_WEIGHTS // job.data.n_rows) if needs_lists else job.view.n_trees
+    for trees in split_trees(job.view.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
         rows: RowsOfTrees = None
         if needs_lists:
             rows = _list_rows(job, trees, with_rows=collector is not None)
@@ -106,20 +85,6 @@ def _find_seeds(job: Job, *, with_rows: bool) -> BagSeeds | None:
     return found
 
 
-def _split(job: Job, *, is_read: bool, needs_lists: bool) -> Iterator[range]:
-    """Runs of trees that are small enough together."""
-    n_trees, n_nodes = job.view.n_trees, job.view.n_nodes
-    most_trees = max(1, _BATCH_WEIGHTS // job.data.n_rows) if needs_lists else n_trees
-    most_nodes = _BATCH_NODES if is_read else np.inf
-    start, size = 0, 0
-    for tree in range(n_trees):
-        if tree > start and (size + n_nodes[tree] > most_nodes or tree - start == most_trees):
-            yield range(start, tree)
-            start, size = tree, 0
-        size += int(n_nodes[tree])
-    yield range(start, n_trees)
-
-
 def _list_rows(job: Job, trees: range, *, with_rows: bool) -> RowsOfTrees:
     """Bags, where weights in the fit follow from these; else the rows that score, and weights of both roles."""
     training, n_rows = job.view.training, job.data.n_rows
@@ -143,18 +108,18 @@ def _score(
     rows: RowsOfTrees,
     collector: Collector | None,
     n_threads: int,
-) -> Batch:
+) -> Scores:
     if isinstance(ensemble, TreeEnsemble):
-        kind, root_impurity, column = ensemble.kind, ensemble.root_impurity, ensemble.column
+        kind, impurity, column = ensemble.kind, ensemble.root_impurity, ensemble.column
     else:
-        kind, root_impurity, column = job.view.target.kind, np.array([tree.root_impurity for tree in ensemble]), None
+        kind, impurity, column = job.view.target.kind, np.array([tree.root_impurity for tree in ensemble]), None
     rule = Rule(measure.name, measure.skips, measure.find_scale(kind), job.view.is_additive)
     tree_weight = job.view.tree_weight
     contributed = None
     if collector is not None:
         bags = None if collector.bags is None else collector.bags[trees.start : trees.stop]
         contributed = Contributed(collector.phi, collector.psi, bags, int(collector.rows[0]))
-    scores = score_whole(
+    found = score_whole(
         ensemble,
         kind,
         job.data.matrix,
@@ -166,4 +131,15 @@ def _score(
         contributed,
         n_threads,
     )
-    return Batch(scores, root_impurity, column)
+    if not job.view.is_additive:
+        impurity = np.where(np.isnan(impurity), found.unseen_impurity, impurity)
+    n_scores = job.view.target.n_scores
+    return Scores(
+        scores=place_outputs(column, found.scores, n_scores),
+        mdi=place_outputs(column, found.mdi, n_scores),
+        counted_mdi=place_outputs(column, found.counted_mdi, n_scores),
+        impurity=impurity,
+        split_weight=found.split_weight,
+        skipped_weight=found.skipped_weight,
+        is_left_out=found.unseen_weight <= 0,
+    )
