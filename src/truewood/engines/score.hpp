@@ -48,7 +48,7 @@ private:
     // What the trees of a batch hold together at most; a single tree may be larger.
     static constexpr std::size_t kBatchBytes = std::size_t{1} << 28;
     // What should stay in the cache: rows that go through all trees, and sums of rows that contributions are added to.
-    static constexpr std::size_t kBlockBytes = std::size_t{1} << 17;
+    static constexpr std::size_t kBlockBytes = std::size_t{1} << 15;
     static constexpr std::size_t kSumBytes = std::size_t{1} << 24;
 
     struct Worker {
@@ -177,6 +177,7 @@ private:
         call_.unseen_weight[t] = nodes.unseen(0);
         if (!call_.rule.is_additive) call_.unseen_impurity[t] = find_impurity(nodes, call_.target);
         if (!call_.contributions.phi) return;
+        nodes.keep_means();
         worker.terms.make(nodes, call_.target, call_.rule);
         kept.branches.make(*nodes.tree, worker.terms);
     }
@@ -250,16 +251,21 @@ private:
             Worker& worker = workers_[w];
             const std::size_t first = item * kChunk, last = std::min(first + kChunk, call_.n_rows);
             worker.chunk.assign(offset[n_trees], 0.0);
-            worker.leaves.resize(kChunk);
+            worker.leaves.resize(kTreesAtOnce * kChunk);
             for (std::size_t from = first; from < last; from += block) {
                 worker.block.rows = Range{static_cast<std::int64_t>(from)};
                 worker.block.n = std::min(block, last - from);
                 prototype_->load(worker.block);
-                for (std::size_t k = 0; k < n_trees; ++k) {
-                    batch_[k].walker->find(worker.block, pacer, worker.leaves.data());
-                    add_rows(call_.target, call_.column[start + k], worker.leaves.data(), worker.block.rows,
-                             worker.block.n, pacer, worker.chunk.data() + offset[k]);
-                    if (asked.phi) keep_range(from, worker.block.n, worker.leaves.data(), batch_[k].leaves);
+                for (std::size_t k = 0; k < n_trees; k += kTreesAtOnce) {
+                    const std::size_t n_here = std::min(kTreesAtOnce, n_trees - k);
+                    TreeSums trees[kTreesAtOnce];
+                    for (std::size_t i = 0; i < n_here; ++i) {
+                        std::int32_t* leaves = worker.leaves.data() + i * kChunk;
+                        batch_[k + i].walker->find(worker.block, pacer, leaves);
+                        if (asked.phi) keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
+                        trees[i] = {call_.column[start + k + i], leaves, worker.chunk.data() + offset[k + i]};
+                    }
+                    add_rows(call_.target, trees, n_here, worker.block.rows, worker.block.n, pacer);
                 }
             }
             total.add(item, worker.chunk, pacer);
