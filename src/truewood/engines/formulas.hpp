@@ -4,6 +4,7 @@
 // same operations in the same order, so that both give the same bits.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +19,10 @@ enum class Formula { kUfi, kUfiCentered, kMdiOob };
 
 // How the scores of splits are taken.
 struct Rule {
-    Formula formula;
-    bool skips;        // whether a split counts only when both children hold unseen rows
-    double scale;      // the score of a perfect split in units of the impurity it removes
-    bool is_additive;  // whether values add up to a raw score
+    Formula formula = Formula::kUfi;
+    bool skips = true;         // whether a split counts only when both children hold unseen rows
+    double scale = 1.0;        // the score of a perfect split in units of the impurity it removes
+    bool is_additive = false;  // whether values add up to a raw score
 };
 
 // What one tree's nodes hold, by place: from training, and sums of the unseen rows.
@@ -183,6 +184,13 @@ private:
     }
 };
 
+// What a row adds at each node, times its weight: for classes `linear` is all of it.
+struct NodeTerms {
+    const double* linear;  // n_columns a node
+    const double* square;
+    const double* constant;
+};
+
 // What rows add to the scores at each node below a split that counts, in both roles. Terms of classes are one number a
 // class; of numbers those that y and its square are multiplied with, and a constant.
 class RowTerms {
@@ -222,6 +230,23 @@ public:
             }
             put(target, unseen, of_unseen, factor, into);
             put(target, training, of_training, factor, into + width_);
+        }
+    }
+
+    // Takes terms that are known, of unseen rows; `first` is the tree's root among all nodes.
+    void take(const Structure& tree, const Target& target, const NodeTerms& given, std::size_t first) {
+        const std::size_t n = tree.n_nodes(), n_columns = target.n_columns;
+        width_ = target.has_classes() ? n_columns : n_columns + 2;
+        terms_.assign(n * 2 * width_, 0.0);
+        is_counted_.assign(n, 1);
+        is_counted_[0] = 0;
+        for (std::size_t k = 0; k < n; ++k) {
+            double* into = terms_.data() + static_cast<std::size_t>(tree.place[k]) * 2 * width_;
+            const double* linear = given.linear + (first + k) * n_columns;
+            std::copy(linear, linear + n_columns, into);
+            if (target.has_classes()) continue;
+            into[n_columns] = given.square[first + k];
+            into[n_columns + 1] = given.constant[first + k];
         }
     }
 

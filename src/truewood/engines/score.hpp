@@ -125,6 +125,7 @@ private:
     void find_and_sum(std::size_t t, Worker& worker, Pacer& pacer) const {
         const std::size_t n = worker.unseen.size();
         const auto sum = [&](const auto& leaves) {
+            if (call_.terms) return;
             sum_rows(call_.target, call_.column[t], leaves, worker.unseen.data(), n, worker.nodes.size(), pacer,
                      worker.chunk, worker.nodes.sums.data());
         };
@@ -169,7 +170,21 @@ private:
     // From sums at leaves to scores, and to what rows add to these.
     void finish_tree(std::size_t t, Nodes& nodes, Worker& worker, Scored& kept) const {
         const std::size_t size = call_.n_features * call_.target.n_outputs;
+        if (call_.terms) {
+            const auto first = static_cast<std::size_t>(call_.trees[t].first);
+            worker.terms.take(*nodes.tree, call_.target, *call_.terms, first);
+            kept.branches.make(*nodes.tree, worker.terms);
+            return;
+        }
         add_up(*nodes.tree, nodes.n_sums, nodes.sums.data());
+        if (call_.node_sums) {
+            double* into = call_.node_sums + static_cast<std::size_t>(call_.trees[t].first) * nodes.n_sums;
+            for (const std::int32_t place : nodes.tree->place) {
+                const double* from = nodes.sums.data() + static_cast<std::size_t>(place) * nodes.n_sums;
+                into = std::copy(from, from + nodes.n_sums, into);
+            }
+            return;
+        }
         TreeScores out{call_.scores + t * size, call_.mdi + t * size, call_.counted_mdi + t * size};
         worker.formulas.score(nodes, call_.n_features, out);
         call_.split_weight[t] = out.split_weight;
@@ -265,10 +280,10 @@ private:
                         if (asked.phi) keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
                         trees[i] = {call_.column[start + k + i], leaves, worker.chunk.data() + offset[k + i]};
                     }
-                    add_rows(call_.target, trees, n_here, worker.block.rows, worker.block.n, pacer);
+                    if (!call_.terms) add_rows(call_.target, trees, n_here, worker.block.rows, worker.block.n, pacer);
                 }
             }
-            total.add(item, worker.chunk, pacer);
+            if (!call_.terms) total.add(item, worker.chunk, pacer);
         });
         crew_.run(n_trees, [&](std::size_t w, std::size_t k, Pacer&) {
             std::copy(total.total().begin() + static_cast<std::ptrdiff_t>(offset[k]),
