@@ -56,7 +56,8 @@ class Loss:
             of_constant=None
             if constant is None
             else OfConstant(
-                lambda y, weight: constant.find(transform(y), weight), lambda y, c: constant.make_target(transform(y), c)
+                lambda y, weight: constant.find(transform(y), weight),
+                lambda y, c: constant.make_target(transform(y), c),
             ),
         )
 
@@ -314,7 +315,9 @@ def _loss_of_mean(
     return Loss(of_mean.make_target, in_target_units, of_mean=of_mean)
 
 
-def _loss_of_constant(find: Callable[[Floats, Floats], Floats], make_target: Callable[[Floats, Floats], Floats]) -> Loss:
+def _loss_of_constant(
+    find: Callable[[Floats, Floats], Floats], make_target: Callable[[Floats, Floats], Floats]
+) -> Loss:
     return Loss(lambda y, weight: make_target(y, find(y, weight)), of_constant=OfConstant(find, make_target))
 
 
