@@ -6,6 +6,8 @@ from typing import Any
 
 from truewood.data.named_columns import take_named
 from truewood.result.importance_result import ImportanceResult
+from truewood.scale.sources import open_source
+from truewood.scale.streaming import score_source
 from truewood.scoring.model_importance import score_table
 
 
@@ -31,10 +33,12 @@ def importance(
         A fitted tree, forest or boosted model, a `TreeEnsemble`, or a scikit-learn Pipeline that ends in such a model:
         its preprocessing is run on X, and encoded columns are scored together as the column of X they derive from. A
         search over settings stands for its best model.
-    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``.
-    y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-        Their target.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a source of rows
+        The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``. The latter need not fit into
+        memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
+        DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
+        Their target, or the name of its column in X.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
         Which rows score a tree: those left out of its bag, all of them, or a list of row numbers (or a mask) for each
         tree. "auto" means "oob", and is an error for a model that has no recorded bags.
@@ -43,9 +47,9 @@ def importance(
         trees, and "mdi_oob" where rows have different weights, all on the scale of the usual importance. Boosted trees
         add up to a raw score and survival trees compare hazards, so that "ufi" means "ufi_centered" for them too, and
         measures of a single tree's predictions do not apply.
-    sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows when they score. A model of scikit-learn before 1.9 that was fit with weights needs the
-        same ones here with ``rows="oob"``, to recognise its training data.
+    sample_weight : array-like of shape (n_rows,) or str, default=None
+        Weights of the rows when they score, or the name of their column in X. A model of scikit-learn before 1.9 that
+        was fit with weights needs the same ones here with ``rows="oob"``, to recognise its training data.
     groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
         columns, or the group name of each column. With a Pipeline these are the columns of X, before its preprocessing.
@@ -79,6 +83,20 @@ def importance(
     >>> tw.importance(forest, X, y).frame()["feature"][:2].tolist()
     ['petal length (cm)', 'petal width (cm)']
     """
+    source = open_source(X)
+    if source is not None:
+        return score_source(
+            model,
+            source,
+            y,
+            rows=rows,
+            measure=measure,
+            sample_weight=sample_weight,
+            groups=groups,
+            inference=inference,
+            n_jobs=n_jobs,
+            target=target,
+        )
     X, y, sample_weight = take_named(X, y, sample_weight)
     return score_table(
         model,

@@ -50,7 +50,16 @@ def _get_column(X: Any, name: str, argument: str) -> Any:
             f"{argument} itself."
         )
     check_named(name, known, argument)
-    return X[name] if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True)[name].to_numpy()
+    return read_column(X, name)
+
+
+def read_column(X: Any, name: str) -> Any:
+    """A column of a data frame as numpy reads it."""
+    if isinstance(X, pd.DataFrame):
+        return X[name]
+    if nw.dependencies.is_pyarrow_table(X):
+        return X[name].to_pandas()  # missing values of categories get lost on the straight way to numpy
+    return nw.from_native(X, eager_only=True)[name].to_numpy()
 
 
 def check_named(name: str, known: list[str], argument: str) -> None:

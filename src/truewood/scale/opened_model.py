@@ -86,6 +86,10 @@ class OpenedModel:
                 "memory."
             )
 
+    def with_constant(self, constant: Floats) -> OpenedModel:
+        """The same model with what all rows say for its loss."""
+        return OpenedModel(self._model, target=self.own_target, constant=constant)
+
     @property
     def is_additive(self) -> bool:
         """Whether sums are of something whose mean all rows decide on."""
