@@ -20,9 +20,12 @@ from truewood.estimators.permuted_targets import permutation_test
 from truewood.estimators.pseudo_data import corrected_importance
 from truewood.estimators.selector import UnbiasedSelector
 from truewood.formulas.registry import measures
+from truewood.front_door import importance
 from truewood.result.importance_result import ImportanceResult
 from truewood.result.saving import load
-from truewood.scoring.model_importance import importance
+from truewood.scale.accumulating import accumulate
+from truewood.scale.finishing import accumulate_errors, finish
+from truewood.scale.partial import Partial
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 from truewood.versions import show_versions
@@ -33,6 +36,7 @@ __all__ = [
     "ImportanceResult",
     "NativeEngineWarning",
     "NodeSums",
+    "Partial",
     "TargetKind",
     "TreeEnsemble",
     "UnbiasedExtraTreesClassifier",
@@ -40,7 +44,10 @@ __all__ = [
     "UnbiasedRandomForestClassifier",
     "UnbiasedRandomForestRegressor",
     "UnbiasedSelector",
+    "accumulate",
+    "accumulate_errors",
     "corrected_importance",
+    "finish",
     "importance",
     "load",
     "measures",

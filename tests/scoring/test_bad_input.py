@@ -175,7 +175,7 @@ CASES = {
         X,
         y,
         {"sample_weight": "a"},
-        "sample_weight must be numbers, one per row, got str.",
+        "sample_weight='a' names a column, and X is a ndarray without names; pass a data frame",
     ),
     "measures": ("classifier", X, y, {"measure": ["ufi"]}, "measure must be one of auto, ufi"),
     "no X": ("classifier", None, y, {}, "X must"),

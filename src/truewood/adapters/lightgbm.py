@@ -327,7 +327,7 @@ def _choose_loss(objective: Sequence[str], text: _ModelText, name: str) -> tuple
 
 def _of_square_root(loss: losses.Loss) -> losses.Loss:
     """A loss of the square root of y, with its sign: what reg_sqrt=True fits."""
-    return replace(loss, make_target=lambda y, weight: loss.make_target(np.sign(y) * np.sqrt(np.abs(y)), weight))
+    return loss.after(lambda y: np.sign(y) * np.sqrt(np.abs(y)))
 
 
 # Objective -> its loss and what parameter that takes.

@@ -45,8 +45,8 @@ def run(options: argparse.Namespace) -> None:
     """Fit, score, print, draw."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+    from truewood.front_door import importance
     from truewood.paper.data import draw_ten
-    from truewood.scoring.model_importance import importance
 
     options.output.mkdir(parents=True, exist_ok=True)
     picture = options.output / "truewood-demo.png"

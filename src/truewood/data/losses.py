@@ -9,7 +9,7 @@ constant is the best one for the rows that score; adding a number to all rows ch
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,111 +34,183 @@ class Loss:
         Whether raw scores are in the units of the target.
     is_life_table : bool
         Whether it gives life tables (see `make_life_table`), so that splits compare hazards.
+    of_mean : OfMean or None
+        The same where the negative gradient is a multiple of something less its mean.
+    of_constant : OfConstant or None
+        The same in two steps, constant first, for other losses.
     """
 
     make_target: Callable[[Floats, Floats], Floats]
     in_target_units: bool = False
     is_life_table: bool = False
+    of_mean: OfMean | None = None
+    of_constant: OfConstant | None = None
+
+    def after(self, transform: Callable[[Floats], Floats]) -> Loss:
+        """The same loss of something that is made of y."""
+        mean, constant = self.of_mean, self.of_constant
+        return replace(
+            self,
+            make_target=lambda y, weight: self.make_target(transform(y), weight),
+            of_mean=None if mean is None else replace(mean, statistic=lambda y: mean.statistic(transform(y))),
+            of_constant=None
+            if constant is None
+            else OfConstant(
+                lambda y, weight: constant.find(transform(y), weight),
+                lambda y, c: constant.make_target(transform(y), c),
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OfMean:
+    """A target that is k (s - c), where s follows from a row's y, c is the mean of s, and k follows from c.
+
+    Sums of s over rows are all that c, k and sums of the target take.
+
+    Parameters
+    ----------
+    statistic : callable
+        ``statistic(y)`` gives s, shape (n_rows, n_scores).
+    find_factor : callable
+        ``find_factor(c)`` gives k, shape (n_scores,).
+    """
+
+    statistic: Callable[[Floats], Floats]
+    find_factor: Callable[[Floats], Floats] = np.ones_like
+
+    def make_target(self, y: Floats, weight: Floats) -> Floats:
+        """The target of each row, shape (n_rows, n_scores)."""
+        s = self.statistic(y)
+        c: Floats = np.average(s, axis=0, weights=weight)
+        return self.find_factor(c) * (s - c)
+
+
+@dataclass(frozen=True, eq=False)
+class OfConstant:
+    """A target that follows from a row's y and a few numbers that all rows decide on.
+
+    Parameters
+    ----------
+    find : callable
+        ``find(y, weight)`` gives these numbers, shape (n,): the best constant raw score, and what else there is.
+    make_target : callable
+        ``make_target(y, constant)`` gives the target, shape (n_rows, n_scores).
+    """
+
+    find: Callable[[Floats, Floats], Floats]
+    make_target: Callable[[Floats, Floats], Floats]
 
 
 def squared_error() -> Loss:
     """Y less its mean."""
-    return Loss(lambda y, weight: y - _mean(y, weight), in_target_units=True)
+    return _loss_of_mean(lambda y: y, in_target_units=True)
 
 
 def logistic() -> Loss:
     """One less the prior for rows of the second class, minus the prior for others; also for y between 0 and 1."""
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
+    def statistic(y: Floats) -> Floats:
         _require((y >= 0) & (y <= 1), "between 0 and 1", "logistic loss")
-        return y - _mean(y, weight)
+        return y
 
-    return Loss(negative_gradient)
+    return _loss_of_mean(statistic)
 
 
 def softmax(n_classes: int) -> Loss:
     """One-hot class less the priors; also the negative gradient of one-vs-rest logistic losses."""
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
+    def statistic(y: Floats) -> Floats:
         _require((y >= 0) & (y < n_classes), f"class numbers from 0 to {n_classes - 1}", "softmax loss")
         one_hot: Floats = (y == np.arange(n_classes)).astype(np.float64)
-        return one_hot - _mean(one_hot, weight)
+        return one_hot
 
-    return Loss(negative_gradient)
+    return _loss_of_mean(statistic)
 
 
 def poisson() -> Loss:
     """Y less its mean, for a log link."""
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
+    def statistic(y: Floats) -> Floats:
         _require(y >= 0, "not negative", "Poisson loss")
-        return y - _mean(y, weight)
+        return y
 
-    return Loss(negative_gradient)
+    return _loss_of_mean(statistic)
 
 
 def gamma() -> Loss:
     """Y / mean - 1, for a log link."""
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
+    def statistic(y: Floats) -> Floats:
         _require(y > 0, "positive", "gamma loss")
-        return y / _mean(y, weight) - 1.0
+        return y
 
-    return Loss(negative_gradient)
+    return _loss_of_mean(statistic, lambda mean: 1.0 / mean)
 
 
 def tweedie(power: float) -> Loss:
     """(y - mean) mean^(1 - power), for a log link."""
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
+    def statistic(y: Floats) -> Floats:
         _require(y >= 0, "not negative", "Tweedie loss")
-        mean = _mean(y, weight)
+        return y
+
+    def find_factor(mean: Floats) -> Floats:
         if not (mean > 0).all():
             raise ValueError("y must not be zero for every row, as the model has Tweedie loss.")
-        return (y - mean) * mean ** (1.0 - power)
+        factor: Floats = mean ** (1.0 - power)
+        return factor
 
-    return Loss(negative_gradient)
+    return _loss_of_mean(statistic, find_factor)
 
 
 def absolute_error() -> Loss:
     """The sign of y less its median."""
-    return Loss(lambda y, weight: np.sign(y - _quantile(y, weight, 0.5)))
+    return _loss_of_constant(lambda y, weight: _quantile(y, weight, 0.5), lambda y, median: np.sign(y - median))
 
 
 def absolute_percentage_error() -> Loss:
     """The sign of y less its median of weights 1 / max(1, abs(y)), times these weights."""
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
-        scale = 1.0 / np.maximum(1.0, np.abs(y))
-        return np.sign(y - _quantile(y, weight * scale[:, 0], 0.5)) * scale
+    def find_median(y: Floats, weight: Floats) -> Floats:
+        return _quantile(y, weight / np.maximum(1.0, np.abs(y[:, 0])), 0.5)
 
-    return Loss(negative_gradient)
+    return _loss_of_constant(find_median, lambda y, median: np.sign(y - median) / np.maximum(1.0, np.abs(y)))
 
 
 def quantile(*levels: float) -> Loss:
     """Level less 1 where y lies below its quantile; one column per level."""
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
-        columns = [level - (y < _quantile(y, weight, level)) for level in levels]
-        return np.concatenate(columns, axis=1)
+    def find_quantiles(y: Floats, weight: Floats) -> Floats:
+        return np.concatenate([_quantile(y, weight, level) for level in levels])
 
-    return Loss(negative_gradient)
+    def negative_gradient(y: Floats, quantiles: Floats) -> Floats:
+        below = y[:, np.newaxis] < quantiles.reshape(len(levels), -1)
+        return (np.array(levels)[:, np.newaxis] - below).reshape(len(y), -1)
+
+    return _loss_of_constant(find_quantiles, negative_gradient)
 
 
 def huber(delta: float) -> Loss:
     """Y less the best constant, cut at +-delta."""
-    return _robust(lambda residual: np.clip(residual, -delta, delta))
+    return _robust(_clip(delta))
 
 
 def huber_quantile(level: float) -> Loss:
     """Huber loss whose delta is a quantile of the absolute residuals around the median."""
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
-        residual = y - _quantile(y, weight, 0.5)
-        delta = _quantile(np.abs(residual), weight, level)
-        return huber(float(delta[0])).make_target(y, weight) if delta[0] > 0 else np.sign(residual)
+    def find_centre(y: Floats, weight: Floats) -> Floats:
+        """Best constant and delta; the median where delta is zero."""
+        median = _quantile(y, weight, 0.5)
+        delta = _quantile(np.abs(y - median), weight, level)
+        best = _find_best(_clip(float(delta[0])), y, weight) if delta[0] > 0 else median
+        return np.append(best, delta[0])
 
-    return Loss(negative_gradient)
+    def negative_gradient(y: Floats, constant: Floats) -> Floats:
+        best, delta = constant[:-1], float(constant[-1])
+        return _clip(delta)(y - best) if delta > 0 else np.sign(y - best)
+
+    return _loss_of_constant(find_centre, negative_gradient)
 
 
 def pseudo_huber(slope: float) -> Loss:
@@ -164,12 +236,11 @@ def expectile(level: float) -> Loss:
 def squared_log_error() -> Loss:
     """log(1 + y) less its mean, divided by 1 + the constant."""
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
+    def statistic(y: Floats) -> Floats:
         _require(y > -1, "above -1", "squared log error")
-        mean = _mean(np.log1p(y), weight)
-        return (np.log1p(y) - mean) / np.exp(mean)
+        return np.log1p(y)
 
-    return Loss(negative_gradient)
+    return _loss_of_mean(statistic, lambda mean: np.exp(-mean))
 
 
 def aft(distribution: str, scale: float) -> Loss:
@@ -199,14 +270,13 @@ def aft(distribution: str, scale: float) -> Loss:
         derivative: Floats = np.where(is_seen, seen, censored) / scale
         return derivative
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
+    def find_score(y: Floats, weight: Floats) -> Floats:
         _require((y[:, :1] >= 0) & (y[:, 1:] >= y[:, :1]) & (y[:, 1:] > 0), "a lower and an upper bound of time", "AFT")
         times = np.log(y[np.isfinite(y) & (y > 0)])
         bounds = (float(times.min()) - scale, float(times.max()) + scale)
-        best = _find_zero(lambda score: float(np.average(slope(y, score), weights=weight)), bounds)
-        return slope(y, best)[:, np.newaxis]
+        return np.array([_find_zero(lambda score: float(np.average(slope(y, score), weights=weight)), bounds)])
 
-    return Loss(negative_gradient)
+    return _loss_of_constant(find_score, lambda y, score: slope(y, float(score[0]))[:, np.newaxis])
 
 
 def cox() -> Loss:
@@ -235,18 +305,39 @@ def read_signed_times(y: Any) -> Floats:
     return np.column_stack([np.abs(signed), signed > 0]).astype(np.float64)
 
 
+def _loss_of_mean(
+    statistic: Callable[[Floats], Floats],
+    find_factor: Callable[[Floats], Floats] = np.ones_like,
+    *,
+    in_target_units: bool = False,
+) -> Loss:
+    of_mean = OfMean(statistic, find_factor)
+    return Loss(of_mean.make_target, in_target_units, of_mean=of_mean)
+
+
+def _loss_of_constant(
+    find: Callable[[Floats, Floats], Floats], make_target: Callable[[Floats, Floats], Floats]
+) -> Loss:
+    return Loss(lambda y, weight: make_target(y, find(y, weight)), of_constant=OfConstant(find, make_target))
+
+
 def _robust(slope: Callable[[Floats], Floats]) -> Loss:
     """A loss of the residual alone, with a slope that rises with it."""
+    return _loss_of_constant(lambda y, weight: _find_best(slope, y, weight), lambda y, best: slope(y - best))
 
-    def negative_gradient(y: Floats, weight: Floats) -> Floats:
-        return np.column_stack([negative_gradient_of_column(column, weight) for column in y.T])
 
-    def negative_gradient_of_column(y: Floats, weight: Floats) -> Floats:
+def _clip(delta: float) -> Callable[[Floats], Floats]:
+    return lambda residual: np.clip(residual, -delta, delta)
+
+
+def _find_best(slope: Callable[[Floats], Floats], y: Floats, weight: Floats) -> Floats:
+    """The best constant of each column of y, for a loss of the residual alone."""
+
+    def find_of_column(y: Floats) -> float:
         bounds = (float(y.min()), float(y.max()))
-        best = _find_zero(lambda score: float(np.average(slope(y - score), weights=weight)), bounds)
-        return slope(y - best)
+        return _find_zero(lambda score: float(np.average(slope(y - score), weights=weight)), bounds)
 
-    return Loss(negative_gradient)
+    return np.array([find_of_column(column) for column in y.T])
 
 
 def _find_zero(function: Callable[[float], float], bounds: tuple[float, float]) -> float:
@@ -254,11 +345,6 @@ def _find_zero(function: Callable[[float], float], bounds: tuple[float, float]) 
     if low == high or function(low) * function(high) >= 0:
         return low if abs(function(low)) <= abs(function(high)) else high
     return float(optimize.brentq(function, low, high))
-
-
-def _mean(y: Floats, weight: Floats) -> Floats:
-    mean: Floats = np.average(y, axis=0, weights=weight)
-    return mean
 
 
 def _quantile(y: Floats, weight: Floats, level: float) -> Floats:

@@ -60,9 +60,15 @@ class FeatureMatrix:
         picked = self.values[rows] if is_array else self.values.slice(rows)
         return FeatureMatrix(picked, self.names, self.has_missing, self.fill)
 
-    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Rows by number, dense, shape (len(rows), n_features)."""
-        taken = self.values[rows]
+    def take_range(self, start: int, stop: int) -> FeatureMatrix:
+        """Return a matrix of the rows from `start` up to `stop`, without copying an array."""
+        if start == 0 and stop == self.n_rows:
+            return self
+        return FeatureMatrix(self.values[start:stop], self.names, self.has_missing, self.fill)
+
+    def take(self, rows: NDArray[np.int64], columns: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Rows by number, dense, shape (len(rows), n_features), or some of their columns."""
+        taken = self.values[rows] if columns is None else self.values[rows][:, columns]
         if not sparse.issparse(taken):
             return taken  # type: ignore[no-any-return]
         dense = np.full(taken.shape, self.fill, dtype=taken.dtype)

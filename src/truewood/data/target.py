@@ -118,6 +118,10 @@ class ClassTarget:
         """Return the target of some rows."""
         return ClassTarget(self.kind, self.codes[rows])
 
+    def take_range(self, start: int, stop: int) -> ClassTarget:
+        """Return the target of the rows from `start` up to `stop`."""
+        return ClassTarget(self.kind, self.codes[start:stop])
+
 
 @dataclass(frozen=True, eq=False)
 class NumberTarget:
@@ -157,6 +161,10 @@ class NumberTarget:
     def take(self, rows: NDArray[np.int64]) -> NumberTarget:
         """Return the target of some rows."""
         return NumberTarget(self.kind, self.numbers[rows], self.origin)
+
+    def take_range(self, start: int, stop: int) -> NumberTarget:
+        """Return the target of the rows from `start` up to `stop`."""
+        return NumberTarget(self.kind, self.numbers[start:stop], self.origin)
 
 
 Target = ClassTarget | NumberTarget
@@ -254,8 +262,8 @@ def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
     return numbers
 
 
-def read_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    """Check the weights of the scoring rows; None means that every row counts once."""
+def read_sample_weight(sample_weight: Any, n_rows: int, *, may_be_zero: bool = False) -> NDArray[np.float64] | None:
+    """Check the weights of the scoring rows, which may all be zero for a part of them; None where each counts once."""
     if sample_weight is None:
         return None
     try:
@@ -267,6 +275,8 @@ def read_sample_weight(sample_weight: Any, n_rows: int) -> NDArray[np.float64] |
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("sample_weight must be finite and not negative.")
     if not weight.any():
+        if may_be_zero:
+            return weight
         raise ValueError("sample_weight must not be zero for every row.")
     least, largest = float(weight[weight > 0].min()), float(weight.max())
     if least < LEAST_WEIGHT or largest > LARGEST_WEIGHT:

@@ -16,9 +16,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.compat import WEIGHTS_ARE_DRAWN
+from truewood.front_door import importance
 from truewood.result.importance_result import ImportanceResult
 from truewood.rows.bag_weights import choose_bag_size
-from truewood.scoring.model_importance import importance
 
 
 class _ScoredForest:

@@ -20,11 +20,11 @@ from sklearn.utils import check_random_state, shuffle
 from truewood.data.groups import read_groups
 from truewood.data.tables import TableForm, read_features
 from truewood.estimators.seeds import N_SEEDS, set_seeds
+from truewood.front_door import importance
 from truewood.frozen import freeze_arrays, restore_frozen
 from truewood.journal import append_to, read_entries, read_first_entry
 from truewood.progress import show_progress
 from truewood.result.importance_result import ImportanceResult
-from truewood.scoring.model_importance import importance
 
 _FORMAT = "truewood.permutation_test"
 

@@ -19,7 +19,7 @@ from truewood.data.groups import Grouping, read_groups
 from truewood.data.tables import read_names
 from truewood.estimators.seeds import set_seeds
 from truewood.formulas.registry import get_measure
-from truewood.scoring.model_importance import importance
+from truewood.front_door import importance
 from truewood.words import count
 
 # Trees of the forest that is fit where none is given; a multiple of scikit-learn's 100, so that another seed rarely

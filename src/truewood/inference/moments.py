@@ -92,6 +92,7 @@ def measure_moments(
     grouping: Grouping,
     *,
     with_bags: bool = False,
+    count: Floats | None = None,
     n_threads: int = 1,
 ) -> Moments:
     """Sums over some rows.
@@ -106,6 +107,8 @@ def measure_moments(
         Columns that are scored together.
     with_bags : bool
         Whether to measure C, what each row does to the scores by its weight in the bags.
+    count : ndarray of shape (n_rows,), or None
+        Number of rows that each of these unseen rows stands for; None where that is itself.
     n_threads : int
         Number of threads.
     """
@@ -114,6 +117,8 @@ def measure_moments(
     psi = None if contributions.psi is None else add_groups(contributions.psi, grouping)
     bags, is_scoring = contributions.bags, contributions.is_scoring
     mean = scores.values / contributions.n_scoring
+    if count is not None:
+        phi = weight * (np.sqrt(count)[:, np.newaxis] * (phi / weight - mean) + mean)
     products = get_engine().sum_row_products(phi, psi, is_scoring, weight, mean, bags, n_threads)
     C_C = np.zeros(n_groups)
     if with_bags and bags is not None:

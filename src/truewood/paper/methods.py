@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+from truewood.front_door import importance
 from truewood.paper.data import Problem
-from truewood.scoring.model_importance import importance
 
 BY_Z_SCORE = "UFI, z-score"
 OUR_MEASURES = {

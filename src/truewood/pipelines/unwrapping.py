@@ -21,6 +21,7 @@ from truewood.pipelines.containers import adapt_table, find_rare_rows, take_rows
 from truewood.pipelines.grouping import Encoding
 from truewood.pipelines.leakage import check_rows
 from truewood.pipelines.output_names import has_telling_names
+from truewood.pipelines.row_by_row import check_row_by_row
 from truewood.pipelines.trace import Trace, trace_columns
 from truewood.pipelines.try_out import MOST_TRIED
 from truewood.pipelines.walking import is_skipped, list_transformers
@@ -57,7 +58,34 @@ class Unwrapped:
     warning: str | None = None
 
 
-def unwrap(model: Any, X: Any, y: Any, rows: Any) -> Unwrapped:
+def find_innermost(model: Any) -> Any:
+    """The innermost model, which `unwrap` gives with the table that it takes."""
+    while (inner := _open(model)) is not None:
+        model = inner
+    return model
+
+
+def _open(model: Any) -> Any | None:
+    """The model within a model; None where there is none."""
+    if isinstance(model, Pipeline):
+        return _get_last(model)
+    if _is_search(model):
+        return _find_best(model)
+    return _get_regressor(model) if isinstance(model, TransformedTargetRegressor) else None
+
+
+def unwrap_target(model: Any, y: Any) -> Any:
+    """The target as the innermost model takes it."""
+    while (inner := _open(model)) is not None:
+        if isinstance(model, TransformedTargetRegressor):
+            y = _transform_y(model, y, check_parts=False)
+        model = inner
+    return y
+
+
+def unwrap(
+    model: Any, X: Any, y: Any, rows: Any, *, known: Encoding | None = None, check_parts: bool = False
+) -> Unwrapped:
     """Run the preprocessing of a fitted model, without fitting anything or changing what is the caller's.
 
     Parameters
@@ -71,19 +99,27 @@ def unwrap(model: Any, X: Any, y: Any, rows: Any) -> Unwrapped:
         The target.
     rows : object
         The argument of `importance`.
+    known : Encoding or None
+        How columns come about, where other rows have told it before.
+    check_parts : bool
+        Whether `X` is only a part of the rows: refuse steps that look at the whole table when they transform.
     """
     unwrapped = Unwrapped(model, X, y)
     while True:
         if isinstance(unwrapped.model, Pipeline):
-            unwrapped = _run_steps(unwrapped, rows)
-        elif isinstance(unwrapped.model, GridSearchCV | RandomizedSearchCV) or hasattr(
-            unwrapped.model, "best_estimator_"
-        ):
+            unwrapped = _run_steps(unwrapped, rows, is_traced=known is None, check_parts=check_parts)
+        elif _is_search(unwrapped.model):
             unwrapped = replace(unwrapped, model=_find_best(unwrapped.model))
         elif isinstance(unwrapped.model, TransformedTargetRegressor):
-            unwrapped = _transform_target(unwrapped)
+            regressor = _get_regressor(unwrapped.model)
+            y = _transform_y(unwrapped.model, unwrapped.y, check_parts=check_parts)
+            unwrapped = replace(unwrapped, model=regressor, y=y)
         else:
-            return unwrapped
+            return unwrapped if known is None else replace(unwrapped, encoding=known)
+
+
+def _is_search(model: Any) -> bool:
+    return isinstance(model, GridSearchCV | RandomizedSearchCV) or hasattr(model, "best_estimator_")
 
 
 def _find_best(search: Any) -> Any:
@@ -95,32 +131,48 @@ def _find_best(search: Any) -> Any:
     raise NotFittedError(f"{name} is not fitted yet; call fit first.")
 
 
-def _transform_target(unwrapped: Unwrapped) -> Unwrapped:
-    """Take the regressor, and y as it was fit to it."""
-    if not hasattr(unwrapped.model, "regressor_"):
-        raise NotFittedError(f"{type(unwrapped.model).__name__} is not fitted yet; call fit first.")
-    y = np.asarray(unwrapped.y)
-    transformed = unwrapped.model.transformer_.transform(y[:, np.newaxis] if y.ndim == 1 else y)
-    return replace(unwrapped, model=unwrapped.model.regressor_, y=transformed)
+def _get_regressor(model: TransformedTargetRegressor) -> Any:
+    if not hasattr(model, "regressor_"):
+        raise NotFittedError(f"{type(model).__name__} is not fitted yet; call fit first.")
+    return model.regressor_
 
 
-def _run_steps(unwrapped: Unwrapped, rows: Any) -> Unwrapped:
-    """Run all steps but the last one."""
-    *steps, (name, last) = unwrapped.model.steps
+def _transform_y(model: TransformedTargetRegressor, y: Any, *, check_parts: bool) -> Any:
+    """Y as the regressor was fit to it."""
+    y = np.asarray(y)
+    y = y[:, np.newaxis] if y.ndim == 1 else y
+    if check_parts:
+        check_row_by_row("transformer", model.transformer_, y[:_MOST_ROWS])
+    return model.transformer_.transform(y)
+
+
+def _get_last(pipeline: Pipeline) -> Any:
+    name, last = pipeline.steps[-1]
     if is_skipped(last) or (hasattr(last, "transform") and not hasattr(last, "predict")):
         raise TypeError(f"a pipeline must end in a tree model, but its last step {name!r} is {_describe(last)}.")
+    return last
+
+
+def _run_steps(unwrapped: Unwrapped, rows: Any, *, is_traced: bool, check_parts: bool) -> Unwrapped:
+    """Run all steps but the last one."""
+    steps, last = unwrapped.model.steps[:-1], _get_last(unwrapped.model)
     unwrapped = replace(unwrapped, warning=check_rows(steps, rows) or unwrapped.warning)
-    preprocessing = [step for _, step in steps if not is_skipped(step)]
+    named = [(name, step) for name, step in steps if not is_skipped(step)]
+    preprocessing = [step for _, step in named]
     if not preprocessing:
         return replace(unwrapped, model=last)
     table, before = unwrapped.X, unwrapped.encoding
     if before is None:
         table, inputs = adapt_table(unwrapped.X, preprocessing[0], _list_categories(preprocessing))
         before = Encoding(inputs, Trace.start(inputs))
+    if check_parts:
+        head = take_rows(table, np.arange(min(table.shape[0], _MOST_ROWS)))
+        for name, step in named:
+            head = check_row_by_row(name, step, head)
     encoded = deepcopy(table)  # a step with copy=False, or a function, may write into what it is given
     for step in preprocessing:
         encoded = step.transform(encoded)
-    columns = _find_columns(preprocessing, table, before.columns, encoded.shape[1])
+    columns = _find_columns(preprocessing, table, before.columns, encoded.shape[1]) if is_traced else before.columns
     return replace(unwrapped, model=last, X=encoded, encoding=replace(before, columns=columns))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.adapters import ModelView, TrainingRows
+from truewood.adapters import ModelView, Training, TrainingRows
 from truewood.data.target import NumberTarget, Target
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
@@ -22,6 +23,9 @@ _SAME_HESSIAN = 1e-5
 # Leaves, and trees at most, whose weights tell that rows are those of the fit.
 _ENOUGH_LEAVES = 6
 _MOST_COUNTED = 20
+# Rows of a small leaf, and number of those that tell that rows grew the trees: 0.9^200 is 1e-9.
+_SMALL_LEAF = 5
+_ENOUGH_SMALL = 200
 
 
 def is_training_data(view: ModelView, tree: int, data: RowData, n_threads: int = 1) -> bool:
@@ -79,21 +83,28 @@ def _is_median(value: NDArray[np.float64], target: NumberTarget, weight: NDArray
 
 
 def is_counted(view: ModelView, data: RowData, n_threads: int = 1) -> bool:
-    """Whether rows give the weights of the leaves of additive trees: then they grew them.
+    """Whether rows give the weights of the leaves of additive trees: then they grew them."""
+    every_row = RowLists.join([np.arange(data.n_rows)])
+
+    def count_leaves(tree: int, ensemble: TreeEnsemble) -> list[NDArray[Any]]:
+        leaves = view.find_leaves(range(tree, tree + 1), ensemble, data.matrix, every_row, n_threads)
+        return [np.bincount(leaves, weights=weight, minlength=len(ensemble.left)) for weight in (None, data.weight)]
+
+    return _are_weights_of_leaves(view, count_leaves)
+
+
+def _are_weights_of_leaves(view: ModelView, count_leaves: Callable[[int, TreeEnsemble], list[NDArray[Any]]]) -> bool:
+    """Whether any of the counts of rows at nodes, tree by tree, has at leaves the weights of additive trees.
 
     The first tree is grown at a constant score, so that weights of its leaves are proportional to those of the training
     rows even where they are sums of hessians. Later ones are looked at where the first has too few leaves to tell.
     """
-    every_row, n_leaves = np.arange(data.n_rows), 0
+    n_leaves = 0
     for tree in range(min(view.n_trees, _MOST_COUNTED)):
-        trees = range(tree, tree + 1)
-        ensemble = view.read(trees)
-        leaves = view.find_leaves(trees, ensemble, data.matrix, RowLists.join([every_row]), n_threads)
+        ensemble = view.read(range(tree, tree + 1))
         is_leaf = ensemble.left < 0
         stored = ensemble.weight[is_leaf]
-        counted = [
-            np.bincount(leaves, weights=weight, minlength=len(is_leaf))[is_leaf] for weight in (None, data.weight)
-        ]
+        counted = [count[is_leaf] for count in count_leaves(tree, ensemble)]
         if not any(_are_proportional(weight, stored) for weight in counted):
             return False
         n_leaves += len(stored)
@@ -102,6 +113,50 @@ def is_counted(view: ModelView, data: RowData, n_threads: int = 1) -> bool:
         if not any(np.allclose(weight, stored, rtol=_SAME_SUM, atol=0.0) for weight in counted):
             return False  # hessians, which are not constant after the first tree
     return n_leaves > view.n_trees
+
+
+def have_training_sums(view: ModelView, find_sums: Callable[[int], NodeSums], n_rows: int, *, are_counts: bool) -> bool:
+    """Whether rows are those of the fit, as far as their sums at nodes tell.
+
+    Parameters
+    ----------
+    view : ModelView
+        The model.
+    find_sums : callable
+        ``find_sums(tree)`` gives the sums over all rows at the nodes of a tree.
+    n_rows : int
+        Number of rows.
+    are_counts : bool
+        Whether weights in the sums are numbers of rows.
+    """
+    if view.is_additive:
+        return _are_weights_of_leaves(view, lambda tree, _ensemble: [find_sums(tree).weight])
+    training = view.training
+    if training is None or not training.fits(n_rows):
+        return False
+    if training.has_bags:
+        return are_counts and _hold_bags(view, training, find_sums)
+    largest = int(view.n_nodes.argmax())
+    ensemble, sums = view.read(range(largest, largest + 1)), find_sums(largest)
+    if len(ensemble.left) == 1 or not have_same_weights(ensemble, sums):
+        return False
+    return ensemble.statistic != "mean" or bool(np.allclose(sums.mean + sums.origin, ensemble.value, rtol=_SAME_SUM))
+
+
+def _hold_bags(view: ModelView, training: Training, find_sums: Callable[[int], NodeSums]) -> bool:
+    """Whether every leaf has at least as many rows as grew it: of other rows, many small leaves have fewer.
+
+    A small leaf has enough of other rows with a probability of at most 0.9, or there would be more of these than grew
+    the trees.
+    """
+    n_small = 0
+    for tree in range(view.n_trees):
+        is_leaf = view.read(range(tree, tree + 1)).left < 0
+        grown = training.count_at_nodes(tree, len(is_leaf))[is_leaf]
+        if (find_sums(tree).weight[is_leaf] < grown).any():
+            return False
+        n_small += int(np.count_nonzero(grown <= _SMALL_LEAF))
+    return n_small >= _ENOUGH_SMALL
 
 
 def _are_proportional(a: NDArray[Any], b: NDArray[np.float64]) -> bool:

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
 from truewood.formulas.hazards import NodeHazards, make_room
-from truewood.formulas.mdi import score_splits as score_mdi
 from truewood.formulas.measure import Measure
-from truewood.formulas.splits import add_features, find_skipped
 from truewood.scoring.collector import Collector
 from truewood.scoring.job import Job
-from truewood.scoring.node_means import read_with_means, root_impurity
+from truewood.scoring.node_means import read_with_means
 from truewood.scoring.permuting import permute_columns
-from truewood.scoring.scores import Scores, place_outputs, split_trees
+from truewood.scoring.scores import Scores, split_trees
+from truewood.scoring.sums import score_sums
 from truewood.scoring.whole_forest import score_whole_forest, takes_whole_way
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
@@ -82,35 +81,7 @@ def _score_batch(
         if collector is not None:
             collector.give_up()
         raise
-    biased_splits = score_mdi(ensemble, sums)
-    counted = biased = add_features(ensemble, biased_splits)
-    omega = ensemble.omega[ensemble.splits]
-    is_counted = np.ones(len(omega), dtype=np.bool_)
+    permuted = None
     if measure.split_score is None:
-        scores = permute_columns(job, measure, trees, ensemble, rows, seeds)
-    elif not measure.uses_unseen:
-        scores = biased
-    else:
-        if measure.skips:
-            is_counted = ~find_skipped(ensemble, sums)
-        scores = add_features(ensemble, measure.split_score(ensemble, sums) * is_counted[:, np.newaxis])
-        counted = add_features(ensemble, biased_splits * is_counted[:, np.newaxis]) * measure.find_scale(ensemble.kind)
-    impurity = ensemble.root_impurity
-    if np.isnan(impurity).any() and not job.view.is_additive:
-        impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
-    n_scores = job.view.target.n_scores
-    return Scores(
-        scores=place_outputs(ensemble.column, scores, n_scores),
-        mdi=place_outputs(ensemble.column, biased, n_scores),
-        counted_mdi=place_outputs(ensemble.column, counted, n_scores),
-        impurity=impurity,
-        split_weight=_add_by_tree(ensemble, omega),
-        skipped_weight=_add_by_tree(ensemble, np.where(is_counted, 0.0, omega)),
-        is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & measure.uses_unseen,
-    )
-
-
-def _add_by_tree(ensemble: TreeEnsemble, of_splits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum over the splits of each tree, shape (n_trees,)."""
-    tree = np.searchsorted(ensemble.offset, ensemble.splits, side="right") - 1
-    return np.bincount(tree, weights=of_splits, minlength=ensemble.n_trees).astype(np.float64, copy=False)
+        permuted = permute_columns(job, measure, trees, ensemble, rows, seeds)
+    return score_sums(job.view, measure, ensemble, sums, permuted)

@@ -18,13 +18,19 @@ from truewood.trees.node_sums import NodeSums, add_up
 
 def read_with_means(job: Job, trees: range) -> TreeEnsemble:
     """The trees of a range with training means at their nodes."""
-    ensemble = job.view.read(trees)
     training = job.view.training if job.choice.are_training else None
-    if ensemble.statistic == "mean" and (training is None or not training.is_honest):
-        return ensemble
     if training is None:
-        return average_leaves(ensemble)
+        return read_fitted_means(job.view, trees)
+    ensemble = job.view.read(trees)
+    if ensemble.statistic == "mean" and not training.is_honest:
+        return ensemble
     return recompute_means(make_room(ensemble) if job.compares_hazards else ensemble, trees, job.view, job.data)
+
+
+def read_fitted_means(view: ModelView, trees: range) -> TreeEnsemble:
+    """The trees of a range with means at their nodes, as the fitted model alone tells them."""
+    ensemble = view.read(trees)
+    return ensemble if ensemble.statistic == "mean" else average_leaves(ensemble)
 
 
 def recompute_means(ensemble: TreeEnsemble, trees: range, view: ModelView, data: RowData) -> TreeEnsemble:

@@ -6,8 +6,8 @@ import warnings
 from dataclasses import dataclass
 
 from truewood.formulas.registry import measures
+from truewood.front_door import importance
 from truewood.result.importance_result import ImportanceResult
-from truewood.scoring.model_importance import importance
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Fitted
 from truewood.tabular.judgement import judge_model

@@ -1,0 +1,113 @@
+"""`importance()`: a fitted model and rows in memory or elsewhere, in; scores out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from truewood.data.named_columns import take_named
+from truewood.result.importance_result import ImportanceResult
+from truewood.scale.sources import open_source
+from truewood.scale.streaming import score_source
+from truewood.scoring.model_importance import score_table
+
+
+def importance(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    rows: Any = "auto",
+    measure: str = "auto",
+    sample_weight: Any = None,
+    groups: Any = None,
+    inference: bool | str = True,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    target: Any = None,
+) -> ImportanceResult:
+    """Score the features of a fitted tree model on rows its trees never saw.
+
+    Parameters
+    ----------
+    model : object
+        A fitted tree, forest or boosted model, a `TreeEnsemble`, or a scikit-learn Pipeline that ends in such a model:
+        its preprocessing is run on X, and encoded columns are scored together as the column of X they derive from. A
+        search over settings stands for its best model.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a source of rows
+        The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``. The latter need not fit into
+        memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
+        DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
+        Their target, or the name of its column in X.
+    rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
+        Which rows score a tree: those left out of its bag, all of them, or a list of row numbers (or a mask) for each
+        tree. "auto" means "oob", and is an error for a model that has no recorded bags.
+    measure : str, default="auto"
+        One of `measures()`. "auto" is "ufi" for classes, its shift-free form "ufi_centered" for numbers and for boosted
+        trees, and "mdi_oob" where rows have different weights, all on the scale of the usual importance. Boosted trees
+        add up to a raw score and survival trees compare hazards, so that "ufi" means "ufi_centered" for them too, and
+        measures of a single tree's predictions do not apply.
+    sample_weight : array-like of shape (n_rows,) or str, default=None
+        Weights of the rows when they score, or the name of their column in X. A model of scikit-learn before 1.9 that
+        was fit with weights needs the same ones here with ``rows="oob"``, to recognise its training data.
+    groups : dict or sequence, default=None
+        Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
+        columns, or the group name of each column. With a Pipeline these are the columns of X, before its preprocessing.
+    inference : bool, "rows" or "bags", default=True
+        Whether to add standard errors and p-values, for the measures "ufi", "ufi_centered" and "mdi_oob". With "rows"
+        the result also keeps what each row contributes to each score, an array of shape (n_rows, n_features). With
+        "bags", out of bag, standard errors and intervals count all that rows do by deciding which splits there are, as
+        where a feature matters only together with another; that takes many trees, and a warning says how many.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn; the result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of ``measure="permutation"``; the other measures have no randomness.
+    target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
+        For boosted trees, the target of each row's raw score, or a function that makes it of y; any number that
+        follows from the row's y alone will do. By default the negative gradient of the model's loss at the best
+        constant; ranking and custom objectives have no such default.
+
+    Returns
+    -------
+    ImportanceResult
+        Scores by feature and by tree. A feature without predictive power scores zero on average, so scores may be
+        negative; they are never clipped or normalised.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> import truewood as tw
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestClassifier(random_state=0).fit(X, y)
+    >>> tw.importance(forest, X, y).frame()["feature"][:2].tolist()
+    ['petal length (cm)', 'petal width (cm)']
+    """
+    source = open_source(X)
+    if source is not None:
+        return score_source(
+            model,
+            source,
+            y,
+            rows=rows,
+            measure=measure,
+            sample_weight=sample_weight,
+            groups=groups,
+            inference=inference,
+            n_jobs=n_jobs,
+            target=target,
+        )
+    X, y, sample_weight = take_named(X, y, sample_weight)
+    return score_table(
+        model,
+        X,
+        y,
+        rows=rows,
+        measure=measure,
+        sample_weight=sample_weight,
+        groups=groups,
+        inference=inference,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        target=target,
+    )

@@ -1,0 +1,70 @@
+"""The constant that some losses need of all rows before anything can be summed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.data.target import read_sample_weight
+from truewood.scale.opened_model import OpenedModel
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TargetCounts:
+    """Different targets of some rows and the weight of each; those of other rows merge by ``+``.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_different, n_outputs)
+        The targets, as a loss takes them.
+    weight : ndarray of shape (n_different,)
+        Sum of the weights of the rows that have it.
+    """
+
+    y: Floats
+    weight: Floats
+
+    def __add__(self, other: TargetCounts) -> TargetCounts:
+        return _count(np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight]))
+
+    def __radd__(self, other: Any) -> TargetCounts:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
+
+
+def needs_constant(opened: OpenedModel) -> bool:
+    """Whether `count_targets` and `find_constant` have to come before `accumulate_rows`."""
+    loss = opened.view.target.loss
+    return opened.own_target is None and loss is not None and loss.of_mean is None and loss.of_constant is not None
+
+
+def count_targets(opened: OpenedModel, y: Any, sample_weight: Any) -> TargetCounts:
+    """Count the targets of some rows; there may be none."""
+    n_outputs = opened.view.target.kind.n_outputs
+    if len(y) == 0:
+        return TargetCounts(np.empty((0, n_outputs)), np.empty(0))
+    encoded = opened.read_encoded(opened.unwrap_y(y)).encoded
+    weight = read_sample_weight(sample_weight, len(encoded), may_be_zero=True)
+    return _count(encoded, np.ones(len(encoded)) if weight is None else weight)
+
+
+def find_constant(opened: OpenedModel, counts: TargetCounts) -> Floats:
+    """What `OpenedModel` takes as `constant`, given the targets of all rows."""
+    loss = opened.view.target.loss
+    if loss is None or loss.of_constant is None:
+        raise ValueError(f"{opened.view.name} has no loss that needs a constant.")
+    if not len(counts.y):
+        raise ValueError("X must hold at least one row, got none.")
+    if not counts.weight.any():
+        raise ValueError("sample_weight must not be zero for every row.")
+    return loss.of_constant.find(counts.y, counts.weight)
+
+
+def _count(y: Floats, weight: Floats) -> TargetCounts:
+    different, place = np.unique(y, axis=0, return_inverse=True)
+    summed: Floats = np.bincount(place.ravel(), weights=weight, minlength=len(different)).astype(np.float64)
+    return TargetCounts(different, summed)

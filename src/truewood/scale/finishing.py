@@ -1,0 +1,204 @@
+"""`accumulate_errors()` and `finish()`: from sums over all rows to a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from joblib import effective_n_jobs
+
+from truewood.data.named_columns import take_named
+from truewood.inference.moments import Moments
+from truewood.result.importance_result import ImportanceResult
+from truewood.scale.accumulating import count_rows
+from truewood.scale.opened_model import OpenedModel
+from truewood.scale.partial import Partial
+from truewood.scale.totals import Totals, add_moments
+from truewood.scoring.results import add_errors, find_inference_problem, join_results
+from truewood.words import count
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartialErrors:
+    """What standard errors take, of some rows, as `accumulate_errors` gives it.
+
+    Those of other rows merge by ``+``, in any order, and `sum` adds up many. They can be pickled.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    """
+
+    fingerprint: str
+    settings: tuple[Any, ...]  # measure, names of groups, and the number of all rows
+    n_rows: int
+    moments: tuple[Moments, ...] | None  # of each grouping; None without rows
+
+    def __add__(self, other: PartialErrors) -> PartialErrors:
+        if not isinstance(other, PartialErrors):
+            return NotImplemented
+        if (self.fingerprint, self.settings) != (other.fingerprint, other.settings):
+            raise ValueError("only errors of the same model, totals, measure and groups add up.")
+        moments = other.moments if self.moments is None else self.moments
+        if self.moments is not None and other.moments is not None:
+            moments = add_moments(self.moments, other.moments)
+        return replace(self, n_rows=self.n_rows + other.n_rows, moments=moments)
+
+    def __radd__(self, other: Any) -> PartialErrors:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
+
+    def __repr__(self) -> str:
+        return f"PartialErrors({self.n_rows} rows)"
+
+
+def accumulate_errors(
+    model: Any,
+    total: Partial,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    target: Any = None,
+    measure: str = "auto",
+    groups: Any = None,
+    n_jobs: int | None = None,
+) -> PartialErrors:
+    """Sum up what some rows contribute to scores, in a second pass over all rows, for exact standard errors.
+
+    Parameters
+    ----------
+    model : object
+        As of `accumulate`.
+    total : Partial
+        The sum of the partials of all rows.
+    X, y, sample_weight, target : object
+        Some of these rows, as of `accumulate`.
+    measure, groups : object
+        As they are passed to `finish`.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn.
+
+    Returns
+    -------
+    PartialErrors
+        What `finish` takes as `errors`, when those of all rows have been added up.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import truewood as tw
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(20, random_state=0).fit(X[:200], y[:200])
+    >>> total = tw.accumulate(forest, X[200:], y[200:], n_sample=0)
+    >>> errors = tw.accumulate_errors(forest, total, X[200:], y[200:])
+    >>> tw.finish(forest, total, errors=errors).no_inference is None
+    True
+    """
+    totals = Totals(OpenedModel(model, target=target), total, measure, groups)
+    return accumulate_rows_errors(totals, X, y, sample_weight, n_threads=effective_n_jobs(n_jobs))
+
+
+def accumulate_rows_errors(totals: Totals, X: Any, y: Any, sample_weight: Any, *, n_threads: int = 1) -> PartialErrors:
+    """`accumulate_errors` with totals that have been made before, for one part of the rows after the other."""
+    X, y, sample_weight = take_named(X, y, sample_weight)
+    n_rows = count_rows(X)
+    moments = None
+    if n_rows:
+        moments = totals.measure_rows(totals.opened.read(X, y, sample_weight), n_threads)
+    return PartialErrors(totals.opened.fingerprint, _find_settings(totals), n_rows, moments)
+
+
+def _find_settings(totals: Totals) -> tuple[Any, ...]:
+    names = tuple(tuple(grouping.names.tolist()) for grouping in totals.groupings)
+    return totals.measure.name, names, totals.partial.n_rows, totals.partial.n_scoring
+
+
+def finish(
+    model: Any,
+    total: Partial,
+    *,
+    measure: str = "auto",
+    groups: Any = None,
+    inference: bool = True,
+    errors: PartialErrors | None = None,
+    n_jobs: int | None = None,
+) -> ImportanceResult:
+    """Make a result of the sums over all rows.
+
+    Parameters
+    ----------
+    model : object
+        As of `accumulate`.
+    total : Partial
+        The sum of the partials of all rows.
+    measure, groups : object
+        As of `importance`; "permutation" takes a table in memory.
+    inference : bool, default=True
+        Whether to add standard errors and p-values: exact ones from `errors`, else from the sample that the partials
+        hold.
+    errors : PartialErrors or None, default=None
+        The sum of `accumulate_errors` over all rows, with the same `measure` and `groups`.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn.
+
+    Returns
+    -------
+    ImportanceResult
+        As of ``importance(..., rows="heldout")``, with a note on where errors come from.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import truewood as tw
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> forest = RandomForestRegressor(20, random_state=0).fit(X[:200], y[:200])
+    >>> tw.finish(forest, tw.accumulate(forest, X[200:], y[200:])).notes
+    ('Standard errors from all 242 rows.',)
+    """
+    if not isinstance(inference, bool):
+        raise ValueError(f"inference must be True or False where rows come in parts, got {inference!r}.")
+    totals = Totals(OpenedModel(model), total, measure, groups)
+    return finish_totals(totals, inference=inference, errors=errors, n_threads=effective_n_jobs(n_jobs))
+
+
+def finish_totals(
+    totals: Totals, *, inference: bool, errors: PartialErrors | None = None, n_threads: int = 1
+) -> ImportanceResult:
+    """`finish` with totals that have been made before."""
+    results, notes = totals.results, totals.notes
+    problem = find_inference_problem(totals.measure, inference)
+    if problem is None and errors is None and totals.partial.sample is None:
+        problem = "the rows were read once, and no sample of them was kept"
+    if problem is not None:
+        return join_results([replace(result, no_inference=problem) for result in results], notes)
+    moments, rows_in_words = _find_moments(totals, errors, n_threads)
+    results = add_errors(results, moments, totals.tree_scores, totals.partial.n_scoring)
+    return join_results(results, (*notes, f"Standard errors from {rows_in_words}."))
+
+
+def _find_moments(totals: Totals, errors: PartialErrors | None, n_threads: int) -> tuple[tuple[Moments, ...], str]:
+    """Sums over rows of what they contribute, for each grouping, and of which rows."""
+    partial, sample = totals.partial, totals.partial.sample
+    if errors is not None:
+        _check_errors(errors, totals)
+        return errors.moments or (), f"all {count(partial.n_rows, 'row')}"
+    if sample is None:
+        raise ValueError("errors or a sample of rows have to be there.")
+    n_kept = int(sample.count.sum())
+    what = f"a sample of {count(n_kept, 'row')} out of {partial.n_scoring:,}"
+    if n_kept == partial.n_scoring:
+        what = f"all {count(partial.n_rows, 'row')}"
+    return totals.measure_sample(sample, n_threads), what
+
+
+def _check_errors(errors: PartialErrors, totals: Totals) -> None:
+    if errors.fingerprint != totals.opened.fingerprint or errors.settings != _find_settings(totals):
+        raise ValueError("errors must be accumulated with the same model, totals, measure and groups.")
+    if errors.n_rows != totals.partial.n_rows:
+        raise ValueError(
+            f"errors must be of all {totals.partial.n_rows} rows of the totals, got those of {errors.n_rows}; read all "
+            "rows a second time, each once."
+        )

@@ -1,0 +1,47 @@
+"""The columns of a source that a model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from truewood.data.tables import TableForm
+from truewood.pipelines.unwrapping import find_innermost
+from truewood.scale.source import Source
+from truewood.words import list_names
+
+
+def choose_columns(model: Any, form: TableForm, source: Source, others: Sequence[str]) -> list[str]:
+    """Names of the columns of a source that a model takes, in its order.
+
+    Parameters
+    ----------
+    model : object
+        The model, with whatever is around it.
+    form : TableForm
+        The table that the innermost model takes.
+    source : Source
+        Where the columns are. A model without names takes all of them, in their order.
+    others : sequence of str
+        Columns of the target and of the weights.
+    """
+    is_plain = find_innermost(model) is model
+    names = form.names if is_plain else getattr(model, "feature_names_in_", None)
+    n_columns = form.n_features if is_plain else getattr(model, "n_features_in_", None)
+    given = [name for name in source.names if name not in others]
+    if names is None:
+        if n_columns is not None and len(given) != n_columns:
+            raise ValueError(
+                f"X must have the {n_columns} columns {form.model} was fit on, got {len(given)} beside y and "
+                f"sample_weight: {list_names(given, 5)}; {form.model} knows no names of columns."
+            )
+        return given
+    spell = form.spell if is_plain else str
+    spelled = {spell(name): name for name in given}
+    absent = [str(name) for name in names if str(name) not in spelled]
+    if absent:
+        raise ValueError(
+            f"X must have the columns {form.model} was fit on, and lacks {list_names(absent, 5)}; it has "
+            f"{list_names(given, 5)}."
+        )
+    return [spelled[str(name)] for name in names]

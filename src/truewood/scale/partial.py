@@ -1,0 +1,130 @@
+"""`Partial`: what some rows say at the leaves of a model; parts of all rows add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.pipelines.grouping import Encoding
+from truewood.pipelines.trace import Trace
+from truewood.scale.row_sample import RowSample
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partial:
+    """Sums over some rows at the leaves of a model, as `accumulate` gives them.
+
+    Partials of the same model and other rows merge by ``+``, in any order, and `sum` adds up many. They can be pickled.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    """
+
+    fingerprint: str  # of the model
+    settings: tuple[Any, ...]  # what else has to be the same
+    names: tuple[str, ...] | None  # of the columns of the table that the model takes; None without rows
+    encoding: Encoding | None  # how these came about
+    sums: Floats  # (n_leaves, n_sums): weight, sums less origin, and of numbers sums of squares
+    leaf_offset: NDArray[np.int64]  # (n_trees + 1,)
+    column: NDArray[np.int32] | None  # (n_trees,): the column that a tree sums, where it is one
+    origin: Floats  # (n_columns,)
+    moments: Floats  # (2, n_columns): of numbers, sums and sums of squares less origin over all rows
+    n_rows: int
+    n_scoring: int
+    weight: float
+    least_weight: float  # above zero
+    largest_weight: float
+    sample: RowSample | None
+
+    def __add__(self, other: Partial) -> Partial:
+        if not isinstance(other, Partial):
+            return NotImplemented
+        self._check_same(other)
+        # Sums of numbers near zero are exact; the larger part has the better origin.
+        first, second = (self, other) if self.weight >= other.weight else (other, self)
+        second = second.shift(first.origin)
+        return Partial(
+            fingerprint=self.fingerprint,
+            settings=self.settings,
+            names=self.names if other.names is None else other.names,
+            encoding=_join_encodings(self.encoding, other.encoding),
+            sums=first.sums + second.sums,
+            leaf_offset=self.leaf_offset,
+            column=self.column,
+            origin=first.origin,
+            moments=first.moments + second.moments,
+            n_rows=self.n_rows + other.n_rows,
+            n_scoring=self.n_scoring + other.n_scoring,
+            weight=first.weight + second.weight,
+            least_weight=min(self.least_weight, other.least_weight),
+            largest_weight=max(self.largest_weight, other.largest_weight),
+            sample=_join_samples(self.sample, other.sample),
+        )
+
+    def __radd__(self, other: Any) -> Partial:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
+
+    def _check_same(self, other: Partial) -> None:
+        if self.fingerprint != other.fingerprint:
+            raise ValueError("only partials of the same model add up, got those of two.")
+        if self.settings != other.settings:
+            raise ValueError("only partials that were accumulated with the same target and n_sample add up.")
+        if None not in (self.names, other.names) and self.names != other.names:
+            raise ValueError("only partials of tables with the same columns add up, got other names of columns.")
+
+    def shift(self, origin: Floats) -> Partial:
+        """The same sums less another origin."""
+        step = self.origin - origin
+        if not step.any():
+            return self
+        by_leaf = step
+        if self.column is not None:
+            by_leaf = np.repeat(step[self.column], np.diff(self.leaf_offset))[:, np.newaxis]
+        sums, moments = self.sums.copy(), self.moments.copy()
+        n_columns = (sums.shape[1] - 1) // 2
+        total, square = sums[:, 1 : 1 + n_columns], sums[:, 1 + n_columns :]
+        weight = sums[:, :1]
+        square += by_leaf * (2.0 * total + by_leaf * weight)
+        total += by_leaf * weight
+        moments[1] += step * (2.0 * moments[0] + step * self.weight)
+        moments[0] += step * self.weight
+        return replace(self, sums=sums, moments=moments, origin=origin)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {part.name: getattr(self, part.name) for part in fields(self)}
+        is_reached = self.sums[:, 0] != 0
+        if 2 * np.count_nonzero(is_reached) < len(is_reached):
+            # A row reaches one leaf of a tree, so that few rows leave most of a deep forest's empty.
+            state["sums"] = len(is_reached), np.packbits(is_reached), self.sums[is_reached]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state["sums"], tuple):
+            n_leaves, packed, kept = state["sums"]
+            sums = np.zeros((n_leaves, kept.shape[1]))
+            sums[np.unpackbits(packed, count=n_leaves).astype(np.bool_)] = kept
+            state = {**state, "sums": sums}
+        self.__dict__.update(state)
+
+    def __repr__(self) -> str:
+        return f"Partial({self.n_rows} rows, {len(self.leaf_offset) - 1} trees, {len(self.sums)} leaves)"
+
+
+def _join_samples(a: RowSample | None, b: RowSample | None) -> RowSample | None:
+    return a if b is None else b if a is None else a + b
+
+
+def _join_encodings(a: Encoding | None, b: Encoding | None) -> Encoding | None:
+    """What either part tells of where columns derive from: rows that are all the same tell nothing."""
+    if a is None or b is None:
+        return b if a is None else a
+    one, other = a.columns, b.columns
+    sources = [own | more for own, more in zip(one.sources, other.sources, strict=True)]
+    return Encoding(a.inputs, Trace(one.names, sources, one.unknown & other.unknown))

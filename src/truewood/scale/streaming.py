@@ -1,0 +1,205 @@
+"""Scores from a source of rows: as many passes as it takes, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from operator import add
+from typing import Any, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from truewood.data.named_columns import check_named, read_column
+from truewood.formulas.registry import MEASURES
+from truewood.progress import Update, show_progress
+from truewood.result.importance_result import ImportanceResult
+from truewood.scale.accumulating import N_SAMPLE, accumulate_rows
+from truewood.scale.constants import count_targets, find_constant, needs_constant
+from truewood.scale.finishing import accumulate_rows_errors, finish_totals
+from truewood.scale.model_columns import choose_columns
+from truewood.scale.opened_model import OpenedModel
+from truewood.scale.partial import Partial
+from truewood.scale.source import Batch, Source
+from truewood.scale.totals import Totals
+from truewood.scoring.results import check_measure, find_groupings, find_inference_problem
+
+Summed = TypeVar("Summed")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows as a model takes them.
+
+    Parameters
+    ----------
+    label : str
+        Where they are, for messages.
+    X, y, sample_weight : object
+        As of `accumulate`.
+    """
+
+    label: str
+    X: Any
+    y: Any
+    sample_weight: Any
+
+
+def score_source(
+    model: Any,
+    source: Source,
+    y: Any,
+    *,
+    rows: Any,
+    measure: str,
+    sample_weight: Any,
+    groups: Any,
+    inference: bool | str,
+    n_jobs: int | None,
+    target: Any,
+) -> ImportanceResult:
+    """Score a model on a source of rows; see `importance`."""
+    check_measure(measure)
+    if not isinstance(rows, str) or rows != "heldout":
+        shown = repr(rows) if isinstance(rows, str) else "lists"
+        raise ValueError(f"rows must be 'heldout' where X is read in batches: rows the model never saw; got {shown}.")
+    if not isinstance(inference, bool):
+        raise ValueError(f"inference must be True or False where X is read in batches, got {inference!r}.")
+    targets, weights = _read_names(y, sample_weight, source)
+    opened = OpenedModel(model, target=target)
+    columns = choose_columns(model, opened.view.table, source, [*targets, *weights])
+
+    def read_parts(names: list[str]) -> Iterator[Part]:
+        for batch in source.read_batches([*names, *targets, *weights]):
+            yield _split(batch, names, targets, weights)
+
+    return score_parts(
+        opened,
+        lambda: read_parts(columns),
+        lambda: read_parts([]),
+        can_repeat=source.can_repeat,
+        show=partial(show_progress, total=source.n_rows, unit="rows"),
+        measure=measure,
+        groups=groups,
+        inference=inference,
+        n_jobs=n_jobs,
+    )
+
+
+def score_parts(
+    opened: OpenedModel,
+    read: Callable[[], Iterator[Part]],
+    read_targets: Callable[[], Iterator[Part]],
+    *,
+    can_repeat: bool,
+    show: Callable[[str], AbstractContextManager[Update]],
+    measure: str,
+    groups: Any,
+    inference: bool,
+    n_jobs: int | None,
+) -> ImportanceResult:
+    """Score a model on rows that come in parts.
+
+    Parameters
+    ----------
+    opened : OpenedModel
+        The model.
+    read : callable
+        ``read()`` gives the parts from the start.
+    read_targets : callable
+        The same, for their targets and weights alone.
+    can_repeat : bool
+        Whether that can be done again.
+    show : callable
+        ``show(title)`` shows how far a pass over the rows is, as a context that gives what moves a bar.
+    measure, groups, inference, n_jobs : object
+        As of `importance`.
+    """
+    _check_measure(measure)
+    n_threads = effective_n_jobs(n_jobs)
+
+    def add_up(title: str, parts: Iterator[Part], sum_part: Callable[[Part], Summed]) -> Summed:
+        with show(title) as update:
+            return _add_up(parts, sum_part, update)
+
+    if needs_constant(opened):
+        if not can_repeat:
+            raise ValueError(
+                f"the target of {opened.view.name} follows from all rows, and this X can be read only once; pass "
+                "target=, a function that makes a number of y, or a source that can be read again."
+            )
+        counts = add_up("reading y", read_targets(), lambda part: count_targets(opened, part.y, part.sample_weight))
+        opened = opened.with_constant(find_constant(opened, counts))
+
+    def sum_part(part: Part) -> Partial:
+        n_sample = N_SAMPLE if inference and not can_repeat else 0
+        partial = accumulate_rows(opened, part.X, part.y, part.sample_weight, n_sample=n_sample, n_threads=n_threads)
+        if partial.names is not None:  # before all rows are read
+            find_groupings(groups, np.asarray(partial.names, dtype=np.str_), partial.encoding, opened.view)
+        return partial
+
+    totals = Totals(opened, add_up("scoring", read(), sum_part), measure, groups)
+    errors = None
+    if can_repeat and find_inference_problem(totals.measure, inference) is None:
+        errors = add_up(
+            "errors",
+            read(),
+            lambda part: accumulate_rows_errors(totals, part.X, part.y, part.sample_weight, n_threads=n_threads),
+        )
+        if errors.n_rows != totals.partial.n_rows:
+            raise ValueError(
+                f"X must give the same rows each time it is read, got {totals.partial.n_rows} and then {errors.n_rows}."
+            )
+    return finish_totals(totals, inference=inference, errors=errors, n_threads=n_threads)
+
+
+def _check_measure(measure: str) -> None:
+    """Refuse a measure that sums do not give, before rows are read."""
+    if measure in MEASURES and MEASURES[measure].split_score is None:
+        raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
+
+
+def _add_up(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Update) -> Summed:
+    n_done, total = 0, None
+    for part in parts:
+        try:
+            summed = sum_part(part)
+        except (TypeError, ValueError) as error:
+            if not part.label:
+                raise
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{part.label}: {error}") from error
+        total = summed if total is None else add(total, summed)
+        n_done += len(part.y)
+        update(n_done)
+    if total is None:
+        raise ValueError("X must hold at least one row, got none.")
+    return total
+
+
+def _read_names(y: Any, sample_weight: Any, source: Source) -> tuple[list[str], list[str]]:
+    """Columns of the target and of the weights."""
+    targets = [y] if isinstance(y, str) else y
+    if not isinstance(targets, list | tuple) or not targets or not all(isinstance(name, str) for name in targets):
+        raise TypeError(f"y must be the name of a column where X is read in batches, got {type(y).__name__}.")
+    if sample_weight is not None and not isinstance(sample_weight, str):
+        raise TypeError(
+            "sample_weight must be the name of a column where X is read in batches, got "
+            f"{type(sample_weight).__name__}."
+        )
+    weights = [] if sample_weight is None else [sample_weight]
+    for name in targets:
+        check_named(name, source.names, "y")
+    for name in weights:
+        check_named(name, source.names, "sample_weight")
+    return list(targets), weights
+
+
+def _split(batch: Batch, columns: list[str], targets: list[str], weights: list[str]) -> Part:
+    """Features, target and weights of a batch."""
+    values = [read_column(batch.table, name) for name in targets]
+    y = values[0] if len(values) == 1 else np.column_stack(values)
+    weight = read_column(batch.table, weights[0]) if weights else None
+    return Part(batch.label, batch.table.select(columns), y, weight)

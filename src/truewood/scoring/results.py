@@ -1,0 +1,203 @@
+"""From scores of trees and what rows contribute to `ImportanceResult`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.adapters import ModelView
+from truewood.data.groups import Grouping, add_groups, read_groups
+from truewood.formulas.measure import Measure
+from truewood.formulas.registry import MEASURES, choose_measure, measures
+from truewood.inference.errors import find_problem, measure_errors
+from truewood.inference.moments import Moments, TreeScores
+from truewood.pipelines.grouping import Encoding, group_columns
+from truewood.result.importance_result import ImportanceResult
+from truewood.scoring.averaging import average, average_biased, weigh_trees
+from truewood.scoring.scores import Scores
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What there is to know of a model and of the rows that score it, besides sums.
+
+    Parameters
+    ----------
+    view : ModelView
+        The model.
+    rows : {"oob", "heldout", "lists"}
+        Which rows score.
+    n_rows : int
+        Number of rows that were passed.
+    is_weighted : bool
+        Whether rows that count do not all count the same.
+    target_variance : float
+        Variance of the target of additive trees, summed over raw scores; not read for others.
+    has_own_target : bool
+        Whether the caller gave the numbers that trees are scored by.
+    compares_hazards : bool
+        Whether splits are scored by the hazards of their nodes.
+    """
+
+    view: ModelView
+    rows: str
+    n_rows: int
+    is_weighted: bool
+    target_variance: float
+    has_own_target: bool = False
+    compares_hazards: bool = False
+
+
+def check_measure(measure: Any) -> None:
+    """Refuse what is no name of a measure."""
+    if not isinstance(measure, str) or measure not in measures():
+        raise ValueError(f"measure must be one of {', '.join(measures())}, got {measure!r}.")
+
+
+def find_measure(asked: str, facts: Facts) -> Measure:
+    """The measure that fits the model and the rows."""
+    view = facts.view
+    scores_classes = view.target.is_y and view.target.kind.is_classification and not view.is_additive
+    needs_linear = view.is_additive or facts.compares_hazards
+    chosen = choose_measure(
+        asked, scores_classes=scores_classes, needs_linear=needs_linear, is_weighted=facts.is_weighted
+    )
+    if chosen is None:
+        fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.linear)
+        what = "add up" if view.is_additive else "compare hazards"
+        raise ValueError(f"measure={asked!r} is not defined for trees that {what}, as in {view.name}; use {fitting}.")
+    return chosen
+
+
+def find_inference_problem(measure: Measure, inference: bool | str) -> str | None:
+    """Why there are no standard errors and p-values; None where there are."""
+    if not inference:
+        return "importance() was called with inference=False"
+    if measure.why_no_inference is None:
+        return None
+    problem = f"measure={measure.name!r} {measure.why_no_inference}"
+    if isinstance(inference, str):
+        raise ValueError(f"inference={inference!r} has nothing to give: {problem}.")
+    return problem
+
+
+def find_groupings(
+    groups: Any, columns: NDArray[np.str_], encoding: Encoding | None, view: ModelView
+) -> tuple[list[Grouping], tuple[str, ...]]:
+    """Groups of what trees split on, then the single columns where these are other ones; and what to say about them.
+
+    Parameters
+    ----------
+    groups : None, dict or sequence
+        The argument of `importance`.
+    columns : ndarray of str, shape (n_columns,)
+        Names of the columns of the table that the model takes.
+    encoding : Encoding or None
+        How these came about; None where they are the caller's.
+    view : ModelView
+        The model, which may make features of several columns itself.
+    """
+    if encoding is not None:
+        columns = np.asarray(encoding.columns.names, dtype=np.str_)
+    names = np.concatenate([columns, np.asarray(view.combined, dtype=np.str_)])
+    if encoding is None:
+        grouping, notes = read_groups(groups, names), tuple[str, ...]()
+    else:
+        grouping, notes = group_columns(encoding, view.combined, groups)
+    is_plain = groups is None and encoding is None
+    return [grouping] if is_plain else [grouping, read_groups(None, names)], notes
+
+
+def make_results(
+    facts: Facts, measure: Measure, scores: Scores, groupings: Sequence[Grouping], *, stacklevel: int
+) -> list[ImportanceResult]:
+    """Results of each grouping, without errors; a warning where no row can score some trees."""
+    if scores.is_left_out.all():
+        raise ValueError("no tree has a row it never saw; pass such rows with rows='heldout'.")
+    if scores.is_left_out.any():
+        warnings.warn(
+            f"{np.count_nonzero(scores.is_left_out)} of {len(scores.is_left_out)} trees have no unseen row and were "
+            "left out of the mean.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+    return [_average(facts, measure, scores, grouping) for grouping in groupings]
+
+
+def make_tree_scores(
+    results: Sequence[ImportanceResult], scores: Scores, groupings: Sequence[Grouping], view: ModelView
+) -> list[TreeScores]:
+    """What errors have to know of the scores of each grouping."""
+    is_kept = ~scores.is_left_out
+    tree_weight = np.ones(1) if view.is_additive else weigh_trees(view) * is_kept
+    counted_mdi = [average(add_groups(scores.counted_mdi, columns), view, is_kept).values for columns in groupings]
+    return [
+        TreeScores(result.values, result.per_tree, tree_weight, own)
+        for result, own in zip(results, counted_mdi, strict=True)
+    ]
+
+
+def add_errors(
+    results: Sequence[ImportanceResult],
+    moments: Sequence[Moments],
+    scores: Sequence[TreeScores],
+    n_scoring: int,
+    *,
+    with_bags: bool = False,
+) -> list[ImportanceResult]:
+    """Results with errors, given sums over all rows that score, for each grouping."""
+    problem = find_problem(n_scoring)
+    if problem is not None:
+        return [replace(result, no_inference=problem) for result in results]
+    scale = float(np.abs(results[0].mdi).max())
+    errors = [
+        measure_errors(own, score, scale, with_bags=with_bags) for own, score in zip(moments, scores, strict=True)
+    ]
+    return [replace(result, **vars(own)) for result, own in zip(results, errors, strict=True)]
+
+
+def join_results(results: Sequence[ImportanceResult], notes: tuple[str, ...]) -> ImportanceResult:
+    """The result of the groups, with what there is to say, and that of the single columns within it."""
+    return replace(results[0], notes=notes, columns=results[1] if len(results) > 1 else None)
+
+
+def _average(facts: Facts, measure: Measure, scores: Scores, grouping: Grouping) -> ImportanceResult:
+    """Sum within groups, average over trees and outputs, and add what a reader needs to know."""
+    view, is_kept = facts.view, ~scores.is_left_out
+    averages = average(add_groups(scores.scores, grouping), view, is_kept)
+    has_impurity = facts.compares_hazards or not view.is_additive
+    impurity = float(scores.impurity[is_kept].mean()) if has_impurity else facts.target_variance
+    split_weight = scores.split_weight.sum()
+    return ImportanceResult(
+        values=averages.values,
+        share=_find_share(averages.values, impurity, facts, measure),
+        per_tree=averages.per_tree,
+        per_output=averages.per_output,
+        mdi=average_biased(add_groups(scores.mdi, grouping), view),
+        impurity=impurity,
+        feature_names=grouping.names,
+        measure=measure.name,
+        task=view.target.kind.task,
+        rows=facts.rows,
+        n_rows=facts.n_rows,
+        skipped_weight=float(scores.skipped_weight.sum() / split_weight) if split_weight > 0 else 0.0,
+        is_additive=view.is_additive,
+    )
+
+
+def _find_share(values: Floats, impurity: float, facts: Facts, measure: Measure) -> Floats:
+    """Scores as parts of the target's impurity; NaN where they are none."""
+    form = facts.view.target
+    if facts.view.is_additive:
+        has_share = not facts.has_own_target and form.loss is not None and form.loss.in_target_units
+    else:
+        has_share = form.kind.task in measure.tasks_with_share
+    scale = measure.find_scale(form.kind)
+    return values / (scale * impurity) if has_share and impurity > 0 else np.full(len(values), np.nan)
