@@ -24,8 +24,8 @@ from truewood.trees.ensemble import TreeEnsemble
 Floats = NDArray[np.float64]
 
 # Trees that are worked on at a time; a single one may be larger.
-_RUN_NODES = 1 << 15
-_RUN_TREES = 16
+_RUN_NODES = 1 << 18
+_RUN_TREES = 64
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
@@ -19,7 +16,6 @@ from truewood.scoring.averaging import weigh_trees
 from truewood.trees.row_terms import RowTerms
 
 Floats = NDArray[np.float64]
-Step = TypeVar("Step")
 
 # Rows that are worked on at a time.
 _BLOCK_ROWS = 1 << 16
@@ -29,24 +25,26 @@ def sum_at_leaves(
     opened: OpenedModel, matrix: FeatureMatrix, target: Target, weight: Floats | None, n_threads: int
 ) -> Floats:
     """Weight, sums and, of numbers, sums of squares of some rows at the leaves of all trees, (n_leaves, n_sums)."""
-    blocks = _split_rows(opened, matrix)
-
-    def sum_run(run: int) -> Floats:
-        trees, ensemble = opened.runs[run]
+    engine, parts = get_engine(), []
+    for run, (trees, ensemble) in enumerate(opened.runs):
         summed = None
-        for start, stop in blocks:
-            part, rows = matrix.take_range(start, stop), _list_every_row(stop - start, len(trees))
-            leaves = opened.view.find_leaves(trees, ensemble, part, rows)
+        for start, stop in _split_rows(opened, matrix):
+            part, said = matrix.take_range(start, stop), target.take_range(start, stop)
             own = None if weight is None else weight[start:stop]
-            sums = get_engine().sum_leaves(ensemble, leaves, rows, target.take_range(start, stop), own)
+            if opened.view.finds_leaves:
+                rows = RowLists.of_every_row(stop - start, len(trees))
+                sums = engine.sum_leaves(
+                    ensemble, opened.view.find_leaves(trees, ensemble, part, rows), rows, said, own
+                )
+            else:
+                sums = engine.sum_nodes(ensemble, part, said, own, n_threads)
             summed = sums if summed is None else summed + sums
         if summed is None:
             raise ValueError("sums at leaves take at least one row.")
         at_leaves = summed.take(opened.leaves[run])
         squares = [] if isinstance(target, ClassTarget) else [at_leaves.square]
-        return np.column_stack([at_leaves.weight, at_leaves.total, *squares])
-
-    return np.concatenate(_run(sum_run, len(opened.runs), n_threads))
+        parts.append(np.column_stack([at_leaves.weight, at_leaves.total, *squares]))
+    return np.concatenate(parts)
 
 
 def add_contributions(
@@ -58,40 +56,29 @@ def add_contributions(
     n_threads: int,
 ) -> Floats:
     """What some rows contribute to each feature over all trees, (n_rows, n_features), given terms of each run."""
-    view, phi = opened.view, np.zeros((matrix.n_rows, opened.view.n_features))
+    engine, view, phi = get_engine(), opened.view, np.zeros((matrix.n_rows, opened.view.n_features))
     weight = np.ones(matrix.n_rows) if weight is None else weight
     tree_weight = weigh_trees(view)
-    blocks = _split_rows(opened, matrix, n_threads)
-
-    def add_block(block: int) -> None:
-        start, stop = blocks[block]
-        part, own = matrix.take_range(start, stop), target.take_range(start, stop)
+    for start, stop in _split_rows(opened, matrix):
+        part, said, own, out = (
+            matrix.take_range(start, stop),
+            target.take_range(start, stop),
+            weight[start:stop],
+            phi[start:stop],
+        )
         for (trees, ensemble), of_run in zip(opened.runs, terms, strict=True):
-            rows = _list_every_row(stop - start, len(trees))
-            leaves = view.find_leaves(trees, ensemble, part, rows)
-            scaled = np.outer(tree_weight[trees.start : trees.stop], weight[start:stop]).ravel()
-            get_engine().add_terms(ensemble, leaves, rows, scaled, own, of_run, phi[start:stop])
-
-    _run(add_block, len(blocks), n_threads)
+            of_trees = tree_weight[trees.start : trees.stop]
+            if view.finds_leaves:
+                rows = RowLists.of_every_row(stop - start, len(trees))
+                leaves, scaled = view.find_leaves(trees, ensemble, part, rows), np.outer(of_trees, own).ravel()
+                engine.add_terms(ensemble, leaves, rows, scaled, said, of_run, out)
+            else:
+                engine.contribute(ensemble, part, said, own, of_run, of_trees, out, n_threads)
     return phi
 
 
-def _split_rows(opened: OpenedModel, matrix: FeatureMatrix, n_least: int = 1) -> list[tuple[int, int]]:
+def _split_rows(opened: OpenedModel, matrix: FeatureMatrix) -> Iterator[tuple[int, int]]:
     """Blocks of rows; only one where a library finds leaves of rows in a form of its own."""
-    n_rows = matrix.n_rows
-    n_blocks = 1 if opened.view.finds_leaves else min(n_rows, max(n_least, -(-n_rows // _BLOCK_ROWS)))
-    bounds = np.linspace(0, n_rows, n_blocks + 1).astype(np.int64).tolist()
-    return list(pairwise(bounds))
-
-
-def _list_every_row(n_rows: int, n_trees: int) -> RowLists:
-    index = np.tile(np.arange(n_rows, dtype=np.int64), n_trees)
-    return RowLists(index, np.arange(n_trees + 1, dtype=np.int64) * n_rows)
-
-
-def _run(step: Callable[[int], Step], n_steps: int, n_threads: int) -> list[Step]:
-    """Results of all steps, in their order, on threads."""
-    if n_threads == 1 or n_steps == 1:
-        return [step(number) for number in range(n_steps)]
-    done: list[Step] = Parallel(n_jobs=n_threads, require="sharedmem")(delayed(step)(k) for k in range(n_steps))
-    return done
+    size = matrix.n_rows if opened.view.finds_leaves else _BLOCK_ROWS
+    for start in range(0, matrix.n_rows, size):
+        yield start, min(start + size, matrix.n_rows)
