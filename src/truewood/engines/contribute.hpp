@@ -28,16 +28,19 @@ struct Branches {
         bool is_leaf;
     };
     std::vector<Node> nodes;
-    std::vector<double> terms;       // of both roles, a node
+    std::vector<double> terms;       // of one or both roles, a node
     std::vector<std::int32_t> leaf;  // by place, the number of a leaf
     std::size_t width = 0;           // terms of a role
+    std::size_t n_terms = 0;         // of a node
     std::int32_t n_leaves = 0, most_deep = 0;
 
-    void make(const Structure& tree, const RowTerms& given) {
+    // `n_roles` is 1 where no row grew the tree.
+    void make(const Structure& tree, const RowTerms& given, std::size_t n_roles) {
         width = given.width();
+        n_terms = n_roles * width;
         nodes.clear();
         nodes.reserve(tree.n_nodes());
-        terms.resize(tree.n_nodes() * 2 * width);
+        terms.resize(tree.n_nodes() * n_terms);
         leaf.assign(tree.n_nodes(), -1);
         n_leaves = most_deep = 0;
         std::vector<Waiting> waiting{{0, -1, 0}};
@@ -53,7 +56,8 @@ struct Branches {
             const auto number = static_cast<std::int32_t>(nodes.size());
             const bool is_counted = given.is_counted(at.place), is_leaf = tree.left[p] < 0;
             nodes.push_back({is_counted ? at.feature : -1, at.depth, number + 1, is_leaf ? 1 : n_leaves, is_leaf});
-            std::copy(given.at(at.place), given.at(at.place) + 2 * width, terms.begin() + number * 2 * width);
+            std::copy(given.at(at.place), given.at(at.place) + n_terms,
+                      terms.begin() + static_cast<std::ptrdiff_t>(number * n_terms));
             if (is_leaf) {
                 leaf[p] = n_leaves++;
                 most_deep = std::max(most_deep, at.depth);
@@ -126,7 +130,7 @@ public:
     template <class Weigh>
     void add(const Branches& tree, const std::vector<Role>& rows, const std::vector<std::int32_t>& start,
              const Sums& sums_of, std::int32_t column, const Weigh& weigh) {
-        n_terms_ = 2 * tree.width;
+        n_terms_ = tree.n_terms;
         sums_.assign(n_terms_ * n_features_, 0.0);
         n_on_path_.assign(n_features_, 0);
         path_.clear();

@@ -173,7 +173,7 @@ private:
         if (call_.terms) {
             const auto first = static_cast<std::size_t>(call_.trees[t].first);
             worker.terms.take(*nodes.tree, call_.target, *call_.terms, first);
-            kept.branches.make(*nodes.tree, worker.terms);
+            kept.branches.make(*nodes.tree, worker.terms, call_.contributions.psi ? 2 : 1);
             return;
         }
         add_up(*nodes.tree, nodes.n_sums, nodes.sums.data());
@@ -194,7 +194,7 @@ private:
         if (!call_.contributions.phi) return;
         nodes.keep_means();
         worker.terms.make(nodes, call_.target, call_.rule);
-        kept.branches.make(*nodes.tree, worker.terms);
+        kept.branches.make(*nodes.tree, worker.terms, call_.contributions.psi ? 2 : 1);
     }
 
     // Keeps the leaves of the rows that contributions are asked of; finds those of rows that grew the tree.
