@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 BAD_ARGUMENTS = {
     "missing file": (["./none.csv", "--target", "y"], ["there is no file", "none.csv"]),
-    "folder": (["./", "--target", "y"], ["is a folder"]),
+    "folder": (["./", "--target", "y"], ["no model is fit to such"]),
     "no data": (["--target", "y"], ["required: DATA"]),
     "no target": (["./data.csv"], ["required: --target"]),
     "target that is not there": (["./data.csv", "--target", "colour"], ["no column 'colour'; did you mean 'color'?"]),
