@@ -16,7 +16,7 @@ from truewood.scale.row_sample import RowSample
 from truewood.scale.tree_passes import sum_at_leaves
 
 # Rows that are kept for errors where the data are read only once.
-N_SAMPLE = 20_000
+N_SAMPLE = 100_000
 
 
 def accumulate(
@@ -48,7 +48,7 @@ def accumulate(
         For boosted trees, a function that makes of y what scores them, as of `importance`. Losses whose target
         follows from a constant that one part of the rows does not tell (quantile, absolute error, Huber and other
         robust ones) need it.
-    n_sample : int, default=20_000
+    n_sample : int, default=100_000
         Number of rows that are kept for standard errors without a second pass; 0 for none. Which rows these are
         depends on nothing but the rows themselves.
     n_jobs : int, default=None
