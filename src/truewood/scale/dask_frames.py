@@ -121,7 +121,14 @@ def _find_named(X: Any, y: Any, sample_weight: Any, model: Any, opened: OpenedMo
         for name in given:
             check_named(name, names, argument)
     features = choose_columns(model, opened.view.table, names, [*targets, *weights])
-    return _Named(features, targets, weights, dict(X.dtypes.items()))
+    types = dict(X.dtypes.items())
+    for name in features if opened.view.table.takes_codes else ():
+        if isinstance(types[name], pd.CategoricalDtype) and not X[name].cat.known:
+            raise ValueError(
+                f"column {name!r} has categories that each partition numbers for itself, and {opened.view.name} knows "
+                f"them only by number; make them known: X.categorize(columns=[{name!r}])."
+            )
+    return _Named(features, targets, weights, types)
 
 
 def _find_kind(dtype: Any) -> str:
