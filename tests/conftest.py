@@ -17,6 +17,7 @@ LIBRARIES = {
     "*survival*.py": ["sksurv"],
     "*treelite*.py": ["treelite", "lightgbm", "xgboost"],
     "*xgboost*.py": ["xgboost"],
+    "scale/test_dask.py": ["dask", "distributed", "lightgbm", "xgboost"],
     "scoring/test_noise.py": ["catboost", "lightgbm", "xgboost"],
 }
 collect_ignore_glob = [files for files, needed in LIBRARIES.items() if lacks_any(needed)]

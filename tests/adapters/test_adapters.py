@@ -173,7 +173,7 @@ def test_no_other_tree_library_is_imported():
     code = (
         "import sys, truewood, sklearn.ensemble\n"
         "truewood.to_ensemble(sklearn.ensemble.RandomForestClassifier(2).fit([[0], [1]], [0, 1]))\n"
-        "others = {'catboost', 'econml', 'imblearn', 'lightgbm', 'polars', 'quantile_forest', 'sksurv',"
+        "others = {'catboost', 'dask', 'econml', 'imblearn', 'lightgbm', 'polars', 'quantile_forest', 'sksurv',"
         " 'treelite', 'xgboost'}\n"
         "loaded = others & {name.split('.')[0] for name in sys.modules}\n"
         "assert not loaded, loaded\n"

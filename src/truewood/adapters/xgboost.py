@@ -211,6 +211,7 @@ def _find_form(booster: xgboost.Booster, dump: dict[str, Any], name: str, missin
         takes_infinite=bool(np.isinf(missing)),
         sparse_fill=np.nan,
         encode=encode,
+        takes_codes=has_categories and not knows_categories,
     )
 
 
@@ -247,7 +248,8 @@ def _find_kind(model: Any, objective: str, n_targets: int, n_scores: int) -> Tar
     if objective == "reg:quantileerror":
         return TargetKind((), 1)
     if hasattr(model, "classes_"):
-        return TargetKind((np.asarray(model.classes_),) * n_targets, n_targets)
+        # Those of xgboost.dask are in no order; the labels themselves are the numbers of the classes.
+        return TargetKind((np.sort(model.classes_),) * n_targets, n_targets)
     if objective.startswith("multi:"):
         return TargetKind((np.arange(n_scores),), 1)
     if objective.startswith("binary:"):

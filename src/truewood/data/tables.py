@@ -104,6 +104,8 @@ class TableForm:
         What the model takes for values that a sparse matrix does not store: 0, or NaN.
     encode : callable or None
         ``encode(X)`` gives the table as the trees read it: categories as numbers, missing values as NaN.
+    takes_codes : bool
+        Whether it takes categories of a data frame by their numbers there, and not by what they are called.
     """
 
     model: str
@@ -116,6 +118,7 @@ class TableForm:
     takes_infinite: bool = False
     sparse_fill: float = 0.0
     encode: Callable[[Any], Any] | None = None
+    takes_codes: bool = False
 
 
 def read_features(X: Any, form: TableForm) -> FeatureMatrix:
