@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+import xgboost
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -388,3 +389,22 @@ def test_out_of_bag_with_the_name_of_the_target():
     model = RandomForestRegressor(10, random_state=0).fit(rows[FEATURES], rows["score"])
     expected = tw.importance(model, rows[FEATURES], rows["score"])
     np.testing.assert_array_equal(tw.importance(model, rows, "score").values, expected.values)
+
+
+def test_categories_that_files_number_otherwise_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    kind = pd.Categorical(rng.choice(list("abcd"), 600))
+    table = pd.DataFrame({"kind": kind, "x": rng.normal(size=600), "y": kind.codes % 2 + rng.normal(size=600)})
+    codes = table.assign(kind=kind.codes)[["kind", "x"]].to_numpy(dtype=np.float32)
+    matrix = xgboost.DMatrix(codes[:300], table["y"][:300], feature_names=["kind", "x"], feature_types=["c", "q"])
+    booster = xgboost.train({"max_depth": 3}, matrix, 5)
+    table[300:450].to_parquet(tmp_path / "0.parquet")
+    table[450:].to_parquet(tmp_path / "1.parquet")
+    expected = tw.importance(booster, table[300:], "y", rows="heldout")
+    np.testing.assert_allclose(
+        tw.importance(booster, tmp_path, "y", rows="heldout").values, expected.values, rtol=1e-10
+    )
+    other = table[450:].assign(kind=kind[450:].reorder_categories(list("dcba")))
+    other.to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"^parts must number their categories in the same way"):
+        tw.importance(booster, tmp_path, "y", rows="heldout")

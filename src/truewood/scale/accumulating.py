@@ -87,7 +87,13 @@ def accumulate_rows(
 def sum_rows(opened: OpenedModel, rows: Rows, *, n_sample: int, n_threads: int) -> Partial:
     """Sum up rows that have been read."""
     names = tuple(str(name) for name in rows.matrix.names)
-    none = replace(make_empty(opened, n_sample), names=names, encoding=rows.encoding, n_rows=rows.matrix.n_rows)
+    none = replace(
+        make_empty(opened, n_sample),
+        names=names,
+        encoding=rows.encoding,
+        numbering=rows.numbering,
+        n_rows=rows.matrix.n_rows,
+    )
     weight, is_scoring = rows.weight, rows.is_scoring
     if not is_scoring.any():
         return none
@@ -125,6 +131,7 @@ def make_empty(opened: OpenedModel, n_sample: int) -> Partial:
         settings=(opened.own_target is not None, constant, n_sample),
         names=None,
         encoding=None,
+        numbering=None,
         sums=np.zeros((n_leaves, n_sums)),
         leaf_offset=opened.leaf_offset,
         column=opened.column,

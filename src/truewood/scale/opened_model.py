@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,12 +43,15 @@ class Rows:
         Their weights; None where every row counts once.
     encoding : Encoding or None
         How the features came about, where preprocessing made them.
+    numbering : tuple of (str, list), or None
+        Columns of categories, and these in the order of their numbers, for a model that knows them only by number.
     """
 
     matrix: FeatureMatrix
     said: NDArray[Any]
     weight: Floats | None
     encoding: Encoding | None = None
+    numbering: tuple[tuple[str, list[Any]], ...] | None = None
 
     @property
     def is_scoring(self) -> NDArray[np.bool_]:
@@ -200,7 +204,8 @@ class OpenedModel:
         said = self._read_y(parts.y)
         if len(said) != matrix.n_rows:
             raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {len(said)}.")
-        return Rows(matrix, said, weight, parts.encoding)
+        numbering = _find_numbering(parts.X) if self.view.table.takes_codes else None
+        return Rows(matrix, said, weight, parts.encoding, numbering)
 
     def unwrap_y(self, y: Any) -> Any:
         """Y as the innermost model takes it."""
@@ -232,3 +237,11 @@ class OpenedModel:
         if self.counts_classes:
             return ClassTarget(kind, said)
         return NumberTarget(kind, said - origin, origin)
+
+
+def _find_numbering(X: Any) -> tuple[tuple[str, list[Any]], ...] | None:
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    names = [name for name, kind in frame.schema.items() if kind in (nw.Categorical, nw.Enum)]
+    return tuple((name, frame[name].to_pandas().cat.categories.tolist()) for name in names)

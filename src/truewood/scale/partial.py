@@ -31,6 +31,7 @@ class Partial:
     settings: tuple[Any, ...]  # what else has to be the same
     names: tuple[str, ...] | None  # of the columns of the table that the model takes; None without rows
     encoding: Encoding | None  # how these came about
+    numbering: tuple[Any, ...] | None  # categories by their numbers, for a model that knows only these
     sums: Floats  # (n_leaves, n_sums): weight, sums less origin, and of numbers sums of squares
     leaf_offset: NDArray[np.int64]  # (n_trees + 1,)
     column: NDArray[np.int32] | None  # (n_trees,): the column that a tree sums, where it is one
@@ -55,6 +56,7 @@ class Partial:
             settings=self.settings,
             names=self.names if other.names is None else other.names,
             encoding=_join_encodings(self.encoding, other.encoding),
+            numbering=self.numbering if other.numbering is None else other.numbering,
             sums=first.sums + second.sums,
             leaf_offset=self.leaf_offset,
             column=self.column,
@@ -78,6 +80,11 @@ class Partial:
             raise ValueError("only partials that were accumulated with the same target and n_sample add up.")
         if None not in (self.names, other.names) and self.names != other.names:
             raise ValueError("only partials of tables with the same columns add up, got other names of columns.")
+        if None not in (self.numbering, other.numbering) and self.numbering != other.numbering:
+            raise ValueError(
+                "parts must number their categories in the same way, as the model knows them only by number; give each "
+                "part all categories, or numbers."
+            )
 
     def shift(self, origin: Floats) -> Partial:
         """The same sums less another origin."""
