@@ -51,3 +51,15 @@ class SparkModel:
         inside = "" if self.trees is None else f", {self.trees!r}"
         inside += f", {len(self.stages)} stages" if self.stages else ""
         return f"SparkModel({self.name}, Spark {self.version}{inside})"
+
+
+def find_spark_pipeline(model: Any) -> SparkModel | None:
+    """A PipelineModel of Spark ML, of a session or loaded; None for any other model."""
+    if isinstance(model, SparkModel):
+        return model if model.stages else None
+    kind = type(model)
+    if kind.__name__ != "PipelineModel" or not kind.__module__.startswith("pyspark.ml."):
+        return None
+    from truewood.adapters.spark_live import read_live
+
+    return read_live(model)

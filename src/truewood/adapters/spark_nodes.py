@@ -110,9 +110,7 @@ def _read_splits(
     return threshold, [parts[node] for node in order.tolist()]
 
 
-def _choose_sets(
-    lists: list[NDArray[Any]], n_categories: NDArray[Any]
-) -> tuple[list[list[int]], NDArray[np.bool_]]:
+def _choose_sets(lists: list[NDArray[Any]], n_categories: NDArray[Any]) -> tuple[list[list[int]], NDArray[np.bool_]]:
     """The set that Spark keeps of each split on categories, and whether it is that of those which go right."""
     sets, is_right = [], []
     for listed, number in zip(lists, n_categories.tolist(), strict=True):

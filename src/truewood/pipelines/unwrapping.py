@@ -17,10 +17,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from truewood.adapters import SparkModel, find_spark_pipeline
 from truewood.pipelines.containers import adapt_table, find_rare_rows, take_rows
 from truewood.pipelines.grouping import Encoding
 from truewood.pipelines.leakage import check_rows
 from truewood.pipelines.output_names import has_telling_names
+from truewood.pipelines.spark_stages import SparkPipeline
 from truewood.pipelines.trace import Trace, trace_columns
 from truewood.pipelines.try_out import MOST_TRIED
 from truewood.pipelines.walking import is_skipped, list_transformers
@@ -63,8 +65,8 @@ def unwrap(model: Any, X: Any, y: Any, rows: Any) -> Unwrapped:
     Parameters
     ----------
     model : object
-        A Pipeline, a search over settings, or a TransformedTargetRegressor, within each other in any order; any other
-        model is returned as it is.
+        A Pipeline, a search over settings, or a TransformedTargetRegressor, within each other in any order, or a
+        PipelineModel of Spark ML; any other model is returned as it is.
     X : array-like, data frame or sparse matrix
         The table.
     y : array-like
@@ -82,6 +84,8 @@ def unwrap(model: Any, X: Any, y: Any, rows: Any) -> Unwrapped:
             unwrapped = replace(unwrapped, model=_find_best(unwrapped.model))
         elif isinstance(unwrapped.model, TransformedTargetRegressor):
             unwrapped = _transform_target(unwrapped)
+        elif (spark := find_spark_pipeline(unwrapped.model)) is not None:
+            unwrapped = _run_spark_stages(unwrapped, spark)
         else:
             return unwrapped
 
@@ -102,6 +106,22 @@ def _transform_target(unwrapped: Unwrapped) -> Unwrapped:
     y = np.asarray(unwrapped.y)
     transformed = unwrapped.model.transformer_.transform(y[:, np.newaxis] if y.ndim == 1 else y)
     return replace(unwrapped, model=unwrapped.model.regressor_, y=transformed)
+
+
+def _run_spark_stages(unwrapped: Unwrapped, model: SparkModel) -> Unwrapped:
+    """Run the stages of a PipelineModel of Spark that its tree model uses."""
+    pipeline = SparkPipeline(model)
+    predictor = pipeline.model
+    inner = replace(
+        unwrapped,
+        # Models of other libraries among the stages have adapters of their own.
+        model=predictor if predictor.trees is not None or predictor.live is None else predictor.live,
+        y=pipeline.encode_target(unwrapped.y),
+    )
+    if pipeline.inputs is None:
+        return inner
+    X, encoding = pipeline.run(unwrapped.X)
+    return replace(inner, X=X, encoding=encoding)
 
 
 def _run_steps(unwrapped: Unwrapped, rows: Any) -> Unwrapped:
