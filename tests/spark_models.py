@@ -124,3 +124,19 @@ def make_pipeline(model, *, handle_invalid="error", drop_last=True, label=None):
     if label is not None:
         stages.insert(0, StringIndexer(inputCol=label, outputCol=model.getLabelCol()))
     return Pipeline(stages=stages)
+
+
+def predict(model, rows):
+    """Spark's own predictions: probabilities of the classes, or numbers."""
+    frame = get_spark().createDataFrame([(Vectors.dense(row),) for row in rows], ["features"])
+    name = "probability" if hasattr(model, "probabilityCol") else "prediction"
+    return np.array(
+        [row[0] if name == "prediction" else row[0].toArray() for row in model.transform(frame).select(name).collect()]
+    )
+
+
+def fit_to_noise(estimator, X, y):
+    frame = get_spark().createDataFrame(
+        [(Vectors.dense(row), float(label)) for row, label in zip(X, y, strict=True)], ["features", "label"]
+    )
+    return estimator.fit(frame)

@@ -29,6 +29,7 @@ _REGISTRY = {
     "truewood.adapters.SparkModel": "truewood.adapters.spark_ml",
     "xgboost.Booster": "truewood.adapters.xgboost",
     "xgboost.XGBModel": "truewood.adapters.xgboost",
+    "xgboost.spark._SparkXGBModel": "truewood.adapters.xgboost_spark",
 }
 
 

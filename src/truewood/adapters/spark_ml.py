@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from truewood.adapters.spark_model import BOOSTED, FORESTS, TREE_MODELS, TREES, SparkModel
+from truewood.adapters.spark_model import BOOSTED, FORESTS, TREE_MODELS, TREES, SparkModel, read_spark_model
 from truewood.adapters.training import Training, TrainingRows
 from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data import losses
@@ -25,10 +25,7 @@ _NOT_A_CATEGORY = -1.0
 
 def open_model(model: Any) -> ModelView:
     """Read a fitted tree model of pyspark.ml, or one that `load_spark_model` has loaded."""
-    if not isinstance(model, SparkModel):
-        from truewood.adapters.spark_live import read_live
-
-        model = read_live(model)
+    model = read_spark_model(model)
     ensemble = model.trees
     if ensemble is None:
         raise TypeError(f"model must be one of {', '.join(TREE_MODELS)} of Spark ML, got {model.name}.")

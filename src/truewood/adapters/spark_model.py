@@ -53,13 +53,21 @@ class SparkModel:
         return f"SparkModel({self.name}, Spark {self.version}{inside})"
 
 
-def find_spark_pipeline(model: Any) -> SparkModel | None:
-    """A PipelineModel of Spark ML, of a session or loaded; None for any other model."""
+def read_spark_model(model: Any) -> SparkModel:
+    """A fitted stage of Spark ML, of a session or loaded already."""
     if isinstance(model, SparkModel):
-        return model if model.stages else None
-    kind = type(model)
-    if kind.__name__ != "PipelineModel" or not kind.__module__.startswith("pyspark.ml."):
-        return None
+        return model
     from truewood.adapters.spark_live import read_live
 
     return read_live(model)
+
+
+def find_spark_pipeline(model: Any) -> SparkModel | None:
+    """A PipelineModel of Spark ML, of a session or loaded; None for any other model."""
+    kind = type(model)
+    if isinstance(model, SparkModel) or (
+        kind.__name__ == "PipelineModel" and kind.__module__.startswith("pyspark.ml.")
+    ):
+        found = read_spark_model(model)
+        return found if found.stages else None
+    return None

@@ -114,7 +114,8 @@ class SparkPipeline:
         values = table[source] if made is None else pd.Series(made.numbers[:, 0])
         sources = [frozenset([list(table.columns).index(source)])] if made is None else made.trace.sources
         codes = _find_codes(values, labels, f"column {source!r} of X", stage.params["handleInvalid"])
-        return _Made(codes[:, np.newaxis], Trace([column], sources), labels)
+        # The code of values that are kept though they are invalid has this name in Spark.
+        return _Made(codes[:, np.newaxis], Trace([column], sources), [*labels, "__unknown"])
 
     def _encode(self, stage: SparkModel, place: int, column: str, table: pd.DataFrame) -> _Made:
         """A column per category, and one for invalid values if these are kept; the last of them may be dropped."""
@@ -129,7 +130,8 @@ class SparkPipeline:
             )
         width = n_categories + is_kept - bool(stage.params["dropLast"])
         hot = np.where(is_known, codes, n_categories).astype(np.int64)
-        names = [*(made.labels or []), *map(str, range(len(made.labels or []), n_categories)), "invalid"][:width]
+        labels = (made.labels or list(map(str, range(n_categories))))[:n_categories]
+        names = [*labels, "invalid"][:width]
         trace = Trace([f"{column}_{name}" for name in names], made.trace.sources * width)
         return _Made((hot[:, np.newaxis] == np.arange(width)).astype(np.float64), trace)
 
