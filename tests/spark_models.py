@@ -135,8 +135,7 @@ def predict(model, rows):
     )
 
 
-def fit_to_noise(estimator, X, y):
-    frame = get_spark().createDataFrame(
-        [(Vectors.dense(row), float(label)) for row, label in zip(X, y, strict=True)], ["features", "label"]
-    )
-    return estimator.fit(frame)
+def fit_rows(estimator, X, y):
+    """Fit to an array, in one partition: of few rows, most of the time is that of starting tasks."""
+    rows = [(Vectors.dense(row), float(label)) for row, label in zip(X, y, strict=True)]
+    return estimator.fit(get_spark().createDataFrame(rows, ["features", "label"]).coalesce(1))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import fields
 
 import numpy as np
@@ -21,7 +24,7 @@ from spark_models import (
     MODELS,
     find_leaves,
     fit,
-    fit_to_noise,
+    fit_rows,
     get_spark,
     make_features,
     make_table,
@@ -202,6 +205,39 @@ def test_sparse_rows_score_as_dense_ones():
     np.testing.assert_allclose(thin.values, dense.values, rtol=1e-12)
 
 
+CONNECT = """
+import sys
+from pyspark.ml.linalg import Vectors
+from pyspark.ml.regression import DecisionTreeRegressor
+from pyspark.sql import SparkSession
+import truewood as tw
+
+spark = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+rows = [(Vectors.dense([float(i)]), float(i % 7)) for i in range(50)]
+model = DecisionTreeRegressor().fit(spark.createDataFrame(rows, ["features", "label"]))
+try:
+    tw.to_ensemble(model)
+except TypeError as error:
+    print(error)
+model.save(sys.argv[1])
+spark.stop()
+"""
+
+
+def test_models_of_spark_connect_are_saved_and_loaded(tmp_path):
+    pytest.importorskip("grpc", reason="Spark Connect is not installed: pip install 'pyspark[connect]'")
+    # A process has one kind of session.
+    variables = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    command = [sys.executable, "-c", CONNECT, str(tmp_path / "tree")]
+    ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "got one of Spark Connect, whose trees stay on the server; save it, and pass tw.load_spark_model(path)" in (
+        ended.stdout
+    )
+    assert tw.load_spark_model(tmp_path / "tree").trees.n_features == 1
+
+
 def draw_noise(rng, n_rows=120):
     X = np.column_stack([rng.integers(0, 2, n_rows), rng.integers(0, 6, n_rows), rng.standard_normal(n_rows)])
     return X.astype(float), rng.integers(0, 2, n_rows).astype(float)
@@ -211,12 +247,12 @@ def draw_noise(rng, n_rows=120):
 @pytest.mark.parametrize("boosted", [False, True])
 def test_noise_scores_zero_and_importances_of_spark_do_not(boosted):
     get_spark()
-    estimator = GBTRegressor(maxIter=3, maxDepth=3) if boosted else RandomForestClassifier(numTrees=5, maxDepth=4)
+    estimator = GBTRegressor(maxIter=3, maxDepth=3) if boosted else RandomForestClassifier(numTrees=5, maxDepth=3)
     scores, importances = [], []
     for seed in range(N_SETS):
         rng = np.random.default_rng(seed)
         (X, y), (X_new, y_new) = draw_noise(rng), draw_noise(rng)
-        model = fit_to_noise(estimator, X, y)
+        model = fit_rows(estimator, X, y)
         scores.append(tw.importance(model, X_new, y_new, rows="heldout", inference=False).values)
         importances.append(model.featureImportances.toArray())
     for values, is_zero in ((np.array(scores), True), (np.array(importances), False)):
