@@ -19,6 +19,9 @@ from truewood.tabular import FileContent, FitSettings, Messages, TableScore, sco
 from truewood.tabular.settings import BOOSTING_TREES, FOREST_TREES, MODELS
 from truewood.words import in_one_line
 
+# What reads a folder or glob of files, the default first.
+ENGINES = ("local",)
+
 _DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
 infer what the columns are, fit a forest (or take a saved model), and score its
 splits on rows it never saw."""
@@ -27,6 +30,7 @@ _EXAMPLES = """examples:
   truewood importance data.parquet --target churn --drop customer --output report.html
   truewood importance data.csv.gz --target churn --model lightgbm --json > scores.json
   truewood importance test.csv --target churn --model-file model.ubj
+  truewood importance 'rows/*.parquet' --target churn --model-file model.ubj
   cat data.csv | truewood importance - --target price --quiet
 
 A forest is scored on the rows each tree left out, a boosted model on a held-out
@@ -48,7 +52,10 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     data = parser.add_argument(
-        "data", metavar="DATA", help="CSV, TSV, Parquet or Feather file, also with .gz; - is standard input"
+        "data",
+        metavar="DATA",
+        help="CSV, TSV, Parquet or Feather file, also with .gz; - is standard input; with --model-file also a folder "
+        "or glob of Parquet files, which need not fit into memory",
     )
     data.complete = FILE
     _add_columns(parser)
@@ -97,6 +104,9 @@ def _add_model(group: Any) -> None:
         "--trust-pickle",
         action="store_true",
         help="open --model-file even if it is a pickle (.pkl, .joblib), which can run any program",
+    )
+    group.add_argument(
+        "--engine", choices=ENGINES, default=ENGINES[0], help="what reads a folder or glob (default: %(default)s)"
     )
     group.add_argument("--seed", type=not_negative, default=0, help="seed of the model (default: %(default)s)")
     group.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
@@ -188,19 +198,21 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
 
 def _score_saved_model(options: argparse.Namespace, messages: Messages) -> TableScore:
     _check_options_of_fits(options)
-    return score_saved_model(
-        options.model_file,
-        _find_table(options.data),
-        options.target,
-        drop=options.drop,
-        sample_weight=options.sample_weight,
-        trust_pickle=options.trust_pickle,
-        measure=options.measure,
-        alpha=options.alpha,
-        random_state=options.seed,
-        n_jobs=options.jobs,
-        messages=messages,
-    )
+    with show_progress("scoring", unit="rows", is_wanted=not options.quiet) as progress:
+        return score_saved_model(
+            options.model_file,
+            _find_table(options.data),
+            options.target,
+            drop=options.drop,
+            sample_weight=options.sample_weight,
+            trust_pickle=options.trust_pickle,
+            measure=options.measure,
+            alpha=options.alpha,
+            random_state=options.seed,
+            n_jobs=options.jobs,
+            messages=messages,
+            progress=progress,
+        )
 
 
 def _find_table(data: str) -> str | FileContent:

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from truewood.scale.source import Batch, Source
-from truewood.words import list_names
+from truewood.scale.arrow_types import find_types
+from truewood.scale.source import Batch, Source, name_errors
 
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -34,7 +34,7 @@ def open_files(given: Any) -> Source:
     counts = [file.n_rows for file in files]
 
     def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
-        types = _find_types(files, columns)
+        types = find_types([(file.path, file.schema) for file in files], columns)
         for file in files:
             yield from file.read(columns, types, n_rows)
 
@@ -73,7 +73,7 @@ class _File:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        with _name_file(path):
+        with name_errors(f"{path} cannot be read"):
             self._stat = _take_stat(path)
             self.schema, self.n_rows = self._describe()
 
@@ -93,7 +93,7 @@ class _File:
 
         waiting: list[Any] = []
         n_waiting = 0
-        with _name_file(self.path):
+        with name_errors(f"{self.path} cannot be read"):
             if _take_stat(self.path) != self._stat:
                 raise ValueError("the file has changed since it was opened")
             for batch in self._iterate(columns, n_rows):
@@ -125,51 +125,6 @@ class _File:
                     yield batch.slice(start, n_rows)
 
 
-class _name_file:  # noqa: N801
-    """Errors about a file begin with its name."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, _trace: Any) -> None:
-        if isinstance(error, OSError | ValueError):  # those of Arrow are both
-            reason = str(error).strip().partition("\n")[0].rstrip(".")
-            raise ValueError(f"{self._path} cannot be read: {reason}.") from error
-
-
 def _take_stat(path: str) -> tuple[int, int]:
     found = os.stat(path)
     return found.st_mtime_ns, found.st_size
-
-
-def _find_types(files: list[_File], columns: list[str]) -> dict[str, Any]:
-    """Type of each column, which all files have to agree about; numbers are numbers, and nulls are of any type."""
-    import pyarrow as pa
-
-    types: dict[str, tuple[Any, str]] = {}
-    for file in files:
-        for name in columns:
-            if file.schema.names.count(name) != 1:
-                has = list_names(file.schema.names, 5)
-                raise ValueError(f"{file.path} must have a column {name!r} once, and has the columns {has}.")
-            own = file.schema.field(name).type
-            known, first = types.setdefault(name, (own, file.path))
-            if pa.types.is_null(known):
-                types[name] = own, file.path
-            elif not pa.types.is_null(own) and _get_kind(own) != _get_kind(known):
-                raise ValueError(f"column {name!r} is {own} in {file.path}, and {known} in {first}.")
-    return {name: known for name, (known, _) in types.items()}
-
-
-def _get_kind(of: Any) -> str:
-    """What has to be the same in all files."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(of):
-        return f"dictionary of {_get_kind(of.value_type)}"
-    if pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_boolean(of):
-        return "number"
-    return "text" if pa.types.is_string(of) or pa.types.is_large_string(of) else str(of)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,3 +62,13 @@ def cut(label: str, table: Any, n_rows: int) -> Iterator[Batch]:
     """Parts of a table of pyarrow or polars of at most so many rows."""
     for start in range(0, table.shape[0], n_rows):
         yield Batch(label, table.slice(start, n_rows))
+
+
+@contextmanager
+def name_errors(what: str, kinds: tuple[type[Exception], ...] = (OSError, ValueError)) -> Iterator[None]:
+    """Errors of a library, those of Arrow if nothing else is said, as one line that begins with what went wrong."""
+    try:
+        yield
+    except kinds as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        raise ValueError(f"{what}: {reason}.") from error

@@ -9,8 +9,9 @@ from typing import Any
 
 import narwhals as nw
 
+from truewood.scale.arrow_types import find_types
 from truewood.scale.files import ENDINGS, open_files
-from truewood.scale.source import Batch, Source, cut
+from truewood.scale.source import Batch, Source, cut, name_errors
 
 
 def open_source(X: Any) -> Source | None:
@@ -48,24 +49,30 @@ def _is_class(X: Any, library: str, name: str) -> bool:
 def _open_polars(frame: Any) -> Source:
     if not hasattr(frame, "collect_batches"):
         raise ValueError(
-            "X is a LazyFrame of a polars that cannot give it in batches; install polars 1.34 or later, or pass "
-            "X.collect()."
+            "X is a LazyFrame of a polars that cannot give it in batches; install a later one, or pass X.collect()."
         )
 
-    def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
-        for table in frame.select(columns).collect_batches(chunk_size=n_rows, lazy=True):
-            yield from cut("", table, n_rows)
+    import polars as pl
 
-    return Source(frame.collect_schema().names(), read)
+    def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
+        with name_errors("X cannot be read by polars", (pl.exceptions.PolarsError, OSError)):
+            for table in frame.select(columns).collect_batches(chunk_size=n_rows):
+                yield from cut("", table, n_rows)
+
+    with name_errors("X cannot be read by polars", (pl.exceptions.PolarsError, OSError)):
+        return Source(frame.collect_schema().names(), read)
 
 
 def _open_duckdb(relation: Any) -> Source:
+    import duckdb
+
     def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
         # A projection is run anew each time; the relation itself may hold what it gave before.
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-        projected = relation.project(quoted)
-        open_reader = getattr(projected, "to_arrow_reader", None) or projected.fetch_record_batch
-        yield from _read_arrow(open_reader(n_rows), n_rows)
+        with name_errors("X cannot be read by DuckDB", (duckdb.Error, OSError)):
+            projected = relation.project(quoted)
+            open_reader = getattr(projected, "to_arrow_reader", None) or projected.fetch_record_batch
+            yield from _read_arrow(open_reader(n_rows), n_rows)
 
     return Source(list(relation.columns), read)
 
@@ -73,12 +80,22 @@ def _open_duckdb(relation: Any) -> Source:
 def _open_dataset(dataset: Any) -> Source:
     def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
         import pyarrow as pa
+        import pyarrow.dataset as ds
 
+        # What a file lacks, a dataset fills with nulls.
+        for fragment in dataset.get_fragments():
+            partition = ds.get_partition_keys(fragment.partition_expression)
+            label = str(getattr(fragment, "path", "a part of X"))
+            with name_errors(f"{label} cannot be read"):
+                schema = fragment.physical_schema
+            stored = [name for name in columns if name not in partition]
+            find_types([("X", dataset.schema), (label, schema)], stored)
         # Few batches ahead: what is read and not yet scored has to fit into memory too.
         scanner = dataset.scanner(columns=columns, batch_size=n_rows, batch_readahead=2, fragment_readahead=1)
-        for tagged in scanner.scan_batches():
-            label = str(getattr(tagged.fragment, "path", ""))
-            yield from cut(label, pa.Table.from_batches([tagged.record_batch]), n_rows)
+        with name_errors("X cannot be read"):
+            for tagged in scanner.scan_batches():
+                label = str(getattr(tagged.fragment, "path", ""))
+                yield from cut(label, pa.Table.from_batches([tagged.record_batch]), n_rows)
 
     return Source(list(dataset.schema.names), read)
 
@@ -89,8 +106,9 @@ def _open_stream(X: Any) -> Source:
     reader = X if isinstance(X, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(X)
 
     def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
-        for batch in _read_arrow(reader, n_rows):
-            yield Batch(batch.label, batch.table.select(columns))
+        with name_errors("X cannot be read"):
+            for batch in _read_arrow(reader, n_rows):
+                yield Batch(batch.label, batch.table.select(columns))
 
     return Source(list(reader.schema.names), read, can_repeat=False)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from operator import add
 from typing import Any, TypeVar
 
@@ -12,7 +14,7 @@ from joblib import effective_n_jobs
 
 from truewood.data.named_columns import check_named, read_column
 from truewood.formulas.registry import MEASURES
-from truewood.progress import show_progress
+from truewood.progress import Update, show_progress
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.accumulating import N_SAMPLE, accumulate_rows
 from truewood.scale.constants import count_targets, find_constant, needs_constant
@@ -78,7 +80,7 @@ def score_source(
         lambda: read_parts(columns),
         lambda: read_parts([]),
         can_repeat=source.can_repeat,
-        n_rows=source.n_rows,
+        show=partial(show_progress, total=source.n_rows, unit="rows"),
         measure=measure,
         groups=groups,
         inference=inference,
@@ -92,12 +94,11 @@ def score_parts(
     read_targets: Callable[[], Iterator[Part]],
     *,
     can_repeat: bool,
-    n_rows: int | None,
+    show: Callable[[str], AbstractContextManager[Update]],
     measure: str,
     groups: Any,
     inference: bool,
     n_jobs: int | None,
-    is_quiet: bool = False,
 ) -> ImportanceResult:
     """Score a model on rows that come in parts.
 
@@ -111,18 +112,16 @@ def score_parts(
         The same, for their targets and weights alone.
     can_repeat : bool
         Whether that can be done again.
-    n_rows : int or None
-        Number of all rows, where it is known.
+    show : callable
+        ``show(title)`` shows how far a pass over the rows is, as a context that gives what moves a bar.
     measure, groups, inference, n_jobs : object
         As of `importance`.
-    is_quiet : bool
-        Whether to show no progress.
     """
     _check_measure(measure)
     n_threads = effective_n_jobs(n_jobs)
 
     def add_up(title: str, parts: Iterator[Part], sum_part: Callable[[Part], Summed]) -> Summed:
-        with show_progress(title, total=n_rows, unit="rows", is_wanted=not is_quiet) as update:
+        with show(title) as update:
             return _add_up(parts, sum_part, update)
 
     if needs_constant(opened):
@@ -162,7 +161,7 @@ def _check_measure(measure: str) -> None:
         raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
 
 
-def _add_up(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Any) -> Summed:
+def _add_up(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Update) -> Summed:
     n_done, total = 0, None
     for part in parts:
         try:

@@ -132,7 +132,7 @@ def _read_arrow(data: bytes, name: str, kind: str) -> pd.DataFrame:
 
 
 def _read_parquet(data: bytes, name: str) -> Any:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
     from pyarrow import parquet
 
     file = parquet.ParquetFile(io.BytesIO(data))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from truewood.tabular.columns import Column, describe, read_columns
 from truewood.tabular.duplicates import count_duplicates
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Fitted, Progress, fit_model
+from truewood.tabular.many_files import is_many_files, score_many_files
 from truewood.tabular.messages import Messages
 from truewood.tabular.model_files import open_model
 from truewood.tabular.model_score import Scoring, score_model
@@ -98,6 +100,11 @@ def score_table(
     """
     if task is not None and task not in _TASKS:
         raise TableError(f"must be one of {', '.join(_TASKS)}, got {task!r}.", "task")
+    if is_many_files(table):
+        raise TableError(
+            f"{table} is read in batches, and no model is fit to such; pass one file, or a model that is fit already.",
+            "table",
+        )
     settings, messages = settings or FitSettings(), messages or Messages()
     settings.check_installed()
     scoring = Scoring(measure, alpha, settings.random_state, settings.n_jobs)
@@ -136,6 +143,7 @@ def score_saved_model(
     random_state: int = 0,
     n_jobs: int | None = None,
     messages: Messages | None = None,
+    progress: Progress | None = None,
 ) -> TableScore:
     """Score a model that is fit already on a table that it has not seen.
 
@@ -146,7 +154,7 @@ def score_saved_model(
         model of Spark ML, or a model of these libraries or of scikit-learn that is loaded already.
     table : data frame, path or FileContent
         As of `score_table`; a text file is read as `pandas.read_csv` does. Columns that the model does not have are not
-        used.
+        used. A folder or glob of Parquet or Arrow files is read in batches, and need not fit into memory.
     target : str
         The column that the model predicts; rows without it are not used.
     drop : str or iterable of str, default=()
@@ -165,6 +173,8 @@ def score_saved_model(
         Number of threads, as in scikit-learn.
     messages : Messages, default=None
         Hears messages and warnings as they come.
+    progress : callable, default=None
+        ``progress(n_done, n_rows)`` is called while rows are read in batches.
 
     Returns
     -------
@@ -192,13 +202,26 @@ def score_saved_model(
     saved = open_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))
     roles = read_roles(target, sample_weight=sample_weight, drop=drop)
+    if is_many_files(table):
+        return _score_unseen(
+            partial(
+                score_many_files,
+                saved,
+                table,
+                roles,
+                scoring=scoring,
+                progress=progress or _ignore_progress,
+                messages=messages,
+            )
+        )
     rows = open_table(table, roles, messages, is_for_model=True)
     y = match_target(saved, rows[roles.target], roles.target)
     weight = read_weight(rows, roles.sample_weight)
     X = prepare_table(saved, roles.choose_features(rows), messages)
     _warn_of_duplicates(X, y, messages)
-    try:
-        return score_model(
+    return _score_unseen(
+        partial(
+            score_model,
             Fitted(saved.model, X, y, weight, "heldout", _predict(saved, X), saved.classes),
             model_name=saved.name,
             columns=[ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X],
@@ -207,6 +230,13 @@ def score_saved_model(
             messages=messages,
             may_be_too_deep=False,
         )
+    )
+
+
+def _score_unseen(score: Callable[[], TableScore]) -> TableScore:
+    """Score, with errors about the model and its training rows as errors about the arguments."""
+    try:
+        return score()
     except TypeError as error:  # not a tree model
         raise TableError(str(error), "saved_model") from error
     except TrainingRowsError as error:

@@ -1,0 +1,122 @@
+"""A saved model on many files, which are read in batches: a folder or a glob."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pandas as pd
+
+from truewood.progress import Update
+from truewood.scale.files import open_files
+from truewood.scale.opened_model import OpenedModel
+from truewood.scale.source import Source
+from truewood.scale.streaming import Part, score_parts
+from truewood.tabular.errors import TableError
+from truewood.tabular.fitting import Progress
+from truewood.tabular.messages import Messages
+from truewood.tabular.model_score import Scoring
+from truewood.tabular.model_tables import match_target, prepare_table
+from truewood.tabular.roles import Roles
+from truewood.tabular.saved_models import SavedModel
+from truewood.tabular.table_score import ColumnSummary, TableScore
+from truewood.words import count, format_p_value
+
+
+def is_many_files(table: Any) -> bool:
+    """Whether a table is a folder, or a glob."""
+    if not isinstance(table, str | os.PathLike):
+        return False
+    text = os.fspath(table)
+    return os.path.isdir(text) or (isinstance(text, str) and glob.has_magic(text) and not os.path.exists(text))
+
+
+def score_many_files(
+    saved: SavedModel, table: Any, roles: Roles, *, scoring: Scoring, progress: Progress, messages: Messages
+) -> TableScore:
+    """Score a saved model on a folder or glob of Parquet or Arrow files; see `score_saved_model`.
+
+    How well the model predicts is not measured, and the table that belongs to the result is the first batch.
+    """
+    try:
+        source = open_files(table)
+    except ValueError as error:
+        raise TableError(str(error), "table") from error
+    roles.check(source.names)
+    batches = _Batches(saved, source, roles, messages)
+    result = score_parts(
+        OpenedModel(saved.model),
+        batches.read,
+        batches.read,
+        can_repeat=True,
+        show=lambda _title: _report(progress, source.n_rows),
+        measure=scoring.measure,
+        groups=None,
+        inference=True,
+        n_jobs=scoring.n_jobs,
+    )
+    batches.warn_of_others()
+    messages.add(
+        f"read {table}: {count(result.n_rows, 'row')} in batches; how well the model predicts them is not measured"
+    )
+    if result.total_p_value > scoring.alpha:
+        messages.warn(f"the splits taken together may be noise (p = {format_p_value(result.total_p_value)})")
+    X = batches.first
+    return TableScore(
+        result=result,
+        X=X,
+        model=saved.model,
+        model_name=type(saved.model).__name__,
+        columns=[ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X],
+        skill=None,
+        messages=list(messages.messages),
+        warnings=list(messages.warnings),
+    )
+
+
+class _Batches:
+    """Batches of rows as a saved model takes them."""
+
+    def __init__(self, saved: SavedModel, source: Source, roles: Roles, messages: Messages) -> None:
+        self._saved, self._source, self._roles, self._messages = saved, source, roles, messages
+        self.first = pd.DataFrame()
+        self._n_others = 0
+
+    def read(self) -> Iterator[Part]:
+        """All batches, from the start."""
+        roles, is_first_pass = self._roles, self.first.empty
+        absent = {roles.target, roles.sample_weight, *roles.drop}
+        features = [name for name in self._source.names if name not in absent]
+        if self._saved.columns is not None:
+            features = [name for name in features if self._saved.spell(name) in self._saved.columns]
+        weights = [] if roles.sample_weight is None else [roles.sample_weight]
+        for batch in self._source.read_batches([*features, roles.target, *weights]):
+            rows = batch.table.to_pandas()
+            heard = self._messages if self.first.empty else Messages()
+            try:
+                X = prepare_table(self._saved, rows[features], heard)
+                y = match_target(self._saved, rows[roles.target], roles.target)
+            except TableError as error:
+                raise TableError(f"{batch.label}: {error.reason}", error.argument) from error
+            if self.first.empty:
+                self.first = X
+            elif is_first_pass:
+                self._n_others += bool(heard.warnings)
+            yield Part(batch.label, X, y, None if not weights else rows[weights[0]])
+
+    def warn_of_others(self) -> None:
+        """Say how many batches after the first have something to warn of."""
+        if self._n_others:
+            self._messages.warn(f"the same holds for {self._n_others:,} more batches of rows")
+
+
+@contextmanager
+def _report(progress: Progress, n_rows: int | None) -> Iterator[Update]:
+    def update(done: int, total: int | None = None) -> None:
+        del total
+        progress(done, n_rows or done)
+
+    yield update

@@ -1,0 +1,95 @@
+"""`truewood importance` on a folder or glob of Parquet files, with a saved model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xgboost
+
+import truewood as tw
+from scale_models import FEATURES, build, get_weight
+
+OPTIONS = ["--target", "y", "--model-file", "./m.ubj"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model, and a folder of rows that it has not seen."""
+    model, X, y = build("xgboost")
+    model.save_model(tmp_path / "m.ubj")
+    (tmp_path / "rows").mkdir()
+    table = X.assign(w=get_weight(), other="text", y=y)
+    for number, part in enumerate((table[:200], table[200:200], table[200:])):
+        pq.write_table(pa.Table.from_pandas(part, preserve_index=False), tmp_path / "rows" / f"{number}.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("data", ["rows", "rows/*.parquet"])
+def test_a_folder_gives_what_its_rows_give(data, folder, call):
+    model, X, y = build("xgboost")
+    path = folder / "m.ubj"
+    output = folder / "scores.json"
+    arguments = ["--target", "y", "--sample-weight", "w", "--model-file", path, "--output", output]
+    shown, said = call(folder / data, *arguments)
+    expected = tw.importance(model, X, y, rows="heldout", sample_weight=get_weight())
+    result = tw.load(output)
+    np.testing.assert_allclose(result.values, expected.values, rtol=1e-10, atol=1e-10 * expected.values.max())
+    np.testing.assert_allclose(result.std_error, expected.std_error, rtol=1e-10)
+    assert shown["n_rows"] == 500
+    assert shown["skill"] is None
+    assert [column["name"] for column in shown["columns"]] == FEATURES
+    assert shown["notes"] == ["Standard errors from all 500 rows."]
+    assert "500 rows in batches; how well the model predicts them is not measured" in said
+    assert shown["warnings"] == []
+
+
+def test_classes_and_a_report(folder, call):
+    model, X, y = build("xgboost, labels")
+    model.save_model(folder / "m.ubj")
+    pq.write_table(pa.Table.from_pandas(X.assign(y=y)), folder / "rows" / "0.parquet")
+    for other in ("1", "2"):
+        (folder / "rows" / f"{other}.parquet").unlink()
+    output = folder / "report.html"
+    shown, _ = call(folder / "rows", "--target", "y", "--model-file", folder / "m.ubj", "--output", output)
+    expected = tw.importance(model, X, y, rows="heldout")
+    assert shown["task"] == "classification"
+    np.testing.assert_allclose(
+        [row["importance"] for row in shown["features"]], np.sort(expected.values)[::-1], rtol=1e-9, atol=1e-12
+    )
+    assert output.stat().st_size > 10_000
+
+
+def test_a_loss_that_takes_a_pass_of_its_own(folder, call):
+    model, X, y = build("xgboost, absolute")
+    model.save_model(folder / "m.ubj")
+    shown, _ = call(folder / "rows", "--target", "y", "--model-file", folder / "m.ubj")
+    expected = tw.importance(model, X, y, rows="heldout").values
+    np.testing.assert_allclose(
+        [row["importance"] for row in shown["features"]], np.sort(expected)[::-1], rtol=1e-9, atol=1e-12
+    )
+
+
+def test_what_cannot_be_used(folder, refuse):
+    refuse(["./rows", "--target", "y"], ["is read in batches, and no model is fit to such; pass one file, or a model"])
+    refuse(["./rows", "--target", "z", *OPTIONS[2:]], ["--target: the table has no column 'z'"])
+    refuse(["./rows/x*.parquet", *OPTIONS], ["holds none"])
+    refuse(["./rows", *OPTIONS, "--measure", "permutation"], ["looks at single rows again and again"])
+    refuse(["./rows", *OPTIONS, "--engine", "cloud"], ["--engine: invalid choice: 'cloud'"])
+    (folder / "rows" / "1.parquet").write_bytes(b"PAR1")
+    refuse(["./rows", *OPTIONS], ["1.parquet cannot be read"])
+
+
+def test_a_bad_row_names_the_file(folder, refuse):
+    table = pq.read_table(folder / "rows" / "2.parquet").to_pandas()
+    table.loc[5, "y"] = np.nan
+    pq.write_table(pa.Table.from_pandas(table), folder / "rows" / "2.parquet")
+    refuse(["./rows", *OPTIONS], ["--target: ", "2.parquet: the model predicts numbers, but column 'y' holds 'nan'"])
+
+
+def test_training_rows(folder, refuse):
+    _, X, y = build("xgboost")
+    model = xgboost.XGBRegressor(n_estimators=5).fit(X, y)
+    model.save_model(folder / "m.ubj")
+    refuse(["./rows", *OPTIONS], ["--model-file: the table holds the rows that the model was fit on"])
