@@ -6,7 +6,7 @@ from typing import Any
 
 from truewood.data.named_columns import take_named
 from truewood.result.importance_result import ImportanceResult
-from truewood.scale.sources import open_source
+from truewood.scale.sources import is_of_dask, open_source
 from truewood.scale.streaming import score_source
 from truewood.scoring.model_importance import score_table
 
@@ -36,9 +36,11 @@ def importance(
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a source of rows
         The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``. The latter need not fit into
         memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
-        DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches.
+        DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches. The partitions of a Dask DataFrame
+        or Array are summed by Dask where they are.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
-        Their target, or the name of its column in X.
+        Their target, or the name of its column in X; beside an X of Dask, also a Series or Array of Dask that is
+        partitioned as X is, as `sample_weight` may be then.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
         Which rows score a tree: those left out of its bag, all of them, or a list of row numbers (or a mask) for each
         tree. "auto" means "oob", and is an error for a model that has no recorded bags.
@@ -83,6 +85,21 @@ def importance(
     >>> tw.importance(forest, X, y).frame()["feature"][:2].tolist()
     ['petal length (cm)', 'petal width (cm)']
     """
+    if is_of_dask(X):
+        from truewood.scale.dask_frames import score_dask
+
+        return score_dask(
+            model,
+            X,
+            y,
+            rows=rows,
+            measure=measure,
+            sample_weight=sample_weight,
+            groups=groups,
+            inference=inference,
+            n_jobs=n_jobs,
+            target=target,
+        )
     source = open_source(X)
     if source is not None:
         return score_source(

@@ -101,7 +101,7 @@ def _find_stage(folder: Path, place: int, uid: str) -> Path:
 
 
 def _read_table(folder: Path, name: str) -> Any:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
     from pyarrow import dataset
 
     try:

@@ -87,7 +87,7 @@ def accumulate_rows(
 def sum_rows(opened: OpenedModel, rows: Rows, *, n_sample: int, n_threads: int) -> Partial:
     """Sum up rows that have been read."""
     names = tuple(str(name) for name in rows.matrix.names)
-    none = replace(make_empty(opened, n_sample), names=names, encoding=opened.encoding, n_rows=rows.matrix.n_rows)
+    none = replace(make_empty(opened, n_sample), names=names, encoding=rows.encoding, n_rows=rows.matrix.n_rows)
     weight, is_scoring = rows.weight, rows.is_scoring
     if not is_scoring.any():
         return none

@@ -7,11 +7,10 @@ from typing import Any
 
 from truewood.data.tables import TableForm
 from truewood.pipelines.unwrapping import find_innermost
-from truewood.scale.source import Source
 from truewood.words import list_names
 
 
-def choose_columns(model: Any, form: TableForm, source: Source, others: Sequence[str]) -> list[str]:
+def choose_columns(model: Any, form: TableForm, known: Sequence[str], others: Sequence[str]) -> list[str]:
     """Names of the columns of a source that a model takes, in its order.
 
     Parameters
@@ -20,15 +19,15 @@ def choose_columns(model: Any, form: TableForm, source: Source, others: Sequence
         The model, with whatever is around it.
     form : TableForm
         The table that the innermost model takes.
-    source : Source
-        Where the columns are. A model without names takes all of them, in their order.
+    known : sequence of str
+        Names of the columns that there are. A model without names takes all of them, in their order.
     others : sequence of str
         Columns of the target and of the weights.
     """
     is_plain = find_innermost(model) is model
     names = form.names if is_plain else getattr(model, "feature_names_in_", None)
     n_columns = form.n_features if is_plain else getattr(model, "n_features_in_", None)
-    given = [name for name in source.names if name not in others]
+    given = [name for name in known if name not in others]
     if names is None:
         if n_columns is not None and len(given) != n_columns:
             raise ValueError(

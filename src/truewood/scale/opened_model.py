@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,14 @@ class Rows:
         What is summed of their y: codes of classes, numbers, or of boosted trees what the loss's mean is of.
     weight : ndarray of shape (n_rows,), or None
         Their weights; None where every row counts once.
+    encoding : Encoding or None
+        How the features came about, where preprocessing made them.
     """
 
     matrix: FeatureMatrix
     said: NDArray[Any]
     weight: Floats | None
+    encoding: Encoding | None = None
 
     @property
     def is_scoring(self) -> NDArray[np.bool_]:
@@ -63,10 +66,15 @@ class OpenedModel:
         ``target(y)``, as of `importance`.
     constant : ndarray or None
         What all rows say for a loss whose target is not a multiple of something less its mean; see `OfConstant`.
+    is_copy : bool
+        Whether it reads some of the parts, in any order, beside others of its kind: each part then has to tell how
+        preprocessing makes columns, and not only the first.
     """
 
-    def __init__(self, model: Any, *, target: Any = None, constant: Floats | None = None) -> None:
-        self._model, self.own_target, self.constant = model, target, constant
+    def __init__(
+        self, model: Any, *, target: Any = None, constant: Floats | None = None, is_copy: bool = False
+    ) -> None:
+        self._model, self.own_target, self.constant, self._is_copy = model, target, constant, is_copy
         self.view: ModelView = open_model(find_innermost(model))
         self.encoding: Encoding | None = None
         self._is_checked = False
@@ -89,6 +97,9 @@ class OpenedModel:
     def with_constant(self, constant: Floats) -> OpenedModel:
         """The same model with what all rows say for its loss."""
         return OpenedModel(self._model, target=self.own_target, constant=constant)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(OpenedModel, target=self.own_target, constant=self.constant, is_copy=True), (self._model,)
 
     @property
     def is_additive(self) -> bool:
@@ -179,7 +190,8 @@ class OpenedModel:
         """Read some rows, at least one, as the model takes them."""
         is_first = not self._is_checked
         parts = unwrap(self._model, X, y, "heldout", known=self.encoding, check_parts=is_first)
-        self.encoding = parts.encoding
+        if not self._is_copy:
+            self.encoding = parts.encoding
         matrix = read_features(parts.X, self.view.table)
         if is_first:
             check_agreement(self.view, matrix)
@@ -188,7 +200,7 @@ class OpenedModel:
         said = self._read_y(parts.y)
         if len(said) != matrix.n_rows:
             raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {len(said)}.")
-        return Rows(matrix, said, weight)
+        return Rows(matrix, said, weight, parts.encoding)
 
     def unwrap_y(self, y: Any) -> Any:
         """Y as the innermost model takes it."""

@@ -35,6 +35,11 @@ def open_source(X: Any) -> Source | None:
     return None if is_frame or not hasattr(X, "__arrow_c_stream__") else _open_stream(X)
 
 
+def is_of_dask(X: Any) -> bool:
+    """Whether X is an object of Dask, which is not imported for that."""
+    return any(cls.__module__.partition(".")[0] == "dask" for cls in type(X).__mro__)
+
+
 def _is_list_of_paths(X: Any) -> bool:
     if not isinstance(X, list | tuple) or not X:
         return False

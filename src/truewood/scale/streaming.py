@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from operator import add
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,8 +16,8 @@ from truewood.formulas.registry import MEASURES
 from truewood.progress import Update, show_progress
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.accumulating import N_SAMPLE, accumulate_rows
-from truewood.scale.constants import count_targets, find_constant, needs_constant
-from truewood.scale.finishing import accumulate_rows_errors, finish_totals
+from truewood.scale.constants import TargetCounts, count_targets, find_constant, needs_constant
+from truewood.scale.finishing import PartialErrors, accumulate_rows_errors, finish_totals
 from truewood.scale.model_columns import choose_columns
 from truewood.scale.opened_model import OpenedModel
 from truewood.scale.partial import Partial
@@ -61,44 +60,72 @@ def score_source(
     target: Any,
 ) -> ImportanceResult:
     """Score a model on a source of rows; see `importance`."""
+    is_inferred = check_options(rows, measure, inference)
+    targets, weights = read_names(y, sample_weight, source.names)
+    opened = OpenedModel(model, target=target)
+    columns = choose_columns(model, opened.view.table, source.names, [*targets, *weights])
+
+    def add_up(title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False) -> Summed:
+        names = [] if only_targets else columns
+        batches = source.read_batches([*names, *targets, *weights])
+        parts = (split_batch(batch, names, targets, weights) for batch in batches)
+        with show_progress(title, total=source.n_rows, unit="rows") as update:
+            return add_up_parts(parts, partial(step, known), update)
+
+    return score_parts(
+        opened,
+        add_up,
+        can_repeat=source.can_repeat,
+        measure=measure,
+        groups=groups,
+        inference=is_inferred,
+        n_threads=effective_n_jobs(n_jobs),
+    )
+
+
+def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
+    """Refuse, before rows are read, what takes a table in memory; the answer is whether errors are wanted."""
     check_measure(measure)
     if not isinstance(rows, str) or rows != "heldout":
         shown = repr(rows) if isinstance(rows, str) else "lists"
         raise ValueError(f"rows must be 'heldout' where X is read in batches: rows the model never saw; got {shown}.")
     if not isinstance(inference, bool):
         raise ValueError(f"inference must be True or False where X is read in batches, got {inference!r}.")
-    targets, weights = _read_names(y, sample_weight, source)
-    opened = OpenedModel(model, target=target)
-    columns = choose_columns(model, opened.view.table, source, [*targets, *weights])
+    if measure in MEASURES and MEASURES[measure].split_score is None:
+        raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
+    return inference
 
-    def read_parts(names: list[str]) -> Iterator[Part]:
-        for batch in source.read_batches([*names, *targets, *weights]):
-            yield _split(batch, names, targets, weights)
 
-    return score_parts(
-        opened,
-        lambda: read_parts(columns),
-        lambda: read_parts([]),
-        can_repeat=source.can_repeat,
-        show=partial(show_progress, total=source.n_rows, unit="rows"),
-        measure=measure,
-        groups=groups,
-        inference=inference,
-        n_jobs=n_jobs,
-    )
+class AddUp(Protocol):
+    """What an engine does: a step for each part of the rows, and the sum of what the steps give."""
+
+    def __call__(
+        self, title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False
+    ) -> Summed:
+        """Add up ``step(known, part)`` over all parts.
+
+        Parameters
+        ----------
+        title : str
+            What it is for.
+        step : callable
+            A function of a module, or `partial` of one.
+        known : object
+            What all parts have in common. It can be pickled, and is large.
+        only_targets : bool
+            Whether targets and weights will do.
+        """
 
 
 def score_parts(
     opened: OpenedModel,
-    read: Callable[[], Iterator[Part]],
-    read_targets: Callable[[], Iterator[Part]],
+    add_up: AddUp,
     *,
     can_repeat: bool,
-    show: Callable[[str], AbstractContextManager[Update]],
     measure: str,
     groups: Any,
     inference: bool,
-    n_jobs: int | None,
+    n_threads: int,
 ) -> ImportanceResult:
     """Score a model on rows that come in parts.
 
@@ -106,48 +133,29 @@ def score_parts(
     ----------
     opened : OpenedModel
         The model.
-    read : callable
-        ``read()`` gives the parts from the start.
-    read_targets : callable
-        The same, for their targets and weights alone.
+    add_up : callable
+        Goes through all parts.
     can_repeat : bool
-        Whether that can be done again.
-    show : callable
-        ``show(title)`` shows how far a pass over the rows is, as a context that gives what moves a bar.
-    measure, groups, inference, n_jobs : object
+        Whether that can be done more than once.
+    measure, groups, inference : object
         As of `importance`.
+    n_threads : int
+        Number of threads for each part.
     """
-    _check_measure(measure)
-    n_threads = effective_n_jobs(n_jobs)
-
-    def add_up(title: str, parts: Iterator[Part], sum_part: Callable[[Part], Summed]) -> Summed:
-        with show(title) as update:
-            return _add_up(parts, sum_part, update)
-
     if needs_constant(opened):
         if not can_repeat:
             raise ValueError(
                 f"the target of {opened.view.name} follows from all rows, and this X can be read only once; pass "
                 "target=, a function that makes a number of y, or a source that can be read again."
             )
-        counts = add_up("reading y", read_targets(), lambda part: count_targets(opened, part.y, part.sample_weight))
+        counts = add_up("reading y", _count_part, opened, only_targets=True)
         opened = opened.with_constant(find_constant(opened, counts))
-
-    def sum_part(part: Part) -> Partial:
-        n_sample = N_SAMPLE if inference and not can_repeat else 0
-        partial = accumulate_rows(opened, part.X, part.y, part.sample_weight, n_sample=n_sample, n_threads=n_threads)
-        if partial.names is not None:  # before all rows are read
-            find_groupings(groups, np.asarray(partial.names, dtype=np.str_), partial.encoding, opened.view)
-        return partial
-
-    totals = Totals(opened, add_up("scoring", read(), sum_part), measure, groups)
+    n_sample = N_SAMPLE if inference and not can_repeat else 0
+    step = partial(_sum_part, groups=groups, n_sample=n_sample, n_threads=n_threads)
+    totals = Totals(opened, add_up("scoring", step, opened), measure, groups)
     errors = None
     if can_repeat and find_inference_problem(totals.measure, inference) is None:
-        errors = add_up(
-            "errors",
-            read(),
-            lambda part: accumulate_rows_errors(totals, part.X, part.y, part.sample_weight, n_threads=n_threads),
-        )
+        errors = add_up("errors", partial(_sum_errors, n_threads=n_threads), totals)
         if errors.n_rows != totals.partial.n_rows:
             raise ValueError(
                 f"X must give the same rows each time it is read, got {totals.partial.n_rows} and then {errors.n_rows}."
@@ -155,22 +163,26 @@ def score_parts(
     return finish_totals(totals, inference=inference, errors=errors, n_threads=n_threads)
 
 
-def _check_measure(measure: str) -> None:
-    """Refuse a measure that sums do not give, before rows are read."""
-    if measure in MEASURES and MEASURES[measure].split_score is None:
-        raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
+def _count_part(opened: OpenedModel, part: Part) -> TargetCounts:
+    return count_targets(opened, part.y, part.sample_weight)
 
 
-def _add_up(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Update) -> Summed:
+def _sum_part(opened: OpenedModel, part: Part, *, groups: Any, n_sample: int, n_threads: int) -> Partial:
+    summed = accumulate_rows(opened, part.X, part.y, part.sample_weight, n_sample=n_sample, n_threads=n_threads)
+    if summed.names is not None:  # before all rows are read
+        find_groupings(groups, np.asarray(summed.names, dtype=np.str_), summed.encoding, opened.view)
+    return summed
+
+
+def _sum_errors(totals: Totals, part: Part, *, n_threads: int) -> PartialErrors:
+    return accumulate_rows_errors(totals, part.X, part.y, part.sample_weight, n_threads=n_threads)
+
+
+def add_up_parts(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Update) -> Summed:
+    """Add up what is summed of each part, in this process; `update` hears the number of rows done."""
     n_done, total = 0, None
     for part in parts:
-        try:
-            summed = sum_part(part)
-        except (TypeError, ValueError) as error:
-            if not part.label:
-                raise
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{part.label}: {error}") from error
+        summed = sum_named(part, sum_part)
         total = summed if total is None else add(total, summed)
         n_done += len(part.y)
         update(n_done)
@@ -179,7 +191,18 @@ def _add_up(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: U
     return total
 
 
-def _read_names(y: Any, sample_weight: Any, source: Source) -> tuple[list[str], list[str]]:
+def sum_named(part: Part, sum_part: Callable[[Part], Summed]) -> Summed:
+    """Sum a part; errors say which it is."""
+    try:
+        return sum_part(part)
+    except (TypeError, ValueError) as error:
+        if not part.label:
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{part.label}: {error}") from error
+
+
+def read_names(y: Any, sample_weight: Any, known: list[str]) -> tuple[list[str], list[str]]:
     """Columns of the target and of the weights."""
     targets = [y] if isinstance(y, str) else y
     if not isinstance(targets, list | tuple) or not targets or not all(isinstance(name, str) for name in targets):
@@ -191,13 +214,13 @@ def _read_names(y: Any, sample_weight: Any, source: Source) -> tuple[list[str], 
         )
     weights = [] if sample_weight is None else [sample_weight]
     for name in targets:
-        check_named(name, source.names, "y")
+        check_named(name, known, "y")
     for name in weights:
-        check_named(name, source.names, "sample_weight")
+        check_named(name, known, "sample_weight")
     return list(targets), weights
 
 
-def _split(batch: Batch, columns: list[str], targets: list[str], weights: list[str]) -> Part:
+def split_batch(batch: Batch, columns: list[str], targets: list[str], weights: list[str]) -> Part:
     """Features, target and weights of a batch."""
     values = [read_column(batch.table, name) for name in targets]
     y = values[0] if len(values) == 1 else np.column_stack(values)

@@ -69,6 +69,12 @@ class Totals:
             raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
         names = np.asarray(partial.names, dtype=np.str_)
         self.groupings, self.notes = find_groupings(groups, names, partial.encoding, opened.view)
+        opened.encoding = partial.encoding  # no part has to tell it again
+        self._arguments = opened, partial, measure, groups
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # With the scores, so that what there is to warn of is said once.
+        return Totals, self._arguments, {"tree_scores": self.tree_scores}
 
     def _settle(self) -> None:
         """Find what is taken from what rows say, and what that is multiplied by, for the target of additive trees."""
