@@ -63,7 +63,7 @@ def score_source(
     is_inferred = check_options(rows, measure, inference)
     targets, weights = read_names(y, sample_weight, source.names)
     opened = OpenedModel(model, target=target)
-    columns = choose_columns(model, opened.view.table, source.names, [*targets, *weights])
+    columns = choose_columns(opened.model, opened.view.table, source.names, [*targets, *weights])
 
     def add_up(title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False) -> Summed:
         names = [] if only_targets else columns
@@ -156,9 +156,11 @@ def score_parts(
     errors = None
     if can_repeat and find_inference_problem(totals.measure, inference) is None:
         errors = add_up("errors", partial(_sum_errors, n_threads=n_threads), totals)
-        if errors.n_rows != totals.partial.n_rows:
+        if not errors.has_rows_of(totals.partial):
             raise ValueError(
-                f"X must give the same rows each time it is read, got {totals.partial.n_rows} and then {errors.n_rows}."
+                f"X must give the same rows each time it is read, got {totals.partial.n_rows} and then {errors.n_rows}, of "
+                f"weight {totals.partial.weight:.12g} and then {errors.weight:.12g}; if random steps choose them, "
+                "keep what these give, in files or in memory, and pass that."
             )
     return finish_totals(totals, inference=inference, errors=errors, n_threads=n_threads)
 
