@@ -3,8 +3,8 @@
     python spark_program.py KIND FOLDER
 
 KIND is "connect" (a server of Spark Connect that it starts itself) or "cluster" (two executors as processes). FOLDER
-has `model.pickle` and `rows.parquet`, with columns y and w; the result is saved there as `result.json`. On a cluster, an
-executor is killed in the middle of each pass over the rows.
+has `model.pickle` and `rows.parquet`, with columns y and w; the result is saved there as `result.json`. On a cluster,
+an executor is killed in the middle of each pass over the rows.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def start(kind):
 
 
 def kill_once(folder):
-    """A step that passes rows on, and kills its executor when partition 4 comes the first and the second time.
+    """A step that passes rows on, and kills its executor when partition 4 comes for the first and the third time.
 
-    The third time is the second pass over the rows, as the first time of it is tried again.
+    The second time is the first pass tried again, the third is the second pass.
     """
 
     def step(batches):

@@ -156,11 +156,12 @@ def score_parts(
     errors = None
     if can_repeat and find_inference_problem(totals.measure, inference) is None:
         errors = add_up("errors", partial(_sum_errors, n_threads=n_threads), totals)
-        if not errors.has_rows_of(totals.partial):
+        first = totals.partial
+        if not errors.has_rows_of(first):
             raise ValueError(
-                f"X must give the same rows each time it is read, got {totals.partial.n_rows} and then {errors.n_rows}, of "
-                f"weight {totals.partial.weight:.12g} and then {errors.weight:.12g}; if random steps choose them, "
-                "keep what these give, in files or in memory, and pass that."
+                f"X must give the same rows each time it is read, got {first.n_rows} and then {errors.n_rows}, of "
+                f"weight {first.weight:.12g} and then {errors.weight:.12g}; if random steps choose them, keep "
+                "what these give, in files or in memory, and pass that."
             )
     return finish_totals(totals, inference=inference, errors=errors, n_threads=n_threads)
 
