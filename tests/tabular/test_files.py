@@ -176,7 +176,7 @@ def test_an_unknown_format_is_an_error_of_its_own(tmp_path):
         score_table(tmp_path / "a.xlsx", "y")
 
 
-@pytest.mark.parametrize(("path", "words"), [("none.csv", "there is no file"), ("", "is a folder; pass a file")])
+@pytest.mark.parametrize(("path", "words"), [("none.csv", "there is no file"), ("", "no model is fit to such")])
 def test_paths_that_lead_nowhere(path, words, tmp_path):
     with pytest.raises(TableError, match=words):
         score_table(str(tmp_path / path), "y")

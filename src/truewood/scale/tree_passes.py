@@ -21,15 +21,18 @@ from truewood.trees.row_terms import RowTerms
 Floats = NDArray[np.float64]
 Step = TypeVar("Step")
 
-# Rows that are worked on at a time.
+# Rows that are summed at a time.
 _BLOCK_ROWS = 1 << 16
+# Contributions that trees are added to at a time, which should stay near the processor, and rows of these at least.
+_BLOCK_VALUES = 1 << 16
+_FEWEST_ROWS = 1 << 9
 
 
 def sum_at_leaves(
     opened: OpenedModel, matrix: FeatureMatrix, target: Target, weight: Floats | None, n_threads: int
 ) -> Floats:
     """Weight, sums and, of numbers, sums of squares of some rows at the leaves of all trees, (n_leaves, n_sums)."""
-    blocks = _split_rows(opened, matrix)
+    blocks = _split_rows(opened, matrix, _BLOCK_ROWS)
 
     def sum_run(run: int) -> Floats:
         trees, ensemble = opened.runs[run]
@@ -61,7 +64,7 @@ def add_contributions(
     view, phi = opened.view, np.zeros((matrix.n_rows, opened.view.n_features))
     weight = np.ones(matrix.n_rows) if weight is None else weight
     tree_weight = weigh_trees(view)
-    blocks = _split_rows(opened, matrix, n_threads)
+    blocks = _split_rows(opened, matrix, max(_FEWEST_ROWS, _BLOCK_VALUES // view.n_features))
 
     def add_block(block: int) -> None:
         start, stop = blocks[block]
@@ -76,10 +79,10 @@ def add_contributions(
     return phi
 
 
-def _split_rows(opened: OpenedModel, matrix: FeatureMatrix, n_least: int = 1) -> list[tuple[int, int]]:
-    """Blocks of rows; only one where a library finds leaves of rows in a form of its own."""
+def _split_rows(opened: OpenedModel, matrix: FeatureMatrix, most: int) -> list[tuple[int, int]]:
+    """Blocks of at most so many rows; only one where a library finds leaves of rows in a form of its own."""
     n_rows = matrix.n_rows
-    n_blocks = 1 if opened.view.finds_leaves else min(n_rows, max(n_least, -(-n_rows // _BLOCK_ROWS)))
+    n_blocks = 1 if opened.view.finds_leaves else -(-n_rows // most)
     bounds = np.linspace(0, n_rows, n_blocks + 1).astype(np.int64).tolist()
     return list(pairwise(bounds))
 

@@ -51,8 +51,6 @@ class FileContent:
 def read_file(source: str | os.PathLike[str]) -> FileContent:
     """Read a file whose name tells its format."""
     path = Path(source)
-    if path.is_dir():
-        raise TableError(f"{source} is a folder; pass a file.", "table")
     if not path.exists():
         raise TableError(f"there is no file {source}.", "table")
     return FileContent(path.name, path.read_bytes(), _find_ending(path))
