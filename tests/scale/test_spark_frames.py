@@ -24,6 +24,8 @@ import truewood as tw
 from scale_models import assert_same, build, draw_rows, get_weight
 from spark_models import COLUMNS, MODELS, fit, get_spark, make_features, make_pipeline, make_table, to_spark
 
+# Of frames that tests themselves make with functions of Spark.
+any_pandas = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 PROGRAM = Path(__file__).parents[1] / "spark_program.py"
 
 
@@ -67,6 +69,7 @@ def test_scores_and_errors_are_those_of_rows_in_memory(name, weights):
     assert result.notes[-1] == "Standard errors from all 500 rows."
 
 
+@any_pandas
 @pytest.mark.parametrize(
     "split", [lambda frame: frame.coalesce(1), leave_empty, lambda frame: frame.limit(40).repartition(40)]
 )
@@ -110,6 +113,7 @@ def test_groups_measures_and_own_targets():
     assert_same(result, expected)
 
 
+@any_pandas
 def test_only_the_columns_of_the_model_are_read():
     model, X, y = build("forest of numbers")
     table = X.assign(**{"a.b": 0.0, "y": y})
@@ -213,6 +217,7 @@ def test_the_partition_of_a_bad_row_is_named():
     refuse(ranged, "^partition 3: y must not hold NaN")
 
 
+@any_pandas
 def test_rows_that_change_from_one_reading_to_the_next(tmp_path):
     """Spark itself draws the same numbers again; a function need not."""
     _, X, y = build("forest of numbers")

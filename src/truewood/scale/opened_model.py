@@ -203,6 +203,11 @@ class OpenedModel:
             raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {len(said)}.")
         return Rows(matrix, said, weight, parts.encoding)
 
+    def compare(self, X: Any, y: Any) -> None:
+        """Compare leaves of some rows with what the library of the model says, as `read` does for the first rows."""
+        parts = unwrap(self.model, X, y, "heldout")
+        check_agreement(self.view, read_features(parts.X, self.view.table))
+
     def unwrap_y(self, y: Any) -> Any:
         """Y as the innermost model takes it."""
         return unwrap_target(self.model, y)

@@ -12,6 +12,8 @@ from truewood.adapters import SparkModel, find_spark_pipeline
 from truewood.pipelines.spark_stages import SparkPipeline
 from truewood.scale.model_columns import choose_columns
 from truewood.scale.opened_model import OpenedModel
+from truewood.scale.source import Batch
+from truewood.scale.streaming import Part, split_batch
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,26 @@ class Columns:
         return replace(self, features=[], vector=None)
 
     def select(self, frame: Any) -> Any:
-        """A frame with these columns alone, and vectors as arrays."""
-        chosen = frame.select(*(f"`{name.replace('`', '``')}`" for name in self.names))
+        """A frame with these columns alone, and vectors as arrays; `read` gives the names back.
+
+        Functions of Spark do not take every name, such as one with a dot.
+        """
+        places = [f"c{place}" for place in range(len(self.names))]
+        chosen = frame.select(*(f"`{name.replace('`', '``')}`" for name in self.names)).toDF(*places)
         if self.vector is None or not _is_vector(frame, self.vector):
             return chosen
         from pyspark.ml.functions import vector_to_array
 
-        return chosen.withColumn(self.vector, vector_to_array(chosen[self.vector]))
+        place = places[self.names.index(self.vector)]
+        return chosen.withColumn(place, vector_to_array(chosen[place]))
+
+    def read(self, table: Any) -> Part:
+        """Features, target and weights of rows of what `select` gives, as a table of Arrow."""
+        table = table.rename_columns(self.names)
+        if self.vector is None:
+            return split_batch(Batch("", table), self.features, self.targets, self.weights)
+        part = split_batch(Batch("", table), [], self.targets, self.weights)
+        return replace(part, X=_expand(table[self.vector], self.vector, self.features))
 
 
 def find_columns(opened: OpenedModel, frame: Any, targets: list[str], weights: list[str]) -> Columns:
@@ -97,7 +112,7 @@ def _read_element_names(frame: Any, vector: str, n_elements: int) -> list[str]:
     return [str(name) for name in names] if is_whole else [f"{vector}[{place}]" for place in range(n_elements)]
 
 
-def expand_vectors(column: Any, name: str, features: list[str]) -> pd.DataFrame:
+def _expand(column: Any, name: str, features: list[str]) -> pd.DataFrame:
     """Arrays of numbers, in a column of Arrow, as a table with a column for each element."""
     lists = column.combine_chunks()
     n_elements = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False))

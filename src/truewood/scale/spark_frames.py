@@ -6,7 +6,6 @@ import pickle
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from itertools import chain
@@ -14,19 +13,23 @@ from typing import Any
 
 from joblib import effective_n_jobs
 
+from truewood.adapters import AdapterError, SparkModel
+from truewood.pipelines.unwrapping import find_innermost
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.constants import TargetCounts
 from truewood.scale.opened_model import OpenedModel
 from truewood.scale.partial import Partial
-from truewood.scale.source import Batch, choose_batch_rows
-from truewood.scale.spark_columns import Columns, expand_vectors, find_columns
-from truewood.scale.streaming import Part, Summed, add_up_parts, check_options, read_names, score_parts, split_batch
+from truewood.scale.source import choose_batch_rows
+from truewood.scale.spark_columns import Columns, find_columns
+from truewood.scale.streaming import Part, Summed, add_up_parts, check_options, read_names, score_parts
 from truewood.words import in_one_line
 
 # What goes from task to task: a piece of the sums of a partition, or of a block of partitions.
 _SCHEMA = "piece int, block int, sums binary"
 # Partitions whose sums one task adds up, before another adds up what these tasks give.
 _BLOCK = 64
+# Rows that go to the driver to be compared, for models of the session.
+_N_COMPARED = 20
 
 
 class PartitionError(ValueError):
@@ -52,6 +55,7 @@ def score_spark(
     targets, weights = read_names(y, sample_weight, X.columns)
     opened = OpenedModel(model, target=target)
     columns = find_columns(opened, X, targets, weights)
+    _ask_session(opened, X, columns)
 
     def add_up(title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False) -> Summed:
         del title  # Spark shows progress itself
@@ -76,6 +80,22 @@ def _check_frame(X: Any) -> None:
         raise TypeError(f"X must be a DataFrame of pyspark.sql, got {kind.__module__}.{kind.__name__}{hint}.")
     if X.isStreaming:
         raise ValueError("X must be a DataFrame that ends, got a stream; pass one with the rows that have come so far.")
+
+
+def _ask_session(opened: OpenedModel, frame: Any, columns: Columns) -> None:
+    """Compare a few rows with what a model of this session says: executors have no session to ask."""
+    innermost = find_innermost(opened.model)
+    if not isinstance(innermost, SparkModel) or innermost.live is None:
+        return
+    table = columns.select(frame).limit(_N_COMPARED).toArrow()
+    if table.num_rows:
+        part = columns.read(table)
+        try:
+            opened.compare(part.X, part.y)
+        except AdapterError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the first rows of X: {error}") from error
 
 
 def _sum_on_executors(frame: Any, columns: Columns, step: Callable[[Any, Part], Summed], known: Any) -> Summed:
@@ -116,7 +136,7 @@ def _sum_partition(batches: Iterator[Any], columns: Columns, key: str, shared: b
     number = TaskContext.get().partitionId()
     try:
         step, known = _load(key, shared)
-        parts = (_read_part(table, columns) for table in _join_batches(batches, len(columns.names)))
+        parts = (columns.read(table) for table in _join_batches(batches, len(columns.names)))
         first = next(parts, None)
         if first is None:
             return
@@ -153,14 +173,6 @@ def _join_batches(batches: Iterator[Any], n_columns: int) -> Iterator[Any]:
             waiting, n_rows = [], 0
     if waiting:
         yield pa.Table.from_batches(waiting)
-
-
-def _read_part(table: Any, columns: Columns) -> Part:
-    features = columns.features if columns.vector is None else []
-    part = split_batch(Batch("", table), features, columns.targets, columns.weights)
-    if columns.vector is None:
-        return part
-    return replace(part, X=expand_vectors(table[columns.vector], columns.vector, columns.features))
 
 
 def _show_nothing(done: int, total: int | None = None) -> None:
