@@ -89,6 +89,7 @@ def test_spark_reads_a_saved_model_of_spark(tmp_path, call):
     """In the session that there is, which stays."""
     from spark_models import COLUMNS, MODELS, get_spark, make_pipeline, make_table, to_spark
 
+    get_spark()
     model = make_pipeline(MODELS["boosted numbers"]()).fit(to_spark(make_table()))
     model.save(str(tmp_path / "model"))
     unseen = make_table(200, seed=1)
