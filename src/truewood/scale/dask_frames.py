@@ -17,7 +17,7 @@ from truewood.data.named_columns import check_named
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.model_columns import choose_columns
 from truewood.scale.opened_model import OpenedModel
-from truewood.scale.streaming import Part, check_options, score_in_passes, sum_named
+from truewood.scale.streaming import Part, check_options, score_parts, sum_named
 
 Summed = TypeVar("Summed")
 
@@ -62,7 +62,7 @@ def score_dask(
         ]
         return _sum_on_workers(partial(_sum_partition, step=step, named=own), known, [parts, *others])
 
-    return score_in_passes(
+    return score_parts(
         opened,
         add_up,
         can_repeat=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from operator import add
@@ -62,24 +61,25 @@ def score_source(
 ) -> ImportanceResult:
     """Score a model on a source of rows; see `importance`."""
     is_inferred = check_options(rows, measure, inference)
-    targets, weights = _read_names(y, sample_weight, source)
+    targets, weights = read_names(y, sample_weight, source.names)
     opened = OpenedModel(model, target=target)
-    columns = choose_columns(model, opened.view.table, source.names, [*targets, *weights])
+    columns = choose_columns(opened.model, opened.view.table, source.names, [*targets, *weights])
 
-    def read_parts(names: list[str]) -> Iterator[Part]:
-        for batch in source.read_batches([*names, *targets, *weights]):
-            yield _split(batch, names, targets, weights)
+    def add_up(title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False) -> Summed:
+        names = [] if only_targets else columns
+        batches = source.read_batches([*names, *targets, *weights])
+        parts = (split_batch(batch, names, targets, weights) for batch in batches)
+        with show_progress(title, total=source.n_rows, unit="rows") as update:
+            return add_up_parts(parts, partial(step, known), update)
 
     return score_parts(
         opened,
-        lambda: read_parts(columns),
-        lambda: read_parts([]),
+        add_up,
         can_repeat=source.can_repeat,
-        show=partial(show_progress, total=source.n_rows, unit="rows"),
         measure=measure,
         groups=groups,
         inference=is_inferred,
-        n_jobs=n_jobs,
+        n_threads=effective_n_jobs(n_jobs),
     )
 
 
@@ -91,52 +91,9 @@ def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
         raise ValueError(f"rows must be 'heldout' where X is read in batches: rows the model never saw; got {shown}.")
     if not isinstance(inference, bool):
         raise ValueError(f"inference must be True or False where X is read in batches, got {inference!r}.")
+    if measure in MEASURES and MEASURES[measure].split_score is None:
+        raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
     return inference
-
-
-def score_parts(
-    opened: OpenedModel,
-    read: Callable[[], Iterator[Part]],
-    read_targets: Callable[[], Iterator[Part]],
-    *,
-    can_repeat: bool,
-    show: Callable[[str], AbstractContextManager[Update]],
-    measure: str,
-    groups: Any,
-    inference: bool,
-    n_jobs: int | None,
-) -> ImportanceResult:
-    """Score a model on rows that come in parts.
-
-    Parameters
-    ----------
-    opened : OpenedModel
-        The model.
-    read : callable
-        ``read()`` gives the parts from the start.
-    read_targets : callable
-        The same, for their targets and weights alone.
-    can_repeat : bool
-        Whether that can be done again.
-    show : callable
-        ``show(title)`` shows how far a pass over the rows is, as a context that gives what moves a bar.
-    measure, groups, inference, n_jobs : object
-        As of `importance`.
-    """
-
-    def add_up(title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False) -> Summed:
-        with show(title) as update:
-            return _add_up(read_targets() if only_targets else read(), partial(step, known), update)
-
-    return score_in_passes(
-        opened,
-        add_up,
-        can_repeat=can_repeat,
-        measure=measure,
-        groups=groups,
-        inference=inference,
-        n_threads=effective_n_jobs(n_jobs),
-    )
 
 
 class AddUp(Protocol):
@@ -160,7 +117,7 @@ class AddUp(Protocol):
         """
 
 
-def score_in_passes(
+def score_parts(
     opened: OpenedModel,
     add_up: AddUp,
     *,
@@ -170,7 +127,7 @@ def score_in_passes(
     inference: bool,
     n_threads: int,
 ) -> ImportanceResult:
-    """Score a model on rows that come in parts, by any engine.
+    """Score a model on rows that come in parts.
 
     Parameters
     ----------
@@ -185,8 +142,6 @@ def score_in_passes(
     n_threads : int
         Number of threads for each part.
     """
-    if measure in MEASURES and MEASURES[measure].split_score is None:
-        raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
     if needs_constant(opened):
         if not can_repeat:
             raise ValueError(
@@ -201,9 +156,12 @@ def score_in_passes(
     errors = None
     if can_repeat and find_inference_problem(totals.measure, inference) is None:
         errors = add_up("errors", partial(_sum_errors, n_threads=n_threads), totals)
-        if errors.n_rows != totals.partial.n_rows:
+        first = totals.partial
+        if not errors.has_rows_of(first):
             raise ValueError(
-                f"X must give the same rows each time it is read, got {totals.partial.n_rows} and then {errors.n_rows}."
+                f"X must give the same rows each time it is read, got {first.n_rows} and then {errors.n_rows}, of "
+                f"weight {first.weight:.12g} and then {errors.weight:.12g}; if random steps choose them, keep "
+                "what these give, in files or in memory, and pass that."
             )
     return finish_totals(totals, inference=inference, errors=errors, n_threads=n_threads)
 
@@ -223,7 +181,8 @@ def _sum_errors(totals: Totals, part: Part, *, n_threads: int) -> PartialErrors:
     return accumulate_rows_errors(totals, part.X, part.y, part.sample_weight, n_threads=n_threads)
 
 
-def _add_up(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Update) -> Summed:
+def add_up_parts(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Update) -> Summed:
+    """Add up what is summed of each part, in this process; `update` hears the number of rows done."""
     n_done, total = 0, None
     for part in parts:
         summed = sum_named(part, sum_part)
@@ -246,7 +205,7 @@ def sum_named(part: Part, sum_part: Callable[[Part], Summed]) -> Summed:
         raise kind(f"{part.label}: {error}") from error
 
 
-def _read_names(y: Any, sample_weight: Any, source: Source) -> tuple[list[str], list[str]]:
+def read_names(y: Any, sample_weight: Any, known: list[str]) -> tuple[list[str], list[str]]:
     """Columns of the target and of the weights."""
     targets = [y] if isinstance(y, str) else y
     if not isinstance(targets, list | tuple) or not targets or not all(isinstance(name, str) for name in targets):
@@ -258,13 +217,13 @@ def _read_names(y: Any, sample_weight: Any, source: Source) -> tuple[list[str], 
         )
     weights = [] if sample_weight is None else [sample_weight]
     for name in targets:
-        check_named(name, source.names, "y")
+        check_named(name, known, "y")
     for name in weights:
-        check_named(name, source.names, "sample_weight")
+        check_named(name, known, "sample_weight")
     return list(targets), weights
 
 
-def _split(batch: Batch, columns: list[str], targets: list[str], weights: list[str]) -> Part:
+def split_batch(batch: Batch, columns: list[str], targets: list[str], weights: list[str]) -> Part:
     """Features, target and weights of a batch."""
     values = [read_column(batch.table, name) for name in targets]
     y = values[0] if len(values) == 1 else np.column_stack(values)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pandas as pd
+from joblib import effective_n_jobs
 
 from truewood.progress import Update
+from truewood.result.importance_result import ImportanceResult
 from truewood.scale.files import open_files
 from truewood.scale.opened_model import OpenedModel
 from truewood.scale.source import Source
-from truewood.scale.streaming import Part, score_parts
+from truewood.scale.streaming import Part, Summed, add_up_parts, check_options, score_parts
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Progress
 from truewood.tabular.messages import Messages
@@ -46,31 +48,51 @@ def score_many_files(
     except ValueError as error:
         raise TableError(str(error), "table") from error
     roles.check(source.names)
+    check_options("heldout", scoring.measure, True)
     batches = _Batches(saved, source, roles, messages)
+
+    def add_up(title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False) -> Summed:
+        del title, only_targets
+        return add_up_parts(batches.read(), partial(step, known), _report(progress, source.n_rows))
+
     result = score_parts(
         OpenedModel(saved.model),
-        batches.read,
-        batches.read,
+        add_up,
         can_repeat=True,
-        show=lambda _title: _report(progress, source.n_rows),
         measure=scoring.measure,
         groups=None,
         inference=True,
-        n_jobs=scoring.n_jobs,
+        n_threads=effective_n_jobs(scoring.n_jobs),
     )
     batches.warn_of_others()
+    X = batches.first
+    columns = [ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X]
+    return make_score(saved, table, result, X, columns, read_by="in batches", scoring=scoring, messages=messages)
+
+
+def make_score(
+    saved: SavedModel,
+    table: Any,
+    result: ImportanceResult,
+    X: pd.DataFrame | None,
+    columns: list[ColumnSummary],
+    *,
+    read_by: str,
+    scoring: Scoring,
+    messages: Messages,
+) -> TableScore:
+    """What belongs to a result of rows that are nowhere together."""
     messages.add(
-        f"read {table}: {count(result.n_rows, 'row')} in batches; how well the model predicts them is not measured"
+        f"read {table}: {count(result.n_rows, 'row')} {read_by}; how well the model predicts them is not measured"
     )
     if result.total_p_value > scoring.alpha:
         messages.warn(f"the splits taken together may be noise (p = {format_p_value(result.total_p_value)})")
-    X = batches.first
     return TableScore(
         result=result,
         X=X,
         model=saved.model,
-        model_name=type(saved.model).__name__,
-        columns=[ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X],
+        model_name=saved.name,
+        columns=columns,
         skill=None,
         messages=list(messages.messages),
         warnings=list(messages.warnings),
@@ -113,10 +135,9 @@ class _Batches:
             self._messages.warn(f"the same holds for {self._n_others:,} more batches of rows")
 
 
-@contextmanager
-def _report(progress: Progress, n_rows: int | None) -> Iterator[Update]:
+def _report(progress: Progress, n_rows: int | None) -> Update:
     def update(done: int, total: int | None = None) -> None:
         del total
         progress(done, n_rows or done)
 
-    yield update
+    return update
