@@ -250,4 +250,4 @@ def _find_numbering(X: Any) -> tuple[tuple[str, list[Any]], ...] | None:
     if not isinstance(frame, nw.DataFrame):
         return None
     names = [name for name, kind in frame.schema.items() if kind in (nw.Categorical, nw.Enum)]
-    return tuple((name, frame[name].to_pandas().cat.categories.tolist()) for name in names)
+    return tuple((name, frame[name].to_arrow().to_pandas().cat.categories.tolist()) for name in names)
