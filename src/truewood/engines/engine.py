@@ -62,7 +62,7 @@ class Engine(Protocol):
         row_weight: Floats | None,
         n_threads: int = 1,
     ) -> NodeSums:
-        """Sums of every row at the nodes of all trees."""
+        """Sums of every row at the nodes of all trees; squares are not summed for additive trees."""
 
     def contribute(
         self,

@@ -66,9 +66,9 @@ def sum_leaves(
 def sum_nodes(
     ensemble: TreeEnsemble, matrix: FeatureMatrix, target: Target, row_weight: Floats | None, n_threads: int = 1
 ) -> NodeSums:
-    """Sums of every row at the nodes of all trees."""
+    """Sums of every row at the nodes of all trees; squares are not summed for additive trees."""
     kind = ensemble.kind
-    sums = _make_room(ensemble, target)
+    sums = _make_room(ensemble, target, with_squares=not ensemble.is_additive)
     _kernel.sum_nodes(
         wrap_trees(ensemble),
         matrix.parts,
@@ -84,16 +84,18 @@ def sum_nodes(
     return _split_sums(sums, kind, target)
 
 
-def _make_room(ensemble: TreeEnsemble, target: Target) -> Floats:
-    n_sums = 1 + (1 if isinstance(target, ClassTarget) else 2) * ensemble.kind.n_columns
+def _make_room(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = True) -> Floats:
+    n_sums = 1 + (2 if with_squares and not isinstance(target, ClassTarget) else 1) * ensemble.kind.n_columns
     return np.zeros((len(ensemble.feature), n_sums))
 
 
 def _split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
-    """Sums of nodes from a row for each node: weight, sums of columns, and of numbers sums of squares."""
+    """Sums of nodes from a row for each node: weight, sums of columns, and of numbers perhaps sums of squares."""
     weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
     if isinstance(target, ClassTarget):
         square = np.broadcast_to(weight[:, np.newaxis], (len(weight), kind.n_outputs))
+    elif sums.shape[1] == 1 + kind.n_columns:
+        square = np.zeros_like(total)
     else:
         square = np.ascontiguousarray(sums[:, 1 + kind.n_columns :])
     return NodeSums(weight, total, square, target.origin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -109,9 +110,10 @@ def sum_leaves(
 def sum_nodes(
     ensemble: TreeEnsemble, matrix: FeatureMatrix, target: Target, row_weight: Floats | None, n_threads: int = 1
 ) -> NodeSums:
-    """Sums of every row at the nodes of all trees."""
+    """Sums of every row at the nodes of all trees; squares are not summed for additive trees."""
     rows = RowLists.of_every_row(matrix.n_rows, ensemble.n_trees)
-    return sum_leaves(ensemble, find_leaves(ensemble, matrix, rows, n_threads), rows, target, row_weight)
+    sums = sum_leaves(ensemble, find_leaves(ensemble, matrix, rows, n_threads), rows, target, row_weight)
+    return replace(sums, square=np.zeros_like(sums.square)) if ensemble.is_additive else sums
 
 
 def _list_chunks(ensemble: TreeEnsemble, rows: RowLists) -> Iterator[NDArray[np.intp]]:

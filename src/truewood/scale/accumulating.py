@@ -124,7 +124,7 @@ def make_empty(opened: OpenedModel, n_sample: int) -> Partial:
         n_sums, n_columns, n_moments = 1 + form.kind.n_columns, form.kind.n_columns, 0
     else:
         n_columns = n_moments = form.n_scores if opened.is_additive else form.kind.n_columns
-        n_sums = 1 + 2 * (n_columns if opened.column is None else 1)
+        n_sums = 1 + (1 if opened.is_additive else 2) * (n_columns if opened.column is None else 1)
     constant = None if opened.constant is None else tuple(opened.constant.tolist())
     return Partial(
         fingerprint=opened.fingerprint,

@@ -36,7 +36,7 @@ class Partial:
     names: tuple[str, ...] | None  # of the columns of the table that the model takes; None without rows
     encoding: Encoding | None  # how these came about
     numbering: tuple[Any, ...] | None  # categories by their numbers, for a model that knows only these
-    sums: Floats  # (n_leaves, n_sums): weight, sums less origin, and of numbers sums of squares
+    sums: Floats  # (n_leaves, n_sums): weight, sums less origin, and of numbers that y itself is, sums of squares
     leaf_offset: NDArray[np.int64]  # (n_trees + 1,)
     column: NDArray[np.int32] | None  # (n_trees,): the column that a tree sums, where it is one
     origin: Floats  # (n_columns,)
@@ -99,10 +99,10 @@ class Partial:
         if self.column is not None:
             by_leaf = np.repeat(step[self.column], np.diff(self.leaf_offset))[:, np.newaxis]
         sums, moments = self.sums.copy(), self.moments.copy()
-        n_columns = (sums.shape[1] - 1) // 2
-        total, square = sums[:, 1 : 1 + n_columns], sums[:, 1 + n_columns :]
-        weight = sums[:, :1]
-        square += by_leaf * (2.0 * total + by_leaf * weight)
+        n_columns = by_leaf.shape[-1]
+        weight, total, square = sums[:, :1], sums[:, 1 : 1 + n_columns], sums[:, 1 + n_columns :]
+        if square.size:
+            square += by_leaf * (2.0 * total + by_leaf * weight)
         total += by_leaf * weight
         moments[1] += step * (2.0 * moments[0] + step * self.weight)
         moments[0] += step * self.weight

@@ -110,13 +110,12 @@ class Totals:
         if opened.counts_classes:
             square = np.broadcast_to(weight[:, np.newaxis], (len(weight), ensemble.kind.n_outputs))
             return NodeSums(weight, total, square, self._centre)
-        square = np.ascontiguousarray(sums[:, 1 + n_columns :])
         if not opened.is_additive:
-            return NodeSums(weight, total, square, self._centre)
+            return NodeSums(weight, total, np.ascontiguousarray(sums[:, 1 + n_columns :]), self._centre)
         factor = self._factor
         if ensemble.column is not None:
             factor = ensemble.repeat_for_nodes(self._factor[ensemble.column])[:, np.newaxis]
-        return NodeSums(weight, total * factor, square * factor**2, np.zeros_like(self._centre))
+        return NodeSums(weight, total * factor, np.zeros_like(total), np.zeros_like(self._centre))
 
     def _guard(self) -> None:
         """Refuse rows that the model was fit on."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
-from truewood.data.target import ClassTarget, Target
+from truewood.data.target import Target
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
 from truewood.scale.opened_model import OpenedModel
@@ -24,7 +24,7 @@ _BLOCK_ROWS = 1 << 16
 def sum_at_leaves(
     opened: OpenedModel, matrix: FeatureMatrix, target: Target, weight: Floats | None, n_threads: int
 ) -> Floats:
-    """Weight, sums and, of numbers, sums of squares of some rows at the leaves of all trees, (n_leaves, n_sums)."""
+    """Weight, sums and, where y is numbers, sums of squares of some rows at the leaves, (n_leaves, n_sums)."""
     engine, parts = get_engine(), []
     for run, (trees, ensemble) in enumerate(opened.runs):
         summed = None
@@ -42,7 +42,7 @@ def sum_at_leaves(
         if summed is None:
             raise ValueError("sums at leaves take at least one row.")
         at_leaves = summed.take(opened.leaves[run])
-        squares = [] if isinstance(target, ClassTarget) else [at_leaves.square]
+        squares = [] if opened.counts_classes or opened.is_additive else [at_leaves.square]
         parts.append(np.column_stack([at_leaves.weight, at_leaves.total, *squares]))
     return np.concatenate(parts)
 
