@@ -48,9 +48,9 @@ def test_weights_are_the_librarys_own(name):
     model = build(name)
     ensemble = tw.to_ensemble(model)
     trees = dumped_trees(model)
-    stored = np.concatenate([np.asarray(tree["sum_hessian"])[kept_nodes(tree)] for tree in trees])
+    stored = np.concatenate([np.asarray(tree["sum_hessian"], dtype=np.float32)[kept_nodes(tree)] for tree in trees])
     n_outputs = ensemble.value.shape[1]
-    np.testing.assert_allclose(ensemble.weight, stored / n_outputs, rtol=1e-12)
+    np.testing.assert_array_equal(ensemble.weight, stored.astype(np.float64) / n_outputs)
     assert ensemble.n_trees == len(trees)
     assert ensemble.is_additive
     assert ensemble.statistic == "leaf"

@@ -1,8 +1,8 @@
 """XGBoost's Booster and its scikit-learn wrappers, with trees as boosters "gbtree" and "dart" grow them.
 
-Trees are read from the Booster's own JSON. A wrapper that stopped early is read up to its best iteration and a Booster
-as a whole, as their `predict` does. A Booster does not record that it was trained with a custom objective (`obj=`): it
-is read by the objective it names, unless the caller passes `target`.
+Trees are read from the Booster's own binary JSON. A wrapper that stopped early is read up to its best iteration and a
+Booster as a whole, as their `predict` does. A Booster does not record that it was trained with a custom objective
+(`obj=`): it is read by the objective it names, unless the caller passes `target`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 import narwhals as nw
@@ -21,6 +20,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from truewood.adapters.ubjson import read_ubjson
 from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data import losses
 from truewood.data.losses import Loss
@@ -60,7 +60,7 @@ def open_model(model: Any) -> ModelView:
 def _dump(booster: xgboost.Booster, name: str) -> dict[str, Any]:
     """The part of the Booster's JSON that speaks of the model."""
     try:
-        learner: dict[str, Any] = json.loads(booster.save_raw("json"))["learner"]
+        learner: dict[str, Any] = read_ubjson(booster.save_raw("ubj"))["learner"]
     except xgboost.core.XGBoostError as error:
         raise NotFittedError(f"{name} is not trained; train it before its splits are scored.") from error
     kind = learner["gradient_booster"]["name"]
@@ -165,7 +165,7 @@ def _read_trees(booster: dict[str, Any], n_iterations: int | None, n_scores: int
 
 def _join(trees: list[dict[str, Any]], key: str, dtype: Any) -> NDArray[Any]:
     """One array of all trees."""
-    return np.fromiter(chain.from_iterable(tree[key] for tree in trees), dtype=dtype)
+    return np.concatenate([tree[key] for tree in trees]).astype(dtype)
 
 
 def _read_vectors(trees: list[dict[str, Any]], n_scores: int) -> NDArray[np.float64]:

@@ -180,6 +180,22 @@ void bind_climb(const Array<std::int64_t>& parent, const Array<std::int32_t>& fe
     }
 }
 
+// What every row says to every tree, and what is asked of it.
+Call make_call(const Forest& forest, std::size_t n_rows, std::size_t n_features, const TargetArrays& target,
+               const Array<double>& origin, const std::optional<Array<std::int32_t>>& column) {
+    Call call;
+    call.trees = forest.trees();
+    call.rows.resize(call.trees.size());
+    call.column.assign(call.trees.size(), 0);
+    if (column) call.column.assign(column->data(), column->data() + column->size());
+    call.n_rows = n_rows;
+    call.n_features = n_features;
+    call.target = target.view();
+    call.origin = origin.data();
+    if (forest.n_columns() != call.target.n_columns) throw BrokenTree("the trees have another target.");
+    return call;
+}
+
 Formula find_formula(const std::string& name) {
     if (name == "ufi") return Formula::kUfi;
     if (name == "ufi_centered") return Formula::kUfiCentered;
@@ -195,18 +211,10 @@ void bind_score(const Forest& forest, const py::object& X, bool has_missing, std
                 Array<double>& skipped_weight, Array<double>& unseen_weight, Array<double>& unseen_impurity,
                 std::optional<Array<double>>& phi, std::optional<Array<double>>& psi, std::optional<Array<float>>& bags,
                 std::int64_t first) {
-    Call call;
-    call.trees = forest.trees();
+    Call call = make_call(forest, n_rows, n_features, target, origin, column);
     call.rows = read_rows(rows, call.trees.size());
-    call.column.assign(call.trees.size(), 0);
-    if (column) call.column.assign(column->data(), column->data() + column->size());
     call.tree_weight = data_or_null(tree_weight);
-    call.n_rows = n_rows;
-    call.n_features = n_features;
-    call.target = target.view();
-    if (forest.n_columns() != call.target.n_columns) throw BrokenTree("the trees have another target.");
     call.target.has_squares = call.target.has_squares && !is_additive;
-    call.origin = origin.data();
     call.rule = {find_formula(formula), skips, scale, is_additive};
     call.scores = scores.mutable_data();
     call.mdi = mdi.mutable_data();
@@ -223,6 +231,38 @@ void bind_score(const Forest& forest, const py::object& X, bool has_missing, std
                               first,
                               static_cast<std::size_t>(phi->shape(0))};
     }
+    const auto walker = make_walker(X, has_missing, forest.has_categories(), n_features);
+    const Work work;
+    Crew crew(n_threads, run_signal_handlers);
+    Scoring(call, *walker, crew).run();
+}
+
+// Sums at the nodes in the order of the arrays, of every row; without squares where `sums` has no room for them.
+void bind_sum_nodes(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_rows,
+                    std::size_t n_features, const TargetArrays& target, const Array<double>& origin,
+                    const std::optional<Array<std::int32_t>>& column, std::size_t n_threads, Array<double>& sums) {
+    Call call = make_call(forest, n_rows, n_features, target, origin, column);
+    call.target.has_squares =
+        call.target.has_squares && static_cast<std::size_t>(sums.shape(1)) == call.target.n_sums();
+    call.node_sums = sums.mutable_data();
+    const auto walker = make_walker(X, has_missing, forest.has_categories(), n_features);
+    const Work work;
+    Crew crew(n_threads, run_signal_handlers);
+    Scoring(call, *walker, crew).run();
+}
+
+// Adds to phi what every row contributes, by terms of the nodes in the order of the arrays.
+void bind_contribute(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_features,
+                     const TargetArrays& target, const Array<double>& origin,
+                     const std::optional<Array<std::int32_t>>& column, const std::optional<Array<double>>& tree_weight,
+                     const Array<double>& linear, const std::optional<Array<double>>& square,
+                     const std::optional<Array<double>>& constant, std::size_t n_threads, Array<double>& phi) {
+    const auto n_rows = static_cast<std::size_t>(phi.shape(0));
+    Call call = make_call(forest, n_rows, n_features, target, origin, column);
+    const NodeTerms terms{linear.data(), data_or_null(square), data_or_null(constant)};
+    call.terms = &terms;
+    call.tree_weight = data_or_null(tree_weight);
+    call.contributions = {phi.mutable_data(), nullptr, nullptr, 0, 0, n_rows};
     const auto walker = make_walker(X, has_missing, forest.has_categories(), n_features);
     const Work work;
     Crew crew(n_threads, run_signal_handlers);
@@ -305,6 +345,14 @@ PYBIND11_MODULE(_kernel, module) {
                py::arg("unseen_weight").noconvert(), py::arg("unseen_impurity").noconvert(),
                py::arg("phi").noconvert().none(true), py::arg("psi").noconvert().none(true),
                py::arg("bags").noconvert().none(true), py::arg("first"));
+    module.def("sum_nodes", &bind_sum_nodes, py::arg("forest"), py::arg("X"), py::arg("has_missing"), py::arg("n_rows"),
+               py::arg("n_features"), py::arg("target"), py::arg("origin").noconvert(),
+               py::arg("column").noconvert().none(true), py::arg("n_threads"), py::arg("sums").noconvert());
+    module.def("contribute", &bind_contribute, py::arg("forest"), py::arg("X"), py::arg("has_missing"),
+               py::arg("n_features"), py::arg("target"), py::arg("origin").noconvert(),
+               py::arg("column").noconvert().none(true), py::arg("tree_weight").noconvert().none(true),
+               py::arg("linear").noconvert(), py::arg("square").noconvert().none(true),
+               py::arg("constant").noconvert().none(true), py::arg("n_threads"), py::arg("phi").noconvert());
     module.def("sum_row_products", &bind_sum_row_products, py::arg("phi").noconvert(),
                py::arg("psi").noconvert().none(true), py::arg("is_scoring").noconvert(), py::arg("total_weight"),
                py::arg("mean").noconvert(), py::arg("bags").noconvert().none(true), py::arg("n_threads"),

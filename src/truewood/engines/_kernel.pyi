@@ -106,6 +106,33 @@ def score(
     bags: NDArray[np.float32] | None,
     first: int,
 ) -> None: ...
+def sum_nodes(
+    forest: Forest,
+    X: Any,
+    has_missing: bool,
+    n_rows: int,
+    n_features: int,
+    target: Target,
+    origin: Floats,
+    column: NDArray[np.int32] | None,
+    n_threads: int,
+    sums: Floats,
+) -> None: ...
+def contribute(
+    forest: Forest,
+    X: Any,
+    has_missing: bool,
+    n_features: int,
+    target: Target,
+    origin: Floats,
+    column: NDArray[np.int32] | None,
+    tree_weight: Floats | None,
+    linear: Floats,
+    square: Floats | None,
+    constant: Floats | None,
+    n_threads: int,
+    phi: Floats,
+) -> None: ...
 def sum_row_products(
     phi: Floats,
     psi: Floats | None,

@@ -6,17 +6,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "formulas.hpp"
 #include "target.hpp"
 #include "threads.hpp"
 
 namespace truewood {
-
-// What a row adds at each node, times its weight: for classes `linear` is all of it.
-struct NodeTerms {
-    const double* linear;  // n_columns a node
-    const double* square;
-    const double* constant;
-};
 
 // Adds up the paths of rows, from the root down.
 class Climber {

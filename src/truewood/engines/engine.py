@@ -54,6 +54,29 @@ class Engine(Protocol):
     ) -> NodeSums:
         """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
 
+    def sum_nodes(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        row_weight: Floats | None,
+        n_threads: int = 1,
+    ) -> NodeSums:
+        """Sums of every row at the nodes of all trees."""
+
+    def contribute(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        row_weight: Floats | None,
+        terms: RowTerms,
+        tree_weight: Floats,
+        out: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Add to `out` what every row contributes to each feature, over all trees, shape (n_rows, n_features)."""
+
     def add_terms(
         self,
         ensemble: TreeEnsemble,

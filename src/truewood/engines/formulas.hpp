@@ -4,6 +4,7 @@
 // same operations in the same order, so that both give the same bits.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18,17 +19,17 @@ enum class Formula { kUfi, kUfiCentered, kMdiOob };
 
 // How the scores of splits are taken.
 struct Rule {
-    Formula formula;
-    bool skips;        // whether a split counts only when both children hold unseen rows
-    double scale;      // the score of a perfect split in units of the impurity it removes
-    bool is_additive;  // whether values add up to a raw score
+    Formula formula = Formula::kUfi;
+    bool skips = true;         // whether a split counts only when both children hold unseen rows
+    double scale = 1.0;        // the score of a perfect split in units of the impurity it removes
+    bool is_additive = false;  // whether values add up to a raw score
 };
 
 // What one tree's nodes hold, by place: from training, and sums of the unseen rows.
 struct Nodes {
     const Structure* tree = nullptr;
     std::size_t n_columns = 0, n_sums = 0;
-    std::vector<double> weight, omega, value, sums;
+    std::vector<double> weight, omega, value, sums, means, rates;
 
     std::size_t size() const { return weight.size(); }
     const double* v(std::size_t p) const { return value.data() + p * n_columns; }
@@ -36,7 +37,18 @@ struct Nodes {
     double divisor(std::size_t p) const { return unseen(p) > 0 ? unseen(p) : 1.0; }
     const double* total(std::size_t p) const { return sums.data() + p * n_sums + 1; }
     const double* square(std::size_t p) const { return total(p) + n_columns; }  // of numbers
-    double mean(std::size_t p, std::size_t c) const { return total(p)[c] / divisor(p); }
+    double mean(std::size_t p, std::size_t c) const { return means[p * n_columns + c]; }
+    double find_mean(std::size_t p, std::size_t c) const { return total(p)[c] / divisor(p); }
+    double rate(std::size_t p) const { return rates[p]; }
+    // Of the unseen rows, what is asked for again and again.
+    void keep_means() {
+        means.resize(size() * n_columns);
+        rates.resize(size());
+        for (std::size_t p = 0; p < size(); ++p) {
+            rates[p] = omega[p] / divisor(p);
+            for (std::size_t c = 0; c < n_columns; ++c) means[p * n_columns + c] = find_mean(p, c);
+        }
+    }
 
     // Takes weights, and values less `origin`, from where they lie; sums are zeros.
     void read(const Source& source, const Structure& structure, const Target& target, const double* origin) {
@@ -73,8 +85,8 @@ inline double find_impurity(const Nodes& nodes, const Target& target) {
     for (std::size_t o = 0; o < target.n_outputs; ++o) {
         const auto first = static_cast<std::size_t>(target.columns[o]),
                    end = static_cast<std::size_t>(target.columns[o + 1]);
-        double sum = nodes.mean(0, first) * nodes.mean(0, first);
-        for (std::size_t c = first + 1; c < end; ++c) sum += nodes.mean(0, c) * nodes.mean(0, c);
+        double sum = nodes.find_mean(0, first) * nodes.find_mean(0, first);
+        for (std::size_t c = first + 1; c < end; ++c) sum += nodes.find_mean(0, c) * nodes.find_mean(0, c);
         impurity += (target.has_classes() ? nodes.unseen(0) : nodes.square(0)[o]) / nodes.divisor(0) - sum;
     }
     return impurity / static_cast<double>(target.n_outputs);
@@ -172,6 +184,13 @@ private:
     }
 };
 
+// What a row adds at each node, times its weight: for classes `linear` is all of it.
+struct NodeTerms {
+    const double* linear;  // n_columns a node
+    const double* square;
+    const double* constant;
+};
+
 // What rows add to the scores at each node below a split that counts, in both roles. Terms of classes are one number a
 // class; of numbers those that y and its square are multiplied with, and a constant.
 class RowTerms {
@@ -211,6 +230,23 @@ public:
             }
             put(target, unseen, of_unseen, factor, into);
             put(target, training, of_training, factor, into + width_);
+        }
+    }
+
+    // Takes terms that are known, of unseen rows; `first` is the tree's root among all nodes.
+    void take(const Structure& tree, const Target& target, const NodeTerms& given, std::size_t first) {
+        const std::size_t n = tree.n_nodes(), n_columns = target.n_columns;
+        width_ = target.has_classes() ? n_columns : n_columns + 2;
+        terms_.assign(n * 2 * width_, 0.0);
+        is_counted_.assign(n, 1);
+        is_counted_[0] = 0;
+        for (std::size_t k = 0; k < n; ++k) {
+            double* into = terms_.data() + static_cast<std::size_t>(tree.place[k]) * 2 * width_;
+            const double* linear = given.linear + (first + k) * n_columns;
+            std::copy(linear, linear + n_columns, into);
+            if (target.has_classes()) continue;
+            into[n_columns] = given.square[first + k];
+            into[n_columns + 1] = given.constant[first + k];
         }
     }
 
@@ -279,7 +315,7 @@ private:
     void ufi_of_classes(const Nodes& nodes, std::size_t p, std::size_t m, Terms& unseen, Terms& training,
                         Rest& of_unseen) {
         const std::size_t n_columns = nodes.n_columns;
-        const double rate = nodes.omega[p] / nodes.divisor(p), rate_m = nodes.omega[m] / nodes.divisor(m);
+        const double rate = nodes.rate(p), rate_m = nodes.rate(m);
         const double* origin = origin_.data() + m * n_columns;
         for (std::size_t c = 0; c < n_columns; ++c) {
             unseen[c] = rate * nodes.v(p)[c] - rate_m * nodes.v(m)[c];
@@ -291,7 +327,7 @@ private:
     void ufi_of_numbers(const Nodes& nodes, std::size_t p, std::size_t m, Terms& unseen, Terms& training,
                         Rest& of_unseen, Rest& of_training) {
         const std::size_t n_columns = nodes.n_columns;
-        const double rate = nodes.omega[p] / nodes.divisor(p), rate_m = nodes.omega[m] / nodes.divisor(m);
+        const double rate = nodes.rate(p), rate_m = nodes.rate(m);
         const double by_square = rate_m - rate;
         const double* origin = origin_.data() + m * n_columns;
         for (std::size_t c = 0; c < n_columns; ++c) {
@@ -311,7 +347,7 @@ private:
     void centred(const Nodes& nodes, std::size_t p, std::size_t m, std::size_t l, Terms& unseen, Terms& training,
                  Rest& of_unseen, Rest& of_training) {
         const std::size_t n_columns = nodes.n_columns;
-        const double rate = nodes.omega[p] / nodes.divisor(p);
+        const double rate = nodes.rate(p);
         const double both = nodes.omega[l] + nodes.omega[l + 1];
         const double share = both > 0 ? nodes.omega[l] / both : 0.0;
         const double *v = nodes.v(m), *origin = origin_.data() + m * n_columns;

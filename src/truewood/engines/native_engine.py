@@ -56,17 +56,85 @@ def sum_leaves(
     ensemble: TreeEnsemble, leaves: NDArray[np.int32], rows: RowLists, target: Target, row_weight: Floats | None
 ) -> NodeSums:
     """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
-    kind, n_nodes = ensemble.kind, len(ensemble.feature)
-    has_classes = isinstance(target, ClassTarget)
-    sums = np.zeros((n_nodes, 1 + (1 if has_classes else 2) * kind.n_columns))
-    wrapped = wrap_target(ensemble.kind, target, row_weight)
+    kind = ensemble.kind
+    sums = _make_room(ensemble, target)
+    wrapped = wrap_target(kind, target, row_weight)
     _kernel.sum_leaves(wrap_trees(ensemble), leaves, rows.index, rows.offset, wrapped, ensemble.column, sums)
+    return _split_sums(sums, kind, target)
+
+
+def sum_nodes(
+    ensemble: TreeEnsemble, matrix: FeatureMatrix, target: Target, row_weight: Floats | None, n_threads: int = 1
+) -> NodeSums:
+    """Sums of every row at the nodes of all trees."""
+    kind = ensemble.kind
+    sums = _make_room(ensemble, target)
+    _kernel.sum_nodes(
+        wrap_trees(ensemble),
+        matrix.parts,
+        matrix.has_missing,
+        matrix.n_rows,
+        ensemble.n_features,
+        wrap_target(kind, target, row_weight),
+        np.zeros(kind.n_columns),  # values of nodes are not asked for
+        ensemble.column,
+        n_threads,
+        sums,
+    )
+    return _split_sums(sums, kind, target)
+
+
+def _make_room(ensemble: TreeEnsemble, target: Target) -> Floats:
+    n_sums = 1 + (1 if isinstance(target, ClassTarget) else 2) * ensemble.kind.n_columns
+    return np.zeros((len(ensemble.feature), n_sums))
+
+
+def _split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
+    """Sums of nodes from a row for each node: weight, sums of columns, and of numbers sums of squares."""
     weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
-    if has_classes:
-        square = np.broadcast_to(weight[:, np.newaxis], (n_nodes, kind.n_outputs))
+    if isinstance(target, ClassTarget):
+        square = np.broadcast_to(weight[:, np.newaxis], (len(weight), kind.n_outputs))
     else:
         square = np.ascontiguousarray(sums[:, 1 + kind.n_columns :])
     return NodeSums(weight, total, square, target.origin)
+
+
+def contribute(
+    ensemble: TreeEnsemble,
+    matrix: FeatureMatrix,
+    target: Target,
+    row_weight: Floats | None,
+    terms: RowTerms,
+    tree_weight: Floats,
+    out: Floats,
+    n_threads: int = 1,
+) -> None:
+    """Add to `out` what every row contributes to each feature, over all trees, shape (n_rows, n_features)."""
+    linear, square, constant = _split_terms(terms, target)
+    _kernel.contribute(
+        wrap_trees(ensemble),
+        matrix.parts,
+        matrix.has_missing,
+        ensemble.n_features,
+        wrap_target(ensemble.kind, target, row_weight),
+        np.zeros(ensemble.kind.n_columns),
+        ensemble.column,
+        tree_weight,
+        linear,
+        square,
+        constant,
+        n_threads,
+        out,
+    )
+
+
+def _split_terms(terms: RowTerms, target: Target) -> tuple[Floats, Floats | None, Floats | None]:
+    """What y is multiplied with, its square, and what is added; of classes the first is all of it."""
+    if isinstance(terms, ClassTerms) != isinstance(target, ClassTarget):
+        raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")
+    if isinstance(terms, ClassTerms):
+        return terms.by_class, None, None
+    return terms.linear, terms.square, terms.constant
 
 
 def add_terms(
@@ -79,13 +147,9 @@ def add_terms(
     out: Floats,
 ) -> None:
     """Add to `out` what listed rows contribute to each feature, shape (n_rows, n_features), given their leaves."""
-    if isinstance(terms, ClassTerms) != isinstance(target, ClassTarget):
-        raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")
-    if isinstance(terms, ClassTerms):
-        kind, linear, square, constant = ensemble.kind, terms.by_class, None, None
-    else:  # of life tables, terms have more columns than values
-        kind, linear = TargetKind((), terms.linear.shape[1]), terms.linear
-        square, constant = terms.square, terms.constant
+    linear, square, constant = _split_terms(terms, target)
+    # Of life tables, terms have more columns than values.
+    kind = ensemble.kind if isinstance(terms, ClassTerms) else TargetKind((), linear.shape[1])
     _kernel.climb(
         ensemble.parent,
         ensemble.feature,

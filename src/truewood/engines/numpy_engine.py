@@ -106,6 +106,14 @@ def sum_leaves(
     return NodeSums(weight, total, add_up(ensemble, square), target.origin)
 
 
+def sum_nodes(
+    ensemble: TreeEnsemble, matrix: FeatureMatrix, target: Target, row_weight: Floats | None, n_threads: int = 1
+) -> NodeSums:
+    """Sums of every row at the nodes of all trees."""
+    rows = RowLists.of_every_row(matrix.n_rows, ensemble.n_trees)
+    return sum_leaves(ensemble, find_leaves(ensemble, matrix, rows, n_threads), rows, target, row_weight)
+
+
 def _list_chunks(ensemble: TreeEnsemble, rows: RowLists) -> Iterator[NDArray[np.intp]]:
     """Places in the lists whose rows are summed together: runs of rows of small trees, all rows of larger ones."""
     sizes, n_rows = np.diff(ensemble.offset), np.diff(rows.offset)
@@ -160,6 +168,23 @@ def add_terms(
             part = slice(first, min(first + block, end))
             row = rows.index[part]
             out[row] += weight[part, np.newaxis] * _add_path(ensemble, leaves[part], row, target, column, terms)
+
+
+def contribute(
+    ensemble: TreeEnsemble,
+    matrix: FeatureMatrix,
+    target: Target,
+    row_weight: Floats | None,
+    terms: RowTerms,
+    tree_weight: Floats,
+    out: Floats,
+    n_threads: int = 1,
+) -> None:
+    """Add to `out` what every row contributes to each feature, over all trees, shape (n_rows, n_features)."""
+    rows = RowLists.of_every_row(matrix.n_rows, ensemble.n_trees)
+    weight = np.outer(tree_weight, np.ones(matrix.n_rows) if row_weight is None else row_weight).ravel()
+    leaves = find_leaves(ensemble, matrix, rows, n_threads)
+    add_terms(ensemble, leaves, rows, weight, target, terms, out)
 
 
 def _add_path(

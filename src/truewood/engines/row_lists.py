@@ -29,6 +29,12 @@ class RowLists:
         index = lists[0] if len(lists) == 1 else np.concatenate(lists)
         return cls(np.ascontiguousarray(index, dtype=np.int64), np.cumsum([0, *map(len, lists)], dtype=np.int64))
 
+    @classmethod
+    def of_every_row(cls, n_rows: int, n_trees: int) -> RowLists:
+        """All rows for each tree."""
+        index = np.tile(np.arange(n_rows, dtype=np.int64), n_trees)
+        return cls(index, np.arange(n_trees + 1, dtype=np.int64) * n_rows)
+
     def of_tree(self, tree: int) -> NDArray[np.int64]:
         """Rows of one tree."""
         return self.index[self.offset[tree] : self.offset[tree + 1]]

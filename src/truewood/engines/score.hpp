@@ -48,7 +48,7 @@ private:
     // What the trees of a batch hold together at most; a single tree may be larger.
     static constexpr std::size_t kBatchBytes = std::size_t{1} << 28;
     // What should stay in the cache: rows that go through all trees, and sums of rows that contributions are added to.
-    static constexpr std::size_t kBlockBytes = std::size_t{1} << 17;
+    static constexpr std::size_t kBlockBytes = std::size_t{1} << 15;
     static constexpr std::size_t kSumBytes = std::size_t{1} << 24;
 
     struct Worker {
@@ -125,6 +125,7 @@ private:
     void find_and_sum(std::size_t t, Worker& worker, Pacer& pacer) const {
         const std::size_t n = worker.unseen.size();
         const auto sum = [&](const auto& leaves) {
+            if (call_.terms) return;
             sum_rows(call_.target, call_.column[t], leaves, worker.unseen.data(), n, worker.nodes.size(), pacer,
                      worker.chunk, worker.nodes.sums.data());
         };
@@ -169,7 +170,21 @@ private:
     // From sums at leaves to scores, and to what rows add to these.
     void finish_tree(std::size_t t, Nodes& nodes, Worker& worker, Scored& kept) const {
         const std::size_t size = call_.n_features * call_.target.n_outputs;
+        if (call_.terms) {
+            const auto first = static_cast<std::size_t>(call_.trees[t].first);
+            worker.terms.take(*nodes.tree, call_.target, *call_.terms, first);
+            kept.branches.make(*nodes.tree, worker.terms);
+            return;
+        }
         add_up(*nodes.tree, nodes.n_sums, nodes.sums.data());
+        if (call_.node_sums) {
+            double* into = call_.node_sums + static_cast<std::size_t>(call_.trees[t].first) * nodes.n_sums;
+            for (const std::int32_t place : nodes.tree->place) {
+                const double* from = nodes.sums.data() + static_cast<std::size_t>(place) * nodes.n_sums;
+                into = std::copy(from, from + nodes.n_sums, into);
+            }
+            return;
+        }
         TreeScores out{call_.scores + t * size, call_.mdi + t * size, call_.counted_mdi + t * size};
         worker.formulas.score(nodes, call_.n_features, out);
         call_.split_weight[t] = out.split_weight;
@@ -177,6 +192,7 @@ private:
         call_.unseen_weight[t] = nodes.unseen(0);
         if (!call_.rule.is_additive) call_.unseen_impurity[t] = find_impurity(nodes, call_.target);
         if (!call_.contributions.phi) return;
+        nodes.keep_means();
         worker.terms.make(nodes, call_.target, call_.rule);
         kept.branches.make(*nodes.tree, worker.terms);
     }
@@ -250,19 +266,24 @@ private:
             Worker& worker = workers_[w];
             const std::size_t first = item * kChunk, last = std::min(first + kChunk, call_.n_rows);
             worker.chunk.assign(offset[n_trees], 0.0);
-            worker.leaves.resize(kChunk);
+            worker.leaves.resize(kTreesAtOnce * kChunk);
             for (std::size_t from = first; from < last; from += block) {
                 worker.block.rows = Range{static_cast<std::int64_t>(from)};
                 worker.block.n = std::min(block, last - from);
                 prototype_->load(worker.block);
-                for (std::size_t k = 0; k < n_trees; ++k) {
-                    batch_[k].walker->find(worker.block, pacer, worker.leaves.data());
-                    add_rows(call_.target, call_.column[start + k], worker.leaves.data(), worker.block.rows,
-                             worker.block.n, pacer, worker.chunk.data() + offset[k]);
-                    if (asked.phi) keep_range(from, worker.block.n, worker.leaves.data(), batch_[k].leaves);
+                for (std::size_t k = 0; k < n_trees; k += kTreesAtOnce) {
+                    const std::size_t n_here = std::min(kTreesAtOnce, n_trees - k);
+                    TreeSums trees[kTreesAtOnce];
+                    for (std::size_t i = 0; i < n_here; ++i) {
+                        std::int32_t* leaves = worker.leaves.data() + i * kChunk;
+                        batch_[k + i].walker->find(worker.block, pacer, leaves);
+                        if (asked.phi) keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
+                        trees[i] = {call_.column[start + k + i], leaves, worker.chunk.data() + offset[k + i]};
+                    }
+                    if (!call_.terms) add_rows(call_.target, trees, n_here, worker.block.rows, worker.block.n, pacer);
                 }
             }
-            total.add(item, worker.chunk, pacer);
+            if (!call_.terms) total.add(item, worker.chunk, pacer);
         });
         crew_.run(n_trees, [&](std::size_t w, std::size_t k, Pacer&) {
             std::copy(total.total().begin() + static_cast<std::ptrdiff_t>(offset[k]),

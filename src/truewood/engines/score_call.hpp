@@ -48,6 +48,10 @@ struct Call {
     double *split_weight = nullptr, *skipped_weight = nullptr, *unseen_weight = nullptr;
     double* unseen_impurity = nullptr;  // not of additive trees
     Contributions contributions;
+    // Of trees that every row scores, what may be asked for instead of scores: sums at all nodes in the order of the
+    // arrays, or contributions by terms that are known.
+    double* node_sums = nullptr;
+    const NodeTerms* terms = nullptr;
 };
 
 }  // namespace truewood

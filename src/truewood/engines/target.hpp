@@ -66,6 +66,38 @@ void add_rows(const Target& target, std::int32_t column, const Leaves& leaves, c
     }
 }
 
+// One tree among several that rows are added to at once.
+struct TreeSums {
+    std::int32_t column;
+    const std::int32_t* leaves;
+    double* sums;
+};
+constexpr std::size_t kTreesAtOnce = 4;
+
+// The same for some trees, at most kTreesAtOnce. An addition to a leaf waits for the one before, so of one number a row
+// and no squares, weight and sum are added at once, and to several trees in turn.
+template <class Rows>
+void add_rows(const Target& target, const TreeSums* trees, std::size_t n_trees, const Rows& rows, std::size_t n,
+              Pacer& pacer) {
+    if (target.has_classes() || target.n_sums() != 2 || n_trees != kTreesAtOnce) {
+        for (std::size_t k = 0; k < n_trees; ++k) {
+            add_rows(target, trees[k].column, trees[k].leaves, rows, n, pacer, trees[k].sums);
+        }
+        return;
+    }
+    pacer.count(static_cast<std::int64_t>(n * n_trees));
+    for (std::size_t i = 0; i < n; ++i) {
+        const double w = target.weight(rows[i]);
+        const double* y = target.numbers + static_cast<std::size_t>(rows[i]) * target.stride;
+        for (std::size_t k = 0; k < kTreesAtOnce; ++k) {
+            double* at = trees[k].sums + static_cast<std::size_t>(trees[k].leaves[i]) * 2;
+            const double weight = at[0] + w, sum = at[1] + w * y[trees[k].column];
+            at[0] = weight;
+            at[1] = sum;
+        }
+    }
+}
+
 // Adds a chunk's sums to those of the chunks before, and empties it.
 inline void add_chunk(std::vector<double>& chunk, double* sums) {
     for (std::size_t k = 0; k < chunk.size(); ++k) {

@@ -95,20 +95,12 @@ void find_swapped_leaves(const PackedTree<typename Matrix::Value>& tree, const M
     }
 }
 
-// Rows that follow each other, column by column, and room to work on them.
-template <class T>
-struct Columns {
-    std::vector<T> values;
-    std::size_t n_rows = 0;  // 0: they have not been copied
-    std::vector<typename BitTree<T>::Bits> bits;
-};
-
-// The same for any type.
+// Rows that follow each other, and a copy of their values in tiles; empty where it was not made.
 struct Block {
     Range rows;
     std::size_t n;
-    Columns<float> floats;
-    Columns<double> doubles;
+    std::vector<float> floats;
+    std::vector<double> doubles;
 };
 
 // A tree and the rows of a matrix, whatever their types are.
@@ -140,24 +132,21 @@ public:
         bit_tree_.pack(tree_, HasCategories);
     }
     void load(Block& block) const override {
-        Columns<T>& columns = columns_of(block);
-        columns.n_rows = 0;
         if constexpr (std::is_same_v<Matrix, DenseMatrix<T>>) {
-            columns.n_rows = block.n;
-            columns.values.resize(block.n * n_features_);
+            std::vector<T>& tiles = tiles_of(block);
+            tiles.resize((block.n + kTile<T> - 1) / kTile<T> * kTile<T> * n_features_);
             for (std::size_t i = 0; i < block.n; ++i) {
                 const auto row = matrix_.row(block.rows[i]);
-                for (std::size_t j = 0; j < n_features_; ++j) {
-                    columns.values[j * block.n + i] = row[static_cast<std::int32_t>(j)];
-                }
+                T* into = tiles.data() + i / kTile<T> * kTile<T> * n_features_ + i % kTile<T>;
+                for (std::size_t j = 0; j < n_features_; ++j) into[j * kTile<T>] = row[static_cast<std::int32_t>(j)];
             }
         }
     }
     void find(Block& block, Pacer& pacer, std::int32_t* leaves) const override {
-        Columns<T>& columns = columns_of(block);
-        if (!bit_tree_.fits() || columns.n_rows == 0) return find(block.rows, block.n, pacer, leaves);
+        const std::vector<T>& tiles = tiles_of(block);
+        if (!bit_tree_.fits() || tiles.empty()) return find(block.rows, block.n, pacer, leaves);
         pacer.count(static_cast<std::int64_t>(block.n) * 4);
-        bit_tree_.find(columns.values.data(), columns.n_rows, block.n, columns.bits, leaves);
+        bit_tree_.find(tiles.data(), n_features_, block.n, leaves);
     }
     const Structure& structure() const override { return tree_.structure(); }
     void find(const std::int64_t* rows, std::size_t n, Pacer& pacer, std::int32_t* leaves) const override {
@@ -178,9 +167,9 @@ private:
     Matrix matrix_;
     std::size_t n_features_;
     PackedTree<T> tree_;
-    BitTree<T> bit_tree_;
+    BitTree<HasMissing, T> bit_tree_;
 
-    static Columns<T>& columns_of(Block& block) {
+    static std::vector<T>& tiles_of(Block& block) {
         if constexpr (std::is_same_v<T, float>) return block.floats;
         else return block.doubles;
     }
