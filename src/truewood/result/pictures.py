@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truewood.formulas.registry import get_measure
+from truewood.inference.multiplicity import adjust
 from truewood.words import in_one_line
 
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ FAINT = "#D6E8F4"
 # Letters are not drawn smaller than this, in points: rows that leave less room get no names.
 _SMALLEST_LETTERS = 4.0
 _MOST_NAMED = 400
+# Cells of a heat map have numbers where they are large enough for them.
+_SMALLEST_NUMBERS = 6.0
+_MOST_NUMBERED = 10
+_MOST_DECIMALS = 9
+# Classes, and letters of their names side by side, that a picture has room for.
+_MOST_NAMED_CLASSES = 60
+_MOST_LETTERS = 60
 
 
 def name_measure(result: ImportanceResult) -> str:
@@ -227,9 +235,42 @@ def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float
     _set_title(ax, f"{n_above} of {n_features} features score above zero", result, n_features, [])
 
 
+def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    parts, order = result.require_classes(), _list_shown(result, n_shown)
+    shown = parts.values[:, order].T
+    most = float(np.abs(parts.values).max()) or 1.0
+    colours = LinearSegmentedColormap.from_list("parts", [BIASED, "white", UNBIASED])
+    image = ax.imshow(shown, cmap=colours, vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
+    title = "What each feature tells of each class"
+    is_found = np.zeros(shown.shape, dtype=np.bool_)
+    if result.no_inference is None:
+        is_found = (adjust(parts.p_value.ravel(), "bh").reshape(parts.values.shape) <= alpha)[:, order].T
+        title += f"\nbold: significant ({name_level(alpha)})"
+    size = min(_find_letter_size(ax, n_shown), 9.0)
+    if size >= _SMALLEST_NUMBERS and len(parts.names) <= _MOST_NUMBERED:
+        n_decimals = min(max(0, 2 - int(np.floor(np.log10(most)))), _MOST_DECIMALS)
+        for (row, column), part in np.ndenumerate(shown):
+            colour = "white" if abs(part) > 0.6 * most else "black"
+            weight = "bold" if is_found[row, column] else "normal"
+            place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
+            ax.text(column, row, f"{part:.{n_decimals}f}", color=colour, fontweight=weight, **place)
+    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+    places = range(len(parts.names)) if len(parts.names) <= _MOST_NAMED_CLASSES else []
+    is_crowded = sum(len(name) for name in parts.names) > _MOST_LETTERS
+    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
+    ax.set_xticks(places, [shorten(str(parts.names[k]), 24) for k in places], parse_math=False, **turned)
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlabel("class")
+    ax.figure.colorbar(image, ax=ax, aspect=30, pad=0.02, label=name_unit(result))
+    _set_title(ax, title, result, n_shown, [])
+
+
 _KINDS: dict[str, Callable[[ImportanceResult, int, Axes, float], None]] = {
     "bar": _draw_bars,
     "compare": _draw_comparison,
     "box": _draw_boxes,
     "rank": _draw_ranks,
+    "classes": _draw_classes,
 }
