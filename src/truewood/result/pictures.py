@@ -14,6 +14,8 @@ from truewood.words import in_one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
     from matplotlib.lines import Line2D
 
     from truewood.result.importance_result import ImportanceResult
@@ -33,6 +35,8 @@ _MOST_NUMBERED = 10
 _MOST_DECIMALS = 9
 # Classes, and letters of their names side by side, that a picture has room for.
 _MOST_NAMED_CLASSES = 60
+# Size of a bar of colours, in inches.
+_TALLEST_BAR, _WIDTH_OF_BAR = 4.0, 0.15
 _MOST_LETTERS = 60
 
 
@@ -68,13 +72,19 @@ def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | Non
 
 
 def _make_axes(kind: str, n_shown: int) -> Axes:
-    # A figure of its own, not pyplot's: nothing to close, no global state.
+    return make_axes(4.5 if kind == "rank" else find_height(n_shown))
+
+
+def find_height(n_shown: int) -> float:
+    """Height of a figure with a row for each feature, in inches."""
+    return max(2.8, 1.6 + (0.28 if n_shown <= 40 else 0.15) * n_shown) if n_shown <= _MOST_NAMED else 4.5
+
+
+def make_axes(height: float) -> Axes:
+    """A figure of its own, not pyplot's: nothing to close, no global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    height = 4.5
-    if kind != "rank" and n_shown <= _MOST_NAMED:
-        height = max(2.8, 1.6 + (0.28 if n_shown <= 40 else 0.15) * n_shown)
     figure = Figure(figsize=(8.0, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure.subplots()
@@ -104,13 +114,25 @@ def _make_key(label: str, colour: str, marker: str = "s", *, edge: str | None = 
 
 def _find_letter_size(ax: Axes, n_shown: int) -> float:
     """Size of letters, in points, for which rows do not overlap; 0 where they would be too small to read."""
-    height = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted()).height
-    row = 72 * height / n_shown
+    row = 72 * _measure_height(ax) / n_shown
     size = min(10.0, 0.85 * row)
     return size if size >= _SMALLEST_LETTERS else 0.0
 
 
-def _name_rows(ax: Axes, names: list[str]) -> None:
+def _measure_height(ax: Axes) -> float:
+    """Height of the drawing in inches."""
+    return float(ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted()).height)
+
+
+def add_colour_bar(ax: Axes, colours: ScalarMappable, **options: Any) -> Colorbar:
+    """Say what colours mean, in a bar beside the top of a picture, which may be tall."""
+    height = min(_TALLEST_BAR, _measure_height(ax))
+    shrink, aspect = height / _measure_height(ax), height / _WIDTH_OF_BAR
+    return ax.figure.colorbar(colours, ax=ax, shrink=shrink, aspect=aspect, anchor=(0.0, 1.0), pad=0.02, **options)
+
+
+def name_rows(ax: Axes, names: list[str]) -> None:
+    """Name the rows of a picture from top to bottom, where there is room."""
     ax.set_ylim(len(names) - 0.4, -0.6)
     size = _find_letter_size(ax, len(names))
     if not size:
@@ -151,7 +173,7 @@ def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -
         title, legend = f"Features by {name_measure(result)}", []
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
-    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+    name_rows(ax, [str(result.feature_names[j]) for j in order])
     ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}")
     _set_title(ax, title, result, n_shown, legend)
 
@@ -200,7 +222,7 @@ def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float)
     )
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
-    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+    name_rows(ax, [str(result.feature_names[j]) for j in order])
     ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}, by tree")
     _set_title(ax, f"How scores differ between the {len(scored)} trees", result, n_shown, [])
 
@@ -255,15 +277,22 @@ def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float
             colour = "white" if abs(part) > 0.6 * most else "black"
             weight = "bold" if is_found[row, column] else "normal"
             place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
-            ax.text(column, row, f"{part:.{n_decimals}f}", color=colour, fontweight=weight, **place)
-    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+            ax.text(
+                column,
+                row,
+                f"{np.round(part, n_decimals) + 0.0:.{n_decimals}f}",
+                color=colour,
+                fontweight=weight,
+                **place,
+            )
+    name_rows(ax, [str(result.feature_names[j]) for j in order])
     places = range(len(parts.names)) if len(parts.names) <= _MOST_NAMED_CLASSES else []
     is_crowded = sum(len(name) for name in parts.names) > _MOST_LETTERS
     turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
     ax.set_xticks(places, [shorten(str(parts.names[k]), 24) for k in places], parse_math=False, **turned)
     ax.tick_params(axis="x", length=0)
     ax.set_xlabel("class")
-    ax.figure.colorbar(image, ax=ax, aspect=30, pad=0.02, label=name_unit(result))
+    add_colour_bar(ax, image, label=name_unit(result))
     _set_title(ax, title, result, n_shown, [])
 
 

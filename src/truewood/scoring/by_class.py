@@ -29,10 +29,7 @@ def name_classes(facts: Facts, measure: Measure) -> NDArray[np.str_]:
             f"per_class=True needs a raw score for each class, but {view.name} has {view.target.n_scores} for "
             f"{kind.n_columns} classes, so that there is nothing to divide."
         )
-    names = [str(label) for label in kind.classes[0]]
-    if kind.n_outputs > 1:
-        names = [f"{o}: {label}" for o, labels in enumerate(kind.classes) for label in labels]
-    return np.array(names, dtype=np.str_)
+    return kind.column_names
 
 
 def add_classes(
