@@ -289,3 +289,25 @@ def test_the_lower_of_two_features_that_work_together_gets_more():
     explanation = tw.explain(tree, [[1, 1]], rows="heldout")
     np.testing.assert_allclose(explanation.base_values, 0.25)
     np.testing.assert_allclose(explanation.values[0, [first, 1 - first]], [0.25, 0.5])
+
+
+def test_survival_forests_are_refused():
+    ensemble = pytest.importorskip("sksurv.ensemble")
+    X, time = draw()
+    y = np.array([(True, t) for t in np.exp(time)], dtype=[("event", bool), ("time", float)])
+    forest = ensemble.RandomSurvivalForest(3, random_state=0).fit(X, y)
+    with pytest.raises(
+        TypeError, match="explain needs trees that store what they predict, and those of RandomSurvival"
+    ):
+        tw.explain(forest, X, y)
+
+
+def test_honest_forests_are_explained_on_held_out_rows():
+    grf = pytest.importorskip("econml.grf")
+    X, y = draw()
+    new, _ = draw(seed=1)
+    forest = grf.RegressionForest(8, honest=True, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="rows must be 'heldout' for RegressionForest"):
+        tw.explain(forest, X, y)
+    explanation = tw.explain(forest, new, rows="heldout")
+    np.testing.assert_allclose(explanation.predictions, forest.predict(new)[:, 0], atol=1e-10)
