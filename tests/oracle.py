@@ -105,14 +105,16 @@ def split_score(measure, is_classification, m, children, root, unseen_m, unseen_
     raise ValueError(measure)
 
 
-def score_tree(measure, oracle_tree, X, y, n_classes):
-    """Scores of one tree, (n_features, n_outputs); None if no unseen row has weight."""
+def score_tree(measure, oracle_tree, X, y, n_classes, label=None):
+    """Scores of one tree, (n_features, n_outputs), or the part of a class; None if no unseen row has weight."""
     tree = oracle_tree.tree
     scores = np.zeros((X.shape[1], y.shape[1]))
     if measure != "mdi" and sum(weight for _, weight in oracle_tree.unseen) <= 0:
         return None
     for output in range(y.shape[1]):
         targets = vectors(y, output, n_classes)
+        if label is not None:
+            targets = [[target[label] if label < len(target) else 0.0] for target in targets]
         trained = summarise(tree, oracle_tree.columns, X, targets, oracle_tree.training)
         unseen = summarise(tree, oracle_tree.columns, X, targets, oracle_tree.unseen)
         for m in range(tree.node_count):
@@ -164,6 +166,12 @@ def score_forest(measure, trees, X, y, n_classes, donors=None):
     else:
         per_tree = [score_tree(measure, t, X, y, n_classes) for t in trees]
     return np.mean([scores for scores in per_tree if scores is not None], axis=0).mean(axis=1)
+
+
+def score_class(measure, trees, X, y, n_classes, output, label):
+    """The part that a class of an output has in the scores, (n_features,): its number alone stands for the target."""
+    per_tree = [score_tree(measure, t, X, y, n_classes, label) for t in trees]
+    return np.mean([scores for scores in per_tree if scores is not None], axis=0)[:, output] / y.shape[1]
 
 
 def walk_arrays(trees, tree, x):

@@ -27,3 +27,17 @@ def test_links_between_documents_lead_somewhere():
     for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_figures_beside_shap_are_the_committed_ones():
+    text = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+    for row in pd.read_csv(ROOT / "experiments" / "explain" / "agreement.csv").itertuples():
+        cells = [
+            f"{row.rank_correlation_of_sizes:.2f}",
+            f"{5 * row.same_first_five:.0f} of 5",
+            f"{row.correlation_of_values_first_five:.2f}",
+            f"{100 * row.same_sign_weighted:.0f} %",
+            f"{row.seconds_truewood:.3f}",
+            f"{row.seconds_shap:.3f}",
+        ]
+        assert f"| {row.case} | {' | '.join(cells)} |" in text

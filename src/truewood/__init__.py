@@ -21,11 +21,13 @@ from truewood.estimators.pseudo_data import corrected_importance
 from truewood.estimators.selector import UnbiasedSelector
 from truewood.formulas.registry import measures
 from truewood.front_door import importance
+from truewood.result.explanation import Explanation
 from truewood.result.importance_result import ImportanceResult
 from truewood.result.saving import load
 from truewood.scale.accumulating import accumulate
 from truewood.scale.finishing import accumulate_errors, finish
 from truewood.scale.partial import Partial
+from truewood.scoring.explaining import explain
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 from truewood.versions import show_versions
@@ -33,6 +35,7 @@ from truewood.versions import show_versions
 __version__ = _version("truewood")
 
 __all__ = [
+    "Explanation",
     "ImportanceResult",
     "NativeEngineWarning",
     "NodeSums",
@@ -47,6 +50,7 @@ __all__ = [
     "accumulate",
     "accumulate_errors",
     "corrected_importance",
+    "explain",
     "finish",
     "importance",
     "load",

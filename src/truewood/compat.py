@@ -61,18 +61,19 @@ def has_all_bagging_bags(bagging: Any) -> bool:
 
 
 def add_stages(model: Any, X: NDArray[np.float32]) -> NDArray[np.float64]:
-    """What the stages of GradientBoosting add to the raw scores of its first estimator, shape (n_rows, n_scores)."""
-    added: NDArray[np.float64] = model._raw_predict(X) - model._raw_predict_init(X)
-    return added
+    """Raw scores of GradientBoosting, shape (n_rows, n_scores), less those of a first estimator that is no constant."""
+    raw: NDArray[np.float64] = model._raw_predict(X)
+    first = model._raw_predict_init(X)
+    return raw if not np.ptp(first, axis=0).any() else raw - first
 
 
 def add_predictors(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the trees of HistGradientBoosting add to its raw scores, shape (n_rows, n_scores); X is encoded."""
+    """Raw scores of HistGradientBoosting, shape (n_rows, n_scores); X is encoded."""
     known, row_of = know_categories(model)
     X = np.ascontiguousarray(X)
     stages = [[tree.predict(X, known, row_of, n_threads=1) for tree in stage] for stage in model._predictors]
-    added: NDArray[np.float64] = np.sum(stages, axis=0).T
-    return added
+    raw: NDArray[np.float64] = np.sum(stages, axis=0).T + model._baseline_prediction
+    return raw
 
 
 def list_predictors(model: Any) -> list[Any]:

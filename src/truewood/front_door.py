@@ -24,6 +24,7 @@ def importance(
     n_jobs: int | None = None,
     random_state: Any = None,
     target: Any = None,
+    per_class: bool = False,
 ) -> ImportanceResult:
     """Score the features of a fitted tree model on rows its trees never saw.
 
@@ -68,6 +69,9 @@ def importance(
         For boosted trees, the target of each row's raw score, or a function that makes it of y; any number that
         follows from the row's y alone will do. By default the negative gradient of the model's loss at the best
         constant; ranking and custom objectives have no such default.
+    per_class : bool, default=False
+        Whether to add the parts that classes have in the scores, `per_class` of the result, with errors of their own.
+        For classifiers, in time as many calls for a class each take.
 
     Returns
     -------
@@ -117,6 +121,8 @@ def importance(
         )
     source = open_source(X)
     if source is not None:
+        if per_class:
+            raise ValueError("per_class=True needs rows in memory, got a source of rows; pass a table.")
         return score_source(
             model,
             source,
@@ -142,4 +148,5 @@ def importance(
         n_jobs=n_jobs,
         random_state=random_state,
         target=target,
+        per_class=per_class,
     )

@@ -56,7 +56,7 @@ def test_the_kernel_and_numpy_agree(name, is_weighted):
     job = make_job(view, table[HALF:], y[HALF:], rows="heldout", sample_weight=weight)
     ensemble, data = view.read(range(view.n_trees)), job.data
     expected = numpy_engine.sum_nodes(ensemble, data.matrix, data.target, data.weight)
-    terms = MEASURES[measure].row_terms(ensemble, expected).unseen
+    terms = MEASURES[measure].row_terms(ensemble, expected, None).unseen
     tree_weight = RNG.uniform(0.5, 2, view.n_trees)
     phi = np.zeros((HALF, view.n_features))
     numpy_engine.contribute(ensemble, data.matrix, data.target, data.weight, terms, tree_weight, phi)

@@ -39,12 +39,12 @@ NASTY = [
 ]
 
 
-def make_result(names, n_rows=120):
+def make_result(names, n_rows=120, **options):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((n_rows, len(names))), columns=names)
     y = X.iloc[:, 0] + X.iloc[:, 1] > 0
     forest = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X.to_numpy(), y)
-    return tw.importance(forest, X.to_numpy(), y, groups=names)
+    return tw.importance(forest, X.to_numpy(), y, groups=names, **options)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     many = [f"feature {j}" for j in range(40)]
     make_result(many).report(folder / "many.html", title="Forty features", notes=["A note."])
+    make_result(many[:5], per_class=True).report(folder / "classes.html")
     make_result(NASTY).report(folder / "nasty.html", title="<b>T</b>&", notes=["<script>window.ran = 4</script>"])
     return folder
 
@@ -206,6 +207,15 @@ def test_toggles_features(open_report, table):
     assert not page.locator("#bars").is_visible()
     page.get_by_role("checkbox", name=names[5], exact=True).check()
     wait_for(lambda: read_bars(page), [names[5]])
+
+
+def test_shows_scores_by_class(open_report):
+    page = open_report("classes.html")
+    page.locator("#classes svg.marks").wait_for()
+    labels = page.locator("#classes [aria-label^='X-axis'] .role-axis-label text").all_text_contents()
+    assert labels == ["False", "True"]
+    assert page.locator("#classes .mark-rect.role-mark path").count() == 10
+    assert page.locator("#headings th[data-column='class_1']").inner_text() == "class True"
 
 
 def test_hover_tells_the_numbers(open_report, table):

@@ -28,6 +28,7 @@ def make_results():
         "groups": tw.importance(forest, X, y, groups={"a": [0, 1]}),
         "plain": tw.importance(forest, X, y, inference=False, measure="mdi"),
         "boosting": tw.importance(boosted, X[40:], y[40:], rows="heldout"),
+        "classes": tw.importance(forest, X, y, per_class=True),
         "outputs": tw.importance(both, X, X[:, :2]),
         "corrected": tw.corrected_importance(RandomForestClassifier(5), X, y, random_state=0),
     }
@@ -158,6 +159,7 @@ def test_other_files_are_refused_whatever_they_hold(text, tmp_path):
         ("feature_names", [1, 2, 3, 4], "feature_names must be a list of names"),
         ("notes", "abc", "notes must be a list of sentences"),
         ("columns", [], "columns must be a result or null"),
+        ("classes", [], "classes must be names, values, std_error and test_error, or null"),
         ("extra", 1, "it has not the fields of a result, but others or fewer ('extra')"),
     ],
 )

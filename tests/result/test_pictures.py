@@ -8,7 +8,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 import truewood as tw
 from truewood.result.pictures import UNBIASED
 
-KINDS = ["bar", "compare", "box", "rank"]
+KINDS = ["bar", "compare", "box", "rank", "classes"]
 
 
 def make_result(n_features, **options):
@@ -20,7 +20,7 @@ def make_result(n_features, **options):
 
 @pytest.fixture(scope="module")
 def result():
-    return make_result(30)
+    return make_result(30, per_class=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -150,7 +150,7 @@ def test_long_names_lose_their_middle():
 
 
 def test_names_are_text_not_mathematics(tmp_path):
-    result = make_result(3, groups=["$x^{", "a_long_name" * 10, "<b>"])
+    result = make_result(3, groups=["$x^{", "a_long_name" * 10, "<b>"], per_class=True)
     for kind in KINDS:
         result.plot(kind).figure.savefig(tmp_path / "picture.png")
 
@@ -161,7 +161,15 @@ def test_every_measure_has_a_title(measure):
 
 
 def test_bad_arguments(result):
-    with pytest.raises(ValueError, match="kind must be one of bar, compare, box, rank, got 'pie'"):
+    with pytest.raises(ValueError, match="kind must be one of bar, compare, box, rank, classes, got 'pie'"):
         result.plot("pie")
     with pytest.raises(ValueError, match="top must be at least 1, or None for all features, got 0"):
         result.plot(top=0)
+
+
+def test_classes_are_the_columns_of_a_heat_map(result):
+    ax = result.plot("classes", top=4)
+    np.testing.assert_array_equal(ax.images[0].get_array(), result.per_class[:, result.order[:4]].T)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["False", "True"]
+    with pytest.raises(ValueError, match=r"no scores by class: importance\(\.\.\., per_class=True\) adds them"):
+        make_result(3).plot("classes")

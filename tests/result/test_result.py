@@ -63,7 +63,8 @@ def test_save_and_load_are_exact(forest, result, tmp_path):
     # as of boosted trees whose variance is not known, and of constant targets by rounding
     without_impurity, rounded = (dataclasses.replace(plain, impurity=impurity) for impurity in (np.nan, -1e-17))
     of_outputs = tw.importance(several, X, X[:, :2], measure="mdi_oob")
-    for one in (result, partial, plain, of_outputs, without_impurity, rounded):
+    by_class = tw.importance(forest, X, y, per_class=True)
+    for one in (result, partial, plain, of_outputs, by_class, without_impurity, rounded):
         one.save(tmp_path / "result.json")
         again = tw.load(tmp_path / "result.json")
         check_equal(one, again)
@@ -82,7 +83,7 @@ def check_equal(one, again):
     for field in dataclasses.fields(one):
         before, after = getattr(one, field.name), getattr(again, field.name)
         assert type(after) is type(before)
-        if isinstance(before, tw.ImportanceResult):
+        if dataclasses.is_dataclass(before):
             check_equal(before, after)
         elif isinstance(before, np.ndarray):
             np.testing.assert_array_equal(after, before)

@@ -25,7 +25,7 @@ _ROUNDING_OF_SUMMANDS = 1e-4
 _ROUNDING_OF_SCORE = 1e-5
 
 
-def check_agreement(view: ModelView, matrix: FeatureMatrix) -> None:
+def check_agreement(view: ModelView, matrix: FeatureMatrix) -> NDArray[np.float64] | None:
     """Refuse a model whose trees, as they were read, give a few of the rows other leaves or values than its library.
 
     Parameters
@@ -34,10 +34,15 @@ def check_agreement(view: ModelView, matrix: FeatureMatrix) -> None:
         The model; one whose adapter knows of no library to ask is taken as it is.
     matrix : FeatureMatrix
         The rows to be scored, of which some are compared.
+
+    Returns
+    -------
+    ndarray of shape (n_scores,), or None
+        What the library adds to the values of additive trees; None for other trees, or where it cannot be asked.
     """
-    library = view.library
+    library, constant = view.library, None
     if library is None:
-        return
+        return None
     few = matrix.take_rows(np.unique(np.linspace(0, matrix.n_rows - 1, _N_ROWS).astype(np.int64)))
     every_row = np.arange(few.n_rows)
     values = few.values if view.table.dtype is None else few.take(every_row)
@@ -48,7 +53,9 @@ def check_agreement(view: ModelView, matrix: FeatureMatrix) -> None:
         if library.find_leaves is not None:
             _compare_leaves(leaves, np.asarray(library.find_leaves(trees, values)), view.name, library)
         if library.add_values is not None:
-            _compare_values(ensemble, leaves, np.asarray(library.add_values(trees, values)), view, library)
+            added = np.asarray(library.add_values(trees, values))
+            constant = _compare_values(ensemble, leaves, added, view, library)
+    return constant if view.is_additive else None
 
 
 def _choose_trees(view: ModelView) -> list[range]:
@@ -71,19 +78,21 @@ def _compare_leaves(found: NDArray[Any], own: NDArray[Any], name: str, library: 
 
 def _compare_values(
     ensemble: TreeEnsemble, leaves: NDArray[Any], own: NDArray[Any], view: ModelView, library: Library
-) -> None:
-    """Whether values add up to the library's own sum, of additive trees but for a constant per raw score."""
+) -> NDArray[np.float64]:
+    """Whether values add up to the library's own sum, of additive trees but for a constant per raw score: give that."""
     own = own.reshape(len(leaves), -1).astype(np.float64)
     n_columns = view.target.n_scores if view.is_additive else ensemble.kind.n_columns
     if own.shape[1] != n_columns:
         raise _disagree(view.name, library, f"{n_columns} raw scores, where it gives {own.shape[1]}")
     summed, size = (_add(ensemble, leaves, value, n_columns) for value in (ensemble.value, np.abs(ensemble.value)))
     difference = own - summed
+    constant: NDArray[np.float64] = difference.mean(axis=0)
     if view.is_additive:
-        difference -= difference.mean(axis=0)
+        difference -= constant
     allowed = _ROUNDING_OF_SUMMANDS * size.max() + _ROUNDING_OF_SCORE * np.abs(own).max()
     if not np.abs(difference).max() <= allowed:
         raise _disagree(view.name, library, f"raw predictions of rows of X differ by {np.abs(difference).max():.3g}")
+    return constant
 
 
 def _add(ensemble: TreeEnsemble, leaves: NDArray[Any], value: NDArray[np.float64], n_columns: int) -> NDArray[Any]:

@@ -66,6 +66,15 @@ class TargetKind:
         """Number of value columns: one per class of each output, or one per number."""
         return sum(len(labels) for labels in self.classes) if self.is_classification else self.n_outputs
 
+    @property
+    def column_names(self) -> NDArray[np.str_]:
+        """Names of the value columns, shape (n_columns,): class labels, with the output where there are several."""
+        if not self.is_classification:
+            return np.arange(self.n_outputs).astype(np.str_)
+        several = self.n_outputs > 1
+        labelled = ((o, label) for o, labels in enumerate(self.classes) for label in labels)
+        return np.array([f"{o}: {label}" if several else str(label) for o, label in labelled], dtype=np.str_)
+
     def sum_columns(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum value columns within each output, shape (n, n_columns) -> (n, n_outputs), one after the other."""
         if self.n_columns == self.n_outputs:

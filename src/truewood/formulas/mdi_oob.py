@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truewood.formulas.measure import Measure
-from truewood.formulas.splits import Floats, centre, make_terms, multiply
+from truewood.formulas.splits import Floats, centre, keep_column, make_terms, multiply
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 from truewood.trees.row_terms import BothTerms
@@ -27,20 +27,23 @@ def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     return score
 
 
-def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
+def make_row_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = None) -> BothTerms:
     """For phi (v_c - v_m) . (y - v'_root) / n'_root, for psi y . (r_c / w_c - r_m / w_m).
 
     r is the sum of the unseen rows' targets less v'_root, as a share of n'_root, and w the training weight of a node.
+    `column` is a class, if only its part is asked for. psi then has y less the training mean at the split, which
+    changes no score: r sums to zero over all classes, but not in one.
     """
     up, value = trees.parent, centre(trees, sums)
     origin, n_unseen = _repeat_root_mean(trees, sums), _repeat_root_weight(trees, sums)
     share = _centre_unseen(trees, sums) / n_unseen
     per_weight = share / np.where(trees.weight > 0, trees.weight, 1.0)[:, np.newaxis]
-    step, nothing = (value - value[up]) / n_unseen, np.zeros(len(up))
+    step, grown = (keep_column(trees, part - part[up], column) for part in (value, per_weight))
+    step, nothing = step / n_unseen, np.zeros(len(up))
     is_counted = up != np.arange(len(up))
     return BothTerms(
         make_terms(trees, step, nothing, -multiply(step, origin), is_counted),
-        make_terms(trees, per_weight - per_weight[up], nothing, nothing, is_counted),
+        make_terms(trees, grown, nothing, nothing if column is None else -multiply(grown, value[up]), is_counted),
     )
 
 

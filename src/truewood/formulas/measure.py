@@ -15,7 +15,7 @@ from truewood.trees.row_terms import BothTerms
 
 Floats = NDArray[np.float64]
 Split = Callable[[TreeEnsemble, NodeSums], Floats]
-Terms = Callable[[TreeEnsemble, NodeSums], BothTerms]
+Terms = Callable[[TreeEnsemble, NodeSums, int | None], BothTerms]
 Increase = Callable[[TreeEnsemble, NDArray[np.int32], NDArray[np.int32], Target, Floats], Floats]
 
 _DECREASE = {"classification": "decrease in Gini impurity", "regression": "decrease in squared error"}
@@ -37,7 +37,8 @@ class Measure:
         ``split_score(trees, sums)``: the contribution of each split to the score of its feature, shape (n_splits,
         n_outputs), in the order of `TreeEnsemble.splits`. None for a measure that looks at leaves.
     row_terms : callable or None
-        ``row_terms(trees, sums)``: the same score as a sum over rows; None where it is no such sum.
+        ``row_terms(trees, sums, column)``: the same score, or the part that one column of the target has in it, as a
+        sum over rows; None where it is no such sum.
     loss_increase : callable or None
         For a measure that looks at leaves: ``loss_increase(trees, leaves, swapped, target, weight)``.
     why_no_inference : str or None

@@ -7,6 +7,8 @@ root. Equation names are those of Zhou & Hooker, "Unbiased Measurement of Featur
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +31,33 @@ def children_less_parent(trees: TreeEnsemble, node: Floats) -> Floats:
     """For each split, the numbers at its children less the number at the split itself, shape (n_splits, ...)."""
     left, right = trees.split_children
     return np.take(node, left, axis=0) + np.take(node, right, axis=0) - np.take(node, trees.splits, axis=0)
+
+
+def keep_column(trees: TreeEnsemble, at_nodes: Floats, column: int | None) -> Floats:
+    """Numbers of one column of the target, and zero for all others, shape (n_nodes, n_columns); all where that is None.
+
+    Of trees that speak of one column each, numbers of trees of other columns are zero.
+    """
+    if column is None:
+        return at_nodes
+    if trees.column is None:
+        is_kept = np.arange(at_nodes.shape[1]) == column
+    else:
+        is_kept = trees.repeat_for_nodes(trees.column == column)[:, np.newaxis]
+    kept: Floats = at_nodes * is_kept
+    return kept
+
+
+def take_column(trees: TreeEnsemble, sums: NodeSums, column: int) -> tuple[TreeEnsemble, NodeSums]:
+    """Trees and sums whose scores are the parts that one column of the target, such as a class, has in the scores.
+
+    Scores are sums over columns of products of the column's numbers, so that zero in all others leaves its part. A row
+    of a class is the square of its own indicator.
+    """
+    total = keep_column(trees, sums.total, column)
+    square = trees.kind.sum_columns(total) if trees.kind.is_classification else keep_column(trees, sums.square, column)
+    value = keep_column(trees, trees.value, column)
+    return replace(trees, value=value), NodeSums(sums.weight, total, square, sums.origin)
 
 
 def multiply(a: Floats, b: Floats) -> Floats:

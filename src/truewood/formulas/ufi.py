@@ -11,6 +11,7 @@ from truewood.formulas.splits import (
     centre,
     children_less_parent,
     find_counted,
+    keep_column,
     make_terms,
     multiply,
     weigh_roots,
@@ -32,21 +33,22 @@ def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     return children_less_parent(trees, (trees.omega / sums.divisor)[:, np.newaxis] * node)
 
 
-def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
+def make_row_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = None) -> BothTerms:
     """For phi y . (v_c omega_c / n'_c - v_m omega_m / n'_m), for psi y . (v'_c - v'_m) / W.
 
     No score changes when a number is taken from all unseen targets at a split, for numbers also from its means. Terms
     have y less the mean at the split: far from it, numbers of rows at the nodes would add to the spread of
-    contributions, but not to that of the score.
+    contributions, but not to that of the score. `column` is a class, if only its part is asked for.
     """
     up, mean, rate = trees.parent, sums.mean, trees.omega / sums.divisor
     value, origin = centre(trees, sums), average_all_rows(trees, sums)[up]
     nothing, w_root = np.zeros(len(rate)), weigh_roots(trees)
     if trees.kind.is_classification:
         weighted = rate[:, np.newaxis] * value
-        step = weighted - weighted[up]
+        step = keep_column(trees, weighted - weighted[up], column)
         unseen = (step, nothing, -multiply(step, origin))
-        training = ((mean - mean[up]) / w_root[:, np.newaxis], nothing, nothing)
+        moved = keep_column(trees, mean - mean[up], column)
+        training = (moved / w_root[:, np.newaxis], nothing, nothing)
     else:
         square, by_square = np.cumsum(sums.mean_square, axis=1)[:, -1], rate[up] - rate
         step = 2.0 * (rate[:, np.newaxis] * (value - origin) - rate[up, np.newaxis] * (value[up] - origin))

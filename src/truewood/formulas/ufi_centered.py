@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from truewood.formulas.measure import Measure
-from truewood.formulas.splits import Floats, average_all_rows, centre, find_counted, make_terms, multiply, weigh_roots
+from truewood.formulas.splits import (
+    Floats,
+    average_all_rows,
+    centre,
+    find_counted,
+    keep_column,
+    make_terms,
+    multiply,
+    weigh_roots,
+)
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 from truewood.trees.row_terms import BothTerms
@@ -23,11 +32,11 @@ def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     return score
 
 
-def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
+def make_row_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = None) -> BothTerms:
     """For phi (v_c - v_m) . y omega_c / n'_c, for psi (v'_c - vbar'_m) . y / W.
 
     vbar'_m is the mean of v' over the children, weighted as in training. In both, y is less a mean at the split, which
-    changes no score.
+    changes no score. `column` is a class, if only its part is asked for.
     """
     up, value, mean = trees.parent, centre(trees, sums), sums.mean
     left, right = trees.split_children
@@ -37,10 +46,11 @@ def make_row_terms(trees: TreeEnsemble, sums: NodeSums) -> BothTerms:
     middle[trees.splits] = share * mean[left] + (1.0 - share) * mean[right]
     nothing, is_counted = np.zeros(len(up)), find_counted(trees, sums)
     both_terms = []
-    for step, origin in (
+    for all_steps, origin in (
         ((trees.omega / sums.divisor)[:, np.newaxis] * (value - value[up]), average_all_rows(trees, sums)[up]),
         ((mean - middle[up]) / weigh_roots(trees)[:, np.newaxis], value[up]),
     ):
+        step = keep_column(trees, all_steps, column)
         both_terms.append(make_terms(trees, step, nothing, -multiply(step, origin), is_counted))
     return BothTerms(*both_terms)
 

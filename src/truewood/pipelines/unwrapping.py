@@ -45,7 +45,7 @@ class Unwrapped:
         The innermost model.
     X : array-like, data frame or sparse matrix
         The table as that model takes it.
-    y : array-like
+    y : array-like or None
         The target as that model takes it.
     encoding : Encoding or None
         How the columns of `X` came about; None where `X` is the caller's table.
@@ -102,8 +102,8 @@ def unwrap(
         PipelineModel of Spark ML; any other model is returned as it is.
     X : array-like, data frame or sparse matrix
         The table.
-    y : array-like
-        The target.
+    y : array-like or None
+        The target; None where nothing asks for it.
     rows : object
         The argument of `importance`.
     known : Encoding or None
@@ -119,7 +119,9 @@ def unwrap(
             unwrapped = replace(unwrapped, model=_find_best(unwrapped.model))
         elif isinstance(unwrapped.model, TransformedTargetRegressor):
             regressor = _get_regressor(unwrapped.model)
-            y = _transform_y(unwrapped.model, unwrapped.y, check_parts=check_parts)
+            y = unwrapped.y
+            if y is not None:
+                y = _transform_y(unwrapped.model, y, check_parts=check_parts)
             unwrapped = replace(unwrapped, model=regressor, y=y)
         elif (spark := _find_spark(unwrapped.model)) is not None:
             unwrapped = _run_spark_stages(unwrapped, spark)

@@ -15,11 +15,16 @@ from truewood.result.pictures import BIASED, FAINT, MUTED, UNBIASED, name_measur
 if TYPE_CHECKING:
     import altair as alt
 
+    Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+
+    from truewood.result.class_scores import ClassScores
     from truewood.result.importance_result import ImportanceResult
 
 SIGNIFICANT, NOT_SIGNIFICANT = "significant", "not significant"
 
 _ROW = 20
+# Letters of names of classes that fit side by side.
+_MOST_LETTERS = 60
 _FONT = "system-ui, sans-serif"
 # Long names lose their middle, as they are often told apart by their ends; the tooltip has them whole.
 _IS_PHONE = "windowSize()[0] < 600"
@@ -30,10 +35,12 @@ def make_charts(result: ImportanceResult) -> dict[str, Any]:
     """Make the charts of a result: Vega-Lite specifications by name, without data."""
     has_inference = result.no_inference is None
     charts = {"bars": _make_bars(result, has_inference), "slopes": _make_slopes(result, has_inference)}
+    if result.classes is not None:
+        charts["classes"] = _make_classes(result.classes)
     return {name: _finish(chart) for name, chart in charts.items()}
 
 
-def _finish(chart: alt.LayerChart | alt.FacetChart) -> dict[str, Any]:
+def _finish(chart: Chart) -> dict[str, Any]:
     config = {
         "font": _FONT,
         "background": None,
@@ -48,6 +55,11 @@ def _finish(chart: alt.LayerChart | alt.FacetChart) -> dict[str, Any]:
     }
     finished: dict[str, Any] = chart.properties(width="container").to_dict()
     return finished | {"config": config}
+
+
+def name_class_column(number: int) -> str:
+    """The field of the page's data that holds the scores of a class."""
+    return f"class_{number}"
 
 
 def _list_tooltips(result: ImportanceResult, has_inference: bool) -> list[alt.Tooltip]:
@@ -71,8 +83,7 @@ def _list_tooltips(result: ImportanceResult, has_inference: bool) -> list[alt.To
     ]
 
 
-def _make_bars(result: ImportanceResult, has_inference: bool) -> alt.LayerChart | alt.FacetChart:
-    """Bars of the scores, with intervals and significance where there are."""
+def _name_rows() -> alt.Y:
     import altair as alt
 
     axis = alt.Axis(
@@ -84,7 +95,14 @@ def _make_bars(result: ImportanceResult, has_inference: bool) -> alt.LayerChart 
         ticks=False,
         domain=False,
     )
-    y = alt.Y("place:O", axis=axis)
+    return alt.Y("place:O", axis=axis)
+
+
+def _make_bars(result: ImportanceResult, has_inference: bool) -> Chart:
+    """Bars of the scores, with intervals and significance where there are."""
+    import altair as alt
+
+    y = _name_rows()
     x = alt.X(
         "importance:Q", axis=alt.Axis(title=[name_measure(result), name_unit(result)], tickCount=5, labelFlush=False)
     )
@@ -116,7 +134,7 @@ def _make_bars(result: ImportanceResult, has_inference: bool) -> alt.LayerChart 
     )
 
 
-def _make_slopes(result: ImportanceResult, has_inference: bool) -> alt.LayerChart | alt.FacetChart:
+def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
     """The usual, biased order of the shown features beside their order by this measure, joined by lines."""
     import altair as alt
 
@@ -170,3 +188,44 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> alt.LayerChar
         )
         .properties(height=alt.Step(_ROW), description="Lines from the biased rank of each feature to its rank here.")
     )
+
+
+def _make_classes(parts: ClassScores) -> Chart:
+    """A heat map of the scores by class."""
+    import altair as alt
+
+    columns: list[Any] = [name_class_column(k) for k in range(len(parts.names))]
+    names = alt.param(name="class_names", value=dict(zip(columns, parts.names.tolist(), strict=True)))
+    most = float(np.abs(parts.values).max()) or 1.0
+    axis = alt.Axis(
+        title="class",
+        orient="top",
+        labelExpr=_SHORTEN.format("class_names[datum.value]", "24"),
+        labelAngle=0 if sum(len(name) for name in parts.names) <= _MOST_LETTERS else -45,
+        ticks=False,
+        domain=False,
+    )
+    colour = alt.Color(
+        "part:Q",
+        scale=alt.Scale(domain=[-most, 0, most], range=[BIASED, "white", UNBIASED], interpolate="rgb"),
+        legend=alt.Legend(orient="right", format=".2g"),
+    )
+    chart: Chart = (
+        alt.Chart(alt.NamedData("features"))
+        .transform_fold(columns, as_=["class", "part"])
+        .transform_calculate(class_name="class_names[datum.class]")
+        .mark_rect()
+        .encode(
+            x=alt.X("class:O", sort=columns, axis=axis),
+            y=_name_rows(),
+            color=colour,
+            tooltip=[
+                alt.Tooltip("label:N", title="feature"),
+                alt.Tooltip("class_name:N", title="class"),
+                alt.Tooltip("part:Q", title="importance", format=".6g"),
+            ],
+        )
+        .add_params(names)
+        .properties(height=alt.Step(_ROW), description="Scores by feature and class; the table has the numbers.")
+    )
+    return chart

@@ -15,7 +15,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from truewood.report import words
-from truewood.report.charts import NOT_SIGNIFICANT, SIGNIFICANT, make_charts
+from truewood.report.charts import NOT_SIGNIFICANT, SIGNIFICANT, make_charts, name_class_column
 from truewood.report.correlation import find_correlations
 from truewood.report.vega import bundle_scripts, compile_chart
 from truewood.result.pictures import FAINT, name_level
@@ -37,6 +37,14 @@ _HEADINGS = {
     "mdi": ("biased importance", "number"),
     "mdi_rank": ("biased rank", "count"),
 }
+
+
+_CLASSES = """<section aria-labelledby="classes-heading">
+<h2 id="classes-heading">By class</h2>
+<p>The parts of the scores that have to do with each class; a line of the map adds up to the feature's importance.</p>
+<div id="classes" class="chart"></div>
+</section>
+"""
 
 
 def write_report(
@@ -70,6 +78,7 @@ def write_report(
         if result.no_inference is None
         else "",
         "cautions": "\n".join(map(_format_caution, words.list_cautions(result, correlations))),
+        "classes": "" if result.classes is None else _CLASSES,
         "citation": escape(words.CITATION),
         "version": escape(version("truewood")),
         "data": _to_script_json(_collect(result, alpha)),
@@ -101,6 +110,10 @@ def _collect(result: ImportanceResult, alpha: float) -> dict[str, Any]:
     """What the page's script works with: the table by row, and what goes with each row."""
     table = result.frame()
     columns = [{"name": name, "title": _HEADINGS[name][0], "kind": _HEADINGS[name][1]} for name in table.columns]
+    if result.classes is not None:
+        for k, (name, parts) in enumerate(zip(result.classes.names, result.classes.values, strict=True)):
+            columns.append({"name": name_class_column(k), "title": f"class {name}", "kind": "number"})
+            table[name_class_column(k)] = parts[result.order]
     verdicts = None
     if result.no_inference is None:
         is_found = result.select(alpha)[result.order]

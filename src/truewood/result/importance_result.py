@@ -15,7 +15,8 @@ from scipy.stats import norm
 from truewood.frozen import freeze_arrays, restore_frozen
 from truewood.inference.intervals import find_interval
 from truewood.inference.multiplicity import adjust, mirror
-from truewood.result.table import make_frame
+from truewood.result.class_scores import ClassScores
+from truewood.result.table import make_class_frame, make_frame
 from truewood.result.text import write_html, write_text
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class ImportanceResult:
         Why there are no standard errors and p-values; None where there are.
     columns : ImportanceResult or None
         The scores of the single columns, where features are groups of them; see `expand`.
+    classes : ClassScores or None
+        The parts that classes have in the scores, with their errors; only with ``per_class=True``.
     notes : tuple of str
         What else to know, as sentences: which features a pipeline mixed from several columns, and which it left out.
     """
@@ -96,6 +99,7 @@ class ImportanceResult:
     total_error: float = np.nan
     no_inference: str | None = None
     columns: ImportanceResult | None = None
+    classes: ClassScores | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -108,6 +112,14 @@ class ImportanceResult:
     def n_trees(self) -> int:
         """Number of trees."""
         return len(self.per_tree)
+
+    @property
+    def per_class(self) -> NDArray[np.float64] | None:
+        """Scores by class, shape (n_classes, n_features), which sum to `values`; of boosted trees by their class.
+
+        None unless ``importance(..., per_class=True)`` was asked for; `classes` has their names and errors.
+        """
+        return None if self.classes is None else self.classes.values
 
     @property
     def order(self) -> NDArray[np.int64]:
@@ -199,16 +211,28 @@ class ImportanceResult:
         if self.no_inference is not None:
             raise ValueError(f"this result has no standard errors and p-values: {self.no_inference}.")
 
-    def frame(self) -> pd.DataFrame:
+    def require_classes(self) -> ClassScores:
+        """Return the scores by class, or say how to get them."""
+        if self.classes is None:
+            raise ValueError("this result has no scores by class: importance(..., per_class=True) adds them.")
+        return self.classes
+
+    def frame(self, *, per_class: bool = False) -> pd.DataFrame:
         """Return the scores as a table, the most important feature first.
+
+        Parameters
+        ----------
+        per_class : bool, default=False
+            Whether to list the scores by class, a line for each feature and class.
 
         Returns
         -------
         pandas.DataFrame
             Columns feature, importance, share, std_error, ci_low, ci_high (of 95 % intervals), p_value, rank, mdi,
-            mdi_rank; no std_error to p_value without inference. Features of equal score share the better rank.
+            mdi_rank; no std_error to p_value without inference. Features of equal score share the better rank. By
+            class, columns feature, class, importance, and std_error to p_value.
         """
-        return make_frame(self)
+        return make_class_frame(self) if per_class else make_frame(self)
 
     def select(self, alpha: float = 0.05, correction: str | None = "bh", *, k: int | None = None) -> NDArray[np.bool_]:
         """Choose features by adjusted p-value, or the k of largest score.
@@ -240,15 +264,15 @@ class ImportanceResult:
 
         Parameters
         ----------
-        kind : {"bar", "compare", "box", "rank"}, default="bar"
-            Bars of the scores; biased beside unbiased ranks, joined by lines; boxes of scores by tree; or all scores in
-            falling order.
+        kind : {"bar", "compare", "box", "rank", "classes"}, default="bar"
+            Bars of the scores; biased beside unbiased ranks, joined by lines; boxes of scores by tree; all scores in
+            falling order; or scores by class as a heat map.
         top : int or None, default=20
             Number of features to draw, the most important first; None draws all. "rank" always draws all.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini & Hochberg) of a feature that "bar" calls significant.
+            Largest adjusted p-value (Benjamini & Hochberg) of what "bar" and "classes" call significant.
 
         Returns
         -------

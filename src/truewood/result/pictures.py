@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truewood.formulas.registry import get_measure
+from truewood.inference.multiplicity import adjust
 from truewood.words import in_one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
     from matplotlib.lines import Line2D
 
     from truewood.result.importance_result import ImportanceResult
@@ -26,6 +29,15 @@ FAINT = "#D6E8F4"
 # Letters are not drawn smaller than this, in points: rows that leave less room get no names.
 _SMALLEST_LETTERS = 4.0
 _MOST_NAMED = 400
+# Cells of a heat map have numbers where they are large enough for them.
+_SMALLEST_NUMBERS = 6.0
+_MOST_NUMBERED = 10
+_MOST_DECIMALS = 9
+# Classes, and letters of their names side by side, that a picture has room for.
+_MOST_NAMED_CLASSES = 60
+# Size of a bar of colours, in inches.
+_TALLEST_BAR, _WIDTH_OF_BAR = 4.0, 0.15
+_MOST_LETTERS = 60
 
 
 def name_measure(result: ImportanceResult) -> str:
@@ -60,13 +72,19 @@ def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | Non
 
 
 def _make_axes(kind: str, n_shown: int) -> Axes:
-    # A figure of its own, not pyplot's: nothing to close, no global state.
+    return make_axes(4.5 if kind == "rank" else find_height(n_shown))
+
+
+def find_height(n_shown: int) -> float:
+    """Height of a figure with a row for each feature, in inches."""
+    return max(2.8, 1.6 + (0.28 if n_shown <= 40 else 0.15) * n_shown) if n_shown <= _MOST_NAMED else 4.5
+
+
+def make_axes(height: float) -> Axes:
+    """A figure of its own, not pyplot's: nothing to close, no global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    height = 4.5
-    if kind != "rank" and n_shown <= _MOST_NAMED:
-        height = max(2.8, 1.6 + (0.28 if n_shown <= 40 else 0.15) * n_shown)
     figure = Figure(figsize=(8.0, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure.subplots()
@@ -96,13 +114,25 @@ def _make_key(label: str, colour: str, marker: str = "s", *, edge: str | None = 
 
 def _find_letter_size(ax: Axes, n_shown: int) -> float:
     """Size of letters, in points, for which rows do not overlap; 0 where they would be too small to read."""
-    height = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted()).height
-    row = 72 * height / n_shown
+    row = 72 * _measure_height(ax) / n_shown
     size = min(10.0, 0.85 * row)
     return size if size >= _SMALLEST_LETTERS else 0.0
 
 
-def _name_rows(ax: Axes, names: list[str]) -> None:
+def _measure_height(ax: Axes) -> float:
+    """Height of the drawing in inches."""
+    return float(ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted()).height)
+
+
+def add_colour_bar(ax: Axes, colours: ScalarMappable, **options: Any) -> Colorbar:
+    """Say what colours mean, in a bar beside the top of a picture, which may be tall."""
+    height = min(_TALLEST_BAR, _measure_height(ax))
+    shrink, aspect = height / _measure_height(ax), height / _WIDTH_OF_BAR
+    return ax.figure.colorbar(colours, ax=ax, shrink=shrink, aspect=aspect, anchor=(0.0, 1.0), pad=0.02, **options)
+
+
+def name_rows(ax: Axes, names: list[str]) -> None:
+    """Name the rows of a picture from top to bottom, where there is room."""
     ax.set_ylim(len(names) - 0.4, -0.6)
     size = _find_letter_size(ax, len(names))
     if not size:
@@ -143,7 +173,7 @@ def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -
         title, legend = f"Features by {name_measure(result)}", []
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
-    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+    name_rows(ax, [str(result.feature_names[j]) for j in order])
     ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}")
     _set_title(ax, title, result, n_shown, legend)
 
@@ -192,7 +222,7 @@ def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float)
     )
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
-    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+    name_rows(ax, [str(result.feature_names[j]) for j in order])
     ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}, by tree")
     _set_title(ax, f"How scores differ between the {len(scored)} trees", result, n_shown, [])
 
@@ -227,9 +257,49 @@ def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float
     _set_title(ax, f"{n_above} of {n_features} features score above zero", result, n_features, [])
 
 
+def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    parts, order = result.require_classes(), _list_shown(result, n_shown)
+    shown = parts.values[:, order].T
+    most = float(np.abs(parts.values).max()) or 1.0
+    colours = LinearSegmentedColormap.from_list("parts", [BIASED, "white", UNBIASED])
+    image = ax.imshow(shown, cmap=colours, vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
+    title = "What each feature tells of each class"
+    is_found = np.zeros(shown.shape, dtype=np.bool_)
+    if result.no_inference is None:
+        is_found = (adjust(parts.p_value.ravel(), "bh").reshape(parts.values.shape) <= alpha)[:, order].T
+        title += f"\nbold: significant ({name_level(alpha)})"
+    size = min(_find_letter_size(ax, n_shown), 9.0)
+    if size >= _SMALLEST_NUMBERS and len(parts.names) <= _MOST_NUMBERED:
+        n_decimals = min(max(0, 2 - int(np.floor(np.log10(most)))), _MOST_DECIMALS)
+        for (row, column), part in np.ndenumerate(shown):
+            colour = "white" if abs(part) > 0.6 * most else "black"
+            weight = "bold" if is_found[row, column] else "normal"
+            place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
+            ax.text(
+                column,
+                row,
+                f"{np.round(part, n_decimals) + 0.0:.{n_decimals}f}",
+                color=colour,
+                fontweight=weight,
+                **place,
+            )
+    name_rows(ax, [str(result.feature_names[j]) for j in order])
+    places = range(len(parts.names)) if len(parts.names) <= _MOST_NAMED_CLASSES else []
+    is_crowded = sum(len(name) for name in parts.names) > _MOST_LETTERS
+    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
+    ax.set_xticks(places, [shorten(str(parts.names[k]), 24) for k in places], parse_math=False, **turned)
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlabel("class")
+    add_colour_bar(ax, image, label=name_unit(result))
+    _set_title(ax, title, result, n_shown, [])
+
+
 _KINDS: dict[str, Callable[[ImportanceResult, int, Axes, float], None]] = {
     "bar": _draw_bars,
     "compare": _draw_comparison,
     "box": _draw_boxes,
     "rank": _draw_ranks,
+    "classes": _draw_classes,
 }

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.formulas.registry import OF_RESULTS
+from truewood.result.class_scores import ClassScores
 from truewood.result.importance_result import ImportanceResult
 from truewood.words import ROWS_IN_WORDS
 from truewood.writing import write_file
@@ -41,7 +42,7 @@ def save(result: ImportanceResult, path: str | PathLike[str]) -> None:
 
 def _to_json(value: Any) -> Any:
     """Turn results into objects and arrays into lists; JSON has no NaN, so that becomes null."""
-    if isinstance(value, ImportanceResult):
+    if isinstance(value, ImportanceResult | ClassScores):
         return {part.name: _to_json(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, float) and np.isnan(value):
         return None
@@ -102,7 +103,7 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
     if content.keys() != names:
         differing = ", ".join(sorted(map(repr, content.keys() ^ names))[:3])
         raise _DamageError(f"it has not the fields of a result, but others or fewer ({differing})")
-    features = _read_names(content["feature_names"])
+    features = _read_names("feature_names", content["feature_names"])
     n_rows, shape = _read_count("n_rows", content["n_rows"]), (len(features),)
     read: dict[str, Any] = {"feature_names": features, "n_rows": n_rows}
     for name in ("values", "mdi"):
@@ -122,6 +123,7 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
     read["impurity"] = _read_impurity(content["impurity"])
     read["skipped_weight"] = _read_number("skipped_weight", content["skipped_weight"], most=1.0)
     read |= _read_errors(content, shape)
+    read["classes"] = _read_classes(content["classes"], shape, has_nan=read["no_inference"] is not None)
     read["notes"] = _read_notes(content["notes"])
     if content["columns"] is not None and is_of_columns:
         _refuse("columns of columns", "null")
@@ -142,6 +144,23 @@ def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, A
     total = content["total_error"]
     read["total_error"] = np.nan if total is None and reason is not None else _read_number("total_error", total)
     return read
+
+
+def _read_classes(content: Any, shape: tuple[int, ...], *, has_nan: bool) -> ClassScores | None:
+    """Scores by class, or None for null."""
+    if content is None:
+        return None
+    if not isinstance(content, dict) or content.keys() != {part.name for part in fields(ClassScores)}:
+        _refuse("classes", "names, values, std_error and test_error, or null")
+    names = _read_names("names of classes", content["names"])
+    values = _read_array("values of classes", content["values"], (len(names), *shape))
+    errors = [
+        _read_array(f"{name} of classes", content[name], (len(names), *shape), has_nan=has_nan)
+        for name in ("std_error", "test_error")
+    ]
+    if any((error < 0).any() for error in errors):
+        _refuse("errors of classes", "numbers that are not negative")
+    return ClassScores(names, values, *errors)
 
 
 def _read_array(name: str, value: Any, shape: tuple[int | None, ...], *, has_nan: bool = False) -> NDArray[np.float64]:
@@ -186,9 +205,9 @@ def _read_count(name: str, value: Any) -> int:
     return value
 
 
-def _read_names(value: Any) -> NDArray[np.str_]:
+def _read_names(name: str, value: Any) -> NDArray[np.str_]:
     if not isinstance(value, list) or not value or not all(map(_is_text, value)):
-        _refuse("feature_names", "a list of names")
+        _refuse(name, "a list of names")
     return np.array(value, dtype=np.str_)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
@@ -27,3 +28,18 @@ def make_frame(result: ImportanceResult) -> pd.DataFrame:
         "mdi_rank": rankdata(-result.mdi, method="min").astype(int),
     }
     return pd.DataFrame(columns).iloc[result.order].reset_index(drop=True)
+
+
+def make_class_frame(result: ImportanceResult) -> pd.DataFrame:
+    """Make the table of scores by class, feature after feature; see `ImportanceResult.frame`."""
+    parts = result.require_classes()
+    columns = {"importance": parts.values}
+    if result.no_inference is None:
+        low, high = parts.interval()
+        columns |= {"std_error": parts.std_error, "ci_low": low, "ci_high": high, "p_value": parts.p_value}
+    n_classes, order = len(parts.names), result.order
+    names = {
+        "feature": np.repeat(result.feature_names[order], n_classes).tolist(),
+        "class": np.tile(parts.names, len(order)).tolist(),
+    }
+    return pd.DataFrame(names | {name: numbers[:, order].T.ravel() for name, numbers in columns.items()})

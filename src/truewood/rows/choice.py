@@ -12,10 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.adapters import ModelView
+from truewood.data.tables import FeatureMatrix
+from truewood.data.target import NumberTarget
 from truewood.engines.engine import get_engine
+from truewood.engines.row_lists import RowLists
 from truewood.rows.errors import TrainingRowsError
-from truewood.rows.guard import is_counted, is_training_data
+from truewood.rows.guard import have_training_sums, is_counted, is_training_data
 from truewood.rows.row_data import RowData
+from truewood.trees.node_sums import NodeSums, add_up
 
 _MOST_WITNESSES = 20
 
@@ -50,6 +54,34 @@ def choose_rows(rows: Any, view: ModelView, data: RowData, n_threads: int = 1) -
     if isinstance(rows, str):
         return _choose_heldout(view, data, n_threads)
     return _choose_lists(rows, view, data, n_threads)
+
+
+def choose_without_y(rows: Any, view: ModelView, matrix: FeatureMatrix, n_threads: int = 1) -> RowChoice:
+    """Read the argument `rows` where y is not known: rows are held-out ones, as far as counts at leaves tell."""
+    data = RowData(matrix, NumberTarget.of_numbers(np.zeros((matrix.n_rows, 1))), None)
+    if view.is_additive:
+        return choose_rows(rows, view, data, n_threads)
+    if not isinstance(rows, str) or rows != "heldout":
+        if isinstance(rows, str) and not view.has_bags:
+            return choose_rows(rows, view, data, n_threads)  # says what is wrong
+        raise ValueError(
+            f"rows={rows!r} needs y, to recognise the rows of the fit; pass it, or rows='heldout' for rows that the "
+            "model never saw."
+        )
+
+    def find_sums(tree: int) -> NodeSums:
+        trees = range(tree, tree + 1)
+        ensemble = view.read(trees)
+        leaves = view.find_leaves(trees, ensemble, matrix, RowLists.join([every_row]), n_threads)
+        n_nodes = len(ensemble.left)
+        count = add_up(ensemble, np.bincount(leaves, minlength=n_nodes).astype(np.float64))
+        nothing = np.zeros((n_nodes, 1))
+        return NodeSums(count, nothing, nothing, np.zeros(1))
+
+    every_row = np.arange(matrix.n_rows, dtype=np.int64)
+    if have_training_sums(view, find_sums, matrix.n_rows, are_counts=True, has_y=False):
+        raise TrainingRowsError("rows='heldout' needs rows the model never saw, got the rows it was fit on.")
+    return RowChoice("heldout", lambda _tree: every_row)
 
 
 def _choose_oob(asked: str, view: ModelView, data: RowData, n_threads: int) -> RowChoice:

@@ -115,7 +115,9 @@ def _are_weights_of_leaves(view: ModelView, count_leaves: Callable[[int, TreeEns
     return n_leaves > view.n_trees
 
 
-def have_training_sums(view: ModelView, find_sums: Callable[[int], NodeSums], n_rows: int, *, are_counts: bool) -> bool:
+def have_training_sums(
+    view: ModelView, find_sums: Callable[[int], NodeSums], n_rows: int, *, are_counts: bool, has_y: bool = True
+) -> bool:
     """Whether rows are those of the fit, as far as their sums at nodes tell.
 
     Parameters
@@ -128,6 +130,8 @@ def have_training_sums(view: ModelView, find_sums: Callable[[int], NodeSums], n_
         Number of rows.
     are_counts : bool
         Whether weights in the sums are numbers of rows.
+    has_y : bool
+        Whether the sums are those of y, so that means can be compared, too.
     """
     if view.is_additive:
         return _are_weights_of_leaves(view, lambda tree, _ensemble: [find_sums(tree).weight])
@@ -140,7 +144,8 @@ def have_training_sums(view: ModelView, find_sums: Callable[[int], NodeSums], n_
     ensemble, sums = view.read(range(largest, largest + 1)), find_sums(largest)
     if len(ensemble.left) == 1 or not have_same_weights(ensemble, sums):
         return False
-    return ensemble.statistic != "mean" or bool(np.allclose(sums.mean + sums.origin, ensemble.value, rtol=_SAME_SUM))
+    is_compared = has_y and ensemble.statistic == "mean"
+    return not is_compared or bool(np.allclose(sums.mean + sums.origin, ensemble.value, rtol=_SAME_SUM))
 
 
 def _hold_bags(view: ModelView, training: Training, find_sums: Callable[[int], NodeSums]) -> bool:

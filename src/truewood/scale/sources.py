@@ -31,8 +31,9 @@ def open_source(X: Any) -> Source | None:
         return _open_duckdb(X)
     if _is_class(X, "pyarrow", "Dataset"):
         return _open_dataset(X)
-    is_frame = isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
-    return None if is_frame or not hasattr(X, "__arrow_c_stream__") else _open_stream(X)
+    given = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
+    is_in_memory = isinstance(given, nw.DataFrame | nw.Series) or not hasattr(X, "__arrow_c_stream__")
+    return None if is_in_memory else _open_stream(X)
 
 
 def is_of_dask(X: Any) -> bool:

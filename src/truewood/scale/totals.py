@@ -164,7 +164,7 @@ class Totals:
         if self.measure.row_terms is None:
             raise ValueError(f"measure={self.measure.name!r} {self.measure.why_no_inference}.")
         return [
-            self.measure.row_terms(ensemble, self.sum_nodes(run)).unseen
+            self.measure.row_terms(ensemble, self.sum_nodes(run), None).unseen
             for run, (_, ensemble) in enumerate(self.opened.runs)
         ]
 

@@ -10,6 +10,7 @@ from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
 from truewood.formulas.hazards import NodeHazards, make_room
 from truewood.formulas.measure import Measure
+from truewood.formulas.splits import take_column
 from truewood.scoring.collector import Collector
 from truewood.scoring.job import Job
 from truewood.scoring.node_means import read_with_means
@@ -28,7 +29,13 @@ Seeds = NDArray[np.int64] | None
 
 
 def score_trees(
-    job: Job, measure: Measure, *, collector: Collector | None = None, seeds: Seeds = None, n_jobs: int | None = None
+    job: Job,
+    measure: Measure,
+    *,
+    collector: Collector | None = None,
+    column: int | None = None,
+    seeds: Seeds = None,
+    n_jobs: int | None = None,
 ) -> Scores:
     """Score all trees of a model.
 
@@ -40,16 +47,18 @@ def score_trees(
         What to score by.
     collector : Collector or None
         Where to add what single rows contribute; None where that is not asked for.
+    column : int or None
+        The column of the target, such as a class, whose part of the scores is asked for; None for all of them.
     seeds : ndarray of int, shape (n_trees,), or None
         Seeds of a measure that permutes columns.
     n_jobs : int or None
         Number of threads.
     """
-    if takes_whole_way(job, measure):
+    if column is None and takes_whole_way(job, measure):
         return Scores.join(list(score_whole_forest(job, measure, collector, effective_n_jobs(n_jobs))))
     most_trees = max(1, _BATCH_ROWS // job.data.n_rows)
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(_score_batch)(job, measure, number, trees, seeds, collector)
+        delayed(_score_batch)(job, measure, number, trees, seeds, collector, column)
         for number, trees in enumerate(split_trees(job.view.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees))
     )
     return Scores.join(parts)
@@ -62,7 +71,13 @@ def _compare_hazards(ensemble: TreeEnsemble, sums: NodeSums) -> NodeHazards:
 
 
 def _score_batch(
-    job: Job, measure: Measure, number: int, trees: range, seeds: Seeds, collector: Collector | None
+    job: Job,
+    measure: Measure,
+    number: int,
+    trees: range,
+    seeds: Seeds,
+    collector: Collector | None,
+    column: int | None,
 ) -> Scores:
     """Score some trees, and add what single rows contribute to that."""
     try:
@@ -75,7 +90,7 @@ def _score_batch(
         if hazards is not None:
             ensemble, sums = hazards.trees, hazards.sums
         if collector is not None and measure.row_terms is not None:
-            terms = measure.row_terms(ensemble, sums)
+            terms = measure.row_terms(ensemble, sums, column)
             collector.add(number, trees, ensemble, rows, terms if hazards is None else hazards.spread(terms))
     except BaseException:  # Ctrl-C too
         if collector is not None:
@@ -84,4 +99,6 @@ def _score_batch(
     permuted = None
     if measure.split_score is None:
         permuted = permute_columns(job, measure, trees, ensemble, rows, seeds)
+    if column is not None:
+        ensemble, sums = take_column(ensemble, sums, column)
     return score_sums(job.view, measure, ensemble, sums, permuted)

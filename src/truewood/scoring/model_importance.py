@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from truewood.adapters import open_model
 from truewood.data.groups import Grouping, add_groups
+from truewood.formulas.measure import Measure
 from truewood.inference.contributions import Contributions
 from truewood.inference.errors import count_trees
 from truewood.inference.moments import Moments, TreeScores, measure_moments
@@ -23,6 +24,7 @@ from truewood.pipelines.unwrapping import unwrap
 from truewood.result.importance_result import ImportanceResult
 from truewood.rows.bag_weights import warn_of_rare_classes
 from truewood.scoring.batches import score_trees
+from truewood.scoring.by_class import add_classes, name_classes
 from truewood.scoring.collector import Collector, count_bags, split_rows
 from truewood.scoring.job import Job, make_job
 from truewood.scoring.results import (
@@ -55,6 +57,7 @@ def score_table(
     n_jobs: int | None,
     random_state: Any,
     target: Any,
+    per_class: bool,
 ) -> ImportanceResult:
     """Score a model on a table in memory; see `importance`, from which it is called."""
     check_measure(measure)
@@ -77,21 +80,42 @@ def score_table(
     if inference == "bags" and not job.choice.are_training:
         raise ValueError("inference='bags' is for rows that grew trees, as out of bag; use inference=True.")
     seeds = _draw_seeds(random_state, view.n_trees) if chosen.loss_increase is not None else None
-    run = partial(score_trees, job, chosen, seeds=seeds, n_jobs=n_jobs)
-    with_bags = inference == "bags"
-    n_features = view.n_features
+    class_names = name_classes(facts, chosen) if per_class else None
+
+    def score(column: int | None = None) -> list[ImportanceResult]:
+        run = partial(score_trees, job, chosen, column=column, seeds=seeds, n_jobs=n_jobs)
+        return _score(facts, chosen, job, groupings, run, inference, no_inference, n_threads)
+
+    results = score()
+    if class_names is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they have been given for all classes together
+            results = add_classes(results, class_names, score)
+    return join_results(results, notes)
+
+
+def _score(
+    facts: Facts,
+    measure: Measure,
+    job: Job,
+    groupings: list[Grouping],
+    run: Callable[..., Scores],
+    inference: bool | str,
+    no_inference: str | None,
+    n_threads: int,
+) -> list[ImportanceResult]:
+    """Results of each grouping, with errors where there are; `run` scores all trees, of all classes or of one."""
+    with_bags, n_features = inference == "bags", job.view.n_features
     blocks = [] if no_inference is not None else split_rows(job, n_features, with_bags=with_bags)
     collect = partial(Collector, job, n_features=n_features, n_first=count_bags(job, with_bags=with_bags))
     collector = collect(blocks[0]) if blocks else None
     scores = run(collector=collector)
-    results = make_results(facts, chosen, scores, groupings, stacklevel=3)
+    results = make_results(facts, measure, scores, groupings, stacklevel=5)
     if collector is None:
-        results = [replace(result, no_inference=no_inference) for result in results]
-    else:
-        collected = _collect(collector, (collect(rows) for rows in blocks[1:]), run)
-        tree_scores = make_tree_scores(results, scores, groupings, view)
-        results = _infer(results, tree_scores, groupings, collected, inference, n_threads)
-    return join_results(results, notes)
+        return [replace(result, no_inference=no_inference) for result in results]
+    collected = _collect(collector, (collect(rows) for rows in blocks[1:]), run)
+    tree_scores = make_tree_scores(results, scores, groupings, job.view)
+    return _infer(results, tree_scores, groupings, collected, inference, n_threads)
 
 
 def _find_facts(job: Job) -> Facts:
@@ -159,5 +183,5 @@ def _warn_of_few_trees(result: ImportanceResult, n_needed: int) -> None:
             f"inference='bags' takes about {n_needed} trees to tell the errors of these scores well, and the model has "
             f"{result.n_trees}; intervals are rough.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=7,
         )

@@ -1,0 +1,166 @@
+"""`explain()`: which way, and how far, each feature moved the prediction of rows that trees never saw."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy import sparse
+
+from truewood.adapters import ModelView, check_agreement, open_model
+from truewood.data.groups import add_groups
+from truewood.data.named_columns import read_column, take_named
+from truewood.data.tables import FeatureMatrix, read_features, read_names
+from truewood.data.target import ClassTarget, encode_target
+from truewood.pipelines.containers import take_columns
+from truewood.pipelines.unwrapping import unwrap
+from truewood.result.explanation import Explanation
+from truewood.rows.choice import RowChoice, choose_without_y
+from truewood.scoring.job import make_job
+from truewood.scoring.path_values import count_columns, sum_paths
+from truewood.scoring.results import find_groupings
+
+Floats = NDArray[np.float64]
+
+
+def explain(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    rows: Any = "auto",
+    sample_weight: Any = None,
+    groups: Any = None,
+    n_jobs: int | None = None,
+) -> Explanation:
+    """Say which way, and how far, each feature moved the prediction of each row, by trees that never saw the row.
+
+    A split moves the prediction of a row from its own value to that of the child that the row goes to. These steps are
+    summed by feature along the row's paths, and averaged over the trees that never saw the row; for boosted trees, they
+    are added up. They are no Shapley values: docs/explain.md says what that means.
+
+    Parameters
+    ----------
+    model : object
+        A fitted tree, forest or boosted model, or a Pipeline that ends in one, as of `importance`.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str, default=None
+        Their target, or the name of its column in X. It is needed for ``rows="oob"``, to recognise the training data;
+        pictures show its mean beside the explanation.
+    rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
+        Which trees explain a row: those whose bag it was left out of, all of them, or those it is listed for. "auto"
+        means "oob", and is an error for a model that has no recorded bags.
+    sample_weight : array-like of shape (n_rows,) or str, default=None
+        Weights of the fit, where ``rows="oob"`` needs them to recognise the training data, as of `importance`.
+    groups : dict or sequence, default=None
+        Columns whose values are summed, as of `importance`.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn; the result does not depend on it.
+
+    Returns
+    -------
+    Explanation
+        Values by row and feature, and base values: together they are the prediction of the trees that never saw the
+        row. The constant that boosted trees start from is part of the base where the library tells it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import truewood as tw
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestRegressor(random_state=0).fit(X[:300], y[:300])
+    >>> explanation = tw.explain(forest, X[300:], rows="heldout")
+    >>> bool(abs(explanation.predictions - forest.predict(X[300:])).max() < 1e-9)
+    True
+    """
+    X, y, sample_weight = take_named(X, y, sample_weight)
+    parts = unwrap(model, X, y, rows)
+    view = open_model(parts.model)
+    if view.why_no_heldout is not None:
+        raise TypeError(f"explain needs trees that store what they predict, and those of {view.name} do not.")
+    matrix = read_features(parts.X, view.table)
+    n_threads = effective_n_jobs(n_jobs)
+    choice = _choose_rows(view, parts.X, parts.y, matrix, rows, sample_weight, n_threads)
+    groupings, notes = find_groupings(groups, matrix.names, parts.encoding, view)
+    paths = sum_paths(view, matrix, choice, n_threads)
+    n_unexplained = int(np.count_nonzero(~paths.is_explained))
+    if n_unexplained:
+        warnings.warn(
+            f"{n_unexplained} of {matrix.n_rows} rows got no explanation, as every tree saw them; with more trees, "
+            "some did not.",
+            UserWarning,
+            stacklevel=2,
+        )
+    constant = check_agreement(view, matrix)
+    values, base = add_groups(paths.values, groupings[0]), paths.roots if constant is None else paths.roots + constant
+    output_names, target = _name_outputs(view), _find_target(view, parts.y, matrix.n_rows)
+    if output_names is None:
+        values, base, target = values[:, :, 0], base[:, 0], None if target is None else target[:, 0]
+    inputs = matrix.names.tolist() if parts.encoding is None else parts.encoding.inputs
+    return Explanation(
+        values=values,
+        base_values=base,
+        data=_take_data(X, inputs, groupings[0].names.tolist(), matrix.n_rows),
+        feature_names=groupings[0].names,
+        output_names=output_names,
+        target=target,
+        rows=choice.name,
+        is_additive=view.is_additive,
+        notes=notes,
+    )
+
+
+def _choose_rows(
+    view: ModelView, X: Any, y: Any, matrix: FeatureMatrix, rows: Any, sample_weight: Any, n_threads: int
+) -> RowChoice:
+    """Which trees explain which rows, with the guard of `importance`."""
+    if y is None or view.is_additive:
+        return choose_without_y(rows, view, matrix, n_threads)
+    choice = make_job(view, X, y, rows=rows, sample_weight=sample_weight, n_threads=n_threads).choice
+    if choice.are_training and view.training is not None and view.training.is_honest:
+        raise ValueError(f"rows must be 'heldout' for {view.name}: rows outside its bags gave its leaves their values.")
+    return choice
+
+
+def _name_outputs(view: ModelView) -> NDArray[np.str_] | None:
+    """Names of what trees predict together; None where that is one number."""
+    kind, n_columns = view.target.kind, count_columns(view)
+    if n_columns == 1:
+        return None
+    return kind.column_names if kind.n_columns == n_columns else np.arange(n_columns).astype(np.str_)
+
+
+def _find_target(view: ModelView, y: Any, n_rows: int) -> Floats | None:
+    """What the trees were to predict, shape (n_rows, n_columns), with classes one-hot; None where y is another."""
+    kind, n_columns = view.target.kind, count_columns(view)
+    if y is None or view.target.read_y is not None:
+        return None
+    encoded = encode_target(y, kind, np.zeros(kind.n_columns))
+    if encoded.n_rows != n_rows:
+        raise ValueError(f"X and y must have the same number of rows, got {n_rows} and {encoded.n_rows}.")
+    numbers = encoded.encoded
+    if isinstance(encoded, ClassTarget) and n_columns == kind.n_columns:
+        columns = [encoded.codes[:, [o]] == np.arange(len(labels)) for o, labels in enumerate(kind.classes)]
+        numbers = np.hstack(columns).astype(np.float64)
+    return numbers if numbers.shape[1] == n_columns else None
+
+
+def _take_data(X: Any, inputs: list[str], names: list[str], n_rows: int) -> NDArray[Any]:
+    """Columns of the caller's table by the names of features; missing for features that are no column."""
+    columns = [pd.Series(np.full(n_rows, np.nan))] * len(names)
+    is_frame = read_names(X) is not None
+    table = X if is_frame else (X.toarray() if sparse.issparse(X) else np.asarray(X))
+    for g, name in enumerate(names):
+        if inputs.count(name) == 1:
+            j = inputs.index(name)
+            is_pandas = isinstance(table, pd.DataFrame)
+            taken = read_column(table, name) if is_frame and not is_pandas else take_columns(table, j)
+            columns[g] = pd.Series(np.asarray(taken)).infer_objects()
+    are_numbers = all(pd.api.types.is_numeric_dtype(column) for column in columns)
+    return np.column_stack([column.to_numpy(dtype=np.float64 if are_numbers else object) for column in columns])
