@@ -14,6 +14,8 @@ LIBRARIES = {
     "*catboost*.py": ["catboost"],
     "*econml*.py": ["econml"],
     "*lightgbm*.py": ["lightgbm"],
+    "*spark_folders.py": ["pyarrow"],
+    "*spark_models.py": ["pyspark"],
     "*survival*.py": ["sksurv"],
     "*treelite*.py": ["treelite", "lightgbm", "xgboost"],
     "*xgboost*.py": ["xgboost"],

@@ -7,7 +7,7 @@ because splits are judged on the rows that chose them. truewood scores the same 
 from importlib.metadata import version as _version
 
 from truewood import tabular
-from truewood.adapters import register_adapter, to_ensemble
+from truewood.adapters import load_spark_model, register_adapter, to_ensemble
 from truewood.data.target import TargetKind
 from truewood.engines.engine import NativeEngineWarning
 from truewood.estimators.forests import (
@@ -50,6 +50,7 @@ __all__ = [
     "finish",
     "importance",
     "load",
+    "load_spark_model",
     "measures",
     "permutation_test",
     "register_adapter",

@@ -74,3 +74,19 @@ def test_broken_files(name, content, folder, refuse):
     pytest.importorskip({"m.json": "json", "m.skops": "skops", "m.txt": "lightgbm"}[name])
     (folder / name).write_text(content)
     refuse(["./test.csv", "--target", "y", "--model-file", f"./{name}"], [f"--model-file: {name} is not a"])
+
+
+def test_a_saved_model_of_spark(folder, call, refuse):
+    pytest.importorskip("pyarrow")
+    from spark_folders import save_pipeline
+
+    path = save_pipeline(folder / "spark")
+    table = TABLE[200:].assign(color=["red", "green", "blue", "other"] * 25, number=range(100))
+    table.to_csv(folder / "test.csv", index=False)
+    shown, said = call(folder / "test.csv", "--target", "number", "--model-file", path)
+    assert shown["model"] == "PipelineModel"
+    assert shown["rows"] == "heldout"
+    assert {row["feature"] for row in shown["features"]} == {"x", "color"}
+    assert said.startswith(f"loaded {path}: PipelineModel, regression\n")
+    words = ["--model-file: ", "is not a folder with a saved model of Spark ML: it has no metadata"]
+    refuse(["./test.csv", "--target", "number", "--model-file", "./spark/stages"], words)

@@ -65,7 +65,11 @@ def test_model_files_that_cannot_be_used(case, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("m.json", "is not there"), ("", "is a folder"), ("data.csv", "data.csv must end in .json")],
+    [
+        ("m.json", "is not there"),
+        ("", "is not a folder with a saved model of Spark ML"),
+        ("data.csv", "data.csv must end in .json"),
+    ],
     ids=["missing", "folder", "unknown ending"],
 )
 def test_paths_that_are_no_model_files(name, words, tmp_path):

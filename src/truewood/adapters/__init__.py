@@ -6,6 +6,8 @@ An adapter is a module with a function ``open_model(model) -> ModelView``.
 from truewood.adapters.agreement import check_agreement
 from truewood.adapters.errors import AdapterError
 from truewood.adapters.registry import open_model, register_adapter, to_ensemble
+from truewood.adapters.spark_folder import load_spark_model
+from truewood.adapters.spark_model import SparkModel, find_spark_pipeline, read_spark_model
 from truewood.adapters.training import BagSeeds, Training, TrainingRows, WeightedDraws
 from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data.tables import TableForm
@@ -15,6 +17,7 @@ __all__ = [
     "BagSeeds",
     "Library",
     "ModelView",
+    "SparkModel",
     "TableForm",
     "TargetForm",
     "Training",
@@ -22,7 +25,10 @@ __all__ = [
     "TreeReader",
     "WeightedDraws",
     "check_agreement",
+    "find_spark_pipeline",
+    "load_spark_model",
     "open_model",
+    "read_spark_model",
     "register_adapter",
     "to_ensemble",
 ]

@@ -16,6 +16,8 @@ _REGISTRY = {
     "imblearn.ensemble.BalancedRandomForestClassifier": "truewood.adapters.imblearn",
     "lightgbm.Booster": "truewood.adapters.lightgbm",
     "lightgbm.LGBMModel": "truewood.adapters.lightgbm",
+    "pyspark.ml._DecisionTreeModel": "truewood.adapters.spark_ml",
+    "pyspark.ml._TreeEnsembleModel": "truewood.adapters.spark_ml",
     "sklearn.ensemble.BaseBagging": "truewood.adapters.sklearn_bagging",
     "sklearn.ensemble.BaseForest": "truewood.adapters.sklearn_forest",
     "sklearn.ensemble.BaseGradientBoosting": "truewood.adapters.sklearn_gradient_boosting",
@@ -24,8 +26,10 @@ _REGISTRY = {
     "sklearn.tree.BaseDecisionTree": "truewood.adapters.sklearn_tree",
     "sksurv.ensemble._BaseSurvivalForest": "truewood.adapters.sksurv",
     "treelite.Model": "truewood.adapters.treelite",
+    "truewood.adapters.SparkModel": "truewood.adapters.spark_ml",
     "xgboost.Booster": "truewood.adapters.xgboost",
     "xgboost.XGBModel": "truewood.adapters.xgboost",
+    "xgboost.spark._SparkXGBModel": "truewood.adapters.xgboost_spark",
 }
 
 

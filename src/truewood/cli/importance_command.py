@@ -96,7 +96,8 @@ def _add_model(group: Any) -> None:
     saved = group.add_argument(
         "--model-file",
         metavar="FILE",
-        help="score a saved model instead: XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json) or skops",
+        help="score a saved model instead: XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), skops, or a "
+        "folder of Spark ML",
     )
     saved.complete = FILE
     group.add_argument(

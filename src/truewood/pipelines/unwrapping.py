@@ -17,11 +17,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from truewood.adapters import find_spark_pipeline
 from truewood.pipelines.containers import adapt_table, find_rare_rows, take_rows
 from truewood.pipelines.grouping import Encoding
 from truewood.pipelines.leakage import check_rows
 from truewood.pipelines.output_names import has_telling_names
 from truewood.pipelines.row_by_row import check_row_by_row
+from truewood.pipelines.spark_stages import SparkPipeline
 from truewood.pipelines.trace import Trace, trace_columns
 from truewood.pipelines.try_out import MOST_TRIED
 from truewood.pipelines.walking import is_skipped, list_transformers
@@ -71,7 +73,10 @@ def _open(model: Any) -> Any | None:
         return _get_last(model)
     if _is_search(model):
         return _find_best(model)
-    return _get_regressor(model) if isinstance(model, TransformedTargetRegressor) else None
+    if isinstance(model, TransformedTargetRegressor):
+        return _get_regressor(model)
+    spark = _find_spark(model)
+    return None if spark is None else spark.find_predictor()
 
 
 def unwrap_target(model: Any, y: Any) -> Any:
@@ -79,6 +84,8 @@ def unwrap_target(model: Any, y: Any) -> Any:
     while (inner := _open(model)) is not None:
         if isinstance(model, TransformedTargetRegressor):
             y = _transform_y(model, y, check_parts=False)
+        elif (spark := _find_spark(model)) is not None:
+            y = spark.encode_target(y)
         model = inner
     return y
 
@@ -91,8 +98,8 @@ def unwrap(
     Parameters
     ----------
     model : object
-        A Pipeline, a search over settings, or a TransformedTargetRegressor, within each other in any order; any other
-        model is returned as it is.
+        A Pipeline, a search over settings, or a TransformedTargetRegressor, within each other in any order, or a
+        PipelineModel of Spark ML; any other model is returned as it is.
     X : array-like, data frame or sparse matrix
         The table.
     y : array-like
@@ -114,6 +121,8 @@ def unwrap(
             regressor = _get_regressor(unwrapped.model)
             y = _transform_y(unwrapped.model, unwrapped.y, check_parts=check_parts)
             unwrapped = replace(unwrapped, model=regressor, y=y)
+        elif (spark := _find_spark(unwrapped.model)) is not None:
+            unwrapped = _run_spark_stages(unwrapped, spark)
         else:
             return unwrapped if known is None else replace(unwrapped, encoding=known)
 
@@ -144,6 +153,20 @@ def _transform_y(model: TransformedTargetRegressor, y: Any, *, check_parts: bool
     if check_parts:
         check_row_by_row("transformer", model.transformer_, y[:_MOST_ROWS])
     return model.transformer_.transform(y)
+
+
+def _find_spark(model: Any) -> SparkPipeline | None:
+    found = find_spark_pipeline(model)
+    return None if found is None else SparkPipeline(found)
+
+
+def _run_spark_stages(unwrapped: Unwrapped, pipeline: SparkPipeline) -> Unwrapped:
+    """Run the stages of a PipelineModel of Spark that its tree model uses."""
+    inner = replace(unwrapped, model=pipeline.find_predictor(), y=pipeline.encode_target(unwrapped.y))
+    if pipeline.inputs is None:
+        return inner
+    X, encoding = pipeline.run(unwrapped.X)
+    return replace(inner, X=X, encoding=encoding)
 
 
 def _get_last(pipeline: Pipeline) -> Any:

@@ -1,4 +1,4 @@
-"""Files with saved models: which library wrote one, and loading it."""
+"""Files and folders with saved models: which library wrote one, and loading it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from truewood.adapters import SparkModel, load_spark_model, read_spark_model
 from truewood.tabular.errors import TableError, UnusableModelError
 from truewood.tabular.model_trial import describe_damage, find_damage
 from truewood.tabular.saved_boosters import LOADERS, view_catboost, view_lightgbm, view_xgboost
 from truewood.tabular.saved_estimators import load_pickle, load_skops, view_estimator
 from truewood.tabular.saved_models import SavedModel
+from truewood.tabular.saved_spark import view_spark
 
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _LIBRARIES = {".ubj": "XGBoost", ".txt": "LightGBM", ".cbm": "CatBoost", ".skops": "skops"}
@@ -26,7 +28,7 @@ def open_model(saved_model: Any, *, trust_pickle: bool) -> SavedModel:
     Parameters
     ----------
     saved_model : path or object
-        The file, or the model.
+        The file, or folder, or the model.
     trust_pickle : bool
         Whether a pickle may be opened, which can run any program.
     """
@@ -40,8 +42,10 @@ def open_model(saved_model: Any, *, trust_pickle: bool) -> SavedModel:
 
 def _load_model(path: Path, *, trust_pickle: bool) -> SavedModel:
     ending = path.suffix.lower()
-    if path.is_dir() or not path.exists():
-        raise TableError(f"{path} is {'a folder' if path.is_dir() else 'not there'}.", "saved_model")
+    if not path.exists():
+        raise TableError(f"{path} is not there.", "saved_model")
+    if path.is_dir():
+        return _load_folder(path)
     if ending not in ENDINGS:
         raise TableError(f"{path.name} must end in {', '.join(ENDINGS)} to tell who wrote it.", "saved_model")
     if ending in _PICKLES and not trust_pickle:
@@ -61,6 +65,18 @@ def _load_model(path: Path, *, trust_pickle: bool) -> SavedModel:
         raise
     except Exception as error:
         raise TableError(f"{path.name} {describe_damage(error, library)}", "saved_model") from error
+
+
+def _load_folder(path: Path) -> SavedModel:
+    """A model of Spark ML: no other library saves models as folders."""
+    if find_spec("pyarrow") is None:
+        raise TableError("pyarrow is not installed: pip install 'truewood[cli]'.", "saved_model")
+    try:
+        return view_spark(load_spark_model(path))
+    except UnusableModelError as error:
+        raise TableError(f"{path.name} {error}", "saved_model") from error
+    except ValueError as error:
+        raise TableError(str(error), "saved_model") from error
 
 
 def _find_library(path: Path, ending: str) -> str:
@@ -93,7 +109,11 @@ def _check_installed(library: str) -> None:
 
 def _view_model(model: Any) -> SavedModel:
     """A loaded model, of the library that its class belongs to."""
+    if isinstance(model, SparkModel):
+        return view_spark(model)
     library, class_name = type(model).__module__.partition(".")[0], type(model).__name__
+    if library == "pyspark":
+        return view_spark(read_spark_model(model))
     if library == "catboost":
         return view_catboost(model)
     if class_name == "Booster" and library in _BOOSTERS:

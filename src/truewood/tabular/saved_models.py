@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.adapters import SparkModel
+
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
@@ -19,7 +21,7 @@ class SavedModel:
     ----------
     model : object
         What `importance` takes.
-    library : {"XGBoost", "LightGBM", "CatBoost", "estimator"}
+    library : {"XGBoost", "LightGBM", "CatBoost", "Spark", "estimator"}
         Whose model it is; an estimator has the interface of scikit-learn.
     columns : list of str, or None
         Names of its columns, in order; None where it does not know them.
@@ -43,6 +45,11 @@ class SavedModel:
     predict: Callable[[pd.DataFrame], Any]
     levels: dict[str, Sequence[Any] | None]
     spell: Callable[[str], str] = str
+
+    @property
+    def name(self) -> str:
+        """The class of the model, as its library names it."""
+        return self.model.name if isinstance(self.model, SparkModel) else type(self.model).__name__
 
     def predict_probabilities(self, X: pd.DataFrame) -> NDArray[np.float64]:
         """Predictions as numbers, or as a column per class."""

@@ -150,8 +150,8 @@ def score_saved_model(
     Parameters
     ----------
     saved_model : path or object
-        A file of XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), skops or pickle, or a model of these
-        libraries or of scikit-learn that is loaded already.
+        A file of XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), skops or pickle, the folder of a saved
+        model of Spark ML, or a model of these libraries or of scikit-learn that is loaded already.
     table : data frame, path or FileContent
         As of `score_table`; a text file is read as `pandas.read_csv` does. Columns that the model does not have are not
         used. A folder or glob of Parquet or Arrow files is read in batches, and need not fit into memory.
@@ -223,7 +223,7 @@ def score_saved_model(
         partial(
             score_model,
             Fitted(saved.model, X, y, weight, "heldout", _predict(saved, X), saved.classes),
-            model_name=type(saved.model).__name__,
+            model_name=saved.name,
             columns=[ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X],
             rows_in_words="the rows of the table",
             scoring=scoring,
@@ -260,7 +260,7 @@ def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:
 def _describe_model(saved_model: Any, saved: SavedModel) -> str:
     source = f"loaded {saved_model}" if isinstance(saved_model, str | os.PathLike) else "the model"
     task = "regression" if saved.classes is None else "classification"
-    return f"{source}: {type(saved.model).__name__}, {task}"
+    return f"{source}: {saved.name}, {task}"
 
 
 def _predict(saved: SavedModel, X: pd.DataFrame) -> NDArray[np.float64]:
