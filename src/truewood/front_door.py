@@ -6,7 +6,7 @@ from typing import Any
 
 from truewood.data.named_columns import take_named
 from truewood.result.importance_result import ImportanceResult
-from truewood.scale.sources import is_of_dask, open_source
+from truewood.scale.sources import is_of_dask, is_of_spark, open_source
 from truewood.scale.streaming import score_source
 from truewood.scoring.model_importance import score_table
 
@@ -37,7 +37,7 @@ def importance(
         The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``. The latter need not fit into
         memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
         DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches. The partitions of a Dask DataFrame
-        or Array are summed by Dask where they are.
+        or Array are summed by Dask where they are, and those of a Spark DataFrame by Spark.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
         Their target, or the name of its column in X; beside an X of Dask, also a Series or Array of Dask that is
         partitioned as X is, as `sample_weight` may be then.
@@ -89,6 +89,21 @@ def importance(
         from truewood.scale.dask_frames import score_dask
 
         return score_dask(
+            model,
+            X,
+            y,
+            rows=rows,
+            measure=measure,
+            sample_weight=sample_weight,
+            groups=groups,
+            inference=inference,
+            n_jobs=n_jobs,
+            target=target,
+        )
+    if is_of_spark(X):
+        from truewood.scale.spark_frames import score_spark
+
+        return score_spark(
             model,
             X,
             y,

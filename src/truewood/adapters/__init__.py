@@ -7,7 +7,7 @@ from truewood.adapters.agreement import check_agreement
 from truewood.adapters.errors import AdapterError
 from truewood.adapters.registry import open_model, register_adapter, to_ensemble
 from truewood.adapters.spark_folder import load_spark_model
-from truewood.adapters.spark_model import SparkModel, find_spark_pipeline, read_spark_model
+from truewood.adapters.spark_model import SparkModel, find_spark_pipeline, read_spark_model, take_from_session
 from truewood.adapters.training import BagSeeds, Training, TrainingRows, WeightedDraws
 from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data.tables import TableForm
@@ -30,5 +30,6 @@ __all__ = [
     "open_model",
     "read_spark_model",
     "register_adapter",
+    "take_from_session",
     "to_ensemble",
 ]

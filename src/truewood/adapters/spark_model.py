@@ -47,6 +47,11 @@ class SparkModel:
     stages: tuple[SparkModel, ...] = ()
     live: Any = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Objects of the session stay with it; stages of other libraries, such as XGBoost's, are Python alone.
+        is_python = self.live is not None and not type(self.live).__module__.startswith("pyspark.")
+        return {**self.__dict__, "live": self.live if is_python else None}
+
     def __repr__(self) -> str:
         inside = "" if self.trees is None else f", {self.trees!r}"
         inside += f", {len(self.stages)} stages" if self.stages else ""
@@ -60,6 +65,11 @@ def read_spark_model(model: Any) -> SparkModel:
     from truewood.adapters.spark_live import read_live
 
     return read_live(model)
+
+
+def take_from_session(model: Any) -> Any:
+    """A fitted stage of pyspark.ml as a `SparkModel`; any other model as it is."""
+    return read_spark_model(model) if type(model).__module__.startswith("pyspark.ml.") else model
 
 
 def find_spark_pipeline(model: Any) -> SparkModel | None:

@@ -16,11 +16,9 @@ from truewood.cli.wording import as_options
 from truewood.formulas.registry import measures
 from truewood.progress import show_progress
 from truewood.tabular import FileContent, FitSettings, Messages, TableScore, score_saved_model, score_table
+from truewood.tabular.engines import ENGINES
 from truewood.tabular.settings import BOOSTING_TREES, FOREST_TREES, MODELS
 from truewood.words import in_one_line
-
-# What reads a folder or glob of files, the default first.
-ENGINES = ("local",)
 
 _DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
 infer what the columns are, fit a forest (or take a saved model), and score its
@@ -31,6 +29,7 @@ _EXAMPLES = """examples:
   truewood importance data.csv.gz --target churn --model lightgbm --json > scores.json
   truewood importance test.csv --target churn --model-file model.ubj
   truewood importance 'rows/*.parquet' --target churn --model-file model.ubj
+  truewood importance rows/ --target churn --model-file model.ubj --engine spark
   cat data.csv | truewood importance - --target price --quiet
 
 A forest is scored on the rows each tree left out, a boosted model on a held-out
@@ -106,7 +105,16 @@ def _add_model(group: Any) -> None:
         help="open --model-file even if it is a pickle (.pkl, .joblib), which can run any program",
     )
     group.add_argument(
-        "--engine", choices=ENGINES, default=ENGINES[0], help="what reads a folder or glob (default: %(default)s)"
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help="what reads Parquet files for --model-file (default: %(default)s)",
+    )
+    group.add_argument("--scheduler", metavar="ADDRESS", help="the scheduler of --engine dask (default: this process)")
+    group.add_argument(
+        "--master",
+        metavar="URL",
+        help="the master of --engine spark, or sc://HOST for Connect (default: as Spark is set up, else local[*])",
     )
     group.add_argument("--seed", type=not_negative, default=0, help="seed of the model (default: %(default)s)")
     group.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
@@ -137,6 +145,7 @@ def _add_output(group: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Score the table, print, write."""
     check_outputs(options.output, _list_inputs(options))
+    _check_engine(options)
     messages = _make_messages(is_quiet=options.quiet)
     score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
     title = f"What tells about {options.target}?"
@@ -198,6 +207,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
 
 def _score_saved_model(options: argparse.Namespace, messages: Messages) -> TableScore:
     _check_options_of_fits(options)
+    address = options.scheduler if options.engine == "dask" else options.master
     with show_progress("scoring", unit="rows", is_wanted=not options.quiet) as progress:
         return score_saved_model(
             options.model_file,
@@ -210,9 +220,22 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
             alpha=options.alpha,
             random_state=options.seed,
             n_jobs=options.jobs,
+            engine=options.engine,
+            address=address,
             messages=messages,
             progress=progress,
         )
+
+
+def _check_engine(options: argparse.Namespace) -> None:
+    """Refuse engines without a model, and addresses of other engines."""
+    if options.engine != "local" and options.model_file is None:
+        raise ValueError(f"--engine: {options.engine} scores a model that is fit already; give it with --model-file.")
+    if options.engine != "local" and options.data == "-":
+        raise ValueError(f"--engine: {options.engine} reads files, not standard input; give a folder or glob.")
+    for option, engine in (("scheduler", "dask"), ("master", "spark")):
+        if getattr(options, option) is not None and options.engine != engine:
+            raise ValueError(f"--{option}: it is for --engine {engine}, got --engine {options.engine}.")
 
 
 def _find_table(data: str) -> str | FileContent:

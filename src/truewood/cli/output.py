@@ -47,7 +47,7 @@ def check_outputs(paths: list[Path], inputs: list[os.stat_result]) -> None:
 
 
 def write_output(
-    result: ImportanceResult, path: Path, X: pd.DataFrame, *, alpha: float, title: str, notes: list[str]
+    result: ImportanceResult, path: Path, X: pd.DataFrame | None, *, alpha: float, title: str, notes: list[str]
 ) -> None:
     """Write the result to a file, in the form that its name says."""
     match path.suffix.lower():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,12 @@ from numpy.typing import NDArray
 
 from truewood.data.target import read_sample_weight
 from truewood.scale.opened_model import OpenedModel
+from truewood.scale.row_sample import hash_rows
 
 Floats = NDArray[np.float64]
+
+# Pieces that targets are counted in, where an engine merges them.
+_N_PIECES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +36,16 @@ class TargetCounts:
 
     def __add__(self, other: TargetCounts) -> TargetCounts:
         return _count(np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight]))
+
+    def split(self) -> list[TargetCounts]:
+        """The same in pieces, of which the targets decide, so that they merge with the same pieces of other rows."""
+        place = hash_rows([column + 0.0 for column in self.y.T]) % np.uint64(_N_PIECES)
+        return [TargetCounts(self.y[place == k], self.weight[place == k]) for k in range(_N_PIECES)]
+
+    @staticmethod
+    def join(pieces: Sequence[TargetCounts]) -> TargetCounts:
+        """The targets of all pieces."""
+        return sum(pieces[1:], start=pieces[0])
 
     def __radd__(self, other: Any) -> TargetCounts:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,9 @@ from truewood.scale.partial import Partial
 from truewood.scale.totals import Totals, add_moments
 from truewood.scoring.results import add_errors, find_inference_problem, join_results
 from truewood.words import count
+
+# Of sums of weights in another order.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,6 +37,7 @@ class PartialErrors:
     fingerprint: str
     settings: tuple[Any, ...]  # measure, names of groups, and the number of all rows
     n_rows: int
+    weight: float
     moments: tuple[Moments, ...] | None  # of each grouping; None without rows
 
     def __add__(self, other: PartialErrors) -> PartialErrors:
@@ -43,10 +48,15 @@ class PartialErrors:
         moments = other.moments if self.moments is None else self.moments
         if self.moments is not None and other.moments is not None:
             moments = add_moments(self.moments, other.moments)
-        return replace(self, n_rows=self.n_rows + other.n_rows, moments=moments)
+        n_rows, weight = self.n_rows + other.n_rows, self.weight + other.weight
+        return replace(self, n_rows=n_rows, weight=weight, moments=moments)
 
     def __radd__(self, other: Any) -> PartialErrors:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
+
+    def has_rows_of(self, total: Partial) -> bool:
+        """Whether there are as many rows of the same weight."""
+        return self.n_rows == total.n_rows and math.isclose(self.weight, total.weight, rel_tol=_ROUNDING)
 
     def __repr__(self) -> str:
         return f"PartialErrors({self.n_rows} rows)"
@@ -104,10 +114,12 @@ def accumulate_rows_errors(totals: Totals, X: Any, y: Any, sample_weight: Any, *
     """`accumulate_errors` with totals that have been made before, for one part of the rows after the other."""
     X, y, sample_weight = take_named(X, y, sample_weight)
     n_rows = count_rows(X)
-    moments = None
+    weight, moments = 0.0, None
     if n_rows:
-        moments = totals.measure_rows(totals.opened.read(X, y, sample_weight), n_threads)
-    return PartialErrors(totals.opened.fingerprint, _find_settings(totals), n_rows, moments)
+        rows = totals.opened.read(X, y, sample_weight)
+        weight = float(n_rows if rows.weight is None else rows.weight.sum())
+        moments = totals.measure_rows(rows, n_threads)
+    return PartialErrors(totals.opened.fingerprint, _find_settings(totals), n_rows, weight, moments)
 
 
 def _find_settings(totals: Totals) -> tuple[Any, ...]:
@@ -197,8 +209,8 @@ def _find_moments(totals: Totals, errors: PartialErrors | None, n_threads: int) 
 def _check_errors(errors: PartialErrors, totals: Totals) -> None:
     if errors.fingerprint != totals.opened.fingerprint or errors.settings != _find_settings(totals):
         raise ValueError("errors must be accumulated with the same model, totals, measure and groups.")
-    if errors.n_rows != totals.partial.n_rows:
+    if not errors.has_rows_of(totals.partial):
         raise ValueError(
-            f"errors must be of all {totals.partial.n_rows} rows of the totals, got those of {errors.n_rows}; read all "
-            "rows a second time, each once."
+            f"errors must be of all {totals.partial.n_rows} rows of the totals, got those of {errors.n_rows}, of "
+            f"weight {errors.weight:.12g} and not {totals.partial.weight:.12g}; read all rows a second time, each once."
         )

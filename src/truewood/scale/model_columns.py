@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from truewood.adapters import find_spark_pipeline
 from truewood.data.tables import TableForm
+from truewood.pipelines.spark_stages import SparkPipeline
 from truewood.pipelines.unwrapping import find_innermost
 from truewood.words import list_names
 
@@ -25,8 +27,13 @@ def choose_columns(model: Any, form: TableForm, known: Sequence[str], others: Se
         Columns of the target and of the weights.
     """
     is_plain = find_innermost(model) is model
-    names = form.names if is_plain else getattr(model, "feature_names_in_", None)
-    n_columns = form.n_features if is_plain else getattr(model, "n_features_in_", None)
+    names: Sequence[Any] | None
+    if is_plain:
+        names, n_columns = form.names if form.names is None else form.names.tolist(), form.n_features
+    elif (spark := find_spark_pipeline(model)) is not None:
+        names, n_columns = SparkPipeline(spark).inputs, form.n_features
+    else:
+        names, n_columns = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
     given = [name for name in known if name not in others]
     if names is None:
         if n_columns is not None and len(given) != n_columns:

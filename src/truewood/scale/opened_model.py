@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.adapters import ModelView, check_agreement, open_model
+from truewood.adapters import ModelView, check_agreement, open_model, take_from_session
 from truewood.data.losses import OfMean
 from truewood.data.tables import FeatureMatrix, read_features
 from truewood.data.target import ClassTarget, NumberTarget, Target, encode_target, read_sample_weight, read_target
@@ -74,8 +74,9 @@ class OpenedModel:
     def __init__(
         self, model: Any, *, target: Any = None, constant: Floats | None = None, is_copy: bool = False
     ) -> None:
-        self._model, self.own_target, self.constant, self._is_copy = model, target, constant, is_copy
-        self.view: ModelView = open_model(find_innermost(model))
+        self.model = take_from_session(model)  # once: a model of Spark is read tree by tree
+        self.own_target, self.constant, self._is_copy = target, constant, is_copy
+        self.view: ModelView = open_model(find_innermost(self.model))
         self.encoding: Encoding | None = None
         self._is_checked = False
         view = self.view
@@ -96,10 +97,10 @@ class OpenedModel:
 
     def with_constant(self, constant: Floats) -> OpenedModel:
         """The same model with what all rows say for its loss."""
-        return OpenedModel(self._model, target=self.own_target, constant=constant)
+        return OpenedModel(self.model, target=self.own_target, constant=constant)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(OpenedModel, target=self.own_target, constant=self.constant, is_copy=True), (self._model,)
+        return partial(OpenedModel, target=self.own_target, constant=self.constant, is_copy=True), (self.model,)
 
     @property
     def is_additive(self) -> bool:
@@ -189,7 +190,7 @@ class OpenedModel:
     def read(self, X: Any, y: Any, sample_weight: Any) -> Rows:
         """Read some rows, at least one, as the model takes them."""
         is_first = not self._is_checked
-        parts = unwrap(self._model, X, y, "heldout", known=self.encoding, check_parts=is_first)
+        parts = unwrap(self.model, X, y, "heldout", known=self.encoding, check_parts=is_first)
         if not self._is_copy:
             self.encoding = parts.encoding
         matrix = read_features(parts.X, self.view.table)
@@ -202,9 +203,14 @@ class OpenedModel:
             raise ValueError(f"X and y must have the same number of rows, got {matrix.n_rows} and {len(said)}.")
         return Rows(matrix, said, weight, parts.encoding)
 
+    def compare(self, X: Any, y: Any) -> None:
+        """Compare leaves of some rows with what the library of the model says, as `read` does for the first rows."""
+        parts = unwrap(self.model, X, y, "heldout")
+        check_agreement(self.view, read_features(parts.X, self.view.table))
+
     def unwrap_y(self, y: Any) -> Any:
         """Y as the innermost model takes it."""
-        return unwrap_target(self._model, y)
+        return unwrap_target(self.model, y)
 
     def read_encoded(self, y: Any) -> Target:
         """What a loss takes, of y as the innermost model takes it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,6 +14,9 @@ from truewood.pipelines.trace import Trace
 from truewood.scale.row_sample import RowSample
 
 Floats = NDArray[np.float64]
+
+# Sums of a piece: what an engine moves and adds up at a time.
+_PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,6 +100,29 @@ class Partial:
         moments[1] += step * (2.0 * moments[0] + step * self.weight)
         moments[0] += step * self.weight
         return replace(self, sums=sums, moments=moments, origin=origin)
+
+    def split(self) -> list[Partial]:
+        """The same sums in pieces of some leaves each, which merge with the same pieces of other rows."""
+        n_leaves, n_sums = self.sums.shape
+        size = max(1, _PIECE_BYTES // (8 * n_sums))
+        return [
+            replace(
+                self,
+                sums=self.sums[start : start + size],
+                leaf_offset=np.clip(self.leaf_offset - start, 0, len(self.sums[start : start + size])),
+            )
+            for start in range(0, n_leaves, size)
+        ]
+
+    @staticmethod
+    def join(pieces: Sequence[Partial]) -> Partial:
+        """The sums of all leaves, from their pieces in order."""
+        pieces = [piece.shift(pieces[0].origin) for piece in pieces]  # each may have been merged in another order
+        return replace(
+            pieces[0],
+            sums=np.concatenate([piece.sums for piece in pieces]),
+            leaf_offset=np.sum([piece.leaf_offset for piece in pieces], axis=0),
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = {part.name: getattr(self, part.name) for part in fields(self)}

@@ -52,10 +52,14 @@ class Source:
 
     def read_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Batches of some columns that are small, each with at least one row."""
-        n_rows = min(_MOST_ROWS, max(_FEWEST_ROWS, _BATCH_VALUES // max(1, len(columns))))
-        for batch in self.read(list(columns), n_rows):
+        for batch in self.read(list(columns), choose_batch_rows(len(columns))):
             if batch.table.shape[0]:
                 yield batch
+
+
+def choose_batch_rows(n_columns: int) -> int:
+    """Number of rows that are worked on at once."""
+    return min(_MOST_ROWS, max(_FEWEST_ROWS, _BATCH_VALUES // max(1, n_columns)))
 
 
 def cut(label: str, table: Any, n_rows: int) -> Iterator[Batch]:

@@ -40,6 +40,11 @@ def is_of_dask(X: Any) -> bool:
     return any(cls.__module__.partition(".")[0] == "dask" for cls in type(X).__mro__)
 
 
+def is_of_spark(X: Any) -> bool:
+    """Whether X is an object of Spark, which is not imported for that."""
+    return any(cls.__module__.partition(".")[0] == "pyspark" for cls in type(X).__mro__)
+
+
 def _is_list_of_paths(X: Any) -> bool:
     if not isinstance(X, list | tuple) or not X:
         return False

@@ -62,13 +62,13 @@ def score_source(
 ) -> ImportanceResult:
     """Score a model on a source of rows; see `importance`."""
     is_inferred = check_options(rows, measure, inference)
-    targets, weights = _read_names(y, sample_weight, source)
+    targets, weights = read_names(y, sample_weight, source.names)
     opened = OpenedModel(model, target=target)
-    columns = choose_columns(model, opened.view.table, source.names, [*targets, *weights])
+    columns = choose_columns(opened.model, opened.view.table, source.names, [*targets, *weights])
 
     def read_parts(names: list[str]) -> Iterator[Part]:
         for batch in source.read_batches([*names, *targets, *weights]):
-            yield _split(batch, names, targets, weights)
+            yield split_batch(batch, names, targets, weights)
 
     return score_parts(
         opened,
@@ -126,7 +126,7 @@ def score_parts(
 
     def add_up(title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False) -> Summed:
         with show(title) as update:
-            return _add_up(read_targets() if only_targets else read(), partial(step, known), update)
+            return add_up_parts(read_targets() if only_targets else read(), partial(step, known), update)
 
     return score_in_passes(
         opened,
@@ -201,9 +201,12 @@ def score_in_passes(
     errors = None
     if can_repeat and find_inference_problem(totals.measure, inference) is None:
         errors = add_up("errors", partial(_sum_errors, n_threads=n_threads), totals)
-        if errors.n_rows != totals.partial.n_rows:
+        first = totals.partial
+        if not errors.has_rows_of(first):
             raise ValueError(
-                f"X must give the same rows each time it is read, got {totals.partial.n_rows} and then {errors.n_rows}."
+                f"X must give the same rows each time it is read, got {first.n_rows} and then {errors.n_rows}, of "
+                f"weight {first.weight:.12g} and then {errors.weight:.12g}; if random steps choose them, keep "
+                "what these give, in files or in memory, and pass that."
             )
     return finish_totals(totals, inference=inference, errors=errors, n_threads=n_threads)
 
@@ -223,7 +226,8 @@ def _sum_errors(totals: Totals, part: Part, *, n_threads: int) -> PartialErrors:
     return accumulate_rows_errors(totals, part.X, part.y, part.sample_weight, n_threads=n_threads)
 
 
-def _add_up(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Update) -> Summed:
+def add_up_parts(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Update) -> Summed:
+    """Add up what is summed of each part, in this process; `update` hears the number of rows done."""
     n_done, total = 0, None
     for part in parts:
         summed = sum_named(part, sum_part)
@@ -246,7 +250,7 @@ def sum_named(part: Part, sum_part: Callable[[Part], Summed]) -> Summed:
         raise kind(f"{part.label}: {error}") from error
 
 
-def _read_names(y: Any, sample_weight: Any, source: Source) -> tuple[list[str], list[str]]:
+def read_names(y: Any, sample_weight: Any, known: list[str]) -> tuple[list[str], list[str]]:
     """Columns of the target and of the weights."""
     targets = [y] if isinstance(y, str) else y
     if not isinstance(targets, list | tuple) or not targets or not all(isinstance(name, str) for name in targets):
@@ -258,13 +262,13 @@ def _read_names(y: Any, sample_weight: Any, source: Source) -> tuple[list[str], 
         )
     weights = [] if sample_weight is None else [sample_weight]
     for name in targets:
-        check_named(name, source.names, "y")
+        check_named(name, known, "y")
     for name in weights:
-        check_named(name, source.names, "sample_weight")
+        check_named(name, known, "sample_weight")
     return list(targets), weights
 
 
-def _split(batch: Batch, columns: list[str], targets: list[str], weights: list[str]) -> Part:
+def split_batch(batch: Batch, columns: list[str], targets: list[str], weights: list[str]) -> Part:
     """Features, target and weights of a batch."""
     values = [read_column(batch.table, name) for name in targets]
     y = values[0] if len(values) == 1 else np.column_stack(values)

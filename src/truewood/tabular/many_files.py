@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from truewood.progress import Update
+from truewood.result.importance_result import ImportanceResult
 from truewood.scale.files import open_files
 from truewood.scale.opened_model import OpenedModel
 from truewood.scale.source import Source
@@ -59,18 +60,34 @@ def score_many_files(
         n_jobs=scoring.n_jobs,
     )
     batches.warn_of_others()
+    X = batches.first
+    columns = [ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X]
+    return make_score(saved, table, result, X, columns, read_by="in batches", scoring=scoring, messages=messages)
+
+
+def make_score(
+    saved: SavedModel,
+    table: Any,
+    result: ImportanceResult,
+    X: pd.DataFrame | None,
+    columns: list[ColumnSummary],
+    *,
+    read_by: str,
+    scoring: Scoring,
+    messages: Messages,
+) -> TableScore:
+    """What belongs to a result of rows that are nowhere together."""
     messages.add(
-        f"read {table}: {count(result.n_rows, 'row')} in batches; how well the model predicts them is not measured"
+        f"read {table}: {count(result.n_rows, 'row')} {read_by}; how well the model predicts them is not measured"
     )
     if result.total_p_value > scoring.alpha:
         messages.warn(f"the splits taken together may be noise (p = {format_p_value(result.total_p_value)})")
-    X = batches.first
     return TableScore(
         result=result,
         X=X,
         model=saved.model,
-        model_name=type(saved.model).__name__,
-        columns=[ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X],
+        model_name=saved.name,
+        columns=columns,
         skill=None,
         messages=list(messages.messages),
         warnings=list(messages.warnings),

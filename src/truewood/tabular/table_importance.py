@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from truewood.rows.errors import TrainingRowsError
 from truewood.tabular.columns import Column, describe, read_columns
 from truewood.tabular.duplicates import count_duplicates
+from truewood.tabular.engines import score_on_engine
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Fitted, Progress, fit_model
 from truewood.tabular.many_files import is_many_files, score_many_files
@@ -142,6 +143,8 @@ def score_saved_model(
     alpha: float = 0.05,
     random_state: int = 0,
     n_jobs: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
     messages: Messages | None = None,
     progress: Progress | None = None,
 ) -> TableScore:
@@ -170,7 +173,13 @@ def score_saved_model(
     random_state : int, default=0
         Seed of ``measure="permutation"``.
     n_jobs : int, default=None
-        Number of threads, as in scikit-learn.
+        Number of threads, as in scikit-learn; those of Dask and Spark have their own.
+    engine : {"local", "dask", "spark"}, default="local"
+        What reads Parquet files: this process, or a cluster, for which `table` is where the files are, as its workers
+        see it.
+    address : str, default=None
+        Of the scheduler of Dask, or the master of Spark, such as "spark://host:7077", or "sc://host" for Connect; None
+        is this machine, or what Spark is set to.
     messages : Messages, default=None
         Hears messages and warnings as they come.
     progress : callable, default=None
@@ -202,6 +211,19 @@ def score_saved_model(
     saved = open_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))
     roles = read_roles(target, sample_weight=sample_weight, drop=drop)
+    if engine != "local":
+        return _score_unseen(
+            partial(
+                score_on_engine,
+                saved,
+                table,
+                roles,
+                engine=engine,
+                address=address,
+                scoring=scoring,
+                messages=messages,
+            )
+        )
     if is_many_files(table):
         return _score_unseen(
             partial(

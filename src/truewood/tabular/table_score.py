@@ -42,8 +42,9 @@ class TableScore:
     ----------
     result : ImportanceResult
         The scores, with table, pictures and report.
-    X : DataFrame
-        The columns as the model takes them: of the rows that scored it.
+    X : DataFrame or None
+        The columns as the model takes them: of the rows that scored it, or the first of them; None where Dask or Spark
+        has read them.
     model : object
         The fitted model: a scikit-learn Pipeline of encoder and trees, or the saved model.
     model_name : str
@@ -59,7 +60,7 @@ class TableScore:
     """
 
     result: ImportanceResult
-    X: pd.DataFrame
+    X: pd.DataFrame | None
     model: Any
     model_name: str
     columns: list[ColumnSummary]
