@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,15 +43,17 @@ def _read_params(model: Any) -> dict[str, Any]:
 
 def _read_trees(stage: SparkModel) -> SparkModel:
     model, is_tree = stage.live, stage.name in TREES
-    java = model._java_obj
-    nodes = []
-    for number, tree in enumerate([java] if is_tree else java.trees()):
-        for node in json.loads(_write_nodes(tree)):
-            nodes.append({"treeID": number, **node, **node["split"]})
+    trees = [model._java_obj] if is_tree else model._java_obj.trees()
+    nodes = [
+        {"treeID": number, **node, **node["split"]}
+        for number, listed in enumerate(_list_nodes(trees))
+        for node in listed
+    ]
     columns = {name: np.array([node[name] for node in nodes]) for name in NUMBERS}
     for name in LISTS:
-        columns[name] = np.concatenate([np.array(node[name], dtype=np.float64) for node in nodes])
-        columns[f"#{name}"] = np.array([len(node[name]) for node in nodes])
+        lists = [node[name] for node in nodes]
+        columns[name] = np.fromiter(chain.from_iterable(lists), dtype=np.float64)
+        columns[f"#{name}"] = np.array([len(listed) for listed in lists])
     return add_trees(
         stage,
         columns,
@@ -59,8 +63,8 @@ def _read_trees(stage: SparkModel) -> SparkModel:
     )
 
 
-def _write_nodes(tree: Any) -> str:
-    """All nodes of a tree as JSON: one by one, they would take a call for each of their numbers."""
+def _list_nodes(trees: Any) -> Iterator[list[dict[str, Any]]]:
+    """All nodes of each tree, by way of JSON: node by node, each number would take a call."""
     from pyspark import SparkContext
 
     jvm = SparkContext._jvm
@@ -69,6 +73,9 @@ def _write_nodes(tree: Any) -> str:
     # Fields alone: methods that look like properties compute something else.
     mapper.setVisibility(annotation.PropertyAccessor.ALL, visibility.NONE)
     mapper.setVisibility(annotation.PropertyAccessor.FIELD, visibility.ANY)
-    nodes = getattr(getattr(jvm, _NODE_DATA), "MODULE$").build(tree.rootNode(), 0)._1()
-    text: str = mapper.writeValueAsString(jvm.scala.jdk.javaapi.CollectionConverters.asJava(nodes))
-    return text
+    as_java, build = (
+        jvm.scala.jdk.javaapi.CollectionConverters.asJava,
+        getattr(getattr(jvm, _NODE_DATA), "MODULE$").build,
+    )
+    for tree in trees:
+        yield json.loads(mapper.writeValueAsString(as_java(build(tree.rootNode(), 0)._1())))

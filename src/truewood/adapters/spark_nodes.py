@@ -48,12 +48,7 @@ def add_trees(
     is_additive = model.name in BOOSTED
     n_classes = 0 if is_additive else n_classes  # its trees are fit to numbers
     order = np.lexsort((nodes["id"], nodes["treeID"]))
-    tree_of, node_id, left, right, feature, n_categories, prediction, counts = (
-        nodes[name][order]
-        for name in (
-            "treeID", "id", "leftChild", "rightChild", "featureIndex", "numCategories", "prediction", "rawCount"
-        )
-    )  # fmt: skip
+    tree_of, node_id, prediction, counts, left, right, feature, n_categories = (nodes[name][order] for name in NUMBERS)
     n_trees = len(tree_weight)
     if not np.array_equal(np.unique(tree_of), np.arange(n_trees)):
         raise ValueError(f"it has {n_trees} trees, and nodes of some of them are missing")
@@ -65,9 +60,9 @@ def add_trees(
     is_split = left >= 0
     left, right = (np.where(is_split, child + start, -1) for child in (left, right))
     by_category = is_split & (n_categories >= 0)
-    threshold, lists = _read_splits(nodes, order, is_split & ~by_category)
     splits = np.flatnonzero(by_category)
-    sets, is_right = _choose_sets([lists[node] for node in splits.tolist()], n_categories[splits])
+    threshold, lists = _read_splits(nodes, order, is_split & ~by_category, splits)
+    sets, is_right = _choose_sets(lists, n_categories[splits])
     # The set that is kept goes left here, and all else right.
     swapped = splits[is_right]
     left[swapped], right[swapped] = right[swapped], left[swapped]
@@ -97,17 +92,17 @@ def add_trees(
 
 
 def _read_splits(
-    nodes: _Columns, order: NDArray[np.intp], has_threshold: NDArray[np.bool_]
+    nodes: _Columns, order: NDArray[np.intp], has_threshold: NDArray[np.bool_], splits: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], list[NDArray[Any]]]:
-    """Threshold of each node, and the numbers that Spark keeps of each: a threshold, or categories that go left."""
+    """Threshold of each node, and the categories that go left at each of the splits on categories."""
     numbers, lengths = nodes["leftCategoriesOrThreshold"], nodes["#leftCategoriesOrThreshold"]
-    parts = np.split(numbers, np.cumsum(lengths)[:-1])
-    if (lengths[order][has_threshold] != 1).any():
+    end = np.cumsum(lengths)[order]
+    start = end - lengths[order]
+    if ((end - start)[has_threshold] != 1).any():
         raise ValueError("its splits on numbers must have one threshold each")
-    first = (np.cumsum(lengths) - lengths)[order]
     threshold = np.zeros(len(order))
-    threshold[has_threshold] = numbers[first[has_threshold]]
-    return threshold, [parts[node] for node in order.tolist()]
+    threshold[has_threshold] = numbers[start[has_threshold]]
+    return threshold, [numbers[start[node] : end[node]] for node in splits.tolist()]
 
 
 def _choose_sets(lists: list[NDArray[Any]], n_categories: NDArray[Any]) -> tuple[list[list[int]], NDArray[np.bool_]]:

@@ -48,7 +48,7 @@ def score_dask(
     opened = OpenedModel(model, target=target)
     named = None
     if is_frame:
-        named = _find_named(X, y, sample_weight, model, opened)
+        named = _find_named(X, y, sample_weight, opened)
         y, sample_weight = (None if named.targets else y), (None if named.weights else sample_weight)
 
     def add_up(title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False) -> Summed:
@@ -113,14 +113,14 @@ class _Named:
         return Part(part.label, table[self.features], y, weight)
 
 
-def _find_named(X: Any, y: Any, sample_weight: Any, model: Any, opened: OpenedModel) -> _Named:
+def _find_named(X: Any, y: Any, sample_weight: Any, opened: OpenedModel) -> _Named:
     names = list(X.columns)
     targets = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
     weights = [sample_weight] if isinstance(sample_weight, str) else []
     for argument, given in (("y", targets), ("sample_weight", weights)):
         for name in given:
             check_named(name, names, argument)
-    features = choose_columns(model, opened.view.table, names, [*targets, *weights])
+    features = choose_columns(opened.model, opened.view.table, names, [*targets, *weights])
     types = dict(X.dtypes.items())
     for name in features if opened.view.table.takes_codes else ():
         if isinstance(types[name], pd.CategoricalDtype) and not X[name].cat.known:
