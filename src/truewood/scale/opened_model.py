@@ -213,11 +213,6 @@ class OpenedModel:
         parts = unwrap(self.model, X, y, "heldout")
         check_agreement(self.view, read_features(parts.X, self.view.table))
 
-    def compare(self, X: Any, y: Any) -> None:
-        """Compare leaves of some rows with what the library of the model says, as `read` does for the first rows."""
-        parts = unwrap(self.model, X, y, "heldout")
-        check_agreement(self.view, read_features(parts.X, self.view.table))
-
     def unwrap_y(self, y: Any) -> Any:
         """Y as the innermost model takes it."""
         return unwrap_target(self.model, y)
