@@ -96,7 +96,7 @@ def count_by_partition(frame):
 
 def test_sums_go_in_pieces_of_any_leaves(monkeypatch):
     """Pieces of different partials add up to what the whole ones do, however they are cut."""
-    monkeypatch.setattr("truewood.scale.partial._PIECE_BYTES", 1_000)
+    monkeypatch.setattr("truewood.scale.partial._PIECE_BYTES", 600)
     model, X, y = build("xgboost, classes")
     halves = [tw.accumulate(model, X[part], y[part], n_sample=0) for part in (slice(200), slice(200, None))]
     first, second = (half.split() for half in halves)
