@@ -21,6 +21,8 @@ from truewood.estimators.pseudo_data import corrected_importance
 from truewood.estimators.selector import UnbiasedSelector
 from truewood.formulas.registry import measures
 from truewood.front_door import importance
+from truewood.result.comparing import compare
+from truewood.result.comparison import Comparison
 from truewood.result.importance_result import ImportanceResult
 from truewood.result.saving import load
 from truewood.scale.accumulating import accumulate
@@ -33,6 +35,7 @@ from truewood.versions import show_versions
 __version__ = _version("truewood")
 
 __all__ = [
+    "Comparison",
     "ImportanceResult",
     "NativeEngineWarning",
     "NodeSums",
@@ -46,6 +49,7 @@ __all__ = [
     "UnbiasedSelector",
     "accumulate",
     "accumulate_errors",
+    "compare",
     "corrected_importance",
     "finish",
     "importance",

@@ -53,6 +53,8 @@ def folder(tmp_path_factory):
     many = [f"feature {j}" for j in range(40)]
     make_result(many).report(folder / "many.html", title="Forty features", notes=["A note."])
     make_result(NASTY).report(folder / "nasty.html", title="<b>T</b>&", notes=["<script>window.ran = 4</script>"])
+    parts = [make_result(NASTY[::-1], n_rows) for n_rows in (120, 140)]
+    tw.compare(*parts, names=("<img src=x onerror='window.ran = 5'>", "June")).report(folder / "comparison.html")
     return folder
 
 
@@ -69,7 +71,7 @@ def open_report(browser, folder):
     """Open a report; at the end nothing may have been requested, and nothing may have gone wrong."""
     contexts, troubles = [], []
 
-    def open_file(name, *, width=1280, **options):
+    def open_file(name, *, width=1280, chart="slopes", **options):
         context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
         contexts.append(context)
         page = context.new_page()
@@ -78,8 +80,8 @@ def open_report(browser, folder):
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("request", lambda request: troubles.append(request.url) if is_outside(request.url) else None)
         page.goto((folder / name).as_uri())
-        page.locator("#slopes svg.marks").wait_for()
-        wait_for(lambda: page.evaluate("Boolean(document.getElementById('slopes').view)"), True)
+        page.locator(f"#{chart} svg.marks").wait_for()
+        wait_for(lambda: page.evaluate(f"Boolean(document.getElementById('{chart}').view)"), True)
         return page
 
     yield open_file
@@ -291,3 +293,17 @@ def test_two_thousand_features_open(open_report, folder):
     assert len(read_table(page)) == 500
     page.get_by_role("button", name="Show all 2,000 rows").click()
     assert len(read_table(page)) == 2000
+
+
+def test_a_comparison_can_be_sorted_and_searched(open_report):
+    page = open_report("comparison.html", chart="bars")
+    sizes = [abs(float(text)) for text in page.locator("#rows tr td:nth-child(2)").all_inner_texts()]
+    assert len(sizes) == len(NASTY)
+    assert sizes == sorted(sizes, reverse=True)
+    page.locator("#search").fill("два")
+    wait_for(lambda: read_bars(page), ["два слова"])
+    page.locator("#search").fill("")
+    page.get_by_role("button", name="p-value", exact=True).click()
+    values = [float(text) for text in page.locator("#rows tr td:nth-child(7)").all_inner_texts()]
+    assert values == sorted(values)
+    assert page.evaluate("window.ran") is None

@@ -129,6 +129,11 @@ def _add_output(group: Any) -> None:
         help="also write .html (report), .csv, .json (for truewood.load), .png, .svg, .pdf; may be given several times",
     )
     output.complete = FILE
+    group.add_argument(
+        "--contributions",
+        action="store_true",
+        help="keep what each row adds to the scores in .json, for truewood compare",
+    )
     group.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     group.add_argument("--quiet", action="store_true", help="no messages; warnings stay")
 
@@ -189,6 +194,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
             sample_weight=options.sample_weight,
             settings=settings,
             measure=options.measure,
+            contributions=options.contributions,
             alpha=options.alpha,
             messages=messages,
             progress=progress,
@@ -206,6 +212,7 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
             sample_weight=options.sample_weight,
             trust_pickle=options.trust_pickle,
             measure=options.measure,
+            contributions=options.contributions,
             alpha=options.alpha,
             random_state=options.seed,
             n_jobs=options.jobs,

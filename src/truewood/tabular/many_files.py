@@ -41,6 +41,8 @@ def score_many_files(
 
     How well the model predicts is not measured, and the table that belongs to the result is the first batch.
     """
+    if scoring.contributions:
+        raise TableError("cannot be kept where rows are read in batches; pass one file.", "contributions")
     try:
         source = open_files(table)
     except ValueError as error:

@@ -18,9 +18,10 @@ from truewood.tabular.table_score import ColumnSummary, TableScore
 
 @dataclass(frozen=True)
 class Scoring:
-    """How to score: the measure and its seed, threads, and the p-value that is called significant."""
+    """How to score: the measure and its seed, what to keep, threads, and the p-value that is called significant."""
 
     measure: str
+    contributions: bool
     alpha: float
     random_state: int
     n_jobs: int | None
@@ -84,6 +85,7 @@ def _compute_importance(fitted: Fitted, scoring: Scoring, messages: Messages) ->
             rows=fitted.rows,
             measure=scoring.measure,
             sample_weight=fitted.weight,
+            inference="rows" if scoring.contributions else True,
             n_jobs=scoring.n_jobs,
             random_state=scoring.random_state,
         )
