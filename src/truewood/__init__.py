@@ -23,6 +23,7 @@ from truewood.formulas.registry import measures
 from truewood.front_door import importance
 from truewood.result.comparing import compare
 from truewood.result.comparison import Comparison
+from truewood.result.correlated_groups import correlated_groups
 from truewood.result.importance_result import ImportanceResult
 from truewood.result.saving import load
 from truewood.scale.accumulating import accumulate
@@ -51,6 +52,7 @@ __all__ = [
     "accumulate_errors",
     "compare",
     "corrected_importance",
+    "correlated_groups",
     "finish",
     "importance",
     "load",

@@ -16,8 +16,8 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 from sklearn.tree import DecisionTreeClassifier
 
 import truewood as tw
+from truewood.data.correlation import Correlations, find_correlations
 from truewood.report import words
-from truewood.report.correlation import Correlations, find_correlations
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")

@@ -53,6 +53,12 @@ def folder(tmp_path_factory):
     many = [f"feature {j}" for j in range(40)]
     make_result(many).report(folder / "many.html", title="Forty features", notes=["A note."])
     make_result(NASTY).report(folder / "nasty.html", title="<b>T</b>&", notes=["<script>window.ran = 4</script>"])
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(np.repeat(rng.standard_normal((120, 7)), 2, axis=1), columns=NASTY)
+    groups = tw.correlated_groups(X + 0.1 * rng.standard_normal(X.shape))
+    model = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X, X.iloc[:, 0] > 0)
+    result = tw.importance(model, X, X.iloc[:, 0] > 0, groups=groups)
+    result.report(folder / "groups.html", X=X, groups=groups)
     parts = [make_result(NASTY[::-1], n_rows) for n_rows in (120, 140)]
     tw.compare(*parts, names=("<img src=x onerror='window.ran = 5'>", "June")).report(folder / "comparison.html")
     return folder
@@ -306,4 +312,13 @@ def test_a_comparison_can_be_sorted_and_searched(open_report):
     page.get_by_role("button", name="p-value", exact=True).click()
     values = [float(text) for text in page.locator("#rows tr td:nth-child(7)").all_inner_texts()]
     assert values == sorted(values)
+    assert page.evaluate("window.ran") is None
+
+
+def test_groups_show_their_members_and_their_tree(open_report):
+    page = open_report("groups.html")
+    members = page.locator("#groups tbody tr td:nth-child(2)").all_inner_texts()
+    assert len(members) == len(NASTY) // 2
+    assert sorted(members) == sorted(map(", ".join, zip(NASTY[::2], NASTY[1::2], strict=True)))
+    assert page.evaluate("document.getElementById('tree').naturalWidth") > 500
     assert page.evaluate("window.ran") is None

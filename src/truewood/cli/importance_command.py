@@ -114,6 +114,14 @@ def _add_model(group: Any) -> None:
 def _add_output(group: Any) -> None:
     group.add_argument("--measure", choices=list(measures()), default="auto", help="(default: %(default)s)")
     group.add_argument(
+        "--group-correlated",
+        type=fraction,
+        nargs="?",
+        const=0.7,
+        metavar="THRESHOLD",
+        help="score columns together whose rank correlation is at least this (default: %(const)s)",
+    )
+    group.add_argument(
         "--alpha",
         type=fraction,
         default=0.05,
@@ -149,11 +157,14 @@ def run(options: argparse.Namespace) -> None:
         if options.json:
             print_json(_summarise(options, score, messages))
         else:
-            print_table(score.result, top=options.top, alpha=options.alpha, title=f"{title} {score.describe()}")
+            heading = f"{title} {score.describe()}"
+            print_table(score.result, groups=score.groups, top=options.top, alpha=options.alpha, title=heading)
         sys.stdout.flush()
     finally:  # whatever becomes of the one, the other is not lost
         for path in options.output:
-            write_output(score.result, path, score.X, alpha=options.alpha, title=title, notes=notes)
+            write_output(
+                score.result, path, score.X, groups=score.groups, alpha=options.alpha, title=title, notes=notes
+            )
             messages.add(f"wrote {path}")
 
 
@@ -195,6 +206,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
             settings=settings,
             measure=options.measure,
             contributions=options.contributions,
+            group_correlated=options.group_correlated,
             alpha=options.alpha,
             messages=messages,
             progress=progress,
@@ -213,6 +225,7 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
             trust_pickle=options.trust_pickle,
             measure=options.measure,
             contributions=options.contributions,
+            group_correlated=options.group_correlated,
             alpha=options.alpha,
             random_state=options.seed,
             n_jobs=options.jobs,
@@ -257,6 +270,7 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "skipped_weight": result.skipped_weight,
         "no_inference": result.no_inference,
         "features": make_frame(result, options.alpha).to_dict("records"),
+        "groups": None if score.groups is None else dict(score.groups),
         "notes": result.notes,
         "messages": list(map(as_options, messages.messages)),
         "warnings": list(map(as_options, messages.warnings)),

@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from truewood.result.comparison import Comparison
+from truewood.result.correlated_groups import CorrelatedGroups
 from truewood.result.importance_result import ImportanceResult
 from truewood.words import count, format_p_value, in_one_line
 from truewood.writing import check_writable, write_file, write_picture
@@ -54,12 +55,19 @@ def check_outputs(paths: list[Path], inputs: list[os.stat_result], endings: tupl
 
 
 def write_output(
-    result: ImportanceResult, path: Path, X: pd.DataFrame, *, alpha: float, title: str, notes: list[str]
+    result: ImportanceResult,
+    path: Path,
+    X: pd.DataFrame,
+    *,
+    groups: CorrelatedGroups | None = None,
+    alpha: float,
+    title: str,
+    notes: list[str],
 ) -> None:
     """Write the result to a file, in the form that its name says."""
     match path.suffix.lower():
         case ".html":
-            result.report(path, X=X, title=title, notes=notes, alpha=alpha)
+            result.report(path, X=X, groups=groups, title=title, notes=notes, alpha=alpha)
         case ".csv":
             write_table(make_frame(result, alpha), path)
         case ".json":
@@ -110,7 +118,9 @@ def make_frame(result: ImportanceResult, alpha: float) -> pd.DataFrame:
     return frame
 
 
-def print_table(result: ImportanceResult, *, top: int, alpha: float, title: str) -> None:
+def print_table(
+    result: ImportanceResult, *, groups: CorrelatedGroups | None = None, top: int, alpha: float, title: str
+) -> None:
     """Print the features, the most important first, to standard output; for a terminal of 80 characters."""
     frame = make_frame(result, alpha)
     has_share, has_errors = not np.isnan(result.share).all(), result.no_inference is None
@@ -128,7 +138,9 @@ def print_table(result: ImportanceResult, *, top: int, alpha: float, title: str)
             cells += [interval, format_p_value(row["p_value"]), "*" if row["significant"] else ""]
         cells += [f"{row['share']:.2%}"] * has_share
         table.add_row(*cells, str(row["mdi_rank"]))
-    _print(title, table, _explain(result, len(frame) - top, alpha))
+    members = {} if groups is None else groups.several
+    lines = [f"{name}: {', '.join(map(str, columns))}" for name, columns in members.items()]
+    _print(title, table, "\n".join([_explain(result, len(frame) - top, alpha), *map(in_one_line, lines)]))
 
 
 def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:

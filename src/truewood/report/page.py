@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
@@ -15,9 +15,10 @@ from os import PathLike
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from truewood.data.correlation import find_correlations
 from truewood.report import words
 from truewood.report.charts import VERDICTS, make_charts
-from truewood.report.correlation import find_correlations
+from truewood.report.groups_section import leave_out_groups, write_groups
 from truewood.report.vega import bundle_scripts, compile_chart
 from truewood.result.pictures import FAINT, name_level
 from truewood.writing import write_file
@@ -99,6 +100,7 @@ def write_report(
     path: str | PathLike[str],
     *,
     X: Any,
+    groups: Mapping[str, Sequence[Any]] | None,
     title: str | None,
     notes: Sequence[str],
     alpha: float,
@@ -106,6 +108,8 @@ def write_report(
     """Write a report; see `ImportanceResult.report`."""
     table = result.frame()
     correlations = None if X is None else find_correlations(X, table["feature"].tolist())
+    if correlations is not None and groups is not None:
+        correlations = leave_out_groups(correlations, groups)
     answer, meaning = words.answer(result, alpha)
     has_inference = result.no_inference is None
     page = Page(
@@ -115,7 +119,7 @@ def write_report(
         meaning=meaning,
         measured=words.describe_measurement(result),
         bars_note=f"Thin lines: 95 % intervals. Significant: at a {name_level(alpha)}." if has_inference else "",
-        sections=_SLOPES,
+        sections=_SLOPES if groups is None else write_groups(result, groups) + _SLOPES,
         cautions=words.list_cautions(result, correlations),
         table=table,
         headings={},

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truewood.data.correlation import STRONG, Correlations
 from truewood.formulas.registry import get_measure
-from truewood.report.correlation import STRONG, Correlations
 from truewood.result.pictures import name_level, name_measure, name_unit, shorten
 from truewood.words import ROWS_IN_WORDS, count
 

@@ -62,12 +62,13 @@ def _prepare(n_features: int, kind: str, top: int | None, ax: Axes | None) -> tu
         raise ValueError(f"top must be at least 1, or None for all features, got {top}.")
     n_shown = n_features if top is None else min(index(top), n_features)
     if ax is None:
-        ax = _make_axes(kind, n_shown)
+        ax = make_axes(kind, n_shown)
     ax.spines[["top", "right"]].set_visible(False)
     return n_shown, ax
 
 
-def _make_axes(kind: str, n_shown: int) -> Axes:
+def make_axes(kind: str, n_shown: int) -> Axes:
+    """Make a figure with room for so many rows."""
     # A figure of its own, not pyplot's: nothing to close, no global state.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -114,7 +115,8 @@ def _find_letter_size(ax: Axes, n_shown: int) -> float:
     return size if size >= _SMALLEST_LETTERS else 0.0
 
 
-def _name_rows(ax: Axes, names: list[str]) -> None:
+def name_rows(ax: Axes, names: list[str]) -> None:
+    """Write names beside the rows, from top to bottom, where there is room for letters."""
     ax.set_ylim(len(names) - 0.4, -0.6)
     size = _find_letter_size(ax, len(names))
     if not size:
@@ -155,7 +157,7 @@ def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -
         title, legend = f"Features by {name_measure(result)}", []
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
-    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+    name_rows(ax, [str(result.feature_names[j]) for j in order])
     ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}")
     _set_title(ax, title, result, n_shown, legend)
 
@@ -204,7 +206,7 @@ def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float)
     )
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
-    _name_rows(ax, [str(result.feature_names[j]) for j in order])
+    name_rows(ax, [str(result.feature_names[j]) for j in order])
     ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}, by tree")
     _set_title(ax, f"How scores differ between the {len(scored)} trees", result, n_shown, [])
 
@@ -259,7 +261,7 @@ def draw_differences(comparison: Comparison, *, top: int | None, ax: Axes | None
     )
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
-    _name_rows(ax, [str(comparison.feature_names[j]) for j in order])
+    name_rows(ax, [str(comparison.feature_names[j]) for j in order])
     a, b = (shorten(name, 24) for name in comparison.names)
     ax.set_xlabel(f"{name_measure(comparison)}, {a} less {b}:\n{name_unit(comparison)}", parse_math=False)
     title = f"{say_differing(is_found)} ({name_level(alpha)})"

@@ -43,6 +43,8 @@ def score_many_files(
     """
     if scoring.contributions:
         raise TableError("cannot be kept where rows are read in batches; pass one file.", "contributions")
+    if scoring.group_correlated is not None:
+        raise TableError("needs all rows, which are read in batches; pass one file.", "group_correlated")
     try:
         source = open_files(table)
     except ValueError as error:
@@ -74,6 +76,7 @@ def score_many_files(
         model_name=type(saved.model).__name__,
         columns=[ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X],
         skill=None,
+        groups=None,
         messages=list(messages.messages),
         warnings=list(messages.warnings),
     )
