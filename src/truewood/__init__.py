@@ -10,6 +10,7 @@ from truewood import tabular
 from truewood.adapters import register_adapter, to_ensemble
 from truewood.data.target import TargetKind
 from truewood.engines.engine import NativeEngineWarning
+from truewood.estimators.display import ImportanceDisplay
 from truewood.estimators.forests import (
     UnbiasedExtraTreesClassifier,
     UnbiasedExtraTreesRegressor,
@@ -37,6 +38,7 @@ __version__ = _version("truewood")
 
 __all__ = [
     "Comparison",
+    "ImportanceDisplay",
     "ImportanceResult",
     "NativeEngineWarning",
     "NodeSums",
