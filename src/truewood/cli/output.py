@@ -47,11 +47,16 @@ def check_outputs(paths: list[Path], inputs: list[os.stat_result], endings: tupl
         if path.is_dir() or not path.parent.is_dir():
             reason = "is a folder" if path.is_dir() else f"cannot be written: there is no folder {path.parent}"
             raise ValueError(f"--output: {path} {reason}.")
-        if path.suffix.lower() == ".html" and any(find_spec(name) is None for name in ("altair", "vl_convert")):
+        if path.suffix.lower() == ".html" and not can_write_reports():
             raise ValueError("--output: the report needs altair and vl-convert: pip install 'truewood[report]'.")
         if path.exists() and any(os.path.samestat(path.stat(), given) for given in inputs):
             raise ValueError(f"--output: {path} is read by this command and would be lost; give it another name.")
         check_writable(path)
+
+
+def can_write_reports() -> bool:
+    """Whether the libraries are installed that reports need."""
+    return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
 
 
 def write_output(
