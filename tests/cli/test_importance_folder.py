@@ -93,3 +93,8 @@ def test_training_rows(folder, refuse):
     model = xgboost.XGBRegressor(n_estimators=5).fit(X, y)
     model.save_model(folder / "m.ubj")
     refuse(["./rows", *OPTIONS], ["--model-file: the table holds the rows that the model was fit on"])
+
+
+@pytest.mark.parametrize("option", ["--contributions", "--group-correlated"])
+def test_what_needs_all_rows_at_once_is_refused(option, folder, refuse):
+    assert f"{option}: " in refuse(["./rows", *OPTIONS, option], ["read in batches; pass one file"])
