@@ -10,6 +10,7 @@ from truewood import tabular
 from truewood.adapters import load_spark_model, register_adapter, to_ensemble
 from truewood.data.target import TargetKind
 from truewood.engines.engine import NativeEngineWarning
+from truewood.estimators.display import ImportanceDisplay
 from truewood.estimators.forests import (
     UnbiasedExtraTreesClassifier,
     UnbiasedExtraTreesRegressor,
@@ -21,6 +22,9 @@ from truewood.estimators.pseudo_data import corrected_importance
 from truewood.estimators.selector import UnbiasedSelector
 from truewood.formulas.registry import measures
 from truewood.front_door import importance
+from truewood.result.comparing import compare
+from truewood.result.comparison import Comparison
+from truewood.result.correlated_groups import correlated_groups
 from truewood.result.explanation import Explanation
 from truewood.result.importance_result import ImportanceResult
 from truewood.result.saving import load
@@ -35,7 +39,9 @@ from truewood.versions import show_versions
 __version__ = _version("truewood")
 
 __all__ = [
+    "Comparison",
     "Explanation",
+    "ImportanceDisplay",
     "ImportanceResult",
     "NativeEngineWarning",
     "NodeSums",
@@ -49,7 +55,9 @@ __all__ = [
     "UnbiasedSelector",
     "accumulate",
     "accumulate_errors",
+    "compare",
     "corrected_importance",
+    "correlated_groups",
     "explain",
     "finish",
     "importance",

@@ -6,6 +6,7 @@ import pytest
 
 import truewood
 from truewood.cli import main
+from truewood.cli.output import can_write_reports
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -14,8 +15,18 @@ def test_demo_shows_the_bias_and_its_repair(task, tmp_path, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "X1 (2 levels), informative" in shown
     assert "the only informative feature ranks 10 of 10" in shown
-    assert "judged on out-of-bag rows it ranks 1," in shown
-    assert (tmp_path / "new" / "folder" / "truewood-demo.png").stat().st_size > 10_000
+    assert "judged on out-of-bag rows it ranks 1 (p-value " in shown
+    assert "p-value" in shown
+    folder = tmp_path / "new" / "folder"
+    assert (folder / "truewood-demo.png").stat().st_size > 10_000
+    assert (folder / "truewood-demo.html").exists() == can_write_reports()
+
+
+def test_demo_without_the_extra_says_how_to_get_the_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("truewood.cli.demo_command.can_write_reports", lambda: False)
+    assert main(["demo", "--output", str(tmp_path)]) == 0
+    assert "No report: pip install 'truewood[report]'" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["truewood-demo.png"]
 
 
 def test_demo_is_the_same_for_the_same_seed(tmp_path, capsys):

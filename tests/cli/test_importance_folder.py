@@ -93,3 +93,10 @@ def test_training_rows(folder, refuse):
     model = xgboost.XGBRegressor(n_estimators=5).fit(X, y)
     model.save_model(folder / "m.ubj")
     refuse(["./rows", *OPTIONS], ["--model-file: the table holds the rows that the model was fit on"])
+
+
+@pytest.mark.parametrize("engine", ["local", "dask", "spark"])
+@pytest.mark.parametrize("option", ["--contributions", "--group-correlated"])
+def test_what_needs_all_rows_at_once_is_refused(option, engine, folder, refuse):
+    arguments = ["./rows", *OPTIONS, option, "--engine", engine]
+    assert f"{option}: " in refuse(arguments, ["read in parts; pass one file, to engine local"])

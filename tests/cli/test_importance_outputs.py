@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -221,3 +222,18 @@ def test_a_file_name_that_is_not_utf_8(data, tmp_path, capsys):
         assert r"read caf\udce9.csv: 300 rows" in capsys.readouterr().err
     assert r"caf\udce9.csv" in outputs[0].read_text(encoding="utf-8")
     assert all(path.stat().st_size for path in outputs)
+
+
+def test_correlated_columns_are_scored_together(tmp_path, capsys):
+    pytest.importorskip("altair")
+    TABLE.assign(x2=TABLE["x"] ** 3).to_csv(tmp_path / "data.csv", index=False)
+    command = ["importance", str(tmp_path / "data.csv"), "--target", "y", "--trees", "20", "--drop", "amount"]
+    assert main([*command, "--group-correlated", "--output", str(tmp_path / "out.html")]) == 0
+    printed = capsys.readouterr()
+    assert "\nx + x2: x, x2\n" in printed.out
+    assert "columns are in 1 group (0.7)" in printed.err
+    assert "x, x2</td><td>" in (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert main([*command, "--group-correlated", "0.999", "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert groups["x + x2"] == ["x", "x2"]
+    assert groups["city"] == ["city"]

@@ -16,8 +16,8 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 from sklearn.tree import DecisionTreeClassifier
 
 import truewood as tw
+from truewood.data.correlation import Correlations, find_correlations
 from truewood.report import words
-from truewood.report.correlation import Correlations, find_correlations
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -231,7 +231,7 @@ def test_error_rates_have_no_share(tmp_path):
 
 
 def test_many_names_are_counted():
-    assert words._enumerate([f"f{j}" for j in range(200)]).endswith("f8, f9 and 190 more")
+    assert words.enumerate_names([f"f{j}" for j in range(200)]).endswith("f8, f9 and 190 more")
 
 
 def test_finds_columns_that_tell_the_same():

@@ -54,6 +54,14 @@ def folder(tmp_path_factory):
     make_result(many).report(folder / "many.html", title="Forty features", notes=["A note."])
     make_result(many[:5], per_class=True).report(folder / "classes.html")
     make_result(NASTY).report(folder / "nasty.html", title="<b>T</b>&", notes=["<script>window.ran = 4</script>"])
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(np.repeat(rng.standard_normal((120, 7)), 2, axis=1), columns=NASTY)
+    groups = tw.correlated_groups(X + 0.1 * rng.standard_normal(X.shape))
+    model = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X, X.iloc[:, 0] > 0)
+    result = tw.importance(model, X, X.iloc[:, 0] > 0, groups=groups, per_class=True)
+    result.report(folder / "groups.html", X=X, groups=groups)
+    parts = [make_result(NASTY[::-1], n_rows) for n_rows in (120, 140)]
+    tw.compare(*parts, names=("<img src=x onerror='window.ran = 5'>", "June")).report(folder / "comparison.html")
     return folder
 
 
@@ -70,7 +78,7 @@ def open_report(browser, folder):
     """Open a report; at the end nothing may have been requested, and nothing may have gone wrong."""
     contexts, troubles = [], []
 
-    def open_file(name, *, width=1280, **options):
+    def open_file(name, *, width=1280, chart="slopes", **options):
         context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
         contexts.append(context)
         page = context.new_page()
@@ -79,8 +87,8 @@ def open_report(browser, folder):
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("request", lambda request: troubles.append(request.url) if is_outside(request.url) else None)
         page.goto((folder / name).as_uri())
-        page.locator("#slopes svg.marks").wait_for()
-        wait_for(lambda: page.evaluate("Boolean(document.getElementById('slopes').view)"), True)
+        page.locator(f"#{chart} svg.marks").wait_for()
+        wait_for(lambda: page.evaluate(f"Boolean(document.getElementById('{chart}').view)"), True)
         return page
 
     yield open_file
@@ -301,3 +309,28 @@ def test_two_thousand_features_open(open_report, folder):
     assert len(read_table(page)) == 500
     page.get_by_role("button", name="Show all 2,000 rows").click()
     assert len(read_table(page)) == 2000
+
+
+def test_a_comparison_can_be_sorted_and_searched(open_report):
+    page = open_report("comparison.html", chart="bars")
+    sizes = [abs(float(text)) for text in page.locator("#rows tr td:nth-child(2)").all_inner_texts()]
+    assert len(sizes) == len(NASTY)
+    assert sizes == sorted(sizes, reverse=True)
+    page.locator("#search").fill("два")
+    wait_for(lambda: read_bars(page), ["два слова"])
+    page.locator("#search").fill("")
+    page.get_by_role("button", name="p-value", exact=True).click()
+    values = [float(text) for text in page.locator("#rows tr td:nth-child(7)").all_inner_texts()]
+    assert values == sorted(values)
+    assert page.evaluate("window.ran") is None
+
+
+def test_groups_show_their_members_and_their_tree(open_report):
+    page = open_report("groups.html")
+    members = page.locator("#groups tbody tr td:nth-child(2)").all_inner_texts()
+    assert len(members) == len(NASTY) // 2
+    assert sorted(members) == sorted(map(", ".join, zip(NASTY[::2], NASTY[1::2], strict=True)))
+    assert page.evaluate("document.getElementById('tree').naturalWidth") > 500
+    page.locator("#classes svg.marks").wait_for()
+    assert page.locator("#classes .mark-rect.role-mark path").count() == 2 * len(members)
+    assert page.evaluate("window.ran") is None

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 import truewood
-from truewood.cli import demo_command, importance_command, reproduce_command
+from truewood.cli import compare_command, demo_command, importance_command, reproduce_command
 from truewood.cli.arguments import SHELLS, Parser, PrintCompletion
 from truewood.cli.interruption import Interruption
 from truewood.cli.wording import describe_error
@@ -30,6 +30,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     importance_command.add_command(commands)
+    compare_command.add_command(commands)
     demo_command.add_command(commands)
     reproduce_command.add_command(commands)
     return parser

@@ -7,16 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from truewood.cli.output import can_write_reports
+from truewood.words import count, format_p_value
 from truewood.writing import check_writable, write_picture
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from truewood.result.importance_result import ImportanceResult
 
 _N_TREES = 300
 _MAX_DEPTH = 10
+# As narrow as a table can be, for terminals of 80 characters.
+_PLAIN: dict[str, Any] = {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
 
 
 def add_command(commands: Any) -> None:
@@ -25,7 +32,8 @@ def add_command(commands: Any) -> None:
         "demo",
         help="show the bias and its repair on simulated data",
         description="Fit a forest to ten integer features with 2 to 11 levels, of which only the first, binary one is "
-        "informative, print the biased and the unbiased ranking side by side, and draw them.",
+        "informative, print the biased and the unbiased ranking side by side with errors and p-values, draw them, and "
+        "write the report if truewood[report] is installed.",
         epilog="example: truewood demo --task regression --output pictures",
     )
     parser.add_argument(
@@ -35,7 +43,7 @@ def add_command(commands: Any) -> None:
         help="what the forest predicts (default: %(default)s)",
     )
     parser.add_argument(
-        "--output", type=Path, default=Path(), metavar="DIR", help="folder for the picture (default: this folder)"
+        "--output", type=Path, default=Path(), metavar="DIR", help="folder for the files (default: this folder)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of data and forest (default: %(default)s)")
     parser.set_defaults(run=run)
@@ -49,8 +57,9 @@ def run(options: argparse.Namespace) -> None:
     from truewood.paper.data import draw_ten
 
     options.output.mkdir(parents=True, exist_ok=True)
-    picture = options.output / "truewood-demo.png"
-    check_writable(picture)
+    picture, report = (options.output / f"truewood-demo.{ending}" for ending in ("png", "html"))
+    for path in (picture, report):
+        check_writable(path)
     console = Console(highlight=False)
     problem = draw_ten(np.random.default_rng(options.seed), task=options.task)
     names = [f"{name} ({levels} levels)" for levels, name in enumerate(problem.X, start=2)]
@@ -64,12 +73,17 @@ def run(options: argparse.Namespace) -> None:
     console.print(_explain(result))
     _draw(result, options.task, picture)
     console.print(f"[dim]Picture: {picture}[/dim]", soft_wrap=True)
+    if can_write_reports():
+        result.report(report, title="Ten features, one informative", notes=[_explain(result)])
+        console.print(f"[dim]Report: {report}[/dim]", soft_wrap=True)
+    else:
+        console.print("[dim]No report: pip install 'truewood\\[report]' brings what it needs.[/dim]", soft_wrap=True)
 
 
 def _make_table(result: ImportanceResult) -> Table:
-    table = Table(title=f"Ten features, one informative: {result.task}", title_justify="left", caption_justify="left")
+    table = Table(title=f"Ten features, one informative: {result.task}", title_justify="left", **_PLAIN)
     table.add_column("feature")
-    for heading in ("biased (mdi)", "rank", f"unbiased\n({result.measure})", "rank"):
+    for heading in ("biased\n(mdi)", "rank", f"unbiased ± error\n({result.measure})", "p-value", "rank"):
         table.add_column(heading, justify="right")
     frame = result.frame().set_index("feature").loc[result.feature_names.tolist()]
     for row in frame.itertuples():
@@ -78,7 +92,8 @@ def _make_table(result: ImportanceResult) -> Table:
             f"{row.Index}, {'informative' if is_signal else 'noise'}",
             f"{row.mdi:.4f}",
             str(row.mdi_rank),
-            f"{row.importance:+.4f}",
+            f"{row.importance:+.4f} ± {row.std_error:.4f}",
+            format_p_value(row.p_value),
             str(row.rank),
         ]
         table.add_row(*cells, style="bold green" if is_signal else "")
@@ -89,11 +104,13 @@ def _explain(result: ImportanceResult) -> str:
     frame = result.frame()
     signal = frame[frame["feature"] == result.feature_names[0]]
     biased_rank, rank = int(signal["mdi_rank"].iloc[0]), int(signal["rank"].iloc[0])
+    n_false = int(np.count_nonzero(result.select()[1:]))
     return (
-        f"[bold]What went wrong:[/bold] judged on the rows that chose the splits, the only informative feature ranks "
+        f"What went wrong: judged on the rows that chose the splits, the only informative feature ranks "
         f"{biased_rank} of {len(frame)}: {biased_rank - 1} noise features score higher, because they have more places "
-        f"to split; [bold]what was repaired:[/bold] judged on out-of-bag rows it ranks {rank}, and noise scores about "
-        "zero."
+        f"to split. What was repaired: judged on out-of-bag rows it ranks {rank} (p-value "
+        f"{format_p_value(float(signal['p_value'].iloc[0]))}), noise scores about zero, and "
+        f"{count(n_false, 'noise feature')} of {len(frame) - 1} would be called significant."
     )
 
 
@@ -103,17 +120,29 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
 
     from truewood.result.pictures import BIASED, UNBIASED
 
-    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharey=True)
-    titles = ["Biased: judged on the training rows", "Unbiased: judged on out-of-bag rows"]
+    titles = ["Biased: judged on the training rows", "Unbiased: judged on out-of-bag rows, with 95 % intervals"]
     for ax, scores, title, colour in zip(panels, (result.mdi, result.values), titles, (BIASED, UNBIASED), strict=True):
         ax.barh(range(len(scores)), scores, color=[colour, *["#BBBBBB"] * (len(scores) - 1)])
+        ax.locator_params(axis="x", nbins=5)
+        if scores is result.values:
+            ax.hlines(range(len(scores)), *result.interval(), color="black", linewidth=1.0)
         ax.axvline(0, color="black", linewidth=0.8)
-        ax.set_title(title)
+        ax.set_title(title, fontsize="medium")
         ax.set_xlabel("decrease in Gini impurity" if task == "classification" else "decrease in squared error")
         ax.spines[["top", "right"]].set_visible(False)
     panels[0].set_yticks(range(len(result.feature_names)), result.feature_names)
     panels[0].invert_yaxis()
+    _write_p_values(panels[1], result)
     figure.suptitle(f"Only X1 is informative ({task}, {result.n_rows} rows, {_N_TREES} trees)")
     write_picture(path, figure, dpi=150)
+
+
+def _write_p_values(ax: Axes, result: ImportanceResult) -> None:
+    """Beside the bars, in a column of their own."""
+    for place, p_value in enumerate(result.p_value):
+        ax.text(
+            1.01, place, f"p = {format_p_value(p_value)}", transform=ax.get_yaxis_transform(), va="center", fontsize=8
+        )

@@ -123,6 +123,14 @@ def _add_model(group: Any) -> None:
 def _add_output(group: Any) -> None:
     group.add_argument("--measure", choices=list(measures()), default="auto", help="(default: %(default)s)")
     group.add_argument(
+        "--group-correlated",
+        type=fraction,
+        nargs="?",
+        const=0.7,
+        metavar="THRESHOLD",
+        help="score columns together whose rank correlation is at least this (default: %(const)s)",
+    )
+    group.add_argument(
         "--alpha",
         type=fraction,
         default=0.05,
@@ -138,6 +146,11 @@ def _add_output(group: Any) -> None:
         help="also write .html (report), .csv, .json (for truewood.load), .png, .svg, .pdf; may be given several times",
     )
     output.complete = FILE
+    group.add_argument(
+        "--contributions",
+        action="store_true",
+        help="keep what each row adds to the scores in .json, for truewood compare",
+    )
     group.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     group.add_argument("--quiet", action="store_true", help="no messages; warnings stay")
 
@@ -154,11 +167,14 @@ def run(options: argparse.Namespace) -> None:
         if options.json:
             print_json(_summarise(options, score, messages))
         else:
-            print_table(score.result, top=options.top, alpha=options.alpha, title=f"{title} {score.describe()}")
+            heading = f"{title} {score.describe()}"
+            print_table(score.result, groups=score.groups, top=options.top, alpha=options.alpha, title=heading)
         sys.stdout.flush()
     finally:  # whatever becomes of the one, the other is not lost
         for path in options.output:
-            write_output(score.result, path, score.X, alpha=options.alpha, title=title, notes=notes)
+            write_output(
+                score.result, path, score.X, groups=score.groups, alpha=options.alpha, title=title, notes=notes
+            )
             messages.add(f"wrote {path}")
 
 
@@ -199,6 +215,8 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
             sample_weight=options.sample_weight,
             settings=settings,
             measure=options.measure,
+            contributions=options.contributions,
+            group_correlated=options.group_correlated,
             alpha=options.alpha,
             messages=messages,
             progress=progress,
@@ -217,6 +235,8 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
             sample_weight=options.sample_weight,
             trust_pickle=options.trust_pickle,
             measure=options.measure,
+            contributions=options.contributions,
+            group_correlated=options.group_correlated,
             alpha=options.alpha,
             random_state=options.seed,
             n_jobs=options.jobs,
@@ -274,6 +294,7 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "skipped_weight": result.skipped_weight,
         "no_inference": result.no_inference,
         "features": make_frame(result, options.alpha).to_dict("records"),
+        "groups": None if score.groups is None else dict(score.groups),
         "notes": result.notes,
         "messages": list(map(as_options, messages.messages)),
         "warnings": list(map(as_options, messages.warnings)),

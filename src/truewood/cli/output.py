@@ -7,9 +7,11 @@ import math
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,48 +21,81 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from truewood.result.comparison import Comparison
+from truewood.result.correlated_groups import CorrelatedGroups
 from truewood.result.importance_result import ImportanceResult
 from truewood.words import count, format_p_value, in_one_line
 from truewood.writing import check_writable, write_file, write_picture
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _PICTURES = (".png", ".svg", ".pdf")
 ENDINGS = (".html", ".csv", ".json", *_PICTURES)
+ENDINGS_OF_COMPARISONS = (".html", ".csv", *_PICTURES)
 # What cells of formulas begin with, as in the table of the report.
 _FORMULA_MARKS = tuple("=+-@\t\r\n＝＋－＠")
 # Of a table that goes to a file or another program.
 _PLAIN_WIDTH = 160
 
 
-def check_outputs(paths: list[Path], inputs: list[os.stat_result]) -> None:
+def check_outputs(paths: list[Path], inputs: list[os.stat_result], endings: tuple[str, ...] = ENDINGS) -> None:
     """Refuse files that could not be written, and those that are read, before anything that takes long."""
     for path in paths:
-        if path.suffix.lower() not in ENDINGS:
-            raise ValueError(f"--output: {path} must end in {', '.join(ENDINGS)}.")
+        if path.suffix.lower() not in endings:
+            raise ValueError(f"--output: {path} must end in {', '.join(endings)}.")
         if path.is_dir() or not path.parent.is_dir():
             reason = "is a folder" if path.is_dir() else f"cannot be written: there is no folder {path.parent}"
             raise ValueError(f"--output: {path} {reason}.")
-        if path.suffix.lower() == ".html" and any(find_spec(name) is None for name in ("altair", "vl_convert")):
+        if path.suffix.lower() == ".html" and not can_write_reports():
             raise ValueError("--output: the report needs altair and vl-convert: pip install 'truewood[report]'.")
         if path.exists() and any(os.path.samestat(path.stat(), given) for given in inputs):
             raise ValueError(f"--output: {path} is read by this command and would be lost; give it another name.")
         check_writable(path)
 
 
+def can_write_reports() -> bool:
+    """Whether the libraries are installed that reports need."""
+    return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
+
+
 def write_output(
-    result: ImportanceResult, path: Path, X: pd.DataFrame | None, *, alpha: float, title: str, notes: list[str]
+    result: ImportanceResult,
+    path: Path,
+    X: pd.DataFrame | None,
+    *,
+    groups: CorrelatedGroups | None = None,
+    alpha: float,
+    title: str,
+    notes: list[str],
 ) -> None:
     """Write the result to a file, in the form that its name says."""
     match path.suffix.lower():
         case ".html":
-            result.report(path, X=X, title=title, notes=notes, alpha=alpha)
+            result.report(path, X=X, groups=groups, title=title, notes=notes, alpha=alpha)
         case ".csv":
-            frame = make_frame(result, alpha)
-            frame["feature"] = frame["feature"].map(_as_text_cell)
-            write_file(path, frame.to_csv(index=False, lineterminator="\n").encode(errors="backslashreplace"))
+            write_table(make_frame(result, alpha), path)
         case ".json":
             result.save(path)
         case _:
-            _draw(result, path, alpha)
+            draw_into(path, partial(result.plot, "bar", alpha=alpha))
+
+
+def write_comparison(comparison: Comparison, path: Path, *, alpha: float) -> None:
+    """Write a comparison to a file, in the form that its name says."""
+    match path.suffix.lower():
+        case ".html":
+            comparison.report(path, alpha=alpha)
+        case ".csv":
+            write_table(comparison.frame(), path)
+        case _:
+            draw_into(path, partial(comparison.plot, alpha=alpha))
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table of features as CSV."""
+    frame = frame.assign(feature=frame["feature"].map(_as_text_cell))
+    write_file(path, frame.to_csv(index=False, lineterminator="\n").encode(errors="backslashreplace"))
 
 
 def _as_text_cell(name: str) -> str:
@@ -68,11 +103,12 @@ def _as_text_cell(name: str) -> str:
     return f"'{name}" if name.startswith(_FORMULA_MARKS) else name
 
 
-def _draw(result: ImportanceResult, path: Path, alpha: float) -> None:
+def draw_into(path: Path, plot: Callable[[], Axes]) -> None:
+    """Draw a picture into a file."""
     with warnings.catch_warnings():
         # Letters that the font lacks become boxes, which everyone sees.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
-        figure: Any = result.plot("bar", alpha=alpha).figure
+        figure: Any = plot().figure
         write_picture(path, figure, dpi=150, bbox_inches="tight")
 
 
@@ -87,19 +123,14 @@ def make_frame(result: ImportanceResult, alpha: float) -> pd.DataFrame:
     return frame
 
 
-def print_table(result: ImportanceResult, *, top: int, alpha: float, title: str) -> None:
+def print_table(
+    result: ImportanceResult, *, groups: CorrelatedGroups | None = None, top: int, alpha: float, title: str
+) -> None:
     """Print the features, the most important first, to standard output; for a terminal of 80 characters."""
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=_PLAIN_WIDTH)
     frame = make_frame(result, alpha)
     has_share, has_errors = not np.isnan(result.share).all(), result.no_inference is None
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("#", justify="right")
-    table.add_column("feature", overflow="fold", min_width=12)
     headings = ["importance", *["95 % interval", "p-value", ""] * has_errors, *["share"] * has_share, "biased\nrank"]
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = _head_table(headings)
     n_digits = _count_decimals(result.values)
     for row in frame.head(top).to_dict("records"):
         cells: list[str | Text] = [
@@ -112,10 +143,51 @@ def print_table(result: ImportanceResult, *, top: int, alpha: float, title: str)
             cells += [interval, format_p_value(row["p_value"]), "*" if row["significant"] else ""]
         cells += [f"{row['share']:.2%}"] * has_share
         table.add_row(*cells, str(row["mdi_rank"]))
+    members = {} if groups is None else groups.several
+    lines = [f"{name}: {', '.join(map(str, columns))}" for name, columns in members.items()]
+    _print(title, table, "\n".join([_explain(result, len(frame) - top, alpha), *map(in_one_line, lines)]))
+
+
+def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
+    """Print the differences, the largest first, to standard output."""
+    frame = comparison.frame()
+    table = _head_table(["difference", "95 % interval", "p-value", "", "a", "b"])
+    n_digits = _count_decimals(np.concatenate([comparison.values_a, comparison.values_b]))
+    for place, row in enumerate(frame.head(top).to_dict("records"), start=1):
+        table.add_row(
+            str(place),
+            Text(in_one_line(row["feature"])),
+            f"{row['difference']:+,.{n_digits}f}",
+            f"{row['ci_low']:,.{n_digits}f} to {row['ci_high']:,.{n_digits}f}",
+            format_p_value(row["p_value"]),
+            "*" if row["adjusted_p_value"] <= alpha else "",
+            f"{row['importance_a']:,.{n_digits}f}",
+            f"{row['importance_b']:,.{n_digits}f}",
+        )
+    n_hidden = len(frame) - top
+    lines = [f"{count(n_hidden, 'more feature')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
+    lines.append(f"*  significant: adjusted two-sided p-value (Benjamini & Hochberg) at most {alpha:g}.")
+    lines.append(f"a is {in_one_line(comparison.names[0])}, b is {in_one_line(comparison.names[1])}.")
+    _print(comparison.describe(), table, "\n".join(lines))
+
+
+def _head_table(headings: list[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("#", justify="right")
+    table.add_column("feature", overflow="fold", min_width=12)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _print(title: str, table: Table, below: str) -> None:
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, markup=False, width=_PLAIN_WIDTH)
     with console.capture() as captured:  # rich itself would end the program when the reader has gone
         console.print(in_one_line(title), soft_wrap=True)
         console.print(table)
-        console.print(_explain(result, len(frame) - top, alpha), soft_wrap=True)
+        console.print(below, soft_wrap=True)
     sys.stdout.write(captured.get())
 
 

@@ -16,9 +16,14 @@ _MENTION = re.compile(
     rf"""(\[(?:{_SINGLE_QUOTED}|{_DOUBLE_QUOTED})\]|\[\.\.\.\]|{_SINGLE_QUOTED}|\d+|True)"""
 )
 
+# Arguments that are options of other names.
+_PHRASES = {"inference='rows'": "--contributions", "same_rows=False": "--different-rows"}
+
 
 def as_options(text: str) -> str:
     """Text that mentions options where the library mentions arguments: --task regression for task='regression'."""
+    for phrase, option in _PHRASES.items():
+        text = text.replace(phrase, option)
     return _MENTION.sub(_make_option, text)
 
 

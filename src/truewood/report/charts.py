@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 
     from truewood.result.class_scores import ClassScores
+    from truewood.result.comparison import Comparison
     from truewood.result.importance_result import ImportanceResult
 
-SIGNIFICANT, NOT_SIGNIFICANT = "significant", "not significant"
+NOT_SIGNIFICANT = "not significant"
+VERDICTS = (NOT_SIGNIFICANT, "significant")  # by whether it is
 
 _ROW = 20
 # Letters of names of classes that fit side by side.
@@ -34,10 +36,40 @@ _SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - 7) + '…' + slice({0}, -6) 
 def make_charts(result: ImportanceResult) -> dict[str, Any]:
     """Make the charts of a result: Vega-Lite specifications by name, without data."""
     has_inference = result.no_inference is None
-    charts = {"bars": _make_bars(result, has_inference), "slopes": _make_slopes(result, has_inference)}
+    bars = _make_bars(
+        "importance",
+        title=[name_measure(result), name_unit(result)],
+        fills={VERDICTS[True]: UNBIASED, NOT_SIGNIFICANT: FAINT} if has_inference else {},
+        tooltips=_list_tooltips(result, has_inference),
+        description=f"Bars of {name_measure(result)}, by feature; the table has the numbers.",
+    )
+    charts: dict[str, Chart] = {"bars": bars, "slopes": _make_slopes(result, has_inference)}
     if result.classes is not None:
         charts["classes"] = _make_classes(result.classes)
     return {name: _finish(chart) for name, chart in charts.items()}
+
+
+def make_difference_chart(comparison: Comparison, verdicts: tuple[str, str]) -> dict[str, Any]:
+    """Make the chart of a comparison: bars of differences, given the words for more in the first, and in the second."""
+    import altair as alt
+
+    a, b = (alt.Tooltip(f"importance_{name}:Q", title=f"importance in {name}", format=".6g") for name in "ab")
+    tooltips = [
+        alt.Tooltip("label:N", title="feature"),
+        alt.Tooltip("difference:Q", format=".6g"),
+        *_list_error_tooltips(),
+        alt.Tooltip("adjusted_p_value:Q", title="adjusted p-value", format=".3g"),
+        a,
+        b,
+    ]
+    bars = _make_bars(
+        "difference",
+        title=[f"{name_measure(comparison)}, a less b", name_unit(comparison)],
+        fills={verdicts[0]: UNBIASED, verdicts[1]: BIASED, NOT_SIGNIFICANT: FAINT},
+        tooltips=tooltips,
+        description="Bars of the differences, by feature; the table has the numbers.",
+    )
+    return _finish(bars)
 
 
 def _finish(chart: Chart) -> dict[str, Any]:
@@ -69,17 +101,23 @@ def _list_tooltips(result: ImportanceResult, has_inference: bool) -> list[alt.To
     if not np.isnan(result.share).all():
         tips.append(alt.Tooltip("share:Q", format=".3%"))
     if has_inference:
-        tips += [
-            alt.Tooltip("ci_low:Q", title="95 % interval from", format=".6g"),
-            alt.Tooltip("ci_high:Q", title="to", format=".6g"),
-            alt.Tooltip("std_error:Q", title="standard error", format=".6g"),
-            alt.Tooltip("p_value:Q", title="p-value", format=".3g"),
-        ]
+        tips += _list_error_tooltips()
     return [
         *tips,
         alt.Tooltip("rank:Q"),
         alt.Tooltip("mdi:Q", title="biased importance", format=".6g"),
         alt.Tooltip("mdi_rank:Q", title="biased rank"),
+    ]
+
+
+def _list_error_tooltips() -> list[alt.Tooltip]:
+    import altair as alt
+
+    return [
+        alt.Tooltip("ci_low:Q", title="95 % interval from", format=".6g"),
+        alt.Tooltip("ci_high:Q", title="to", format=".6g"),
+        alt.Tooltip("std_error:Q", title="standard error", format=".6g"),
+        alt.Tooltip("p_value:Q", title="p-value", format=".3g"),
     ]
 
 
@@ -98,19 +136,19 @@ def _name_rows() -> alt.Y:
     return alt.Y("place:O", axis=axis)
 
 
-def _make_bars(result: ImportanceResult, has_inference: bool) -> Chart:
-    """Bars of the scores, with intervals and significance where there are."""
+def _make_bars(
+    field: str, *, title: list[str], fills: dict[str, str], tooltips: list[alt.Tooltip], description: str
+) -> Chart:
+    """Bars of a field, with intervals where verdicts have colours, `fills`."""
     import altair as alt
 
     y = _name_rows()
-    x = alt.X(
-        "importance:Q", axis=alt.Axis(title=[name_measure(result), name_unit(result)], tickCount=5, labelFlush=False)
-    )
+    x = alt.X(f"{field}:Q", axis=alt.Axis(title=title, tickCount=5, labelFlush=False))
     bars = alt.Chart().mark_bar(stroke=UNBIASED, strokeWidth=1, fill=UNBIASED, height={"band": 0.7}).encode(x=x, y=y)
     layers = [bars]
-    if has_inference:
-        scale = alt.Scale(domain=[SIGNIFICANT, NOT_SIGNIFICANT], range=[UNBIASED, FAINT])
-        columns = {"expr": f"{_IS_PHONE} ? 1 : 2"}
+    if fills:
+        scale = alt.Scale(domain=list(fills), range=list(fills.values()))
+        columns = {"expr": f"{_IS_PHONE} ? 1 : {len(fills)}"}
         legend = alt.Legend(symbolType="square", symbolStrokeColor=UNBIASED, columns=columns)
         rules = alt.Chart().mark_rule(strokeWidth=1.3, color="black").encode(x="ci_low:Q", x2="ci_high:Q", y=y)
         layers = [bars.encode(fill=alt.Fill("verdict:N", scale=scale, legend=legend)), rules]
@@ -125,12 +163,12 @@ def _make_bars(result: ImportanceResult, has_inference: bool) -> Chart:
             x2=alt.value("width"),
             y=y,
             fillOpacity=alt.condition(hover, alt.value(0.15), alt.value(0)),
-            tooltip=_list_tooltips(result, has_inference),
+            tooltip=tooltips,
         )
         .add_params(hover)
     )
     return alt.layer(*layers, zero, rows, data=alt.NamedData("features")).properties(
-        height=alt.Step(_ROW), description=f"Bars of {name_measure(result)}, by feature; the table has the numbers."
+        height=alt.Step(_ROW), description=description
     )
 
 

@@ -1,27 +1,32 @@
 // Glue between the controls, the table and the Vega charts. Names are data: they only ever become textContent.
 const byId = (id) => document.getElementById(id);
-const { columns, rows, labels, verdicts, charts } = JSON.parse(byId("data").textContent);
+const { columns, rows, by, labels, verdicts, charts } = JSON.parse(byId("data").textContent);
 
 const features = rows.map((row, place) => ({
   ...Object.fromEntries(columns.map((column, j) => [column.name, row[j]])),
   label: labels[place],
+  number: place,
   verdict: verdicts ? verdicts[place] : "",
   isOn: true,
 }));
 const headings = verdicts ? columns.toSpliced(2, 0, { name: "verdict", title: "significance", kind: "text" }) : columns;
 const MOST_ROWS = 500;
-const state = { query: "", by: "importance", ascending: false, top: features.length > 20 ? 20 : Infinity, most: MOST_ROWS };
+const state = { query: "", by, ascending: false, top: features.length > 20 ? 20 : Infinity, most: MOST_ROWS };
 const views = [];
 
 // What a click on a heading gives first: the best of it.
-const startsAscending = (name) => ["feature", "p_value", "rank", "mdi_rank"].includes(name);
+const startsAscending = (name) => ["feature", "p_value", "adjusted_p_value", "rank", "mdi_rank"].includes(name);
+
+// Changes are sorted by their size, whatever their sign.
+const isChange = (name) => columns.some((column) => column.name === name && column.kind === "change");
+const sortKey = (feature) => (isChange(state.by) ? Math.abs(feature[state.by]) : feature[state.by]);
 
 function compare(a, b) {
-  const [x, y] = [a[state.by], b[state.by]];
-  if (x === y) return a.rank - b.rank;
+  const [x, y] = [sortKey(a), sortKey(b)];
+  if (x === y) return a.number - b.number;
   if (x === null || y === null) return x === null ? 1 : -1;
   const order = typeof x === "string" ? x.localeCompare(y, undefined, { numeric: true }) : x - y;
-  return (state.ascending ? order : -order) || a.rank - b.rank;
+  return (state.ascending ? order : -order) || a.number - b.number;
 }
 
 const findFeatures = () => features.filter((one) => one.label.toLowerCase().includes(state.query)).sort(compare);
@@ -69,7 +74,7 @@ function drawHeadings() {
 
 function drawRow(body, feature) {
   const row = add(body, "tr");
-  const mark = () => (row.className = `${feature.verdict === "significant" ? "significant" : ""} ${feature.isOn ? "" : "off"}`);
+  const mark = () => (row.className = `${feature.verdict && feature.verdict !== "not significant" ? "significant" : ""} ${feature.isOn ? "" : "off"}`);
   for (const { name, kind } of headings) {
     if (name !== "feature") {
       add(row, "td", format(feature[name], kind));
@@ -132,7 +137,7 @@ function downloadTable() {
   const text = `\ufeff${lines.map((line) => line.join(",")).join("\r\n")}\r\n`;
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
-  link.download = "feature-importance.csv";
+  link.download = `feature-${by}.csv`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
@@ -184,7 +189,7 @@ function setUpTheme() {
 setUpTheme();
 setUpControls();
 drawHeadings();
-sortBy("importance", false);
+sortBy(by, false);
 for (const [name, spec] of Object.entries(charts)) {
   spec.data.find((source) => source.name === "features").values = chooseShown(findFeatures());
   const options = {

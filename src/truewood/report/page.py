@@ -6,7 +6,8 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
@@ -14,37 +15,89 @@ from os import PathLike
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from truewood.data.correlation import find_correlations
 from truewood.report import words
-from truewood.report.charts import NOT_SIGNIFICANT, SIGNIFICANT, make_charts, name_class_column
-from truewood.report.correlation import find_correlations
+from truewood.report.charts import VERDICTS, make_charts, name_class_column
+from truewood.report.groups_section import leave_out_groups, write_groups
 from truewood.report.vega import bundle_scripts, compile_chart
 from truewood.result.pictures import FAINT, name_level
 from truewood.writing import write_file
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from truewood.result.importance_result import ImportanceResult
 
-# How the table heads a column and shows its numbers.
+# How a table heads a column and shows its numbers.
 _HEADINGS = {
     "feature": ("feature", "text"),
     "importance": ("importance", "number"),
+    "difference": ("difference", "change"),
     "share": ("share", "share"),
     "std_error": ("standard error", "number"),
     "ci_low": ("95 % low", "number"),
     "ci_high": ("95 % high", "number"),
     "p_value": ("p-value", "small"),
+    "adjusted_p_value": ("adjusted p-value", "small"),
     "rank": ("rank", "count"),
     "mdi": ("biased importance", "number"),
     "mdi_rank": ("biased rank", "count"),
 }
-
-
+_SLOPES = """<section aria-labelledby="slopes-heading">
+<h2 id="slopes-heading">The usual, biased rank beside this one</h2>
+<p>Features that fall look important only to the rows that chose the splits.</p>
+<div id="slopes" class="chart"></div>
+</section>"""
 _CLASSES = """<section aria-labelledby="classes-heading">
 <h2 id="classes-heading">By class</h2>
 <p>The parts of the scores that have to do with each class; a line of the map adds up to the feature's importance.</p>
 <div id="classes" class="chart"></div>
-</section>
-"""
+</section>"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a report says and shows.
+
+    Parameters
+    ----------
+    title, heading : str
+        Title of the report, and of its chart.
+    answer, meaning : str
+        The answer, and what that means.
+    measured : list of (str, str)
+        Terms and descriptions: what was measured on what.
+    bars_note : str
+        A line below the chart.
+    sections : str
+        HTML of more sections.
+    cautions : list of Caution
+        What to be careful about.
+    table : DataFrame
+        A line a feature.
+    headings : dict of str to (str, str)
+        Headings of columns that only this table has, and their kinds.
+    by : str
+        The column that the table is sorted by, largest first.
+    verdicts : list of str, or None
+        Whether each line is significant, in words.
+    charts : dict of str to dict
+        Vega-Lite specifications by the id of their place.
+    """
+
+    title: str
+    heading: str
+    answer: str
+    meaning: str
+    measured: list[tuple[str, str]]
+    bars_note: str
+    sections: str
+    cautions: list[words.Caution]
+    table: pd.DataFrame
+    headings: dict[str, tuple[str, str]]
+    by: str
+    verdicts: list[str] | None
+    charts: dict[str, dict[str, Any]]
 
 
 def write_report(
@@ -52,41 +105,69 @@ def write_report(
     path: str | PathLike[str],
     *,
     X: Any,
+    groups: Mapping[str, Sequence[Any]] | None,
     title: str | None,
     notes: Sequence[str],
     alpha: float,
 ) -> None:
     """Write a report; see `ImportanceResult.report`."""
+    table = result.frame()
+    correlations = None if X is None else find_correlations(X, table["feature"].tolist())
+    if correlations is not None and groups is not None:
+        correlations = leave_out_groups(correlations, groups)
+    answer, meaning = words.answer(result, alpha)
+    has_inference = result.no_inference is None
+    sections, headings = [_SLOPES], {}
+    if groups is not None:
+        sections.insert(0, write_groups(result, groups))
+    if result.classes is not None:
+        sections.append(_CLASSES)
+        for k, (name, parts) in enumerate(zip(result.classes.names, result.classes.values, strict=True)):
+            headings[name_class_column(k)] = (f"class {name}", "number")
+            table[name_class_column(k)] = parts[result.order]
+    page = Page(
+        title=title or "Which features matter?",
+        heading="Importance",
+        answer=answer,
+        meaning=meaning,
+        measured=words.describe_measurement(result),
+        bars_note=f"Thin lines: 95 % intervals. Significant: at a {name_level(alpha)}." if has_inference else "",
+        sections="\n".join(sections),
+        cautions=words.list_cautions(result, correlations),
+        table=table,
+        headings=headings,
+        by="importance",
+        verdicts=[VERDICTS[found] for found in result.select(alpha)[result.order].tolist()] if has_inference else None,
+        charts=make_charts(result),
+    )
+    write_page(page, path, notes)
+
+
+def write_page(page: Page, path: str | PathLike[str], notes: Sequence[str]) -> None:
+    """Write a report as one HTML file."""
     if isinstance(notes, str):
         raise TypeError("notes must be a sequence of sentences, got one str; put it into a list.")
-    bundle = bundle_scripts()
-    names = result.frame()["feature"].tolist()
-    correlations = None if X is None else find_correlations(X, names)
-    glue = _read("page.js")
-    answer, meaning = words.answer(result, alpha)
+    bundle, glue = bundle_scripts(), _read("page.js")
     content = {
-        "title": escape(title or "Which features matter?"),
+        "title": escape(page.title),
         "policy": " ".join(_hash_script(script) for script in (bundle, glue)),
         "style": _read("page.css").replace("FAINT", FAINT),
-        "answer": escape(answer),
-        "meaning": escape(meaning),
-        "measured": "\n".join(
-            f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in words.describe_measurement(result)
-        ),
+        "answer": escape(page.answer),
+        "meaning": escape(page.meaning),
+        "measured": "\n".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in page.measured),
         "notes": "".join(f"<li>{escape(note)}</li>" for note in notes),
-        "bars_note": f"Thin lines: 95 % intervals. Significant: at a {name_level(alpha)}."
-        if result.no_inference is None
-        else "",
-        "cautions": "\n".join(map(_format_caution, words.list_cautions(result, correlations))),
-        "classes": "" if result.classes is None else _CLASSES,
+        "heading": escape(page.heading),
+        "bars_note": escape(page.bars_note),
+        "sections": page.sections,
+        "cautions": "\n".join(map(_format_caution, page.cautions)),
         "citation": escape(words.CITATION),
         "version": escape(version("truewood")),
-        "data": _to_script_json(_collect(result, alpha)),
+        "data": _to_script_json(_collect(page)),
         "bundle": bundle,
         "glue": glue,
     }
-    page = Template(_read("page.html")).substitute(content)
-    write_file(path, page.encode(errors="backslashreplace"))  # letters that are none, as names of files may hold
+    filled = Template(_read("page.html")).substitute(content)
+    write_file(path, filled.encode(errors="backslashreplace"))  # letters that are none, as names of files may hold
 
 
 def _read(name: str) -> str:
@@ -106,25 +187,16 @@ def _to_script_json(value: Any) -> str:
     return text
 
 
-def _collect(result: ImportanceResult, alpha: float) -> dict[str, Any]:
+def _collect(page: Page) -> dict[str, Any]:
     """What the page's script works with: the table by row, and what goes with each row."""
-    table = result.frame()
-    columns = [{"name": name, "title": _HEADINGS[name][0], "kind": _HEADINGS[name][1]} for name in table.columns]
-    if result.classes is not None:
-        for k, (name, parts) in enumerate(zip(result.classes.names, result.classes.values, strict=True)):
-            columns.append({"name": name_class_column(k), "title": f"class {name}", "kind": "number"})
-            table[name_class_column(k)] = parts[result.order]
-    verdicts = None
-    if result.no_inference is None:
-        is_found = result.select(alpha)[result.order]
-        verdicts = [SIGNIFICANT if found else NOT_SIGNIFICANT for found in is_found.tolist()]
-    rows = table.astype(object).where(table.notna(), None).to_numpy().tolist()
+    table, headings = page.table, _HEADINGS | page.headings
     return {
-        "columns": columns,
-        "rows": rows,
+        "columns": [{"name": name, "title": headings[name][0], "kind": headings[name][1]} for name in table.columns],
+        "rows": table.astype(object).where(table.notna(), None).to_numpy().tolist(),
+        "by": page.by,
         "labels": _tell_apart(table["feature"].tolist()),
-        "verdicts": verdicts,
-        "charts": {name: compile_chart(chart) for name, chart in make_charts(result).items()},
+        "verdicts": page.verdicts,
+        "charts": {name: compile_chart(chart) for name, chart in page.charts.items()},
     }
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truewood.data.correlation import STRONG, Correlations
 from truewood.formulas.registry import get_measure
-from truewood.report.correlation import STRONG, Correlations
 from truewood.result.pictures import name_level, name_measure, name_unit, shorten
 from truewood.words import ROWS_IN_WORDS, count
 
@@ -72,7 +72,7 @@ def answer(result: ImportanceResult, alpha: float) -> tuple[str, str]:
     if result.no_inference is not None:
         top = table["feature"][: min(5, len(table))].tolist()
         return (
-            f"By {name_measure(result)}, the most important of {count(len(table), 'feature')}: {_enumerate(top)}.",
+            f"By {name_measure(result)}, the most important of {count(len(table), 'feature')}: {enumerate_names(top)}.",
             f"How sure that is cannot be said: {result.no_inference}.",
         )
     is_found = result.select(alpha)[result.order]
@@ -97,7 +97,7 @@ def answer(result: ImportanceResult, alpha: float) -> tuple[str, str]:
 
 
 def _say_no_sign(others: list[str]) -> str:
-    return f"There is no sign that {_enumerate(others, 'or')} {'does' if len(others) == 1 else 'do'}."
+    return f"There is no sign that {enumerate_names(others, 'or')} {'does' if len(others) == 1 else 'do'}."
 
 
 def _count_found(found: list[str], others: list[str], rate: str) -> str:
@@ -107,8 +107,8 @@ def _count_found(found: list[str], others: list[str], rate: str) -> str:
     verb = "matters" if len(found) == 1 else "matter"
     if not others:
         subject = "The only feature" if n_features == 1 else f"All {n_features:,} features"
-        return f"{subject} {verb} ({rate}): {_enumerate(found)}."
-    return f"{len(found):,} of {n_features:,} features {verb} ({rate}): {_enumerate(found)}."
+        return f"{subject} {verb} ({rate}): {enumerate_names(found)}."
+    return f"{len(found):,} of {n_features:,} features {verb} ({rate}): {enumerate_names(found)}."
 
 
 def _name_deception(others: pd.DataFrame) -> list[str]:
@@ -242,7 +242,7 @@ def _write_percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _enumerate(names: list[str], word: str = "and") -> str:
+def enumerate_names(names: list[str], word: str = "and") -> str:
     """Join names as a sentence does, the first few of many."""
     shown = [shorten(name) for name in names[:_MOST_NAMES]]
     if len(names) > _MOST_NAMES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from os import PathLike
@@ -287,6 +287,7 @@ class ImportanceResult:
         path: str | PathLike[str],
         *,
         X: Any = None,
+        groups: Mapping[str, Sequence[Any]] | None = None,
         title: str | None = None,
         notes: Sequence[str] = (),
         alpha: float = 0.05,
@@ -302,6 +303,9 @@ class ImportanceResult:
             The file.
         X : array-like, data frame or sparse matrix of shape (n_rows, n_columns), default=None
             The table, to look for features that tell nearly the same; without it the report says it did not look.
+        groups : dict, default=None
+            What was passed as ``groups=``, to show the members of each group; with the tree that they are from if it
+            is of `truewood.correlated_groups`.
         title : str, default=None
             The report's title.
         notes : sequence of str, default=()
@@ -311,7 +315,7 @@ class ImportanceResult:
         """
         from truewood.report import write_report
 
-        write_report(self, path, X=X, title=title, notes=notes, alpha=alpha)
+        write_report(self, path, X=X, groups=groups, title=title, notes=notes, alpha=alpha)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a JSON file that `truewood.load` reads back exactly.

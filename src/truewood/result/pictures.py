@@ -7,6 +7,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truewood.formulas.registry import get_measure
 from truewood.inference.multiplicity import adjust
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.colorbar import Colorbar
     from matplotlib.lines import Line2D
 
+    from truewood.result.comparison import Comparison
     from truewood.result.importance_result import ImportanceResult
 
 # Okabe and Ito's colours, told apart with any kind of colour vision.
@@ -40,12 +42,12 @@ _TALLEST_BAR, _WIDTH_OF_BAR = 4.0, 0.15
 _MOST_LETTERS = 60
 
 
-def name_measure(result: ImportanceResult) -> str:
+def name_measure(result: ImportanceResult | Comparison) -> str:
     """Name the measure in words."""
     return get_measure(result.measure).title
 
 
-def name_unit(result: ImportanceResult) -> str:
+def name_unit(result: ImportanceResult | Comparison) -> str:
     """Name what the scores are measured in."""
     if result.is_additive:
         return "covariance of raw score and target"
@@ -61,18 +63,20 @@ def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | Non
     """Draw one kind of picture; see `ImportanceResult.plot`."""
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
-    if top is not None and index(top) < 1:
-        raise ValueError(f"top must be at least 1, or None for all features, got {top}.")
-    n_shown = len(result.values) if top is None else min(index(top), len(result.values))
-    if ax is None:
-        ax = _make_axes(kind, n_shown)
-    ax.spines[["top", "right"]].set_visible(False)
+    n_shown, ax = _prepare(len(result.values), 4.5 if kind == "rank" else None, top, ax)
     _KINDS[kind](result, n_shown, ax, alpha)
     return ax
 
 
-def _make_axes(kind: str, n_shown: int) -> Axes:
-    return make_axes(4.5 if kind == "rank" else find_height(n_shown))
+def _prepare(n_features: int, height: float | None, top: int | None, ax: Axes | None) -> tuple[int, Axes]:
+    """Number of features to draw, and where; by default as high as that many rows need."""
+    if top is not None and index(top) < 1:
+        raise ValueError(f"top must be at least 1, or None for all features, got {top}.")
+    n_shown = n_features if top is None else min(index(top), n_features)
+    if ax is None:
+        ax = make_axes(height or find_height(n_shown))
+    ax.spines[["top", "right"]].set_visible(False)
+    return n_shown, ax
 
 
 def find_height(n_shown: int) -> float:
@@ -98,6 +102,10 @@ def _set_title(ax: Axes, title: str, result: ImportanceResult, n_shown: int, leg
     """Say what is seen, how much of all that is, and below that what the colours mean."""
     if n_shown < len(result.values):
         title += f"\nthe {n_shown} most important of {len(result.values)} are shown"
+    _head(ax, title, legend)
+
+
+def _head(ax: Axes, title: str, legend: list[Line2D]) -> None:
     ax.set_title(title, fontsize="large", pad=26 if legend else 8)
     if legend:
         # Above the rows and not among them: there is no corner that no bar or line can reach.
@@ -294,6 +302,56 @@ def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float
     ax.set_xlabel("class")
     add_colour_bar(ax, image, label=name_unit(result))
     _set_title(ax, title, result, n_shown, [])
+
+
+def draw_differences(comparison: Comparison, *, top: int | None, ax: Axes | None, alpha: float) -> Axes:
+    """Draw the differences of two results; see `Comparison.plot`."""
+    n_features = len(comparison.difference)
+    n_shown, ax = _prepare(n_features, None, top, ax)
+    order = comparison.order[:n_shown]
+    places, difference, is_found = np.arange(n_shown), comparison.difference[order], find_differing(comparison, alpha)
+    low, high = comparison.interval()
+    colours = np.where(is_found[order], np.where(difference > 0, UNBIASED, BIASED), MUTED)
+    size = min(7.0, 0.7 * (_find_letter_size(ax, n_shown) or 3.0))
+    ax.hlines(places, low[order], high[order], color=colours, linewidth=1.2)
+    ax.scatter(
+        difference,
+        places,
+        s=size**2,
+        c=np.where(is_found[order], colours, "white"),
+        edgecolors=colours.tolist(),
+        zorder=3,
+    )
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.locator_params(axis="x", nbins=5)
+    name_rows(ax, [str(comparison.feature_names[j]) for j in order])
+    a, b = (shorten(name, 24) for name in comparison.names)
+    ax.set_xlabel(f"{name_measure(comparison)}, {a} less {b}:\n{name_unit(comparison)}", parse_math=False)
+    title = f"{say_differing(is_found)} ({name_level(alpha)})"
+    if n_shown < n_features:
+        title += f"\nthe {n_shown} largest differences of {n_features} are shown"
+    legend = [
+        _make_key(f"more in {a}", UNBIASED, marker="o", has_line=True),
+        _make_key(f"more in {b}", BIASED, marker="o", has_line=True),
+        _make_key("not significant, 95 % interval", MUTED, marker="o", has_line=True),
+    ]
+    legend[-1].set_markerfacecolor("white")
+    _head(ax, title, legend)
+    return ax
+
+
+def find_differing(comparison: Comparison, alpha: float) -> NDArray[np.bool_]:
+    """Which features differ at this false discovery rate, shape (n_features,)."""
+    is_found: NDArray[np.bool_] = comparison.adjusted_p_value() <= alpha
+    return is_found
+
+
+def say_differing(is_found: NDArray[np.bool_]) -> str:
+    """How many features differ, in words."""
+    n_found, n_features = int(np.count_nonzero(is_found)), len(is_found)
+    if not n_found:
+        return "No feature can be shown to differ"
+    return f"{n_found:,} of {n_features:,} feature{'s' * (n_features != 1)} differ{'s' * (n_found == 1)}"
 
 
 _KINDS: dict[str, Callable[[ImportanceResult, int, Axes, float], None]] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 from truewood.front_door import importance
 from truewood.tabular.errors import TableError
-from truewood.tabular.many_files import make_score
+from truewood.tabular.many_files import check_parts_suffice, make_score
 from truewood.tabular.messages import Messages
 from truewood.tabular.model_score import Scoring
 from truewood.tabular.roles import Roles
@@ -32,6 +32,7 @@ def score_on_engine(
     """Score a saved model on Parquet files by "dask" or "spark"; see `score_saved_model`."""
     if engine not in _OPENERS:
         raise TableError(f"must be one of {', '.join(ENGINES)}, got {engine!r}.", "engine")
+    check_parts_suffice(scoring)
     if not isinstance(table, str | os.PathLike):
         raise TableError(f"must be where Parquet files are, got {type(table).__name__}.", "table")
     if saved.levels:

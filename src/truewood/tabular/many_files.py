@@ -43,6 +43,7 @@ def score_many_files(
 
     How well the model predicts is not measured, and the table that belongs to the result is the first batch.
     """
+    check_parts_suffice(scoring)
     try:
         source = open_files(table)
     except ValueError as error:
@@ -70,6 +71,14 @@ def score_many_files(
     return make_score(saved, table, result, X, columns, read_by="in batches", scoring=scoring, messages=messages)
 
 
+def check_parts_suffice(scoring: Scoring) -> None:
+    """Refuse what needs all rows at once."""
+    if scoring.contributions:
+        raise TableError("are not kept where rows are read in parts; pass one file, to engine local.", "contributions")
+    if scoring.group_correlated is not None:
+        raise TableError("needs all rows, which are read in parts; pass one file, to engine local.", "group_correlated")
+
+
 def make_score(
     saved: SavedModel,
     table: Any,
@@ -94,6 +103,7 @@ def make_score(
         model_name=saved.name,
         columns=columns,
         skill=None,
+        groups=None,
         messages=list(messages.messages),
         warnings=list(messages.warnings),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from truewood.formulas.registry import measures
 from truewood.front_door import importance
+from truewood.result.correlated_groups import CorrelatedGroups, correlated_groups
 from truewood.result.importance_result import ImportanceResult
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Fitted
@@ -18,9 +19,11 @@ from truewood.tabular.table_score import ColumnSummary, TableScore
 
 @dataclass(frozen=True)
 class Scoring:
-    """How to score: the measure and its seed, threads, and the p-value that is called significant."""
+    """How to score: the measure and its seed, what to keep, threads, and the p-value that is called significant."""
 
     measure: str
+    contributions: bool
+    group_correlated: float | None
     alpha: float
     random_state: int
     n_jobs: int | None
@@ -28,6 +31,8 @@ class Scoring:
     def __post_init__(self) -> None:
         if self.measure not in measures():
             raise TableError(f"must be one of {', '.join(measures())}, got {self.measure!r}.", "measure")
+        if self.group_correlated is not None and not 0 < self.group_correlated < 1:
+            raise TableError(f"must be a number between 0 and 1, got {self.group_correlated}.", "group_correlated")
         if not 0 < self.alpha < 1:
             raise TableError(f"must be a number between 0 and 1, got {self.alpha}.", "alpha")
 
@@ -59,7 +64,11 @@ def score_model(
     may_be_too_deep : bool
         Whether nothing but the number of rows limits the depth of the trees.
     """
-    result = _compute_importance(fitted, scoring, messages)
+    groups = None
+    if scoring.group_correlated is not None:
+        groups = correlated_groups(fitted.X, threshold=scoring.group_correlated)
+        messages.add(groups.describe())
+    result = _compute_importance(fitted, scoring, groups, messages)
     skill = measure_skill(fitted.y, fitted.predicted, fitted.classes, fitted.weight, rows_in_words)
     judge_model(skill, result.total_p_value, messages, alpha=scoring.alpha, may_be_too_deep=may_be_too_deep)
     return TableScore(
@@ -69,12 +78,15 @@ def score_model(
         model_name=model_name,
         columns=columns,
         skill=skill,
+        groups=groups,
         messages=list(messages.messages),
         warnings=list(messages.warnings),
     )
 
 
-def _compute_importance(fitted: Fitted, scoring: Scoring, messages: Messages) -> ImportanceResult:
+def _compute_importance(
+    fitted: Fitted, scoring: Scoring, groups: CorrelatedGroups | None, messages: Messages
+) -> ImportanceResult:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = importance(
@@ -84,6 +96,8 @@ def _compute_importance(fitted: Fitted, scoring: Scoring, messages: Messages) ->
             rows=fitted.rows,
             measure=scoring.measure,
             sample_weight=fitted.weight,
+            groups=groups,
+            inference="rows" if scoring.contributions else True,
             n_jobs=scoring.n_jobs,
             random_state=scoring.random_state,
         )

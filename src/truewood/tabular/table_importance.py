@@ -46,6 +46,8 @@ def score_table(
     sample_weight: str | None = None,
     settings: FitSettings | None = None,
     measure: str = "auto",
+    contributions: bool = False,
+    group_correlated: float | None = None,
     alpha: float = 0.05,
     messages: Messages | None = None,
     progress: Progress | None = None,
@@ -71,6 +73,10 @@ def score_table(
         The model to fit; None is a random forest of 500 trees.
     measure : str, default="auto"
         What to compute; see `truewood.measures`.
+    contributions : bool, default=False
+        Whether to keep what each row adds to the scores, which `truewood.compare` needs for results of the same rows.
+    group_correlated : float, default=None
+        Score columns together that correlate so strongly, see `truewood.correlated_groups`; None is each for itself.
     alpha : float, default=0.05
         p-values above this are no evidence that the model is better than chance.
     messages : Messages, default=None
@@ -108,7 +114,7 @@ def score_table(
         )
     settings, messages = settings or FitSettings(), messages or Messages()
     settings.check_installed()
-    scoring = Scoring(measure, alpha, settings.random_state, settings.n_jobs)
+    scoring = Scoring(measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs)
     roles = read_roles(target, sample_weight=sample_weight, drop=drop, keep=keep)
     rows = open_table(table, roles, messages)
     if len(rows) > _MANY_ROWS:
@@ -140,6 +146,8 @@ def score_saved_model(
     sample_weight: str | None = None,
     trust_pickle: bool = False,
     measure: str = "auto",
+    contributions: bool = False,
+    group_correlated: float | None = None,
     alpha: float = 0.05,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -168,6 +176,10 @@ def score_saved_model(
         Whether to open a file though it is a pickle, which can run any program.
     measure : str, default="auto"
         What to compute; see `truewood.measures`.
+    contributions : bool, default=False
+        Whether to keep what each row adds to the scores, which `truewood.compare` needs for results of the same rows.
+    group_correlated : float, default=None
+        Score columns together that correlate so strongly, see `truewood.correlated_groups`; None is each for itself.
     alpha : float, default=0.05
         p-values above this are no evidence that the model is better than chance.
     random_state : int, default=0
@@ -207,7 +219,7 @@ def score_saved_model(
     ['s5', 'bmi']
     """
     messages = messages or Messages()
-    scoring = Scoring(measure, alpha, random_state, n_jobs)
+    scoring = Scoring(measure, contributions, group_correlated, alpha, random_state, n_jobs)
     saved = open_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))
     roles = read_roles(target, sample_weight=sample_weight, drop=drop)

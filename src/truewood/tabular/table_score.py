@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from truewood.result.correlated_groups import CorrelatedGroups
 from truewood.result.importance_result import ImportanceResult
 from truewood.tabular.skill import Skill
 from truewood.words import ROWS_IN_WORDS, count, in_one_line
@@ -53,6 +54,8 @@ class TableScore:
         What each column that was looked at was taken for.
     skill : Skill or None
         How well the model predicts rows it never saw; None where that could not be measured.
+    groups : CorrelatedGroups or None
+        Columns that were scored together, where that was asked for.
     messages : list of str
         What was done and assumed.
     warnings : list of str
@@ -65,6 +68,7 @@ class TableScore:
     model_name: str
     columns: list[ColumnSummary]
     skill: Skill | None
+    groups: CorrelatedGroups | None
     messages: list[str]
     warnings: list[str]
 

@@ -71,9 +71,7 @@ def find_correlations(X: Any, feature_names: list[str]) -> Correlations:
         The features, the most important first. If they are columns of X, only these are looked at.
     """
     n_rows, names = _read_shape(X, feature_names)
-    rows = np.arange(n_rows)
-    if n_rows > _MOST_ROWS:
-        rows = np.sort(np.random.default_rng(0).choice(n_rows, _MOST_ROWS, replace=False))
+    rows = _sample(n_rows)
     places = {name: place for place, name in enumerate(names)}
     chosen = list(places.values())
     if set(feature_names) <= places.keys():
@@ -81,13 +79,43 @@ def find_correlations(X: Any, feature_names: list[str]) -> Correlations:
     first = chosen[:_MOST_COLUMNS]
     read = [_read_column(names[place], values) for place, values in zip(first, _take(X, rows, first), strict=True)]
     columns = [column for column in read if column is not None]
-    pairs = _relate_numbers([column for column in columns if column.ranks is not None])
+    numbers = [column for column in columns if column.ranks is not None]
+    pairs = _list_pairs(_relate_numbers(numbers), numbers)
     beside = columns
-    if any(column.ranks is None for column in columns):
+    if len(numbers) < len(columns):
         beside = columns[:_MOST_WITH_CATEGORIES]
-        pairs += _relate_categories(beside)
+        pairs += _list_pairs(_relate_categories(beside), beside)
     pairs.sort(key=lambda pair: -abs(pair[2]))
     return Correlations(pairs, len(rows), len(columns), len(beside), len(chosen))
+
+
+def relate_columns(X: Any) -> tuple[list[str], NDArray[np.float64]]:
+    """Names of all columns, and the strengths of their relations, from 0 to 1, shape (n_columns, n_columns).
+
+    The same strengths as of `find_correlations`. Constant columns, names and free text are related to nothing.
+    """
+    shape = np.shape(X)
+    n_rows, names = _read_shape(X, [f"x{j}" for j in range(shape[1])] if len(shape) == 2 else [])
+    columns = [_read_column(name, values) for name, values in zip(names, _take(X, _sample(n_rows), None), strict=True)]
+    strength = np.eye(len(names))
+    kept = [place for place, column in enumerate(columns) if column is not None]
+    read = [column for column in columns if column is not None]
+    is_number = np.array([column.ranks is not None for column in read], dtype=np.bool_)
+    numbers = [place for place, known in zip(kept, is_number, strict=True) if known]
+    if numbers:
+        strength[np.ix_(numbers, numbers)] = np.abs(_relate_numbers([read[k] for k in np.flatnonzero(is_number)]))
+    if not is_number.all():
+        mixed = np.ix_(kept, kept)
+        strength[mixed] = np.maximum(strength[mixed], _relate_categories(read))
+    np.fill_diagonal(strength, 1.0)
+    return names, strength
+
+
+def _sample(n_rows: int) -> NDArray[np.int64]:
+    """The rows that are looked at."""
+    if n_rows <= _MOST_ROWS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, _MOST_ROWS, replace=False))
 
 
 def _read_shape(X: Any, feature_names: list[str]) -> tuple[int, list[str]]:
@@ -100,8 +128,10 @@ def _read_shape(X: Any, feature_names: list[str]) -> tuple[int, list[str]]:
     return shape[0], feature_names if len(feature_names) == shape[1] else [f"x{j}" for j in range(shape[1])]
 
 
-def _take(X: Any, rows: NDArray[np.int64], places: list[int]) -> list[Any]:
-    """Some rows of some columns, each column as an array or pandas series."""
+def _take(X: Any, rows: NDArray[np.int64], places: list[int] | None) -> list[Any]:
+    """Some rows of some columns, or of all, each column as an array or pandas series."""
+    if places is None:
+        places = list(range(np.shape(X)[1]))
     if isinstance(X, pd.DataFrame):
         return [X.iloc[rows, place] for place in places]
     if sparse.issparse(X):
@@ -138,10 +168,10 @@ def _read_column(name: str, values: Any) -> _Column | None:
     return _Column(name, np.unique(bins, return_inverse=True)[1], ranks)
 
 
-def _relate_numbers(columns: list[_Column]) -> list[tuple[str, str, float]]:
+def _relate_numbers(columns: list[_Column]) -> NDArray[np.float64]:
     """Spearman's correlations, each of the rows in which both columns are known."""
-    if len(columns) < 2:
-        return []
+    if not columns:
+        return np.zeros((0, 0))
     ranks = np.stack([column.ranks for column in columns if column.ranks is not None])
     is_known = (~np.isnan(ranks)).astype(np.float64)
     ranks = np.where(is_known, ranks - 0.5, 0.0)
@@ -152,11 +182,12 @@ def _relate_numbers(columns: list[_Column]) -> list[tuple[str, str, float]]:
     scale = np.sqrt(np.maximum(spread * spread.T, 0.0))
     is_enough = (n_common >= min(_FEWEST_COMMON, ranks.shape[1])) & (scale > 1e-9)
     together = ranks @ ranks.T - total * total.T / n_counted
-    return _list_pairs(np.divide(together, scale, out=np.zeros_like(scale), where=is_enough), columns)
+    related: NDArray[np.float64] = np.divide(together, scale, out=np.zeros_like(scale), where=is_enough)
+    return related
 
 
-def _relate_categories(columns: list[_Column]) -> list[tuple[str, str, float]]:
-    """Cramér's V, corrected for the number of levels (Bergsma 2013), of pairs that are not two numbers."""
+def _relate_categories(columns: list[_Column]) -> NDArray[np.float64]:
+    """Cramér's V, corrected for the number of levels (Bergsma 2013), of pairs that are not two numbers; 0 of others."""
     n_rows = len(columns[0].codes)
     n_levels = np.array([column.codes.max() + 1 for column in columns])
     starts = np.cumsum(n_levels) - n_levels
@@ -164,15 +195,18 @@ def _relate_categories(columns: list[_Column]) -> list[tuple[str, str, float]]:
     for start, column in zip(starts, columns, strict=True):
         indicators[np.arange(n_rows), start + column.codes] = 1.0
     counts = indicators.sum(axis=0)
-    cells = (indicators.T @ indicators) ** 2 / np.outer(counts, counts)
-    phi = np.add.reduceat(np.add.reduceat(cells, starts, axis=0), starts, axis=1) - 1.0
+    phi = np.empty((len(columns), len(columns)))
+    for j, (start, own) in enumerate(zip(starts, n_levels, strict=True)):  # one by one, for memory
+        levels = slice(start, start + own)
+        cells = (indicators[:, levels].T @ indicators) ** 2 / np.outer(counts[levels], counts)
+        phi[j] = np.add.reduceat(cells.sum(axis=0), starts) - 1.0
     freedom = n_levels - 1.0
     corrected = np.maximum(phi - np.outer(freedom, freedom) / (n_rows - 1), 0.0)
     width = freedom - freedom**2 / (n_rows - 1)
-    strength = np.sqrt(corrected / np.maximum(np.minimum.outer(width, width), 1e-9)).clip(max=1.0)
+    strength: NDArray[np.float64] = np.sqrt(corrected / np.maximum(np.minimum.outer(width, width), 1e-9)).clip(max=1.0)
     is_number = np.array([column.ranks is not None for column in columns])
     strength[np.outer(is_number, is_number)] = 0.0
-    return _list_pairs(strength, columns)
+    return strength
 
 
 def _list_pairs(strength: NDArray[np.float64], columns: list[_Column]) -> list[tuple[str, str, float]]:
