@@ -224,6 +224,7 @@ spark.stop()
 """
 
 
+@pytest.mark.cluster
 def test_models_of_spark_connect_are_saved_and_loaded(tmp_path):
     pytest.importorskip("grpc", reason="Spark Connect is not installed: pip install 'pyspark[connect]'")
     # A process has one kind of session.
@@ -244,6 +245,7 @@ def draw_noise(rng, n_rows=120):
 
 
 @pytest.mark.statistical
+@pytest.mark.cluster
 @pytest.mark.parametrize("boosted", [False, True])
 def test_noise_scores_zero_and_importances_of_spark_do_not(boosted):
     get_spark()

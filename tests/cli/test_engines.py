@@ -75,6 +75,7 @@ def run_spark(*arguments):
 
 
 @needs_spark
+@pytest.mark.cluster
 def test_spark_in_a_session_of_its_own(folder):
     done = run_spark(
         folder / "rows", "--target", "y", "--sample-weight", "w", "--model-file", folder / "m.ubj", "--json",

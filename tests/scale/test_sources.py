@@ -408,3 +408,50 @@ def test_categories_that_files_number_otherwise_are_refused(tmp_path):
     other.to_parquet(tmp_path / "1.parquet")
     with pytest.raises(ValueError, match=r"^parts must number their categories in the same way"):
         tw.importance(booster, tmp_path, "y", rows="heldout")
+
+
+def test_polars_that_breaks_down_is_no_result(tmp_path):
+    model, X, y = build("hist")
+    table = X.assign(y=y)
+    for k in range(40):
+        table.to_parquet(tmp_path / f"{k:02d}.parquet")
+    frame = pl.scan_parquet(tmp_path / "*.parquet")
+    frame.select("y").collect()
+    with (tmp_path / "39.parquet").open("r+b") as file:
+        file.truncate(file.seek(0, 2) // 2)
+    with pytest.raises(ValueError, match=r"^X (cannot be read by polars|must give the same rows)"):
+        tw.importance(model, frame, "y", rows="heldout")
+
+
+def test_folders_within_globs_and_endings_in_capitals_are_read(tmp_path):
+    model, X, y = build("hist")
+    table = X.assign(y=y)
+    (tmp_path / "rows" / "b.parquet").mkdir(parents=True)
+    table[:100].to_parquet(tmp_path / "rows" / "a.PARQUET")
+    table[100:200].to_parquet(tmp_path / "rows" / "b.parquet" / "part-0.parquet")
+    (tmp_path / "rows" / "c").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    table[200:].to_parquet(tmp_path / "elsewhere" / "c.parquet")
+    expected = tw.importance(model, table, "y", rows="heldout")
+    assert_same(tw.importance(model, tmp_path / "rows", "y", rows="heldout"), expected)
+    found = tw.importance(model, f"{tmp_path}/rows/*.[pP]*", "y", rows="heldout")
+    assert found.n_rows == 200
+
+
+def test_the_very_name_comes_before_another_spelling(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a_b": rng.normal(size=400), "c": rng.normal(size=400)})
+    y = table["a_b"] + rng.normal(size=400)
+    model = lightgbm.LGBMRegressor(n_estimators=10, verbose=-1).fit(table[:200], y[:200])
+    path = tmp_path / "rows.parquet"
+    table.assign(y=y, **{"a b": rng.normal(size=400)})[200:].to_parquet(path)
+    expected = tw.importance(model, table[200:], y[200:], rows="heldout")
+    assert_same(tw.importance(model, path, "y", rows="heldout"), expected)
+
+
+def test_a_target_may_be_the_weight(tmp_path):
+    model, X, y = build("hist")
+    table = X.assign(y=np.abs(y))
+    table.to_parquet(tmp_path / "rows.parquet")
+    expected = tw.importance(model, table, "y", rows="heldout", sample_weight="y")
+    assert_same(tw.importance(model, tmp_path / "rows.parquet", "y", rows="heldout", sample_weight="y"), expected)

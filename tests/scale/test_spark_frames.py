@@ -246,11 +246,13 @@ def run_program(kind, folder):
     assert_same(tw.load(folder / "result.json"), expected)
 
 
+@pytest.mark.cluster
 def test_spark_connect(tmp_path):
     run_program("connect", tmp_path)
     assert (tmp_path / "error.txt").read_text().startswith("partition ")
 
 
+@pytest.mark.cluster
 def test_executors_that_are_killed(tmp_path):
     run_program("cluster", tmp_path)
     assert len(list(tmp_path.glob("seen-*"))) >= 4  # each pass was begun again

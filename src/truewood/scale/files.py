@@ -49,19 +49,26 @@ def find_files(given: Any) -> list[str]:
     text = os.fspath(given)
     if os.path.isdir(text):
         # As Spark and others do: what begins with _ or . is not data.
-        inside = [path for path in Path(text).rglob("*") if path.suffix in ENDINGS and path.is_file()]
-        found = [str(path) for path in inside if not _is_hidden(path.relative_to(text))]
+        inside = [Path(folder, name) for folder, _, names in os.walk(text, followlinks=True) for name in names]
+        found = [str(path) for path in inside if _is_data(path) and not _is_hidden(path.relative_to(text))]
     elif os.path.exists(text):
-        if not text.endswith(ENDINGS):
+        if not _is_data(Path(text)):
             raise ValueError(f"X must be Parquet or Arrow files ({', '.join(ENDINGS)}) or a table, got {text}.")
         return [text]
     elif glob.has_magic(text):
-        found = [path for path in glob.glob(text, recursive=True) if path.endswith(ENDINGS) and os.path.isfile(path)]
+        matched = glob.glob(text, recursive=True)
+        folders = [path for path in matched if os.path.isdir(path) and _is_data(Path(path))]  # as Spark writes them
+        found = [path for path in matched if os.path.isfile(path) and _is_data(Path(path))]
+        found = sorted({*found, *(path for folder in folders for path in find_files(folder))})
     else:
         raise ValueError(f"X must be a table or where to read one, and there is no file {text}.")
     if not found:
         raise ValueError(f"X must be Parquet or Arrow files ({', '.join(ENDINGS)}), and {text} holds none.")
     return sorted(found)
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix.lower() in ENDINGS
 
 
 def _is_hidden(path: Path) -> bool:
@@ -81,7 +88,7 @@ class _File:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if self.path.endswith(_PARQUET):
+        if self.path.lower().endswith(_PARQUET):
             with pq.ParquetFile(self.path) as file:
                 return file.schema_arrow, file.metadata.num_rows
         with pa.memory_map(self.path) as mapped:
@@ -113,7 +120,7 @@ class _File:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if self.path.endswith(_PARQUET):
+        if self.path.lower().endswith(_PARQUET):
             with pq.ParquetFile(self.path, buffer_size=_BUFFER_BYTES) as file:
                 yield from file.iter_batches(batch_size=n_rows, columns=columns)
             return

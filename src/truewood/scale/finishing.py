@@ -106,6 +106,8 @@ def accumulate_errors(
     >>> tw.finish(forest, total, errors=errors).no_inference is None
     True
     """
+    if (target is not None) != bool(total.settings[0]):
+        raise ValueError("target must be the function that the totals were accumulated with, or None as it was then.")
     totals = Totals(OpenedModel(model, target=target), total, measure, groups)
     return accumulate_rows_errors(totals, X, y, sample_weight, n_threads=effective_n_jobs(n_jobs))
 

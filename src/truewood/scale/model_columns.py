@@ -43,7 +43,8 @@ def choose_columns(model: Any, form: TableForm, known: Sequence[str], others: Se
             )
         return given
     spell = form.spell if is_plain else str
-    spelled = {spell(name): name for name in given}
+    # A column of the very name comes before one that is only spelled so.
+    spelled = {spell(name): name for name in given} | {name: name for name in given}
     absent = [str(name) for name in names if str(name) not in spelled]
     if absent:
         raise ValueError(

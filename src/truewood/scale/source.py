@@ -69,7 +69,7 @@ def cut(label: str, table: Any, n_rows: int) -> Iterator[Batch]:
 
 
 @contextmanager
-def name_errors(what: str, kinds: tuple[type[Exception], ...] = (OSError, ValueError)) -> Iterator[None]:
+def name_errors(what: str, kinds: tuple[type[BaseException], ...] = (OSError, ValueError)) -> Iterator[None]:
     """Errors of a library, those of Arrow if nothing else is said, as one line that begins with what went wrong."""
     try:
         yield

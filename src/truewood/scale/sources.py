@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import pandas as pd
 
 from truewood.scale.arrow_types import find_types
 from truewood.scale.files import ENDINGS, open_files
@@ -31,6 +32,8 @@ def open_source(X: Any) -> Source | None:
         return _open_duckdb(X)
     if _is_class(X, "pyarrow", "Dataset"):
         return _open_dataset(X)
+    if isinstance(X, pd.DataFrame):  # also one with repeated names, which narwhals refuses
+        return None
     given = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
     is_in_memory = isinstance(given, nw.DataFrame | nw.Series) or not hasattr(X, "__arrow_c_stream__")
     return None if is_in_memory else _open_stream(X)
@@ -49,7 +52,7 @@ def is_of_spark(X: Any) -> bool:
 def _is_list_of_paths(X: Any) -> bool:
     if not isinstance(X, list | tuple) or not X:
         return False
-    return all(isinstance(path, Path) or (isinstance(path, str) and path.endswith(ENDINGS)) for path in X)
+    return all(isinstance(path, Path) or (isinstance(path, str) and path.lower().endswith(ENDINGS)) for path in X)
 
 
 def _is_class(X: Any, library: str, name: str) -> bool:
@@ -65,12 +68,24 @@ def _open_polars(frame: Any) -> Source:
 
     import polars as pl
 
-    def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
-        with name_errors("X cannot be read by polars", (pl.exceptions.PolarsError, OSError)):
-            for table in frame.select(columns).collect_batches(chunk_size=n_rows):
-                yield from cut("", table, n_rows)
+    kinds = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 
-    with name_errors("X cannot be read by polars", (pl.exceptions.PolarsError, OSError)):
+    def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
+        n_read = 0
+        with name_errors(
+            "X cannot be read by polars", (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+        ):
+            for table in frame.select(columns).collect_batches(chunk_size=n_rows):
+                n_read += table.height
+                yield from cut("", table, n_rows)
+            # A reader that breaks down in another thread ends the batches without a word.
+            n_all = int(frame.select(pl.len()).collect().item())
+        if n_read != n_all:
+            raise ValueError(
+                f"X must give the same rows each time it is read, got {n_read:,} and then {n_all:,}; is a file damaged?"
+            )
+
+    with name_errors("X cannot be read by polars", kinds):
         return Source(frame.collect_schema().names(), read)
 
 

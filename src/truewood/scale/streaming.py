@@ -67,7 +67,7 @@ def score_source(
 
     def add_up(title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False) -> Summed:
         names = [] if only_targets else columns
-        batches = source.read_batches([*names, *targets, *weights])
+        batches = source.read_batches(list(dict.fromkeys([*names, *targets, *weights])))
         parts = (split_batch(batch, names, targets, weights) for batch in batches)
         with show_progress(title, total=source.n_rows, unit="rows") as update:
             return add_up_parts(parts, partial(step, known), update)
