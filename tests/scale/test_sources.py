@@ -455,3 +455,33 @@ def test_a_target_may_be_the_weight(tmp_path):
     table.to_parquet(tmp_path / "rows.parquet")
     expected = tw.importance(model, table, "y", rows="heldout", sample_weight="y")
     assert_same(tw.importance(model, tmp_path / "rows.parquet", "y", rows="heldout", sample_weight="y"), expected)
+
+
+def test_other_values_of_y_in_the_second_pass_are_noticed():
+    class Changing:
+        n_calls = 0
+
+    def change(frame):
+        Changing.n_calls += 1
+        return frame.with_columns(y=pl.col("y") * Changing.n_calls)
+
+    model, table = make_table("xgboost")
+    frame = pl.from_pandas(table).lazy().map_batches(change, schema=None)
+    with pytest.raises(ValueError, match=r"^X must give the same rows each time it is read, .* other values of y"):
+        tw.importance(model, frame, "y", rows="heldout")
+
+
+@pytest.mark.parametrize("n_sample", [-5, 10.5])
+def test_samples_have_a_number_of_rows(n_sample):
+    model, X, y = build("hist")
+    with pytest.raises(ValueError, match=r"^n_sample must be a number of rows"):
+        tw.accumulate(model, X, y, n_sample=n_sample)
+
+
+def test_totals_are_partials_of_the_same_target():
+    model, X, y = build("hist")
+    with pytest.raises(TypeError, match=r"^total must be the sum of partials, as accumulate gives them, got int"):
+        tw.finish(model, sum([]))
+    total = tw.accumulate(model, X, y, target=np.cbrt)
+    with pytest.raises(ValueError, match=r"^target must be the function that the totals were accumulated with"):
+        tw.accumulate_errors(model, total, X, y)

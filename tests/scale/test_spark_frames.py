@@ -231,7 +231,7 @@ def test_rows_that_change_from_one_reading_to_the_next(tmp_path):
 
     frame = make_frame(X.assign(y=y)).coalesce(1)
     changing = frame.mapInArrow(drop_the_second_time, frame.schema)
-    refuse(changing, "same rows each time it is read, got 500 and then 499, of weight 500 and then 499; if random")
+    refuse(changing, "same rows each time it is read, got 500 and then 499, of weight 500 and then 499 and with")
 
 
 def run_program(kind, folder):

@@ -70,6 +70,8 @@ def accumulate(
     >>> tw.finish(forest, total).n_rows
     242
     """
+    if not isinstance(n_sample, int) or n_sample < 0:
+        raise ValueError(f"n_sample must be a number of rows, 0 for none, got {n_sample!r}.")
     opened = OpenedModel(model, target=target)
     return accumulate_rows(opened, X, y, sample_weight, n_sample=n_sample, n_threads=effective_n_jobs(n_jobs))
 
@@ -92,6 +94,7 @@ def sum_rows(opened: OpenedModel, rows: Rows, *, n_sample: int, n_threads: int) 
         names=names,
         encoding=rows.encoding,
         numbering=rows.numbering,
+        y_sums=rows.y_sums,
         n_rows=rows.matrix.n_rows,
     )
     weight, is_scoring = rows.weight, rows.is_scoring
@@ -137,6 +140,7 @@ def make_empty(opened: OpenedModel, n_sample: int) -> Partial:
         column=opened.column,
         origin=np.zeros(n_columns),
         moments=np.zeros((2, n_moments)),
+        y_sums=np.zeros((2, 1)),
         n_rows=0,
         n_scoring=0,
         weight=0.0,

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
 from truewood.data.named_columns import take_named
 from truewood.inference.moments import Moments
@@ -17,6 +19,8 @@ from truewood.scale.partial import Partial
 from truewood.scale.totals import Totals, add_moments
 from truewood.scoring.results import add_errors, find_inference_problem, join_results
 from truewood.words import count
+
+Floats = NDArray[np.float64]
 
 # Of sums of weights in another order.
 _ROUNDING = 1e-9
@@ -38,6 +42,7 @@ class PartialErrors:
     settings: tuple[Any, ...]  # measure, names of groups, and the number of all rows
     n_rows: int
     weight: float
+    y_sums: Floats
     moments: tuple[Moments, ...] | None  # of each grouping; None without rows
 
     def __add__(self, other: PartialErrors) -> PartialErrors:
@@ -48,15 +53,17 @@ class PartialErrors:
         moments = other.moments if self.moments is None else self.moments
         if self.moments is not None and other.moments is not None:
             moments = add_moments(self.moments, other.moments)
-        n_rows, weight = self.n_rows + other.n_rows, self.weight + other.weight
-        return replace(self, n_rows=n_rows, weight=weight, moments=moments)
+        n_rows, weight, y_sums = self.n_rows + other.n_rows, self.weight + other.weight, self.y_sums + other.y_sums
+        return replace(self, n_rows=n_rows, weight=weight, y_sums=y_sums, moments=moments)
 
     def __radd__(self, other: Any) -> PartialErrors:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
 
     def has_rows_of(self, total: Partial) -> bool:
-        """Whether there are as many rows of the same weight."""
-        return self.n_rows == total.n_rows and math.isclose(self.weight, total.weight, rel_tol=_ROUNDING)
+        """Whether there are as many rows of the same weight and sum of y."""
+        is_near = np.abs(self.y_sums - total.y_sums) <= _ROUNDING * total.y_sums[1]
+        same_weight = math.isclose(self.weight, total.weight, rel_tol=_ROUNDING)
+        return self.n_rows == total.n_rows and same_weight and bool(is_near.all())
 
     def __repr__(self) -> str:
         return f"PartialErrors({self.n_rows} rows)"
@@ -106,6 +113,7 @@ def accumulate_errors(
     >>> tw.finish(forest, total, errors=errors).no_inference is None
     True
     """
+    _check_total(total)
     if (target is not None) != bool(total.settings[0]):
         raise ValueError("target must be the function that the totals were accumulated with, or None as it was then.")
     totals = Totals(OpenedModel(model, target=target), total, measure, groups)
@@ -116,12 +124,12 @@ def accumulate_rows_errors(totals: Totals, X: Any, y: Any, sample_weight: Any, *
     """`accumulate_errors` with totals that have been made before, for one part of the rows after the other."""
     X, y, sample_weight = take_named(X, y, sample_weight)
     n_rows = count_rows(X)
-    weight, moments = 0.0, None
+    weight, y_sums, moments = 0.0, np.zeros((2, 1)), None
     if n_rows:
         rows = totals.opened.read(X, y, sample_weight)
-        weight = float(n_rows if rows.weight is None else rows.weight.sum())
+        weight, y_sums = float(n_rows if rows.weight is None else rows.weight.sum()), rows.y_sums
         moments = totals.measure_rows(rows, n_threads)
-    return PartialErrors(totals.opened.fingerprint, _find_settings(totals), n_rows, weight, moments)
+    return PartialErrors(totals.opened.fingerprint, _find_settings(totals), n_rows, weight, y_sums, moments)
 
 
 def _find_settings(totals: Totals) -> tuple[Any, ...]:
@@ -172,6 +180,7 @@ def finish(
     >>> tw.finish(forest, tw.accumulate(forest, X[200:], y[200:])).notes
     ('Standard errors from all 242 rows.',)
     """
+    _check_total(total)
     if not isinstance(inference, bool):
         raise ValueError(f"inference must be True or False where rows come in parts, got {inference!r}.")
     totals = Totals(OpenedModel(model), total, measure, groups)
@@ -206,6 +215,11 @@ def _find_moments(totals: Totals, errors: PartialErrors | None, n_threads: int) 
     if n_kept == partial.n_scoring:
         what = f"all {count(partial.n_rows, 'row')}"
     return totals.measure_sample(sample, n_threads), what
+
+
+def _check_total(total: Any) -> None:
+    if not isinstance(total, Partial):
+        raise TypeError(f"total must be the sum of partials, as accumulate gives them, got {type(total).__name__}.")
 
 
 def _check_errors(errors: PartialErrors, totals: Totals) -> None:

@@ -58,6 +58,12 @@ class Rows:
         """Which rows count, shape (n_rows,)."""
         return np.ones(self.matrix.n_rows, dtype=np.bool_) if self.weight is None else self.weight > 0
 
+    @property
+    def y_sums(self) -> Floats:
+        """Sums of what they say, and of its size, by which rows are known again, shape (2, n_columns)."""
+        each = np.ones(self.matrix.n_rows) if self.weight is None else self.weight
+        return np.stack([each @ self.said, each @ np.abs(self.said)])
+
 
 class OpenedModel:
     """A fitted model that reads rows in parts.

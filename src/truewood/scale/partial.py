@@ -41,6 +41,7 @@ class Partial:
     column: NDArray[np.int32] | None  # (n_trees,): the column that a tree sums, where it is one
     origin: Floats  # (n_columns,)
     moments: Floats  # (2, n_columns): of numbers, sums and sums of squares less origin over all rows
+    y_sums: Floats  # of what rows say, and of its size
     n_rows: int
     n_scoring: int
     weight: float
@@ -66,6 +67,7 @@ class Partial:
             column=self.column,
             origin=first.origin,
             moments=first.moments + second.moments,
+            y_sums=self.y_sums + other.y_sums,
             n_rows=self.n_rows + other.n_rows,
             n_scoring=self.n_scoring + other.n_scoring,
             weight=first.weight + second.weight,
@@ -124,6 +126,8 @@ class Partial:
     @staticmethod
     def join(pieces: Sequence[Partial]) -> Partial:
         """The sums of all leaves, from their pieces in order."""
+        if len({piece.n_rows for piece in pieces}) > 1:
+            raise ValueError("pieces must be of the same rows; a task that was run again read others.")
         pieces = [piece.shift(pieces[0].origin) for piece in pieces]  # each may have been merged in another order
         return replace(
             pieces[0],

@@ -160,8 +160,8 @@ def score_parts(
         if not errors.has_rows_of(first):
             raise ValueError(
                 f"X must give the same rows each time it is read, got {first.n_rows} and then {errors.n_rows}, of "
-                f"weight {first.weight:.12g} and then {errors.weight:.12g}; if random steps choose them, keep "
-                "what these give, in files or in memory, and pass that."
+                f"weight {first.weight:.12g} and then {errors.weight:.12g} and with other values of y; if random steps "
+                "choose them, keep what these give, in files or in memory, and pass that."
             )
     return finish_totals(totals, inference=inference, errors=errors, n_threads=n_threads)
 
