@@ -66,7 +66,10 @@ BAD_ARGUMENTS = {
     "output without a folder": (["./data.csv", "--target", "y", "--output", "./no/a.csv"], ["there is no folder"]),
     "output is a folder": (["./data.csv", "--target", "y", "--output", "./folder.csv"], ["folder.csv is a folder"]),
     "model file missing": (["./data.csv", "--target", "y", "--model-file", "./m.json"], ["m.json is not there"]),
-    "model file a folder": (["./data.csv", "--target", "y", "--model-file", "./folder.csv"], ["is a folder"]),
+    "model file a folder": (
+        ["./data.csv", "--target", "y", "--model-file", "./folder.csv"],
+        ["is not a folder with a saved model of Spark ML"],
+    ),
     "model file unknown": (
         ["./data.csv", "--target", "y", "--model-file", "./data.csv"],
         ["data.csv must end in .json"],
