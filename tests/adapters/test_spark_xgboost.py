@@ -18,7 +18,10 @@ import truewood as tw
 from contract import route
 from spark_models import make_table, to_spark
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 NUMBERS = ["x", "steps", "noise"]
 SMALL = {"n_estimators": 5, "max_depth": 3, "num_workers": 1, "verbosity": 0}
 

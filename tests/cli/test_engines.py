@@ -86,6 +86,7 @@ def test_spark_in_a_session_of_its_own(folder):
 
 
 @needs_spark
+@pytest.mark.cluster
 def test_spark_reads_a_saved_model_of_spark(tmp_path, call):
     """In the session that there is, which stays."""
     from spark_models import COLUMNS, MODELS, get_spark, make_pipeline, make_table, to_spark
@@ -124,6 +125,7 @@ def test_what_does_not_go_together(arguments, words, folder, refuse):
 
 
 @needs_spark
+@pytest.mark.cluster
 def test_files_that_are_not_there(folder):
     done = run_spark(folder / "none", "--target", "y", "--model-file", folder / "m.ubj")
     assert done.returncode == 2

@@ -19,7 +19,10 @@ from spark_models import COLUMNS, get_spark, make_pipeline, make_table, read_vec
 from truewood.adapters import read_spark_model
 from truewood.pipelines.spark_stages import SparkPipeline
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 
 
 def fit(tmp_path, pipeline, table):

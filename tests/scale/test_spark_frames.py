@@ -24,6 +24,8 @@ import truewood as tw
 from scale_models import assert_same, build, draw_rows, get_weight
 from spark_models import COLUMNS, MODELS, fit, get_spark, make_features, make_pipeline, make_table, to_spark
 
+pytestmark = pytest.mark.cluster
+
 # Of frames that tests themselves make with functions of Spark.
 any_pandas = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 PROGRAM = Path(__file__).parents[1] / "spark_program.py"
@@ -246,13 +248,11 @@ def run_program(kind, folder):
     assert_same(tw.load(folder / "result.json"), expected)
 
 
-@pytest.mark.cluster
 def test_spark_connect(tmp_path):
     run_program("connect", tmp_path)
     assert (tmp_path / "error.txt").read_text().startswith("partition ")
 
 
-@pytest.mark.cluster
 def test_executors_that_are_killed(tmp_path):
     run_program("cluster", tmp_path)
     assert len(list(tmp_path.glob("seen-*"))) >= 4  # each pass was begun again
