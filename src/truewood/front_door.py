@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from truewood.data.named_columns import take_named
@@ -89,64 +91,33 @@ def importance(
     >>> tw.importance(forest, X, y).frame()["feature"][:2].tolist()
     ['petal length (cm)', 'petal width (cm)']
     """
+    options = {
+        "rows": rows,
+        "measure": measure,
+        "sample_weight": sample_weight,
+        "groups": groups,
+        "inference": inference,
+        "n_jobs": n_jobs,
+        "target": target,
+    }
+    score = _find_engine(X)
+    if score is not None:
+        if per_class:
+            raise ValueError(f"per_class=True needs a table in memory, got X as {type(X).__name__}; pass a table.")
+        return score(model, y=y, **options)
+    X, y, options["sample_weight"] = take_named(X, y, sample_weight)
+    return score_table(model, X, y, **options, random_state=random_state, per_class=per_class)
+
+
+def _find_engine(X: Any) -> Callable[..., ImportanceResult] | None:
+    """What scores rows that are no table in memory; None for a table."""
     if is_of_dask(X):
         from truewood.scale.dask_frames import score_dask
 
-        return score_dask(
-            model,
-            X,
-            y,
-            rows=rows,
-            measure=measure,
-            sample_weight=sample_weight,
-            groups=groups,
-            inference=inference,
-            n_jobs=n_jobs,
-            target=target,
-        )
+        return partial(score_dask, X=X)
     if is_of_spark(X):
         from truewood.scale.spark_frames import score_spark
 
-        return score_spark(
-            model,
-            X,
-            y,
-            rows=rows,
-            measure=measure,
-            sample_weight=sample_weight,
-            groups=groups,
-            inference=inference,
-            n_jobs=n_jobs,
-            target=target,
-        )
+        return partial(score_spark, X=X)
     source = open_source(X)
-    if source is not None:
-        if per_class:
-            raise ValueError("per_class=True needs rows in memory, got a source of rows; pass a table.")
-        return score_source(
-            model,
-            source,
-            y,
-            rows=rows,
-            measure=measure,
-            sample_weight=sample_weight,
-            groups=groups,
-            inference=inference,
-            n_jobs=n_jobs,
-            target=target,
-        )
-    X, y, sample_weight = take_named(X, y, sample_weight)
-    return score_table(
-        model,
-        X,
-        y,
-        rows=rows,
-        measure=measure,
-        sample_weight=sample_weight,
-        groups=groups,
-        inference=inference,
-        n_jobs=n_jobs,
-        random_state=random_state,
-        target=target,
-        per_class=per_class,
-    )
+    return None if source is None else partial(score_source, source=source)

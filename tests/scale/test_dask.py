@@ -360,6 +360,11 @@ def test_arrays_that_do_not_match():
         tw.importance(model, da.from_array(X[:, 1:]), da.from_array(y), rows="heldout")
 
 
+def test_scores_by_class_take_a_table():
+    with pytest.raises(ValueError, match=r"^per_class=True needs a table in memory, got X as DataFrame"):
+        score(make_frame(), per_class=True)
+
+
 def test_series_of_other_rows():
     frame = make_frame()
     with pytest.raises(ValueError, match=r"^partition [01]: X and y must have the same number of rows, got 100 and"):

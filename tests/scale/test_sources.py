@@ -107,7 +107,7 @@ def test_several_targets(write):
 
 
 def test_what_is_read_once_has_errors_from_a_sample(monkeypatch):
-    monkeypatch.setattr("truewood.scale.streaming.N_SAMPLE", 400)
+    monkeypatch.setattr("truewood.scale.passes.N_SAMPLE", 400)
     model, table = make_table("xgboost")
     _, X, y = build("xgboost")
     expected = tw.importance(model, X, y, rows="heldout")
@@ -302,6 +302,7 @@ def test_rows_that_differ_from_pass_to_pass():
 
 
 BAD_CALLS = {
+    "classes": ({"per_class": True}, ValueError, "per_class=True needs a table in memory, got X as "),
     "rows": ({"rows": "auto"}, ValueError, "rows must be 'heldout' where X is read in batches"),
     "row lists": ({"rows": [[1]]}, ValueError, "rows must be 'heldout' .* got lists"),
     "inference": ({"inference": "rows"}, ValueError, "inference must be True or False where X is read in batches"),

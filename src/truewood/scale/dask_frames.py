@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,8 @@ from truewood.data.named_columns import check_named
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.model_columns import choose_columns
 from truewood.scale.opened_model import OpenedModel
-from truewood.scale.streaming import Part, check_options, score_parts, sum_named
-
-Summed = TypeVar("Summed")
+from truewood.scale.passes import Part, Summed, check_options, score_parts, sum_named
+from truewood.scale.sources import is_class
 
 # Sums that one task adds up.
 _SPLIT_EVERY = 8
@@ -40,8 +39,8 @@ def score_dask(
 ) -> ImportanceResult:
     """Score a model on a data frame or array of Dask, by the scheduler that Dask has been given; see `importance`."""
     is_inferred = check_options(rows, measure, inference)
-    is_frame = _is_class(X, "DataFrame")
-    if not is_frame and not (_is_class(X, "Array") and X.ndim == 2):
+    is_frame = is_class(X, "dask", "DataFrame")
+    if not is_frame and not (is_class(X, "dask", "Array") and X.ndim == 2):
         raise TypeError(f"X must be a DataFrame or an Array of two dimensions of Dask, got {_describe(X)}.")
     if isinstance(model, dict) and "booster" in model:
         model = model["booster"]  # as xgboost.dask.train gives it
@@ -142,21 +141,25 @@ def _find_kind(dtype: Any) -> str:
 
 def _list_partitions(given: Any, argument: str, X: Any) -> list[Any]:
     """Partitions as objects of `dask.delayed`, as many as X has."""
-    if _is_class(given, "Array"):
+    if is_class(given, "dask", "Array"):
         given = given.rechunk(dict.fromkeys(range(1, given.ndim), -1))
-        if _is_class(X, "Array") and given.chunks[0] != X.chunks[0] and not np.isnan([*given.shape, *X.shape]).any():
+        if (
+            is_class(X, "dask", "Array")
+            and given.chunks[0] != X.chunks[0]
+            and not np.isnan([*given.shape, *X.shape]).any()
+        ):
             if len(given) != len(X):
                 raise ValueError(f"X and {argument} must have the same number of rows, got {len(X)} and {len(given)}.")
             given = given.rechunk({0: X.chunks[0]})
         parts: list[Any] = given.to_delayed().ravel().tolist()
-    elif _is_class(given, "DataFrame") or _is_class(given, "Series"):
+    elif is_class(given, "dask", "DataFrame") or is_class(given, "dask", "Series"):
         parts = given.to_delayed()
     else:
         raise TypeError(
             f"{argument} must be a Series or Array of Dask, or the name of a column, where X is of Dask, got "
             f"{_describe(given)}."
         )
-    n_parts = X.npartitions if _is_class(X, "DataFrame") else len(X.chunks[0])
+    n_parts = X.npartitions if is_class(X, "dask", "DataFrame") else len(X.chunks[0])
     if len(parts) != n_parts or _has_other_divisions(given, X):
         raise ValueError(
             f"{argument} must be partitioned as X is, into {n_parts} parts at the same rows, got {len(parts)}; make it "
@@ -199,11 +202,6 @@ def _sum_on_workers(sum_partition: Callable[..., Summed], known: Any, given: Seq
         warnings.filterwarnings("ignore", "Sending large graph")  # by what is shared, and that only once
         summed: Summed = sums[0].compute()
     return summed
-
-
-def _is_class(given: Any, name: str) -> bool:
-    """Whether it is of a class of Dask."""
-    return any(cls.__name__ == name and cls.__module__.startswith("dask.") for cls in type(given).__mro__)
 
 
 def _describe(given: Any) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from truewood.scale.arrow_types import find_types
-from truewood.scale.source import Batch, Source, name_errors
+from truewood.scale.source import Batch, Source, join_tables, name_errors
 
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -96,25 +96,12 @@ class _File:
 
     def read(self, columns: list[str], types: dict[str, Any], n_rows: int) -> Iterator[Batch]:
         """Batches of some columns, as numbers or of the types that are given."""
-        import pyarrow as pa
-
-        waiting: list[Any] = []
-        n_waiting = 0
         with name_errors(f"{self.path} cannot be read"):
             if _take_stat(self.path) != self._stat:
                 raise ValueError("the file has changed since it was opened")
-            for batch in self._iterate(columns, n_rows):
-                table = pa.Table.from_batches([batch]).select(columns)
-                for place, name in enumerate(columns):
-                    if pa.types.is_null(table.schema.field(name).type):
-                        table = table.set_column(place, name, table[name].cast(types[name]))
-                waiting.append(table)
-                n_waiting += table.num_rows
-                if 2 * n_waiting >= n_rows:
-                    yield Batch(self.path, pa.concat_tables(waiting))
-                    waiting, n_waiting = [], 0
-            if waiting:
-                yield Batch(self.path, pa.concat_tables(waiting))
+            tables = (_take_columns(batch, columns, types) for batch in self._iterate(columns, n_rows))
+            for table in join_tables(tables, n_rows):
+                yield Batch(self.path, table)
 
     def _iterate(self, columns: list[str], n_rows: int) -> Iterator[Any]:
         import pyarrow as pa
@@ -130,6 +117,17 @@ class _File:
                 batch = file.get_batch(number)
                 for start in range(0, batch.num_rows, n_rows):
                     yield batch.slice(start, n_rows)
+
+
+def _take_columns(batch: Any, columns: list[str], types: dict[str, Any]) -> Any:
+    """A table of some columns of a batch; those without any value have the type that others have."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([batch]).select(columns)
+    for place, name in enumerate(columns):
+        if pa.types.is_null(table.schema.field(name).type):
+            table = table.set_column(place, name, table[name].cast(types[name]))
+    return table
 
 
 def _take_stat(path: str) -> tuple[int, int]:

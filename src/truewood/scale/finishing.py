@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +59,15 @@ class PartialErrors:
 
     def __radd__(self, other: Any) -> PartialErrors:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
+
+    def split(self) -> list[PartialErrors]:
+        """In pieces, as a `Partial` goes from task to task; this is small."""
+        return [self]
+
+    @staticmethod
+    def join(pieces: Sequence[PartialErrors]) -> PartialErrors:
+        """The whole of its pieces."""
+        return pieces[0]
 
     def has_rows_of(self, total: Partial) -> bool:
         """Whether there are as many rows of the same weight and sum of y."""
@@ -184,37 +194,35 @@ def finish(
     if not isinstance(inference, bool):
         raise ValueError(f"inference must be True or False where rows come in parts, got {inference!r}.")
     totals = Totals(OpenedModel(model), total, measure, groups)
+    if errors is not None:
+        _check_errors(errors, totals)
     return finish_totals(totals, inference=inference, errors=errors, n_threads=effective_n_jobs(n_jobs))
 
 
 def finish_totals(
     totals: Totals, *, inference: bool, errors: PartialErrors | None = None, n_threads: int = 1
 ) -> ImportanceResult:
-    """`finish` with totals that have been made before."""
-    results, notes = totals.results, totals.notes
+    """`finish` with totals that have been made before, and errors of the same rows."""
+    results, notes, partial = totals.results, totals.notes, totals.partial
     problem = find_inference_problem(totals.measure, inference)
-    if problem is None and errors is None and totals.partial.sample is None:
-        problem = "the rows were read once, and no sample of them was kept"
     if problem is not None:
-        return join_results([replace(result, no_inference=problem) for result in results], notes)
-    moments, rows_in_words = _find_moments(totals, errors, n_threads)
-    results = add_errors(results, moments, totals.tree_scores, totals.partial.n_scoring)
-    return join_results(results, (*notes, f"Standard errors from {rows_in_words}."))
-
-
-def _find_moments(totals: Totals, errors: PartialErrors | None, n_threads: int) -> tuple[tuple[Moments, ...], str]:
-    """Sums over rows of what they contribute, for each grouping, and of which rows."""
-    partial, sample = totals.partial, totals.partial.sample
+        return _give_up(totals, problem)
+    all_rows = f"all {count(partial.n_rows, 'row')}"
     if errors is not None:
-        _check_errors(errors, totals)
-        return errors.moments or (), f"all {count(partial.n_rows, 'row')}"
-    if sample is None:
-        raise ValueError("errors or a sample of rows have to be there.")
-    n_kept = int(sample.count.sum())
-    what = f"a sample of {count(n_kept, 'row')} out of {partial.n_scoring:,}"
-    if n_kept == partial.n_scoring:
-        what = f"all {count(partial.n_rows, 'row')}"
-    return totals.measure_sample(sample, n_threads), what
+        moments, used = errors.moments or (), all_rows
+    elif partial.sample is not None:
+        n_kept = int(partial.sample.count.sum())
+        moments = totals.measure_sample(partial.sample, n_threads)
+        is_whole = n_kept == partial.n_scoring
+        used = all_rows if is_whole else f"a sample of {count(n_kept, 'row')} out of {partial.n_scoring:,}"
+    else:
+        return _give_up(totals, "the rows were read once, and no sample of them was kept")
+    results = add_errors(results, moments, totals.tree_scores, partial.n_scoring)
+    return join_results(results, (*notes, f"Standard errors from {used}."))
+
+
+def _give_up(totals: Totals, problem: str) -> ImportanceResult:
+    return join_results([replace(result, no_inference=problem) for result in totals.results], totals.notes)
 
 
 def _check_total(total: Any) -> None:

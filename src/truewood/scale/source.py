@@ -62,6 +62,21 @@ def choose_batch_rows(n_columns: int) -> int:
     return min(_MOST_ROWS, max(_FEWEST_ROWS, _BATCH_VALUES // max(1, n_columns)))
 
 
+def join_tables(tables: Iterator[Any], n_rows: int) -> Iterator[Any]:
+    """Tables of pyarrow with the rows of several, about so many: a pass down all trees takes a while to begin."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    for table in tables:
+        if table.num_rows:
+            waiting.append(table)
+        if 2 * sum(one.num_rows for one in waiting) >= n_rows:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
 def cut(label: str, table: Any, n_rows: int) -> Iterator[Batch]:
     """Parts of a table of pyarrow or polars of at most so many rows."""
     for start in range(0, table.shape[0], n_rows):

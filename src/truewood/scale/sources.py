@@ -28,9 +28,9 @@ def open_source(X: Any) -> Source | None:
         return open_files(X)
     if nw.dependencies.is_polars_lazyframe(X):
         return _open_polars(X)
-    if _is_class(X, "duckdb", "DuckDBPyRelation"):
+    if is_class(X, "duckdb", "DuckDBPyRelation"):
         return _open_duckdb(X)
-    if _is_class(X, "pyarrow", "Dataset"):
+    if is_class(X, "pyarrow", "Dataset"):
         return _open_dataset(X)
     if isinstance(X, pd.DataFrame):  # also one with repeated names, which narwhals refuses
         return None
@@ -55,7 +55,7 @@ def _is_list_of_paths(X: Any) -> bool:
     return all(isinstance(path, Path) or (isinstance(path, str) and path.lower().endswith(ENDINGS)) for path in X)
 
 
-def _is_class(X: Any, library: str, name: str) -> bool:
+def is_class(X: Any, library: str, name: str) -> bool:
     """Whether X is of a class of a library, which is not imported for that."""
     return any(cls.__name__ == name and cls.__module__.split(".")[0].lstrip("_") == library for cls in type(X).__mro__)
 

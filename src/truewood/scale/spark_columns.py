@@ -12,8 +12,9 @@ from truewood.adapters import SparkModel, find_spark_pipeline
 from truewood.pipelines.spark_stages import SparkPipeline
 from truewood.scale.model_columns import choose_columns
 from truewood.scale.opened_model import OpenedModel
+from truewood.scale.passes import Part
 from truewood.scale.source import Batch
-from truewood.scale.streaming import Part, split_batch
+from truewood.scale.streaming import split_batch
 
 
 @dataclass(frozen=True)

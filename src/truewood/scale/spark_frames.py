@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import blake2b
 from itertools import chain
@@ -16,12 +16,11 @@ from joblib import effective_n_jobs
 from truewood.adapters import AdapterError, SparkModel
 from truewood.pipelines.unwrapping import find_innermost
 from truewood.result.importance_result import ImportanceResult
-from truewood.scale.constants import TargetCounts
 from truewood.scale.opened_model import OpenedModel
-from truewood.scale.partial import Partial
-from truewood.scale.source import choose_batch_rows
+from truewood.scale.passes import Part, Summed, add_up_parts, check_options, score_parts
+from truewood.scale.source import choose_batch_rows, join_tables
 from truewood.scale.spark_columns import Columns, find_columns
-from truewood.scale.streaming import Part, Summed, add_up_parts, check_options, read_names, score_parts
+from truewood.scale.streaming import read_names
 from truewood.words import in_one_line
 
 # What goes from task to task: a piece of the sums of a partition, or of a block of partitions.
@@ -125,7 +124,8 @@ def _sum_on_executors(frame: Any, columns: Columns, step: Callable[[Any, Part], 
         raise ValueError(told[1].strip()) from error
     if not found:
         raise ValueError("X must hold at least one row, got none.")
-    total: Summed = _join([pickle.loads(row["sums"]) for row in sorted(found, key=lambda row: row["piece"])])
+    pieces = [pickle.loads(row["sums"]) for row in sorted(found, key=lambda row: row["piece"])]
+    total: Summed = type(pieces[0]).join(pieces)
     return total
 
 
@@ -136,14 +136,15 @@ def _sum_partition(batches: Iterator[Any], columns: Columns, key: str, shared: b
     number = TaskContext.get().partitionId()
     try:
         step, known = _load(key, shared)
-        parts = (columns.read(table) for table in _join_batches(batches, len(columns.names)))
+        tables = join_tables(map(_make_table, batches), choose_batch_rows(len(columns.names)))
+        parts = map(columns.read, tables)
         first = next(parts, None)
         if first is None:
             return
         total = add_up_parts(chain([first], parts), partial(step, known), _show_nothing)
     except (TypeError, ValueError) as error:
         raise PartitionError(in_one_line(f"partition {number}: {error}")) from error
-    for piece, sums in enumerate(_split(total)):
+    for piece, sums in enumerate(total.split()):
         yield _make_batch(piece, number // _BLOCK, sums)
 
 
@@ -158,21 +159,10 @@ def _load(key: str, shared: bytes) -> Any:
     return _loaded[key]
 
 
-def _join_batches(batches: Iterator[Any], n_columns: int) -> Iterator[Any]:
-    """Tables with the rows of several batches, as a pass down all trees takes the longer the more often it begins."""
+def _make_table(batch: Any) -> Any:
     import pyarrow as pa
 
-    waiting: list[Any] = []
-    n_rows = 0
-    for batch in batches:
-        if batch.num_rows:
-            waiting.append(batch)
-            n_rows += batch.num_rows
-        if 2 * n_rows >= choose_batch_rows(n_columns):
-            yield pa.Table.from_batches(waiting)
-            waiting, n_rows = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
+    return pa.Table.from_batches([batch])
 
 
 def _show_nothing(done: int, total: int | None = None) -> None:
@@ -193,11 +183,3 @@ def _make_batch(piece: int, block: int, sums: Any) -> Any:
 
     arrays = [pa.array([piece], pa.int32()), pa.array([block], pa.int32()), pa.array([pickle.dumps(sums)], pa.binary())]
     return pa.record_batch(arrays, names=["piece", "block", "sums"])
-
-
-def _split(total: Any) -> Sequence[Any]:
-    return total.split() if isinstance(total, Partial | TargetCounts) else [total]
-
-
-def _join(pieces: list[Any]) -> Any:
-    return type(pieces[0]).join(pieces) if isinstance(pieces[0], Partial | TargetCounts) else pieces[0]

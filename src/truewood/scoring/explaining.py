@@ -86,7 +86,7 @@ def explain(
         raise TypeError(f"explain needs trees that store what they predict, and those of {view.name} do not.")
     matrix = read_features(parts.X, view.table)
     n_threads = effective_n_jobs(n_jobs)
-    choice = _choose_rows(view, parts.X, parts.y, matrix, rows, sample_weight, n_threads)
+    choice, constant = _choose_rows(view, parts.X, parts.y, matrix, rows, sample_weight, n_threads)
     groupings, notes = find_groupings(groups, matrix.names, parts.encoding, view)
     paths = sum_paths(view, matrix, choice, n_threads)
     n_unexplained = int(np.count_nonzero(~paths.is_explained))
@@ -97,7 +97,6 @@ def explain(
             UserWarning,
             stacklevel=2,
         )
-    constant = check_agreement(view, matrix)
     values, base = add_groups(paths.values, groupings[0]), paths.roots if constant is None else paths.roots + constant
     output_names, target = _name_outputs(view), _find_target(view, parts.y, matrix.n_rows)
     if output_names is None:
@@ -118,14 +117,15 @@ def explain(
 
 def _choose_rows(
     view: ModelView, X: Any, y: Any, matrix: FeatureMatrix, rows: Any, sample_weight: Any, n_threads: int
-) -> RowChoice:
-    """Which trees explain which rows, with the guard of `importance`."""
+) -> tuple[RowChoice, Floats | None]:
+    """Which trees explain which rows, with the guards of `importance`; and what the library adds to additive trees."""
     if y is None or view.is_additive:
-        return choose_without_y(rows, view, matrix, n_threads)
+        constant = check_agreement(view, matrix)
+        return choose_without_y(rows, view, matrix, n_threads), constant
     choice = make_job(view, X, y, rows=rows, sample_weight=sample_weight, n_threads=n_threads).choice
     if choice.are_training and view.training is not None and view.training.is_honest:
         raise ValueError(f"rows must be 'heldout' for {view.name}: rows outside its bags gave its leaves their values.")
-    return choice
+    return choice, None
 
 
 def _name_outputs(view: ModelView) -> NDArray[np.str_] | None:

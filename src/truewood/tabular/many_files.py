@@ -15,8 +15,8 @@ from truewood.progress import Update
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.files import open_files
 from truewood.scale.opened_model import OpenedModel
+from truewood.scale.passes import Part, Summed, add_up_parts, check_options, score_parts
 from truewood.scale.source import Source
-from truewood.scale.streaming import Part, Summed, add_up_parts, check_options, score_parts
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Progress
 from truewood.tabular.messages import Messages
