@@ -54,7 +54,7 @@ def test_dask_in_this_process_and_on_a_cluster(folder, call):
     options = ["--target", "y", "--sample-weight", "w", "--model-file", folder / "m.ubj", "--engine", "dask"]
     shown, _ = call(folder / "rows", *options, "--output", folder / "here.json")
     check(shown, folder / "here.json")
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         address = cluster.scheduler_address
         shown, _ = call(folder / "rows/*.parquet", *options, "--scheduler", address, "--output", folder / "there.json")
         check(shown, folder / "there.json")
