@@ -303,9 +303,9 @@ def test_rows_that_differ_from_pass_to_pass():
 
 BAD_CALLS = {
     "classes": ({"per_class": True}, ValueError, "per_class=True needs a table in memory, got X as "),
-    "rows": ({"rows": "auto"}, ValueError, "rows must be 'heldout' where X is read in batches"),
+    "rows": ({"rows": "auto"}, ValueError, "rows must be 'heldout' where X comes in parts"),
     "row lists": ({"rows": [[1]]}, ValueError, "rows must be 'heldout' .* got lists"),
-    "inference": ({"inference": "rows"}, ValueError, "inference must be True or False where X is read in batches"),
+    "inference": ({"inference": "rows"}, ValueError, "inference must be True or False where X comes in parts"),
     "permutation": ({"measure": "permutation"}, ValueError, "measure='permutation' looks at single rows"),
     "measure": ({"measure": "no"}, ValueError, "measure must be one of"),
     "weights": ({"sample_weight": np.ones(500)}, TypeError, "sample_weight must be the name of a column"),

@@ -47,9 +47,9 @@ def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
     check_measure(measure)
     if not isinstance(rows, str) or rows != "heldout":
         shown = repr(rows) if isinstance(rows, str) else "lists"
-        raise ValueError(f"rows must be 'heldout' where X is read in batches: rows the model never saw; got {shown}.")
+        raise ValueError(f"rows must be 'heldout' where X comes in parts: rows the model never saw; got {shown}.")
     if not isinstance(inference, bool):
-        raise ValueError(f"inference must be True or False where X is read in batches, got {inference!r}.")
+        raise ValueError(f"inference must be True or False where X comes in parts, got {inference!r}.")
     if measure in MEASURES and MEASURES[measure].split_score is None:
         raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
     return inference
