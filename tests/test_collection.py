@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from installed import needs_kernel
+
 TESTS = Path(__file__).parent
 
 
+@needs_kernel
 def test_no_model_is_fit_while_tests_are_collected(tmp_path):
     """A file that does fit one is the only error."""
     (tmp_path / "test_fit.py").write_text(

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+from installed import needs_kernel
+
+pytestmark = [needs_kernel, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
 
 STUDY = Path(__file__).parents[2] / "experiments" / "calibration" / "study.py"
 

@@ -13,12 +13,13 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import truewood as tw
+from installed import needs_kernel
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = [needs_kernel, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
 
 NAMES = "#bars [aria-label^='Y-axis'] .role-axis-label text"
 NASTY = [

@@ -11,6 +11,9 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
+from installed import needs_kernel
+
+pytestmark = needs_kernel
 
 ODD = [None, True, False, 0, -1, 3, 10**400, 1e308, -0.5, 1e-320, "", "ufi", "rows", "\x1b[31m", "\ud800", [], [[]]]
 ODD += [{}, [None], ["a"], [1.0], [[1.0, 2.0], [3.0]], {"values": []}, float("inf"), float("nan"), "mdi", "oob"]

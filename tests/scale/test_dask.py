@@ -26,11 +26,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from installed import has_kernel
+from installed import needs_kernel
 from scale_models import FEATURES, N_TRAIN, QUIET, XGB, assert_same, build, draw_rows, get_weight, make_y
 from truewood.rows.errors import TrainingRowsError
 
-pytestmark = pytest.mark.skipif(not has_kernel(), reason="Dask adds up whatever an engine gives; run with the kernel")
+pytestmark = needs_kernel
 
 # With empty partitions at both ends and within.
 CUTS = [0, 0, 3, 170, 170, 499, 500]
