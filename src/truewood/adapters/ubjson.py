@@ -20,61 +20,67 @@ _NUMBERS = {
         (ord("D"), ">f8", "d"),
     )
 }
+_OBJECT, _END_OF_OBJECT, _ARRAY, _END_OF_ARRAY, _TEXT, _OF_TYPE, _OF_SIZE = b"{}[]S$#"
 _CONSTANTS = {ord("T"): True, ord("F"): False, ord("Z"): None}
 
 
 def read_ubjson(content: bytes | bytearray) -> Any:
-    """Read a document: dicts, lists, strings and numbers; arrays of one type of numbers become ndarrays."""
-    value, _ = _read_value(memoryview(content), 0)
+    """Read a document: dicts, lists, strings and numbers.
+
+    Arrays of one type of numbers become ndarrays of the bytes where they lie, most significant byte first.
+    """
+    value, _ = _read_value(bytes(content), 0)
     return value
 
 
-def _read_value(content: memoryview, at: int) -> tuple[Any, int]:
+def _read_value(content: bytes, at: int) -> tuple[Any, int]:
     """The value at a position, and where the next one begins."""
     marker, at = content[at], at + 1
+    if marker == _ARRAY:
+        return _read_array(content, at)
+    if marker == _TEXT:
+        return _read_text(content, at)
+    if marker == _OBJECT:
+        return _read_object(content, at)
     if marker in _NUMBERS:
         form = _NUMBERS[marker][1]
         return form.unpack_from(content, at)[0], at + form.size
-    if marker == ord("S"):
-        return _read_text(content, at)
-    if marker == ord("{"):
-        return _read_object(content, at)
-    if marker == ord("["):
-        return _read_array(content, at)
     if marker in _CONSTANTS:
         return _CONSTANTS[marker], at
     raise ValueError(f"binary JSON holds the unknown marker {chr(marker)!r}.")
 
 
-def _read_text(content: memoryview, at: int) -> tuple[str, int]:
-    size, at = _read_value(content, at)
-    return str(content[at : at + size], encoding="utf-8"), at + size
+def _read_size(content: bytes, at: int) -> tuple[int, int]:
+    form = _NUMBERS[content[at]][1]
+    return form.unpack_from(content, at + 1)[0], at + 1 + form.size
 
 
-def _read_object(content: memoryview, at: int) -> tuple[dict[str, Any], int]:
+def _read_text(content: bytes, at: int) -> tuple[str, int]:
+    size, at = _read_size(content, at)
+    return content[at : at + size].decode(), at + size
+
+
+def _read_object(content: bytes, at: int) -> tuple[dict[str, Any], int]:
     found = {}
-    while content[at] != ord("}"):
+    while content[at] != _END_OF_OBJECT:
         key, at = _read_text(content, at)
         found[key], at = _read_value(content, at)
     return found, at + 1
 
 
-def _read_array(content: memoryview, at: int) -> tuple[Any, int]:
-    kind = None
-    if content[at] == ord("$"):
-        kind, at = _NUMBERS[content[at + 1]][0], at + 2
-    if content[at] != ord("#"):
-        found = []
-        while content[at] != ord("]"):
-            value, at = _read_value(content, at)
-            found.append(value)
-        return found, at + 1
-    size, at = _read_value(content, at + 1)
-    if kind is not None:
-        end = at + size * kind.itemsize
-        return np.frombuffer(content[at:end], dtype=kind).astype(kind.newbyteorder("=")), end
+def _read_array(content: bytes, at: int) -> tuple[Any, int]:
+    if content[at] == _OF_TYPE:
+        kind = _NUMBERS[content[at + 1]][0]
+        size, at = _read_size(content, at + 3)
+        return np.frombuffer(content, kind, size, at), at + size * kind.itemsize
     values = []
-    for _ in range(size):
+    if content[at] == _OF_SIZE:
+        size, at = _read_size(content, at + 1)
+        for _ in range(size):
+            value, at = _read_value(content, at)
+            values.append(value)
+        return values, at
+    while content[at] != _END_OF_ARRAY:
         value, at = _read_value(content, at)
         values.append(value)
-    return values, at
+    return values, at + 1
