@@ -78,7 +78,7 @@ class _ModelText:
 
     def numbers(self, key: str, dtype: Any = np.int64) -> NDArray[Any]:
         """The numbers under this name, of all trees."""
-        return np.array(" ".join(self.trees.get(key, ())).split(), dtype=dtype)
+        return np.fromstring(" ".join(self.trees.get(key, ())), dtype=dtype, sep=" ")
 
     @property
     def n_trees(self) -> int:
