@@ -8,7 +8,8 @@ colnames(x) <- paste0("x", seq_len(given[2]))
 y <- factor(x[, 1] + x[, 2] * x[, 3] + rnorm(given[1]) > 0)
 fit <- function(importance) {
     start <- Sys.time()
-    ranger(x = x, y = y, num.trees = given[3], max.depth = given[4], importance = importance, num.threads = 1)
+    ranger(x = x, y = y, num.trees = given[3], max.depth = given[4], importance = importance, num.threads = 1,
+           verbose = FALSE)
     as.numeric(Sys.time() - start, units = "secs")
 }
 added <- c()
