@@ -6,87 +6,81 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 #include <vector>
 
+#include "tile.hpp"
 #include "tree.hpp"
 
 namespace truewood {
 
-// A tree of as many leaves as there are bits: 32 for floats, 64 for doubles.
-template <class T>
-using LeafBits = std::conditional_t<sizeof(T) == sizeof(float), std::uint32_t, std::uint64_t>;
-
-// So many rows are asked at once: four vectors of 32 bytes. Rows lie in tiles of this size, column by column.
-template <class T>
-constexpr std::size_t kTile = 128 / sizeof(T);
-
-template <class T>
+// Leaves are bits of one word, or of two.
 struct BitSplit {
-    T threshold;
-    std::size_t feature;
-    LeafBits<T> left;     // the leaves on the left, which values above the threshold strike out,
-    LeafBits<T> missing;  // and those that a missing value strikes out
+    float threshold;
+    std::uint32_t column;      // of the tile
+    std::uint32_t left[2];     // the leaves on the left, which values above the threshold strike out,
+    std::uint32_t missing[2];  // and those that a missing value strikes out
 };
 
 #if defined(__GNUC__) || defined(__clang__)
 // Leaves that are struck out by the splits of a tree, for the rows of a tile, BYTES of them at once. A macro, since a
 // template's vectors would be taken apart before it is known which processor they are for.
-#define TRUEWOOD_STRIKE_OUT(NAME, TARGET, T, BYTES)                                                \
-    template <bool HasMissing>                                                                     \
-    TARGET void NAME(const T* tile, const std::vector<BitSplit<T>>& splits, LeafBits<T>* struck) { \
-        typedef T Values __attribute__((vector_size(BYTES)));                                      \
-        typedef LeafBits<T> Leaves __attribute__((vector_size(BYTES)));                            \
-        constexpr std::size_t kVectors = 128 / BYTES;                                              \
-        Leaves out[kVectors] = {};                                                                 \
-        for (const BitSplit<T>& split : splits) {                                                  \
-            const Values threshold = split.threshold - Values{};                                   \
-            const Leaves left = split.left - Leaves{}, missing = split.missing - Leaves{};         \
-            const T* x = tile + split.feature * kTile<T>;                                          \
-            _Pragma("GCC unroll 8") for (std::size_t k = 0; k < kVectors; ++k) {                   \
-                Values values;                                                                     \
-                std::memcpy(&values, x + k * (BYTES / sizeof(T)), BYTES);                          \
-                out[k] |= (Leaves)(values > threshold) & left;                                     \
-                if constexpr (HasMissing) out[k] |= (Leaves)(values != values) & missing;          \
-            }                                                                                      \
-        }                                                                                          \
-        std::memcpy(struck, out, sizeof(out));                                                     \
+#define TRUEWOOD_STRIKE_OUT(NAME, TARGET, BYTES)                                                      \
+    template <bool HasMissing, std::size_t Words>                                                     \
+    TARGET void NAME(const float* tile, const std::vector<BitSplit>& splits, std::uint32_t* struck) { \
+        typedef float Values __attribute__((vector_size(BYTES)));                                     \
+        typedef std::uint32_t Leaves __attribute__((vector_size(BYTES)));                             \
+        constexpr std::size_t kVectors = kTile * sizeof(float) / BYTES;                               \
+        Leaves out[Words][kVectors] = {};                                                             \
+        for (const BitSplit& split : splits) {                                                        \
+            const Values threshold = split.threshold - Values{};                                      \
+            const float* x = tile + split.column * kTile;                                             \
+            _Pragma("GCC unroll 8") for (std::size_t k = 0; k < kVectors; ++k) {                      \
+                Values values;                                                                        \
+                std::memcpy(&values, x + k * (BYTES / sizeof(float)), BYTES);                         \
+                _Pragma("GCC unroll 2") for (std::size_t w = 0; w < Words; ++w) {                     \
+                    out[w][k] |= (Leaves)(values > threshold) & (split.left[w] - Leaves{});           \
+                    if constexpr (HasMissing) {                                                       \
+                        out[w][k] |= (Leaves)(values != values) & (split.missing[w] - Leaves{});      \
+                    }                                                                                 \
+                }                                                                                     \
+            }                                                                                         \
+        }                                                                                             \
+        std::memcpy(struck, out, sizeof(out));                                                        \
     }
-TRUEWOOD_STRIKE_OUT(strike_out_narrow, , float, 16)
-TRUEWOOD_STRIKE_OUT(strike_out_narrow, , double, 16)
+TRUEWOOD_STRIKE_OUT(strike_out_narrow, , 16)
 #if defined(__x86_64__)
-TRUEWOOD_STRIKE_OUT(strike_out_wide, __attribute__((target("avx2"))), float, 32)
-TRUEWOOD_STRIKE_OUT(strike_out_wide, __attribute__((target("avx2"))), double, 32)
+TRUEWOOD_STRIKE_OUT(strike_out_wide, __attribute__((target("avx2"))), 32)
 #endif
 #undef TRUEWOOD_STRIKE_OUT
 
-template <bool HasMissing, class T>
-void strike_out(const T* tile, const std::vector<BitSplit<T>>& splits, LeafBits<T>* struck) {
+template <bool HasMissing, std::size_t Words>
+void strike_out(const float* tile, const std::vector<BitSplit>& splits, std::uint32_t* struck) {
 #if defined(__x86_64__)
     static const bool is_wide = __builtin_cpu_supports("avx2");
-    if (is_wide) return strike_out_wide<HasMissing>(tile, splits, struck);
+    if (is_wide) return strike_out_wide<HasMissing, Words>(tile, splits, struck);
 #endif
-    strike_out_narrow<HasMissing>(tile, splits, struck);
+    strike_out_narrow<HasMissing, Words>(tile, splits, struck);
 }
 #else
-template <bool HasMissing, class T>
-void strike_out(const T* tile, const std::vector<BitSplit<T>>& splits, LeafBits<T>* struck) {
-    std::fill(struck, struck + kTile<T>, LeafBits<T>{0});
-    for (const BitSplit<T>& split : splits) {
-        const T* x = tile + split.feature * kTile<T>;
-        for (std::size_t i = 0; i < kTile<T>; ++i) {
-            struck[i] |= (x[i] > split.threshold ? split.left : 0) | (x[i] != x[i] ? split.missing : 0);
+template <bool HasMissing, std::size_t Words>
+void strike_out(const float* tile, const std::vector<BitSplit>& splits, std::uint32_t* struck) {
+    std::fill(struck, struck + Words * kTile, 0u);
+    for (const BitSplit& split : splits) {
+        const float* x = tile + split.column * kTile;
+        for (std::size_t w = 0; w < Words; ++w) {
+            for (std::size_t i = 0; i < kTile; ++i) {
+                struck[w * kTile + i] |=
+                    (x[i] > split.threshold ? split.left[w] : 0) | (x[i] != x[i] ? split.missing[w] : 0);
+            }
         }
     }
 }
 #endif
 
 // The number of the lowest bit that is set.
-template <class Bits>
-std::size_t find_lowest(Bits bits) {
+inline std::size_t find_lowest(std::uint64_t bits) {
 #if defined(__GNUC__) || defined(__clang__)
-    if constexpr (sizeof(Bits) == 8) return static_cast<std::size_t>(__builtin_ctzll(bits));
-    else return static_cast<std::size_t>(__builtin_ctz(bits));
+    return static_cast<std::size_t>(__builtin_ctzll(bits));
 #else
     std::size_t place = 0;
     while (!((bits >> place) & 1u)) ++place;
@@ -95,49 +89,66 @@ std::size_t find_lowest(Bits bits) {
 }
 
 // A small tree. Leaves are numbered from left to right.
-template <bool HasMissing, class T>
+template <bool HasMissing>
 class BitTree {
 public:
-    static constexpr std::size_t kMostLeaves = 8 * sizeof(LeafBits<T>);
+    static constexpr std::size_t kMostLeaves = 64;
 
-    // Takes the tree where it is small enough; splits on categories are not known here.
-    void pack(const PackedTree<T>& tree, bool has_categories) {
-        const Structure& structure = tree.structure();
+    static bool fits(const Structure& tree) { return tree.n_nodes() <= 2 * kMostLeaves - 1; }
+
+    void clear() {
         splits_.clear();
         leaf_place_.clear();
-        fits_ = !has_categories && structure.n_nodes() <= 2 * kMostLeaves - 1;
-        if (fits_) visit(tree, 0);
     }
-    bool fits() const { return fits_; }
+    // Takes a tree that fits, and has no splits on categories.
+    template <class T>
+    void pack(const PackedTree<T>& tree, const TileColumns& columns) {
+        clear();
+        visit(tree, columns, 0);
+    }
+    bool empty() const { return leaf_place_.empty(); }
 
-    // Places of the leaves of n rows, which lie in tiles.
-    void find(const T* tiles, std::size_t n_features, std::size_t n, std::int32_t* leaves) const {
-        LeafBits<T> struck[kTile<T>];
-        for (std::size_t start = 0; start < n; start += kTile<T>, tiles += kTile<T> * n_features) {
-            strike_out<HasMissing>(tiles, splits_, struck);
-            const std::size_t n_here = std::min(kTile<T>, n - start);
+    // Places of the leaves of the rows of a block.
+    void find(const Block& block, std::size_t n_columns, std::int32_t* leaves) const {
+        if (leaf_place_.size() <= 32) find<1>(block, n_columns, leaves);
+        else find<2>(block, n_columns, leaves);
+    }
+
+private:
+    std::vector<BitSplit> splits_;
+    std::vector<std::int32_t> leaf_place_;
+
+    template <std::size_t Words>
+    void find(const Block& block, std::size_t n_columns, std::int32_t* leaves) const {
+        std::uint32_t struck[Words * kTile];
+        const float* tile = block.tiles.data();
+        for (std::size_t start = 0; start < block.n; start += kTile, tile += kTile * n_columns) {
+            strike_out<HasMissing, Words>(tile, splits_, struck);
+            const std::size_t n_here = std::min(kTile, block.n - start);
             for (std::size_t i = 0; i < n_here; ++i) {
-                leaves[start + i] = leaf_place_[find_lowest(static_cast<LeafBits<T>>(~struck[i]))];
+                std::uint64_t bits = struck[i];
+                if constexpr (Words == 2) bits |= static_cast<std::uint64_t>(struck[kTile + i]) << 32;
+                leaves[start + i] = leaf_place_[find_lowest(~bits)];
             }
         }
     }
 
-private:
-    bool fits_ = false;
-    std::vector<BitSplit<T>> splits_;
-    std::vector<std::int32_t> leaf_place_;
-
     // The leaves below a place; no deeper than there are leaves.
-    LeafBits<T> visit(const PackedTree<T>& tree, std::int32_t place) {
+    template <class T>
+    std::uint64_t visit(const PackedTree<T>& tree, const TileColumns& columns, std::int32_t place) {
         const std::int32_t left = tree.structure().left[place];
         if (left < 0) {
             leaf_place_.push_back(place);
-            return LeafBits<T>{1} << (leaf_place_.size() - 1);
+            return std::uint64_t{1} << (leaf_place_.size() - 1);
         }
-        const LeafBits<T> on_left = visit(tree, left);
-        splits_.push_back({tree.threshold(place), static_cast<std::size_t>(tree.feature(place)), on_left,
-                           tree.sends_missing_left(place) ? LeafBits<T>{0} : on_left});
-        return on_left | visit(tree, left + 1);
+        const std::uint64_t on_left = visit(tree, columns, left);
+        const std::int32_t feature = tree.feature(place);
+        const std::uint64_t missing = tree.sends_missing_left(place) ? 0 : on_left;
+        splits_.push_back({columns.code(feature, tree.threshold(place)),
+                           static_cast<std::uint32_t>(columns.column(feature)),
+                           {static_cast<std::uint32_t>(on_left), static_cast<std::uint32_t>(on_left >> 32)},
+                           {static_cast<std::uint32_t>(missing), static_cast<std::uint32_t>(missing >> 32)}});
+        return on_left | visit(tree, columns, left + 1);
     }
 };
 

@@ -259,9 +259,12 @@ private:
             tree.nodes.read(call_.trees[start + k], tree.walker->structure(), call_.target, call_.origin);
             if (asked.phi) tree.leaves.resize(asked.n_rows);
         });
+        TileColumns columns;
+        for (std::size_t k = 0; k < n_trees; ++k) batch_[k].walker->add_splits(columns);
+        crew_.run(columns.size(), [&](std::size_t, std::size_t column, Pacer&) { columns.sort(column); });
+        crew_.run(n_trees, [&](std::size_t, std::size_t k, Pacer&) { batch_[k].walker->pack_bits(columns); });
         OrderedSum total(offset[n_trees], crew_.n_threads());
-        const std::size_t block =
-            std::max<std::size_t>(64, kBlockBytes / std::max<std::size_t>(1, prototype_->row_size()));
+        const std::size_t block = find_block(columns);
         crew_.run((call_.n_rows + kChunk - 1) / kChunk, [&](std::size_t w, std::size_t item, Pacer& pacer) {
             Worker& worker = workers_[w];
             const std::size_t first = item * kChunk, last = std::min(first + kChunk, call_.n_rows);
@@ -270,13 +273,13 @@ private:
             for (std::size_t from = first; from < last; from += block) {
                 worker.block.rows = Range{static_cast<std::int64_t>(from)};
                 worker.block.n = std::min(block, last - from);
-                prototype_->load(worker.block);
+                prototype_->load(columns, worker.block);
                 for (std::size_t k = 0; k < n_trees; k += kTreesAtOnce) {
                     const std::size_t n_here = std::min(kTreesAtOnce, n_trees - k);
                     TreeSums trees[kTreesAtOnce];
                     for (std::size_t i = 0; i < n_here; ++i) {
                         std::int32_t* leaves = worker.leaves.data() + i * kChunk;
-                        batch_[k + i].walker->find(worker.block, pacer, leaves);
+                        batch_[k + i].walker->find(columns, worker.block, pacer, leaves);
                         if (asked.phi) keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
                         trees[i] = {call_.column[start + k + i], leaves, worker.chunk.data() + offset[k + i]};
                     }
@@ -291,6 +294,13 @@ private:
             finish_tree(start + k, batch_[k].nodes, workers_[w], batch_[k]);
             for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].branches.leaf[leaf];
         });
+    }
+
+    // Rows that go through all trees at a time: whole tiles, as many as stay in the cache.
+    std::size_t find_block(const TileColumns& columns) const {
+        const std::size_t row_bytes =
+            std::max<std::size_t>(1, columns.size() ? columns.size() * sizeof(float) : prototype_->row_size());
+        return std::max<std::size_t>(2, kBlockBytes / row_bytes / kTile) * kTile;
     }
 
     void keep_range(std::size_t from, std::size_t n, const std::int32_t* found,

@@ -10,15 +10,10 @@
 #include "bit_tree.hpp"
 #include "matrix.hpp"
 #include "threads.hpp"
+#include "tile.hpp"
 #include "tree.hpp"
 
 namespace truewood {
-
-// Rows that follow each other.
-struct Range {
-    std::int64_t first;
-    std::int64_t operator[](std::size_t k) const { return first + static_cast<std::int64_t>(k); }
-};
 
 // Places of the leaves of n rows. Many rows are under way at a time, so that the processor has other rows to work on
 // while one waits for memory. After every few steps, rows that have reached their leaf make room for the next ones.
@@ -95,23 +90,18 @@ void find_swapped_leaves(const PackedTree<typename Matrix::Value>& tree, const M
     }
 }
 
-// Rows that follow each other, and a copy of their values in tiles; empty where it was not made.
-struct Block {
-    Range rows;
-    std::size_t n;
-    std::vector<float> floats;
-    std::vector<double> doubles;
-};
-
 // A tree and the rows of a matrix, whatever their types are.
 class Walker {
 public:
     virtual ~Walker() = default;
     virtual void pack(const Source& tree) = 0;
-    // Takes the rows of a block, which are to go through many small trees.
-    virtual void load(Block& block) const = 0;
+    // For blocks of rows that are to go through many small trees: takes the splits of the tree, and knows what stands
+    // for their thresholds when those of all trees have been taken; copies the rows of a block.
+    virtual void add_splits(TileColumns& columns) const = 0;
+    virtual void pack_bits(const TileColumns& columns) = 0;
+    virtual void load(const TileColumns& columns, Block& block) const = 0;
     // Places of the leaves of the rows of a block.
-    virtual void find(Block& block, Pacer& pacer, std::int32_t* leaves) const = 0;
+    virtual void find(const TileColumns& columns, const Block& block, Pacer& pacer, std::int32_t* leaves) const = 0;
     virtual const Structure& structure() const = 0;
     // Places of the leaves of listed rows, or of n rows that follow each other.
     virtual void find(const std::int64_t* rows, std::size_t n, Pacer& pacer, std::int32_t* leaves) const = 0;
@@ -127,26 +117,27 @@ template <bool HasMissing, bool HasCategories, class Matrix>
 class WalkerOf final : public Walker {
 public:
     WalkerOf(const Matrix& matrix, std::size_t n_features) : matrix_(matrix), n_features_(n_features) {}
-    void pack(const Source& tree) override {
-        tree_.pack(tree, n_features_);
-        bit_tree_.pack(tree_, HasCategories);
-    }
-    void load(Block& block) const override {
-        if constexpr (std::is_same_v<Matrix, DenseMatrix<T>>) {
-            std::vector<T>& tiles = tiles_of(block);
-            tiles.resize((block.n + kTile<T> - 1) / kTile<T> * kTile<T> * n_features_);
-            for (std::size_t i = 0; i < block.n; ++i) {
-                const auto row = matrix_.row(block.rows[i]);
-                T* into = tiles.data() + i / kTile<T> * kTile<T> * n_features_ + i % kTile<T>;
-                for (std::size_t j = 0; j < n_features_; ++j) into[j * kTile<T>] = row[static_cast<std::int32_t>(j)];
-            }
+    void pack(const Source& tree) override { tree_.pack(tree, n_features_); }
+    void add_splits(TileColumns& columns) const override {
+        if (!can_have_bits()) return;
+        const Structure& tree = structure();
+        for (std::int32_t place = 0; place < static_cast<std::int32_t>(tree.n_nodes()); ++place) {
+            if (tree.left[place] >= 0) columns.add(tree.feature[place], tree_.threshold(place));
         }
     }
-    void find(Block& block, Pacer& pacer, std::int32_t* leaves) const override {
-        const std::vector<T>& tiles = tiles_of(block);
-        if (!bit_tree_.fits() || tiles.empty()) return find(block.rows, block.n, pacer, leaves);
+    void pack_bits(const TileColumns& columns) override {
+        bits_.clear();
+        if (can_have_bits() && has_tiles(columns)) bits_.pack(tree_, columns);
+    }
+    void load(const TileColumns& columns, Block& block) const override {
+        if constexpr (kIsDense) {
+            if (has_tiles(columns)) columns.load(matrix_, block);
+        }
+    }
+    void find(const TileColumns& columns, const Block& block, Pacer& pacer, std::int32_t* leaves) const override {
+        if (bits_.empty()) return find(block.rows, block.n, pacer, leaves);
         pacer.count(static_cast<std::int64_t>(block.n) * 4);
-        bit_tree_.find(tiles.data(), n_features_, block.n, leaves);
+        bits_.find(block, columns.size(), leaves);
     }
     const Structure& structure() const override { return tree_.structure(); }
     void find(const std::int64_t* rows, std::size_t n, Pacer& pacer, std::int32_t* leaves) const override {
@@ -167,11 +158,12 @@ private:
     Matrix matrix_;
     std::size_t n_features_;
     PackedTree<T> tree_;
-    BitTree<HasMissing, T> bit_tree_;
+    BitTree<HasMissing> bits_;
+    static constexpr bool kIsDense = std::is_same_v<Matrix, DenseMatrix<T>>;
 
-    static std::vector<T>& tiles_of(Block& block) {
-        if constexpr (std::is_same_v<T, float>) return block.floats;
-        else return block.doubles;
+    bool can_have_bits() const { return kIsDense && !HasCategories && BitTree<HasMissing>::fits(structure()); }
+    static bool has_tiles(const TileColumns& columns) {
+        return std::is_same_v<T, float> || columns.are_worth_a_search();
     }
 };
 
