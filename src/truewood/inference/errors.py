@@ -56,6 +56,19 @@ def find_problem(n_scoring: int) -> str | None:
     return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {n_scoring}"
 
 
+def find_problem_of_groups(size: Floats) -> str | None:
+    """The same where rows belong together, given the number of rows of each group that score.
+
+    Groups of different size tell as much about their spread as fewer groups of the same size (Kish).
+    """
+    n_groups = float(size.sum() ** 2 / (size**2).sum()) if size.any() else 0.0
+    if n_groups >= _FEWEST_ROWS:
+        return None
+    counted = np.count_nonzero(size)
+    as_few = f", which count as {n_groups:.1f} as they differ in size" if n_groups < counted - 0.05 else ""
+    return f"it takes at least {_FEWEST_ROWS} groups of rows that score the model, got {counted}{as_few}"
+
+
 def measure_errors(moments: Moments, scores: TreeScores, scale: float, *, with_bags: bool = False) -> Errors:
     """How far scores may be off.
 
