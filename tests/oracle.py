@@ -307,14 +307,21 @@ def sum_by_group(values, labels):
     return np.array(list(sums.values()))
 
 
+def widen(labels):
+    """What variances are multiplied by because there are fewer groups than rows."""
+    n_rows = len(labels)
+    n_groups = n_rows**2 / sum(list(labels).count(label) ** 2 for label in set(labels))
+    return n_groups / (n_groups - 3) / (n_rows / (n_rows - 3))
+
+
 def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
     """Test error and standard error of a feature whose rows come in groups, from docs/inference.md; groups are rows.
 
     Sums of phi a are taken from this feature alone; psi and bags, (n_trees, n_rows), are None for unseen rows.
     """
-    phi = sum_by_group(phi, labels)
+    phi, widening = sum_by_group(phi, labels), widen(labels)
     if psi is None:
-        error = math.sqrt(math.fsum(phi**2))
+        error = math.sqrt(widening * math.fsum(phi**2))
         return error, error
     psi, names = sum_by_group(psi, labels), list(dict.fromkeys(labels))
     n_trees, score = len(per_tree), per_tree.mean()
@@ -332,4 +339,5 @@ def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
     excess = slope / (r * math.fsum(psi**2)) - 1.0
     g = 1.0 + max(excess, 0.0) * max(0.0, 1.0 - noise / (r * math.fsum(psi**2)) / excess**2)
     both = math.fsum((phi + g * psi) ** 2) + noise
-    return (math.sqrt(variance) + math.sqrt(on_average)) / 2.0, math.sqrt(max(variance, both))
+    test_error = math.sqrt(widening) * (math.sqrt(variance) + math.sqrt(on_average)) / 2.0
+    return test_error, math.sqrt(widening * max(variance, both))

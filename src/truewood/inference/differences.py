@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.row_groups import sum_groups
+from truewood.inference.few_groups import widen_for_groups
 
 Floats = NDArray[np.float64]
 RowGroups = NDArray[np.int64] | None
@@ -67,8 +68,9 @@ def _find_growth(phi: Floats, std_error: Floats, noise: Floats, row_groups: RowG
 
 
 def _sum_squares(values: Floats, row_groups: RowGroups) -> Floats:
-    centred = values - values.mean(axis=0)
+    centred, widening = values - values.mean(axis=0), 1.0
     if row_groups is not None:
         centred = sum_groups(centred, row_groups, int(row_groups.max()) + 1)
-    summed: Floats = (centred**2).sum(axis=0)
+        widening = widen_for_groups(np.bincount(row_groups).astype(np.float64))
+    summed: Floats = widening * (centred**2).sum(axis=0)
     return summed

@@ -56,20 +56,9 @@ def find_problem(n_scoring: int) -> str | None:
     return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {n_scoring}"
 
 
-def find_problem_of_groups(size: Floats) -> str | None:
-    """The same where rows belong together, given the number of rows of each group that score.
-
-    Groups of different size tell as much about their spread as fewer groups of the same size (Kish).
-    """
-    n_groups = float(size.sum() ** 2 / (size**2).sum()) if size.any() else 0.0
-    if n_groups >= _FEWEST_ROWS:
-        return None
-    counted = np.count_nonzero(size)
-    as_few = f", which count as {n_groups:.1f} as they differ in size" if n_groups < counted - 0.05 else ""
-    return f"it takes at least {_FEWEST_ROWS} groups of rows that score the model, got {counted}{as_few}"
-
-
-def measure_errors(moments: Moments, scores: TreeScores, scale: float, *, with_bags: bool = False) -> Errors:
+def measure_errors(
+    moments: Moments, scores: TreeScores, scale: float, *, with_bags: bool = False, widening: float = 1.0
+) -> Errors:
     """How far scores may be off.
 
     Parameters
@@ -82,6 +71,8 @@ def measure_errors(moments: Moments, scores: TreeScores, scale: float, *, with_b
         Size of a large score: where all unseen rows say the same, spreads are rounding errors of it, and count as 0.
     with_bags : bool
         Whether `std_error` counts all that rows do by growing trees, as the bags tell it.
+    widening : float
+        What variances are multiplied by, see `widen_for_groups`.
     """
     least = (_ROUNDING * scale) ** 2
     variance = np.append(moments.phi_phi, moments.total_phi_phi)
@@ -93,7 +84,8 @@ def measure_errors(moments: Moments, scores: TreeScores, scale: float, *, with_b
     if moments.n_grown:
         both = _spread_both(moments, scores, with_bags=with_bags)
         spread = np.maximum(spread, np.where(both > least, both, 0.0))
-    return Errors(test_error=tested[:-1], std_error=np.sqrt(spread), total_error=float(tested[-1]))
+    tested = np.sqrt(widening) * tested
+    return Errors(test_error=tested[:-1], std_error=np.sqrt(widening * spread), total_error=float(tested[-1]))
 
 
 def count_trees(moments: Moments, scores: TreeScores, is_found: NDArray[np.bool_]) -> int:

@@ -18,7 +18,8 @@ from truewood.adapters import open_model
 from truewood.data.groups import Grouping, add_groups
 from truewood.formulas.measure import Measure
 from truewood.inference.contributions import Contributions, sum_row_groups
-from truewood.inference.errors import count_trees, find_problem, find_problem_of_groups
+from truewood.inference.errors import count_trees, find_problem
+from truewood.inference.few_groups import find_problem_of_groups, widen_for_groups
 from truewood.inference.moments import Moments, TreeScores, measure_moments
 from truewood.pipelines.unwrapping import unwrap
 from truewood.result.importance_result import ImportanceResult
@@ -172,11 +173,13 @@ def _infer(
     """Add standard errors, and the contributions themselves where they were asked for."""
     moments: list[list[Moments]] = [[] for _ in results]
     phi: list[list[NDArray[np.float64]]] = [[] for _ in results]
-    with_bags, problem = inference == "bags", None
+    with_bags, problem, widening = inference == "bags", None, 1.0
     if inference == "rows":
         collected = _keep_rows(collected, scores, groupings, phi)
     for block in collected if row_groups is None else [sum_row_groups(collected, row_groups)]:
-        problem = find_problem(block.n_scoring) if block.size is None else find_problem_of_groups(block.size)
+        problem = find_problem(block.n_scoring)
+        if block.size is not None:
+            problem, widening = find_problem_of_groups(block.size), widen_for_groups(block.size)
         for own, score, grouping in zip(moments, scores, groupings, strict=True):
             own.append(measure_moments(block, score, grouping, with_bags=with_bags, n_threads=n_threads))
     if inference == "rows":
@@ -185,7 +188,7 @@ def _infer(
             for result, own in zip(results, phi, strict=True)
         ]
     summed = [reduce(add, own) for own in moments]
-    results = add_errors(results, summed, scores, problem, with_bags=with_bags)
+    results = add_errors(results, summed, scores, problem, with_bags=with_bags, widening=widening)
     if with_bags and results[0].no_inference is None:
         _warn_of_few_trees(results[0], count_trees(summed[0], scores[0], results[0].p_value <= _FOUND))
     return results

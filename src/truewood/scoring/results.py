@@ -154,13 +154,15 @@ def add_errors(
     problem: str | None,
     *,
     with_bags: bool = False,
+    widening: float = 1.0,
 ) -> list[ImportanceResult]:
     """Results with errors, given sums over all rows that score, for each grouping; or why there are none."""
     if problem is not None:
         return [replace(result, no_inference=problem) for result in results]
     scale = float(np.abs(results[0].mdi).max())
     errors = [
-        measure_errors(own, score, scale, with_bags=with_bags) for own, score in zip(moments, scores, strict=True)
+        measure_errors(own, score, scale, with_bags=with_bags, widening=widening)
+        for own, score in zip(moments, scores, strict=True)
     ]
     return [replace(result, **vars(own)) for result, own in zip(results, errors, strict=True)]
 
