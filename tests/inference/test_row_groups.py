@@ -249,6 +249,7 @@ def test_comparisons_pair_sums_of_groups(forest, tmp_path):
     difference = a.contributions - b.contributions
     expected = [oracle.errors_of_groups(NEW, own, None, None, None, None)[0] for own in difference.T]
     np.testing.assert_allclose(paired.std_error, expected, rtol=1e-12)
+    assert paired.describe().endswith("paired by sums over 30 groups of rows")
     a.save(tmp_path / "a.json")
     loaded = tw.load(tmp_path / "a.json")
     np.testing.assert_array_equal(tw.compare(loaded, b).std_error, paired.std_error)
@@ -295,7 +296,7 @@ def test_results_say_how_many_groups(forest, tmp_path):
 @pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
 def test_useless_features_of_groups_are_rejected_as_often_as_they_should(kind):
     rejected = []
-    for seed in range(150):
+    for seed in range(100):
         rng = np.random.default_rng([seed, 7])
         labels = np.repeat(np.arange(80), 10)
         noise = np.column_stack([rng.standard_normal((80, 3))[labels], rng.standard_normal((800, 2))])

@@ -95,6 +95,7 @@ def compare(
         measure=a.measure,
         task=a.task,
         is_additive=a.is_additive and b.is_additive,
+        n_row_groups=a.n_row_groups if is_paired else None,
     )
 
 
