@@ -88,7 +88,7 @@ def measure_skill(
     weight = np.ones(len(y)) if weight is None else weight
     row_groups = np.arange(len(y)) if row_groups is None else row_groups
     is_counted = ~np.isnan(predicted.reshape(len(y), -1)).any(axis=1) & (weight > 0)
-    y, predicted, weight, row_groups = (part[is_counted] for part in (y, predicted, weight, row_groups))
+    y, predicted, weight, row_groups = y[is_counted], predicted[is_counted], weight[is_counted], row_groups[is_counted]
     if len(y) < 2 or len(np.unique(y)) < 2:
         return None
     if classes is None:
