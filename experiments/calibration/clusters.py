@@ -7,9 +7,9 @@ number, a binary one, 20 levels), two differ from row to row (a number, a binary
 clusters.csv beside this script, has the share of tests that reject at 5 %, with `row_groups=` and without. A journal
 keeps a line a data set: a run that was stopped goes on where it was. Remove it after a change to the library.
 
-Models are judged on as many held-out clusters (HistGradientBoosting), on the clusters that a tree's bag left out (a
-forest whose bags are drawn by cluster, with lists of rows), and out of bag by a forest whose bags are drawn row by row,
-which `row_groups=` refuses.
+Models are judged on as many held-out clusters (HistGradientBoosting); on the clusters that a tree's bag left out, for
+a forest whose bags are drawn by cluster and known to truewood by an adapter, or not known, with lists of rows; and out
+of bag for a forest whose bags are drawn row by row, which `row_groups=` refuses.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from cluster_forest import ClusterForestClassifier, ClusterForestRegressor, grow
 from joblib import Parallel, delayed
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -64,33 +65,40 @@ def fit_boosting(rng: np.random.Generator, sizes: list[int], task: str, seed: in
     return model, *draw(rng, sizes, task), "heldout"
 
 
-def make_forest(task: str, seed: int, **options: Any) -> RandomForestClassifier | RandomForestRegressor:
-    """A forest of 50 trees, or one that is to grow by more."""
-    kind = RandomForestRegressor if task == "regression" else RandomForestClassifier
-    return kind(**{"n_estimators": 50, "min_samples_leaf": 5, "random_state": seed} | options)
+FORESTS = {
+    "known": {"regression": ClusterForestRegressor, "classification": ClusterForestClassifier},
+    "plain": {"regression": RandomForestRegressor, "classification": RandomForestClassifier},
+}
+
+
+def make_forest(kind: str, task: str, seed: int) -> Any:
+    """A forest of 50 trees."""
+    return FORESTS[kind][task](50, min_samples_leaf=5, random_state=seed)
 
 
 def fit_by_cluster(rng: np.random.Generator, sizes: list[int], task: str, seed: int) -> tuple[Any, ...]:
     """A forest whose trees see the rows of drawn clusters, and the rows that each of them does not see."""
     X, y, labels = draw(rng, sizes, task)
-    forest, lists = make_forest(task, seed, bootstrap=False, warm_start=True), []
-    for n_trees in range(1, 51):
-        drawn = rng.integers(0, len(sizes), len(sizes))
-        bag = np.concatenate([np.flatnonzero(labels == cluster) for cluster in drawn])
-        forest.set_params(n_estimators=n_trees).fit(X[bag], y[bag])
-        lists.append(np.flatnonzero(~np.isin(labels, drawn)))
-    return forest, X, y, labels, lists
+    forest = grow(make_forest("plain", task, seed), rng, X, y, labels)
+    return forest, X, y, labels, [np.setdiff1d(np.arange(len(X)), bag) for bag in forest.bags_]
+
+
+def fit_with_bags(rng: np.random.Generator, sizes: list[int], task: str, seed: int) -> tuple[Any, ...]:
+    """The same, where truewood knows the bags."""
+    X, y, labels = draw(rng, sizes, task)
+    return grow(make_forest("known", task, seed), rng, X, y, labels), X, y, labels, "oob"
 
 
 def fit_by_row(rng: np.random.Generator, sizes: list[int], task: str, seed: int) -> tuple[Any, ...]:
     """A forest with the usual bags, out of bag."""
     X, y, _ = draw(rng, sizes, task)
-    return make_forest(task, seed).fit(X, y), X, y, None, "oob"
+    return make_forest("plain", task, seed).fit(X, y), X, y, None, "oob"
 
 
 MODELS = {
     "boosting, held-out clusters": fit_boosting,
-    "forest, bags by cluster": fit_by_cluster,
+    "forest, bags by cluster": fit_with_bags,
+    "forest, lists by cluster": fit_by_cluster,
     "forest, bags by row": fit_by_row,
 }
 # Most data sets, where few tell enough.
