@@ -296,3 +296,48 @@ def quantile_of(y, weight, level):
         if reached >= level * total:
             return float(y[i])
     raise ValueError("no weight")
+
+
+def sum_by_group(values, labels):
+    """Sums of rows of each label, less the mean of all rows for each of them; labels in order of appearance."""
+    mean = values.mean(axis=0)
+    sums = {}
+    for label, value in zip(labels, values, strict=True):
+        sums[label] = sums.get(label, 0.0) + (value - mean)
+    return np.array(list(sums.values()))
+
+
+def widen(labels):
+    """What variances are multiplied by because there are fewer groups than rows."""
+    n_rows = len(labels)
+    n_groups = n_rows**2 / sum(list(labels).count(label) ** 2 for label in set(labels))
+    return n_groups / (n_groups - 3) / (n_rows / (n_rows - 3))
+
+
+def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
+    """Test error and standard error of a feature whose rows come in groups, from docs/inference.md; groups are rows.
+
+    Sums of phi a are taken from this feature alone; psi and bags, (n_trees, n_rows), are None for unseen rows.
+    """
+    phi, widening = sum_by_group(phi, labels), widen(labels)
+    if psi is None:
+        error = math.sqrt(widening * math.fsum(phi**2))
+        return error, error
+    psi, names = sum_by_group(psi, labels), list(dict.fromkeys(labels))
+    n_trees, score = len(per_tree), per_tree.mean()
+    rows_of = [[row for row, label in enumerate(labels) if label == name] for name in names]
+    weight = np.array([[sum(float(bag[row]) for row in rows) for rows in rows_of] for bag in bags])
+    more = weight / weight.mean(axis=0) - 1.0
+    r, spread, noise = (more**2).mean(), per_tree - score, per_tree.var(ddof=1) / n_trees
+    C = np.array([math.fsum(more[:, g] * spread) / n_trees for g in range(len(names))])
+    variance = math.fsum(phi**2) + max(math.fsum(phi * (C + phi)) / r, math.fsum(phi * psi), 0.0)
+    common, gain = max(variance - noise, 0.0), max((biased - score) / (1.0 + r), 0.0)
+    squares = gain + max(score * common / variance, -0.75 * gain)
+    on_average = variance - common + common * gain / squares
+    owed = np.array([math.fsum(more[k] * psi) for k in range(n_trees)])
+    slope = math.fsum(owed * spread) / n_trees + math.fsum(phi * psi) - r * noise
+    excess = slope / (r * math.fsum(psi**2)) - 1.0
+    g = 1.0 + max(excess, 0.0) * max(0.0, 1.0 - noise / (r * math.fsum(psi**2)) / excess**2)
+    both = math.fsum((phi + g * psi) ** 2) + noise
+    test_error = math.sqrt(widening) * (math.sqrt(variance) + math.sqrt(on_average)) / 2.0
+    return test_error, math.sqrt(widening * max(variance, both))

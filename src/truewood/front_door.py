@@ -22,6 +22,7 @@ def importance(
     measure: str = "auto",
     sample_weight: Any = None,
     groups: Any = None,
+    row_groups: Any = None,
     inference: bool | str = True,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -58,6 +59,10 @@ def importance(
     groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
         columns, or the group name of each column. With a Pipeline these are the columns of X, before its preprocessing.
+    row_groups : array-like of shape (n_rows,) or str, default=None
+        Rows that belong together, such as those of a patient, a shop or a day: a label for each row, or the name of
+        their column in X. Standard errors and p-values are then those of sums over groups. Out of bag, all rows of a
+        group must be in a tree's bag or outside of it.
     inference : bool, "rows" or "bags", default=True
         Whether to add standard errors and p-values, for the measures "ufi", "ufi_centered" and "mdi_oob". With "rows"
         the result also keeps what each row contributes to each score, an array of shape (n_rows, n_features). With
@@ -102,11 +107,12 @@ def importance(
     }
     score = _find_engine(X)
     if score is not None:
-        if per_class:
-            raise ValueError(f"per_class=True needs a table in memory, got X as {type(X).__name__}; pass a table.")
+        for asked, name in ((per_class, "per_class=True"), (row_groups is not None, "row_groups")):
+            if asked:
+                raise ValueError(f"{name} needs a table in memory, got X as {type(X).__name__}; pass a table.")
         return score(model, y=y, **options)
-    X, y, options["sample_weight"] = take_named(X, y, sample_weight)
-    return score_table(model, X, y, **options, random_state=random_state, per_class=per_class)
+    X, y, options["sample_weight"], row_groups = take_named(X, y=y, sample_weight=sample_weight, row_groups=row_groups)
+    return score_table(model, X, y, **options, row_groups=row_groups, random_state=random_state, per_class=per_class)
 
 
 def _find_engine(X: Any) -> Callable[..., ImportanceResult] | None:

@@ -20,6 +20,8 @@ def folder(tmp_path):
     """A good table and a bad one, a folder with the name of a file, and a model."""
     TABLE.to_csv(tmp_path / "data.csv", index=False)
     TABLE.assign(x=np.inf).to_csv(tmp_path / "infinite.csv", index=False)
+    TABLE.assign(color="red").to_csv(tmp_path / "same.csv", index=False)
+    TABLE.assign(color=[" ", None, *TABLE["color"][2:]]).to_csv(tmp_path / "gaps.csv", index=False)
     (tmp_path / "folder.csv").mkdir()
     return tmp_path
 
@@ -47,6 +49,23 @@ BAD_ARGUMENTS = {
     "infinite weights": (["./infinite.csv", "--target", "y", "--sample-weight", "x"], ["'x' must hold numbers from 0"]),
     "weights are the target": (["./data.csv", "--target", "y", "--sample-weight", "y"], ["'y' is the target"]),
     "unknown weights": (["./data.csv", "--target", "y", "--sample-weight", "w"], ["--sample-weight: the table has no"]),
+    "groups are the target": (
+        ["./data.csv", "--target", "y", "--row-groups", "y"],
+        ["--row-groups: 'y' is the target"],
+    ),
+    "unknown groups": (["./data.csv", "--target", "y", "--row-groups", "w"], ["--row-groups: the table has no column"]),
+    "groups for a forest": (
+        ["./data.csv", "--target", "y", "--row-groups", "color"],
+        ["--row-groups: a forest draws its bags row by row", "--model xgboost or --model lightgbm"],
+    ),
+    "one group": (
+        ["./same.csv", "--target", "y", "--row-groups", "color", "--model", "lightgbm"],
+        ["--row-groups: it takes two groups of rows"],
+    ),
+    "groups with gaps": (
+        ["./gaps.csv", "--target", "y", "--row-groups", "color", "--model", "lightgbm"],
+        ["--row-groups: column 'color' must have a label in every row, got 2 without"],
+    ),
     "numbers from strings": (
         ["./data.csv", "--target", "color", "--task", "regression"],
         ["'color' must hold numbers"],

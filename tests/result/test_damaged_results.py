@@ -29,6 +29,7 @@ def make_results():
     return {
         "rows": tw.importance(forest, X, y, inference="rows"),
         "groups": tw.importance(forest, X, y, groups={"a": [0, 1]}),
+        "row groups": tw.importance(boosted, X[40:], y[40:], rows="heldout", row_groups=range(20), inference="rows"),
         "plain": tw.importance(forest, X, y, inference=False, measure="mdi"),
         "boosting": tw.importance(boosted, X[40:], y[40:], rows="heldout"),
         "classes": tw.importance(forest, X, y, per_class=True),

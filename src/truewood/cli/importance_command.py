@@ -79,6 +79,12 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         help="use a column though it looks like an identifier or free text; may be given several times",
     )
     parser.add_argument("--sample-weight", action=Once, metavar="COLUMN", help="the column with weights of the rows")
+    parser.add_argument(
+        "--row-groups",
+        action=Once,
+        metavar="COLUMN",
+        help="the column that says which rows belong together (a patient, a shop); for boosting and --model-file",
+    )
 
 
 def _add_model(group: Any) -> None:
@@ -213,6 +219,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
             drop=options.drop,
             keep=options.keep,
             sample_weight=options.sample_weight,
+            row_groups=options.row_groups,
             settings=settings,
             measure=options.measure,
             contributions=options.contributions,
@@ -233,6 +240,7 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
             options.target,
             drop=options.drop,
             sample_weight=options.sample_weight,
+            row_groups=options.row_groups,
             trust_pickle=options.trust_pickle,
             measure=options.measure,
             contributions=options.contributions,
@@ -283,6 +291,7 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "measure": result.measure,
         "rows": result.rows,
         "n_rows": result.n_rows,
+        "n_row_groups": result.n_row_groups,
         "columns": [
             {"name": column.name, "kind": column.kind, "used": column.is_used, "note": column.note}
             for column in score.columns

@@ -1,4 +1,4 @@
-"""Target and weights that are columns of the table, by name."""
+"""Target, weights and groups of rows that are columns of the table, by name."""
 
 from __future__ import annotations
 
@@ -14,32 +14,27 @@ from truewood.words import list_names
 _LISTED = 5
 
 
-def take_named(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Take target and weights out of a data frame, where they are given as names of its columns.
+def take_named(X: Any, **given: Any) -> tuple[Any, ...]:
+    """Take target, weights and groups of rows out of a data frame, where they are given as names of its columns.
 
     Parameters
     ----------
     X : array-like, data frame or sparse matrix
         The table; never modified.
-    y : array-like or str
-        The target, or the name of its column.
-    sample_weight : array-like, str or None
-        The weights, or the name of their column.
+    **given : array-like, str or None
+        Values by argument, such as `y`, or the name of their column.
 
     Returns
     -------
-    X, y, sample_weight : object
-        The table without these columns, and their values.
+    X, *values : object
+        The table without these columns, and the values of each argument.
     """
-    names = [given for given in (y, sample_weight) if isinstance(given, str)]
+    names = list(dict.fromkeys(value for value in given.values() if isinstance(value, str)))
     if not names:
-        return X, y, sample_weight
-    if isinstance(y, str):
-        y = _get_column(X, y, "y")
-    if isinstance(sample_weight, str):
-        sample_weight = _get_column(X, sample_weight, "sample_weight")
+        return X, *given.values()
+    values = [_get_column(X, value, argument) if isinstance(value, str) else value for argument, value in given.items()]
     rest = X.drop(columns=names) if isinstance(X, pd.DataFrame) else nw.from_native(X).drop(names).to_native()
-    return rest, y, sample_weight
+    return rest, *values
 
 
 def _get_column(X: Any, name: str, argument: str) -> Any:

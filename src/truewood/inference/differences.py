@@ -5,22 +5,34 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.data.row_groups import sum_groups
+from truewood.inference.few_groups import widen_for_groups
+
 Floats = NDArray[np.float64]
+RowGroups = NDArray[np.int64] | None
 
 
-def pair_rows(phi_a: Floats, phi_b: Floats) -> Floats:
+def pair_rows(phi_a: Floats, phi_b: Floats, row_groups: RowGroups) -> Floats:
     """Variances of differences of scores by the same unseen rows, for two models that are given.
 
     Parameters
     ----------
     phi_a, phi_b : ndarray of shape (n_rows, n_features)
         What each row adds to the scores.
+    row_groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row, where rows belong together.
     """
-    return _sum_squares(phi_a - phi_b)
+    return _sum_squares(phi_a - phi_b, row_groups)
 
 
 def pair_grown_rows(
-    phi_a: Floats, phi_b: Floats, std_error_a: Floats, std_error_b: Floats, noise_a: Floats, noise_b: Floats
+    phi_a: Floats,
+    phi_b: Floats,
+    std_error_a: Floats,
+    std_error_b: Floats,
+    noise_a: Floats,
+    noise_b: Floats,
+    row_groups: RowGroups,
 ) -> Floats:
     """Variances of differences of scores by the same rows, where these grew both forests.
 
@@ -36,22 +48,29 @@ def pair_grown_rows(
         Standard errors of the scores.
     noise_a, noise_b : ndarray of shape (n_features,)
         Variances of the scores because a forest is one of many that could be grown on the same data.
+    row_groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row, where rows belong together.
     """
     noise = noise_a + noise_b
-    of_rows = np.maximum(_sum_squares(phi_a - phi_b) - noise, 0.0)
-    growth = np.maximum(_find_growth(phi_a, std_error_a, noise_a), _find_growth(phi_b, std_error_b, noise_b))
+    of_rows = np.maximum(_sum_squares(phi_a - phi_b, row_groups) - noise, 0.0)
+    growth = np.maximum(
+        _find_growth(phi_a, std_error_a, noise_a, row_groups), _find_growth(phi_b, std_error_b, noise_b, row_groups)
+    )
     variance: Floats = growth * of_rows + noise
     return variance
 
 
-def _find_growth(phi: Floats, std_error: Floats, noise: Floats) -> Floats:
+def _find_growth(phi: Floats, std_error: Floats, noise: Floats, row_groups: RowGroups) -> Floats:
     """Variance of scores over data sets as a multiple of what rows do by scoring trees, at least 1."""
-    scoring = _sum_squares(phi)
+    scoring = _sum_squares(phi, row_groups)
     growth: Floats = np.divide(std_error**2 - noise, scoring, out=np.ones_like(scoring), where=scoring > 0)
     return np.maximum(growth, 1.0)
 
 
-def _sum_squares(values: Floats) -> Floats:
-    centred = values - values.mean(axis=0)
-    summed: Floats = (centred**2).sum(axis=0)
+def _sum_squares(values: Floats, row_groups: RowGroups) -> Floats:
+    centred, widening = values - values.mean(axis=0), 1.0
+    if row_groups is not None:
+        centred = sum_groups(centred, row_groups, int(row_groups.max()) + 1)
+        widening = widen_for_groups(np.bincount(row_groups).astype(np.float64))
+    summed: Floats = widening * (centred**2).sum(axis=0)
     return summed

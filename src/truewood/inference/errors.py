@@ -56,7 +56,9 @@ def find_problem(n_scoring: int) -> str | None:
     return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {n_scoring}"
 
 
-def measure_errors(moments: Moments, scores: TreeScores, scale: float, *, with_bags: bool = False) -> Errors:
+def measure_errors(
+    moments: Moments, scores: TreeScores, scale: float, *, with_bags: bool = False, widening: float = 1.0
+) -> Errors:
     """How far scores may be off.
 
     Parameters
@@ -69,6 +71,8 @@ def measure_errors(moments: Moments, scores: TreeScores, scale: float, *, with_b
         Size of a large score: where all unseen rows say the same, spreads are rounding errors of it, and count as 0.
     with_bags : bool
         Whether `std_error` counts all that rows do by growing trees, as the bags tell it.
+    widening : float
+        What variances are multiplied by, see `widen_for_groups`.
     """
     least = (_ROUNDING * scale) ** 2
     variance = np.append(moments.phi_phi, moments.total_phi_phi)
@@ -80,7 +84,8 @@ def measure_errors(moments: Moments, scores: TreeScores, scale: float, *, with_b
     if moments.n_grown:
         both = _spread_both(moments, scores, with_bags=with_bags)
         spread = np.maximum(spread, np.where(both > least, both, 0.0))
-    return Errors(test_error=tested[:-1], std_error=np.sqrt(spread), total_error=float(tested[-1]))
+    tested = np.sqrt(widening) * tested
+    return Errors(test_error=tested[:-1], std_error=np.sqrt(widening * spread), total_error=float(tested[-1]))
 
 
 def count_trees(moments: Moments, scores: TreeScores, is_found: NDArray[np.bool_]) -> int:

@@ -117,6 +117,9 @@ def measure_moments(
     psi = None if contributions.psi is None else add_groups(contributions.psi, grouping)
     bags, is_scoring = contributions.bags, contributions.is_scoring
     mean = scores.values / contributions.n_scoring
+    if contributions.size is not None:
+        others = np.maximum(contributions.size - 1.0, 0.0)[:, np.newaxis] * (weight * mean)
+        phi, psi = phi - others, None if psi is None else psi - others
     if count is not None:
         phi = weight * (np.sqrt(count)[:, np.newaxis] * (phi / weight - mean) + mean)
     products = get_engine().sum_row_products(phi, psi, is_scoring, weight, mean, bags, n_threads)

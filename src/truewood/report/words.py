@@ -137,6 +137,9 @@ def describe_measurement(result: ImportanceResult) -> list[tuple[str, str]]:
         ("Rows", f"{result.n_rows:,} {ROWS_IN_WORDS[rows]}: {_ROWS_EXPLAINED[rows]}."),
         ("Measure", f"{result.measure}: {get_measure(result.measure).summary}. Unit: {name_unit(result)}."),
     ]
+    if result.n_row_groups is not None:
+        groups = f"{count(result.n_row_groups, 'group')} of rows that belong together; errors are those of their sums."
+        lines.insert(2, ("Groups of rows", groups))
     if not np.isnan(result.share).all():
         lines.append(("Share", f"The part of {_name_impurity(result)} that splits on the feature explain."))
     lines.append(("Beside it", "mdi: the usual, biased importance of the same trees, judged on their training rows."))
@@ -174,12 +177,14 @@ def list_cautions(result: ImportanceResult, correlations: Correlations | None) -
                 is_grave=result.skipped_weight > _MUCH_SKIPPED,
             )
         )
-    if result.no_inference is None and result.n_rows < _FEW_ROWS:
+    n_units = result.n_rows if result.n_row_groups is None else result.n_row_groups
+    if result.no_inference is None and n_units < _FEW_ROWS:
+        unit = "row" if result.n_row_groups is None else "group"
         cautions.append(
             Caution(
-                "Few rows",
-                f"With {count(result.n_rows, 'row')}, intervals and p-values are rough: they need a few dozen rows of "
-                "each class that reach the splits.",
+                f"Few {unit}s",
+                f"With {count(n_units, unit)}{' of rows' * (unit == 'group')}, intervals and p-values are rough: they "
+                f"need a few dozen {unit}s of each class that reach the splits.",
             )
         )
     if result.notes:

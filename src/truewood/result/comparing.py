@@ -38,6 +38,7 @@ def compare(
     same_rows : bool, default=None
         Whether both are of the same rows. None pairs results with as many rows and contributions, which is right for
         different rows, too; takes results with other numbers of rows as independent; and refuses where it cannot tell.
+        Results with ``row_groups=`` are independent only where no group is in both.
 
     Returns
     -------
@@ -69,15 +70,17 @@ def compare(
     _check_scale(a, b)
     b_order = _match_features(a, b)
     is_paired = _decide_pairing(a, b, same_rows)
+    _check_row_groups(a, b, is_paired=is_paired)
     values_b = b.values[b_order]
     variance = a.std_error**2 + b.std_error[b_order] ** 2
     if is_paired and a.contributions is not None and b.contributions is not None:
         phi_a, phi_b = a.contributions, b.contributions[:, b_order]
         if a.rows == "heldout":
-            variance = pair_rows(phi_a, phi_b)
+            variance = pair_rows(phi_a, phi_b, a.row_groups)
         else:
             errors = (a.std_error, b.std_error[b_order])
-            variance = pair_grown_rows(phi_a, phi_b, *errors, _find_noise(a), _find_noise(b)[b_order])
+            noise = (_find_noise(a), _find_noise(b)[b_order])
+            variance = pair_grown_rows(phi_a, phi_b, *errors, *noise, a.row_groups)
     least = (_ROUNDING * float(np.abs([a.mdi, b.mdi[b_order]]).max())) ** 2
     return Comparison(
         difference=a.values - values_b,
@@ -92,6 +95,7 @@ def compare(
         measure=a.measure,
         task=a.task,
         is_additive=a.is_additive and b.is_additive,
+        n_row_groups=a.n_row_groups if is_paired else None,
     )
 
 
@@ -156,6 +160,16 @@ def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | 
         "score both with inference='rows', so that rows can be paired, or say that no row is in both with "
         "same_rows=False."
     )
+
+
+def _check_row_groups(a: ImportanceResult, b: ImportanceResult, *, is_paired: bool) -> None:
+    """Refuse results of which one does not know which rows belong together, or knows other groups."""
+    if (a.n_row_groups is None) != (b.n_row_groups is None):
+        has, lacks = ("a", "b") if b.n_row_groups is None else ("b", "a")
+        raise ValueError(f"{has} has row_groups and {lacks} has none: score both with the row_groups of their rows.")
+    groups_a, groups_b = a.row_groups, b.row_groups
+    if is_paired and groups_a is not None and groups_b is not None and not np.array_equal(groups_a, groups_b):
+        raise ValueError("a and b have the same number of rows, but other row_groups: score both with the same ones.")
 
 
 def _find_noise(result: ImportanceResult) -> Floats:

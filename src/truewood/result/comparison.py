@@ -50,6 +50,8 @@ class Comparison:
         As of the results.
     is_additive : bool
         Whether both models' trees add up to a raw score, as in boosting.
+    n_row_groups : int or None
+        Number of groups of rows that belong together, whose sums were paired; None without ``row_groups=``.
     """
 
     difference: Floats
@@ -64,6 +66,7 @@ class Comparison:
     measure: str
     task: str
     is_additive: bool
+    n_row_groups: int | None = None
 
     def __post_init__(self) -> None:
         freeze_arrays(self)
@@ -125,9 +128,9 @@ class Comparison:
         a, b = map(in_one_line, self.names)
         rows = ROWS_IN_WORDS[self.rows]
         if self.is_paired:
-            return (
-                f"{a} less {b}: {self.measure} of the same {count(self.n_rows[0], 'row')} ({rows}), paired row by row"
-            )
+            groups = self.n_row_groups
+            how = "row by row" if groups is None else f"by sums over {count(groups, 'group')} of rows"
+            return f"{a} less {b}: {self.measure} of the same {count(self.n_rows[0], 'row')} ({rows}), paired {how}"
         of_each = " and ".join(f"{number:,}" for number in self.n_rows)
         return f"{a} less {b}: {self.measure} of {of_each} different rows ({rows}), taken as independent"
 

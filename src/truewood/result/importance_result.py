@@ -68,6 +68,10 @@ class ImportanceResult:
         smaller than `std_error`, which also has to do with the size of a signal.
     contributions : ndarray of shape (n_rows, n_features) or None
         What each row adds to each score where it is unseen; only with ``inference="rows"``.
+    n_row_groups : int or None
+        Number of groups of rows that belong together, of whose sums errors are; None without ``row_groups=``.
+    row_groups : ndarray of int, shape (n_rows,), or None
+        The group of each row; only with ``row_groups=`` and ``inference="rows"``.
     total_error : float
         Spread of the sum of all scores around zero if no feature says anything; what `total_p_value` goes by.
     no_inference : str or None
@@ -96,6 +100,8 @@ class ImportanceResult:
     std_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     test_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     contributions: NDArray[np.float64] | None = None
+    n_row_groups: int | None = None
+    row_groups: NDArray[np.int64] | None = None
     total_error: float = np.nan
     no_inference: str | None = None
     columns: ImportanceResult | None = None

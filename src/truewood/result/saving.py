@@ -113,6 +113,7 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
     read["per_output"] = _read_array("per_output", content["per_output"], (None, *shape))
     rows = content["contributions"]
     read["contributions"] = None if rows is None else _read_array("contributions", rows, (n_rows, *shape))
+    read |= _read_row_groups(content, n_rows)
     for name, listed in _CHOICES.items():
         if not isinstance(content[name], str) or content[name] not in listed:
             _refuse(name, f"one of {', '.join(listed)}")
@@ -129,6 +130,21 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
         _refuse("columns of columns", "null")
     read["columns"] = None if content["columns"] is None else _read_result(content["columns"], is_of_columns=True)
     return ImportanceResult(**read)
+
+
+def _read_row_groups(content: dict[str, Any], n_rows: int) -> dict[str, Any]:
+    """Number of groups of rows, and the group of each row, or None for null."""
+    n_groups, groups = content["n_row_groups"], content["row_groups"]
+    if n_groups is not None and _read_count("n_row_groups", n_groups) > n_rows:
+        _refuse("n_row_groups", "at most the number of rows")
+    if groups is None:
+        return {"n_row_groups": n_groups, "row_groups": None}
+    expected = f"{n_rows} numbers of groups from 0 up, all of them below n_row_groups"
+    if n_groups is None or not isinstance(groups, list) or len(groups) != n_rows:
+        _refuse("row_groups", expected)
+    if not all(type(group) is int and 0 <= group < n_groups for group in groups):
+        _refuse("row_groups", expected)
+    return {"n_row_groups": n_groups, "row_groups": np.array(groups, dtype=np.int64)}
 
 
 def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truewood.words import ROWS_IN_WORDS, in_one_line
+from truewood.words import ROWS_IN_WORDS, count, in_one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,8 @@ def write_html(result: ImportanceResult) -> str:
 
 def _summarise(result: ImportanceResult) -> str:
     trees = f"{result.n_trees} tree{'s' * (result.n_trees != 1)}"
-    return f"{result.measure}, {result.task}, {trees}, {result.n_rows} {ROWS_IN_WORDS[result.rows]}"
+    groups = "" if result.n_row_groups is None else f" in {count(result.n_row_groups, 'group')}"
+    return f"{result.measure}, {result.task}, {trees}, {result.n_rows} {ROWS_IN_WORDS[result.rows]}{groups}"
 
 
 def _take_first(result: ImportanceResult) -> pd.DataFrame:

@@ -80,7 +80,7 @@ def accumulate_rows(
     opened: OpenedModel, X: Any, y: Any, sample_weight: Any, *, n_sample: int = N_SAMPLE, n_threads: int = 1
 ) -> Partial:
     """`accumulate` with a model that has been opened before, for one part of the rows after the other."""
-    X, y, sample_weight = take_named(X, y, sample_weight)
+    X, y, sample_weight = take_named(X, y=y, sample_weight=sample_weight)
     if count_rows(X) == 0:
         return make_empty(opened, n_sample)
     return sum_rows(opened, opened.read(X, y, sample_weight), n_sample=n_sample, n_threads=n_threads)

@@ -12,6 +12,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from truewood.data.named_columns import take_named
+from truewood.inference.errors import find_problem
 from truewood.inference.moments import Moments
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.accumulating import count_rows
@@ -132,7 +133,7 @@ def accumulate_errors(
 
 def accumulate_rows_errors(totals: Totals, X: Any, y: Any, sample_weight: Any, *, n_threads: int = 1) -> PartialErrors:
     """`accumulate_errors` with totals that have been made before, for one part of the rows after the other."""
-    X, y, sample_weight = take_named(X, y, sample_weight)
+    X, y, sample_weight = take_named(X, y=y, sample_weight=sample_weight)
     n_rows = count_rows(X)
     weight, y_sums, moments = 0.0, np.zeros((2, 1)), None
     if n_rows:
@@ -217,7 +218,7 @@ def finish_totals(
         used = all_rows if is_whole else f"a sample of {count(n_kept, 'row')} out of {partial.n_scoring:,}"
     else:
         return _give_up(totals, "the rows were read once, and no sample of them was kept")
-    results = add_errors(results, moments, totals.tree_scores, partial.n_scoring)
+    results = add_errors(results, moments, totals.tree_scores, find_problem(partial.n_scoring))
     return join_results(results, (*notes, f"Standard errors from {used}."))
 
 

@@ -79,7 +79,7 @@ def explain(
     >>> bool(abs(explanation.predictions - forest.predict(X[300:])).max() < 1e-9)
     True
     """
-    X, y, sample_weight = take_named(X, y, sample_weight)
+    X, y, sample_weight = take_named(X, y=y, sample_weight=sample_weight)
     parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
     if view.why_no_heldout is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.adapters import ModelView, WeightedDraws, check_agreement
+from truewood.data.row_groups import read_row_groups
 from truewood.data.tables import read_features
 from truewood.data.target import (
     Target,
@@ -20,6 +21,7 @@ from truewood.data.target import (
 )
 from truewood.rows.bag_weights import weigh_by_probability
 from truewood.rows.choice import RowChoice, choose_rows
+from truewood.rows.group_bags import check_group_bags
 from truewood.rows.row_data import RowData
 
 
@@ -39,6 +41,8 @@ class Job:
         Weights of rows when they score; None where every row counts once.
     draws : WeightedDraws or None
         How the rows were drawn into bags, where that was by weight.
+    row_groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row, where rows belong together.
     has_own_target : bool
         Whether the caller gave the numbers that trees are scored by.
     doubt : str or None
@@ -50,6 +54,7 @@ class Job:
     choice: RowChoice
     row_weight: NDArray[np.float64] | None = None
     draws: WeightedDraws | None = None
+    row_groups: NDArray[np.int64] | None = None
     has_own_target: bool = False
     doubt: str | None = None
 
@@ -67,6 +72,7 @@ def make_job(
     *,
     rows: Any,
     sample_weight: Any = None,
+    row_groups: Any = None,
     target: Any = None,
     n_threads: int = 1,
 ) -> Job:
@@ -76,11 +82,14 @@ def make_job(
     weight = read_sample_weight(sample_weight, matrix.n_rows)
     y = y if view.target.read_y is None or target is not None else view.target.read_y(y)
     data = RowData(matrix, _find_target(y, target, view, weight, matrix.n_rows), weight)
+    groups_of_rows = read_row_groups(row_groups, matrix.n_rows)
     choice = choose_rows(rows, view, data, n_threads)
+    if groups_of_rows is not None:
+        check_group_bags(groups_of_rows, choice, view)
     doubt = None if view.target.find_doubt is None else view.target.find_doubt(matrix, y)
     draws = view.training.draws if view.training is not None and choice.are_training else None
     row_weight = weight if draws is None else weigh_by_probability(data, draws)
-    return Job(view, data, choice, row_weight, draws, has_own_target=target is not None, doubt=doubt)
+    return Job(view, data, choice, row_weight, draws, groups_of_rows, has_own_target=target is not None, doubt=doubt)
 
 
 def _find_target(y: Any, own: Any, view: ModelView, weight: NDArray[np.float64] | None, n_rows: int) -> Target:

@@ -17,8 +17,9 @@ from sklearn.utils import check_random_state
 from truewood.adapters import open_model
 from truewood.data.groups import Grouping, add_groups
 from truewood.formulas.measure import Measure
-from truewood.inference.contributions import Contributions
-from truewood.inference.errors import count_trees
+from truewood.inference.contributions import Contributions, sum_row_groups
+from truewood.inference.errors import count_trees, find_problem
+from truewood.inference.few_groups import find_problem_of_groups, widen_for_groups
 from truewood.inference.moments import Moments, TreeScores, measure_moments
 from truewood.pipelines.unwrapping import unwrap
 from truewood.result.importance_result import ImportanceResult
@@ -53,6 +54,7 @@ def score_table(
     measure: str,
     sample_weight: Any,
     groups: Any,
+    row_groups: Any,
     inference: bool | str,
     n_jobs: int | None,
     random_state: Any,
@@ -66,7 +68,16 @@ def score_table(
     parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
     n_threads = effective_n_jobs(n_jobs)
-    job = make_job(view, parts.X, parts.y, rows=rows, sample_weight=sample_weight, target=target, n_threads=n_threads)
+    job = make_job(
+        view,
+        parts.X,
+        parts.y,
+        rows=rows,
+        sample_weight=sample_weight,
+        row_groups=row_groups,
+        target=target,
+        n_threads=n_threads,
+    )
     facts = _find_facts(job)
     chosen = find_measure(measure, facts)
     if job.draws is not None and chosen.uses_unseen:
@@ -115,7 +126,7 @@ def _score(
         return [replace(result, no_inference=no_inference) for result in results]
     collected = _collect(collector, (collect(rows) for rows in blocks[1:]), run)
     tree_scores = make_tree_scores(results, scores, groupings, job.view)
-    return _infer(results, tree_scores, groupings, collected, inference, n_threads)
+    return _infer(results, tree_scores, groupings, collected, job.row_groups, inference, n_threads)
 
 
 def _find_facts(job: Job) -> Facts:
@@ -128,6 +139,7 @@ def _find_facts(job: Job) -> Facts:
         target_variance=_find_target_variance(job) if is_additive else np.nan,
         has_own_target=job.has_own_target,
         compares_hazards=job.compares_hazards,
+        row_groups=job.row_groups,
     )
 
 
@@ -154,26 +166,45 @@ def _infer(
     scores: list[TreeScores],
     groupings: list[Grouping],
     collected: Iterator[Contributions],
+    row_groups: NDArray[np.int64] | None,
     inference: bool | str,
     n_threads: int,
 ) -> list[ImportanceResult]:
     """Add standard errors, and the contributions themselves where they were asked for."""
     moments: list[list[Moments]] = [[] for _ in results]
     phi: list[list[NDArray[np.float64]]] = [[] for _ in results]
-    n_scoring, with_bags = 0, inference == "bags"
-    for block in collected:
-        n_scoring += int(np.count_nonzero(block.is_scoring))
-        for k, grouping in enumerate(groupings):
-            moments[k].append(measure_moments(block, scores[k], grouping, with_bags=with_bags, n_threads=n_threads))
-            if inference == "rows":
-                phi[k].append(add_groups(block.phi, grouping) / scores[k].tree_weight.sum())
+    with_bags, problem, widening = inference == "bags", None, 1.0
     if inference == "rows":
-        results = [replace(result, contributions=np.concatenate(own)) for result, own in zip(results, phi, strict=True)]
+        collected = _keep_rows(collected, scores, groupings, phi)
+    for block in collected if row_groups is None else [sum_row_groups(collected, row_groups)]:
+        problem = find_problem(block.n_scoring)
+        if block.size is not None:
+            problem, widening = find_problem_of_groups(block.size), widen_for_groups(block.size)
+        for own, score, grouping in zip(moments, scores, groupings, strict=True):
+            own.append(measure_moments(block, score, grouping, with_bags=with_bags, n_threads=n_threads))
+    if inference == "rows":
+        results = [
+            replace(result, contributions=np.concatenate(own), row_groups=row_groups)
+            for result, own in zip(results, phi, strict=True)
+        ]
     summed = [reduce(add, own) for own in moments]
-    results = add_errors(results, summed, scores, n_scoring, with_bags=with_bags)
+    results = add_errors(results, summed, scores, problem, with_bags=with_bags, widening=widening)
     if with_bags and results[0].no_inference is None:
         _warn_of_few_trees(results[0], count_trees(summed[0], scores[0], results[0].p_value <= _FOUND))
     return results
+
+
+def _keep_rows(
+    collected: Iterator[Contributions],
+    scores: list[TreeScores],
+    groupings: list[Grouping],
+    phi: list[list[NDArray[np.float64]]],
+) -> Iterator[Contributions]:
+    """Pass blocks on, and keep what their rows contribute to the scores of each grouping."""
+    for block in collected:
+        for own, score, grouping in zip(phi, scores, groupings, strict=True):
+            own.append(add_groups(block.phi, grouping) / score.tree_weight.sum())
+        yield block
 
 
 def _warn_of_few_trees(result: ImportanceResult, n_needed: int) -> None:

@@ -14,7 +14,7 @@ from truewood.adapters import ModelView
 from truewood.data.groups import Grouping, add_groups, read_groups
 from truewood.formulas.measure import Measure
 from truewood.formulas.registry import MEASURES, choose_measure, measures
-from truewood.inference.errors import find_problem, measure_errors
+from truewood.inference.errors import measure_errors
 from truewood.inference.moments import Moments, TreeScores
 from truewood.pipelines.grouping import Encoding, group_columns
 from truewood.result.importance_result import ImportanceResult
@@ -44,6 +44,8 @@ class Facts:
         Whether the caller gave the numbers that trees are scored by.
     compares_hazards : bool
         Whether splits are scored by the hazards of their nodes.
+    row_groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row, where rows belong together.
     """
 
     view: ModelView
@@ -53,6 +55,7 @@ class Facts:
     target_variance: float
     has_own_target: bool = False
     compares_hazards: bool = False
+    row_groups: NDArray[np.int64] | None = None
 
 
 def check_measure(measure: Any) -> None:
@@ -148,17 +151,18 @@ def add_errors(
     results: Sequence[ImportanceResult],
     moments: Sequence[Moments],
     scores: Sequence[TreeScores],
-    n_scoring: int,
+    problem: str | None,
     *,
     with_bags: bool = False,
+    widening: float = 1.0,
 ) -> list[ImportanceResult]:
-    """Results with errors, given sums over all rows that score, for each grouping."""
-    problem = find_problem(n_scoring)
+    """Results with errors, given sums over all rows that score, for each grouping; or why there are none."""
     if problem is not None:
         return [replace(result, no_inference=problem) for result in results]
     scale = float(np.abs(results[0].mdi).max())
     errors = [
-        measure_errors(own, score, scale, with_bags=with_bags) for own, score in zip(moments, scores, strict=True)
+        measure_errors(own, score, scale, with_bags=with_bags, widening=widening)
+        for own, score in zip(moments, scores, strict=True)
     ]
     return [replace(result, **vars(own)) for result, own in zip(results, errors, strict=True)]
 
@@ -187,6 +191,7 @@ def _average(facts: Facts, measure: Measure, scores: Scores, grouping: Grouping)
         task=view.target.kind.task,
         rows=facts.rows,
         n_rows=facts.n_rows,
+        n_row_groups=None if facts.row_groups is None else int(facts.row_groups.max()) + 1,
         skipped_weight=float(scores.skipped_weight.sum() / split_weight) if split_weight > 0 else 0.0,
         is_additive=view.is_additive,
     )

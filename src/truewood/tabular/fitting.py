@@ -11,7 +11,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.pipeline import Pipeline
 
 from truewood.compat import WEIGHTS_ARE_DRAWN, draw_bag
@@ -50,6 +50,8 @@ class Fitted:
         Their target.
     weight : ndarray of shape (n_rows,), or None
         Their weights.
+    row_groups : ndarray of shape (n_rows,), or None
+        Their groups, where rows belong together.
     rows : {"oob", "heldout"}
         Which of both.
     predicted : ndarray of shape (n_rows,) or (n_rows, n_classes)
@@ -62,6 +64,7 @@ class Fitted:
     X: pd.DataFrame
     y: NDArray[Any]
     weight: NDArray[np.float64] | None
+    row_groups: NDArray[np.int64] | None
     rows: str
     predicted: NDArray[np.float64]
     classes: NDArray[Any] | None
@@ -72,6 +75,7 @@ def fit_model(
     X: pd.DataFrame,
     target: Target,
     weight: NDArray[np.float64] | None,
+    row_groups: NDArray[np.int64] | None,
     *,
     settings: FitSettings,
     progress: Progress,
@@ -88,13 +92,22 @@ def fit_model(
         What to predict.
     weight : ndarray of shape (n_rows,), or None
         Weights of the rows.
+    row_groups : ndarray of shape (n_rows,), or None
+        Groups of the rows; boosting holds whole groups out.
     settings : FitSettings
         The model.
     progress : callable
         Takes the number of trees so far, and of all trees.
     """
-    fit = _fit_forest if settings.is_forest else _fit_boosting
-    return fit(columns, X, target, weight, settings, progress)
+    if not settings.is_forest:
+        return _fit_boosting(columns, X, target, weight, row_groups, settings, progress)
+    if row_groups is not None:
+        raise TableError(
+            "a forest draws its bags row by row, so that rows of a group would be on both sides; take boosting, which "
+            "holds whole groups out: model='xgboost' or model='lightgbm'.",
+            "row_groups",
+        )
+    return _fit_forest(columns, X, target, weight, settings, progress)
 
 
 def choose_leaf_size(task: str, n_rows: int) -> int:
@@ -129,7 +142,7 @@ def _fit_forest(
     predicted = _predict_oob(forest, encoded, settings.n_jobs)
     pipeline = Pipeline([("columns", encoder), ("model", forest)])
     classes = forest.classes_ if target.task == "classification" else None
-    return Fitted(pipeline, X, target.y, weight, "oob", predicted, classes)
+    return Fitted(pipeline, X, target.y, weight, None, "oob", predicted, classes)
 
 
 def _choose_bag_size(weight: NDArray[np.float64] | None, target: Target) -> int | None:
@@ -165,6 +178,7 @@ def _fit_boosting(
     X: pd.DataFrame,
     target: Target,
     weight: NDArray[np.float64] | None,
+    row_groups: NDArray[np.int64] | None,
     settings: FitSettings,
     progress: Progress,
 ) -> Fitted:
@@ -172,7 +186,7 @@ def _fit_boosting(
     is_classifier = target.task == "classification"
     # XGBoost knows classes by their numbers only.
     classes, y = np.unique(target.y, return_inverse=True) if is_classifier else (None, target.y)
-    training, test = _split(y, classes, settings)
+    training, test = _split(y, classes, row_groups, settings)
     encoder = make_encoder(columns)
     encoded = encoder.fit_transform(X.iloc[training])
     make = _make_xgboost if settings.model == "xgboost" else _make_lightgbm
@@ -187,14 +201,19 @@ def _fit_boosting(
         unseen,
         y[test],
         None if weight is None else weight[test],
+        None if row_groups is None else row_groups[test],
         "heldout",
         np.asarray(predicted, dtype=np.float64),
         None if classes is None else np.arange(len(classes)),
     )
 
 
-def _split(y: NDArray[Any], classes: NDArray[Any] | None, settings: FitSettings) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows to fit and rows to judge, the classes in the same shares."""
+def _split(
+    y: NDArray[Any], classes: NDArray[Any] | None, row_groups: NDArray[np.int64] | None, settings: FitSettings
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows to fit and rows to judge: the classes in the same shares, or whole groups."""
+    if row_groups is not None:
+        return _split_groups(y, classes, row_groups, settings)
     if classes is not None and np.bincount(y).min() < 2:
         rare = classes[np.bincount(y).argmin()]
         raise TableError(
@@ -208,6 +227,22 @@ def _split(y: NDArray[Any], classes: NDArray[Any] | None, settings: FitSettings)
         rows, test_size=settings.test_size, random_state=settings.random_state, stratify=stratify
     )
     return np.sort(training), np.sort(test)
+
+
+def _split_groups(
+    y: NDArray[Any], classes: NDArray[Any] | None, row_groups: NDArray[np.int64], settings: FitSettings
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    if row_groups.max() == 0:
+        raise TableError("it takes two groups of rows, one to fit and one to judge, got one.", "row_groups")
+    halves = GroupShuffleSplit(1, test_size=settings.test_size, random_state=settings.random_state)
+    training, test = next(halves.split(row_groups, groups=row_groups))
+    if classes is not None and len(np.unique(y[training])) < len(classes):
+        absent = classes[np.setdiff1d(y, y[training])[0]]
+        raise TableError(
+            f"no row of class {str(absent)!r} is in the groups that the model is fit to; it is in too few groups.",
+            "row_groups",
+        )
+    return training, test
 
 
 def _make_xgboost(is_classifier: bool, settings: FitSettings, progress: Progress) -> tuple[Any, dict[str, Any]]:

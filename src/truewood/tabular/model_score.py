@@ -69,7 +69,9 @@ def score_model(
         groups = correlated_groups(fitted.X, threshold=scoring.group_correlated)
         messages.add(groups.describe())
     result = _compute_importance(fitted, scoring, groups, messages)
-    skill = measure_skill(fitted.y, fitted.predicted, fitted.classes, fitted.weight, rows_in_words)
+    skill = measure_skill(
+        fitted.y, fitted.predicted, fitted.classes, fitted.weight, rows_in_words, row_groups=fitted.row_groups
+    )
     judge_model(skill, result.total_p_value, messages, alpha=scoring.alpha, may_be_too_deep=may_be_too_deep)
     return TableScore(
         result=result,
@@ -96,6 +98,7 @@ def _compute_importance(
             rows=fitted.rows,
             measure=scoring.measure,
             sample_weight=fitted.weight,
+            row_groups=fitted.row_groups,
             groups=groups,
             inference="rows" if scoring.contributions else True,
             n_jobs=scoring.n_jobs,

@@ -1,4 +1,4 @@
-"""What each column of a table is there for: target, weights, left out, or a feature."""
+"""What each column of a table is there for: target, weights, groups of rows, left out, or a feature."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class Roles:
         The column to predict.
     sample_weight : str or None
         The column with weights of the rows.
+    row_groups : str or None
+        The column that says which rows belong together.
     drop : tuple of str
         Columns to leave out.
     keep : tuple of str
@@ -29,32 +31,38 @@ class Roles:
 
     target: str
     sample_weight: str | None = None
+    row_groups: str | None = None
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
 
     def check(self, names: list[str]) -> None:
         """Refuse names that the table does not have, and columns with two roles."""
         _check_name(self.target, names, "target")
-        weight = () if self.sample_weight is None else (self.sample_weight,)
-        for argument, given in (("drop", self.drop), ("keep", self.keep), ("sample_weight", weight)):
+        weight, groups = (() if name is None else (name,) for name in (self.sample_weight, self.row_groups))
+        roles = {"drop": self.drop, "keep": self.keep, "sample_weight": weight, "row_groups": groups}
+        for argument, given in roles.items():
             for name in given:
                 _check_name(name, names, argument)
                 if name == self.target:
                     raise TableError(f"{name!r} is the target.", argument)
 
     def choose_features(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table without target, weights, and what is left out."""
-        absent = {self.target, self.sample_weight, *self.drop}
+        """The table without target, weights, groups of rows, and what is left out."""
+        absent = {self.target, self.sample_weight, self.row_groups, *self.drop}
         return table[[name for name in table if name not in absent]]
 
 
 def read_roles(
-    target: str, *, sample_weight: str | None, drop: str | Iterable[str], keep: str | Iterable[str] = ()
+    target: str,
+    *,
+    sample_weight: str | None,
+    row_groups: str | None,
+    drop: str | Iterable[str],
+    keep: str | Iterable[str] = (),
 ) -> Roles:
     """Roles as a user gives them: one name or several, which may be numbers in a data frame."""
-    return Roles(
-        str(target), None if sample_weight is None else str(sample_weight), _read_names(drop), _read_names(keep)
-    )
+    weight, groups = (None if name is None else str(name) for name in (sample_weight, row_groups))
+    return Roles(str(target), weight, groups, _read_names(drop), _read_names(keep))
 
 
 def _read_names(given: str | Iterable[str]) -> tuple[str, ...]:

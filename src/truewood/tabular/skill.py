@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Skill:
     value : float
         The score.
     std_error : float
-        Its standard error, over rows.
+        Its standard error, over rows, or over groups of rows that belong together.
     chance : float
         The score of a model that knows nothing of the columns: 0.5, or 0 for numbers.
     rows : str
@@ -58,7 +59,15 @@ class Skill:
         )
 
 
-def measure_skill(y: NDArray[Any], predicted: Floats, classes: Any, weight: Floats | None, rows: str) -> Skill | None:
+def measure_skill(
+    y: NDArray[Any],
+    predicted: Floats,
+    classes: Any,
+    weight: Floats | None,
+    rows: str,
+    *,
+    row_groups: Integers | None = None,
+) -> Skill | None:
     """Compare predictions of unseen rows with their target; None where there are too few of them.
 
     Parameters
@@ -73,26 +82,32 @@ def measure_skill(y: NDArray[Any], predicted: Floats, classes: Any, weight: Floa
         Weights of the rows.
     rows : str
         Which rows these are, in words.
+    row_groups : ndarray of shape (n_rows,), or None
+        Their groups, where rows belong together.
     """
     weight = np.ones(len(y)) if weight is None else weight
+    row_groups = np.arange(len(y)) if row_groups is None else row_groups
     is_counted = ~np.isnan(predicted.reshape(len(y), -1)).any(axis=1) & (weight > 0)
-    y, predicted, weight = y[is_counted], predicted[is_counted], weight[is_counted]
+    y, predicted, weight, row_groups = y[is_counted], predicted[is_counted], weight[is_counted], row_groups[is_counted]
     if len(y) < 2 or len(np.unique(y)) < 2:
         return None
     if classes is None:
-        return _measure_numbers(y.astype(np.float64), predicted, weight, rows)
-    return _measure_classes(y, predicted, np.asarray(classes), weight, rows)
+        return _measure_numbers(y.astype(np.float64), predicted, weight, row_groups, rows)
+    return _measure_classes(y, predicted, np.asarray(classes), weight, row_groups, rows)
 
 
-def _measure_numbers(y: Floats, predicted: Floats, weight: Floats, rows: str) -> Skill:
+def _measure_numbers(y: Floats, predicted: Floats, weight: Floats, row_groups: Integers, rows: str) -> Skill:
     """One less a ratio of two means, whose error is that of both."""
     squares, around_mean = (y - predicted) ** 2, (y - np.average(y, weights=weight)) ** 2
     variance = np.average(around_mean, weights=weight)
     ratio = np.average(squares, weights=weight) / variance
-    return Skill("R2", float(1.0 - ratio), _find_error((ratio * around_mean - squares) / variance, weight), 0.0, rows)
+    error = _find_error((ratio * around_mean - squares) / variance, weight, row_groups)
+    return Skill("R2", float(1.0 - ratio), error, 0.0, rows)
 
 
-def _measure_classes(y: NDArray[Any], predicted: Floats, classes: NDArray[Any], weight: Floats, rows: str) -> Skill:
+def _measure_classes(
+    y: NDArray[Any], predicted: Floats, classes: NDArray[Any], weight: Floats, row_groups: Integers, rows: str
+) -> Skill:
     """Area under the ROC curve with the standard error of DeLong et al. (1988), with weights.
 
     Of more than two classes each is compared with the others, and a class counts by its number of pairs of rows.
@@ -110,7 +125,7 @@ def _measure_classes(y: NDArray[Any], predicted: Floats, classes: NDArray[Any], 
         pairs += np.where(is_label, 1.0 - share, share)
     area = float(np.average(places, weights=weight) / np.average(pairs, weights=weight))
     # Each pair has two rows, and so counts twice in both means.
-    error = _find_error(2.0 * (places - area * pairs) / np.average(pairs, weights=weight), weight)
+    error = _find_error(2.0 * (places - area * pairs) / np.average(pairs, weights=weight), weight, row_groups)
     return Skill("AUC" if len(classes) == 2 else "one-vs-rest AUC", area, error, 0.5, rows)
 
 
@@ -123,6 +138,6 @@ def _place(score: Floats, is_placed: NDArray[np.bool_], weight: Floats) -> Float
     return placed
 
 
-def _find_error(influence: Floats, weight: Floats) -> float:
-    """Standard error of a weighted mean, given what each row adds to it."""
-    return float(np.sqrt(np.sum((weight * influence) ** 2)) / weight.sum())
+def _find_error(influence: Floats, weight: Floats, row_groups: Integers) -> float:
+    """Standard error of a weighted mean, given what each row adds to it, and which rows belong together."""
+    return float(np.sqrt(np.sum(np.bincount(row_groups, weights=weight * influence) ** 2)) / weight.sum())

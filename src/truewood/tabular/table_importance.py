@@ -28,7 +28,7 @@ from truewood.tabular.saved_models import SavedModel
 from truewood.tabular.settings import FitSettings
 from truewood.tabular.table_score import ColumnSummary, TableScore
 from truewood.tabular.tables import open_table
-from truewood.tabular.target_column import read_target, read_weight
+from truewood.tabular.target_column import read_groups, read_target, read_weight
 from truewood.words import ROWS_IN_WORDS
 
 _TASKS = ("classification", "regression")
@@ -44,6 +44,7 @@ def score_table(
     drop: str | Iterable[str] = (),
     keep: str | Iterable[str] = (),
     sample_weight: str | None = None,
+    row_groups: str | None = None,
     settings: FitSettings | None = None,
     measure: str = "auto",
     contributions: bool = False,
@@ -69,6 +70,9 @@ def score_table(
         Columns to use though they look like identifiers or free text.
     sample_weight : str, default=None
         The column with weights of the rows.
+    row_groups : str, default=None
+        The column that says which rows belong together, such as a patient; it is no feature. Boosting holds whole
+        groups out; forests draw their bags row by row, and are refused.
     settings : FitSettings, default=None
         The model to fit; None is a random forest of 500 trees.
     measure : str, default="auto"
@@ -115,7 +119,7 @@ def score_table(
     settings, messages = settings or FitSettings(), messages or Messages()
     settings.check_installed()
     scoring = Scoring(measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs)
-    roles = read_roles(target, sample_weight=sample_weight, drop=drop, keep=keep)
+    roles = read_roles(target, sample_weight=sample_weight, row_groups=row_groups, drop=drop, keep=keep)
     rows = open_table(table, roles, messages)
     if len(rows) > _MANY_ROWS:
         messages.add(f"a fit to {len(rows):,} rows takes minutes; a random part of them often says as much")
@@ -125,7 +129,8 @@ def score_table(
     X = _use_columns(columns, messages)
     _warn_of_duplicates(X, goal.y, messages)
     used = [column for column in columns if column.is_used]
-    fitted = fit_model(used, X, goal, weight, settings=settings, progress=progress or _ignore_progress)
+    groups = read_groups(rows, roles.row_groups)
+    fitted = fit_model(used, X, goal, weight, groups, settings=settings, progress=progress or _ignore_progress)
     return score_model(
         fitted,
         model_name=settings.model,
@@ -144,6 +149,7 @@ def score_saved_model(
     *,
     drop: str | Iterable[str] = (),
     sample_weight: str | None = None,
+    row_groups: str | None = None,
     trust_pickle: bool = False,
     measure: str = "auto",
     contributions: bool = False,
@@ -172,6 +178,8 @@ def score_saved_model(
         Columns to leave out.
     sample_weight : str, default=None
         The column with weights of the rows.
+    row_groups : str, default=None
+        The column that says which rows belong together, such as a patient; it is no feature.
     trust_pickle : bool, default=False
         Whether to open a file though it is a pickle, which can run any program.
     measure : str, default="auto"
@@ -222,7 +230,9 @@ def score_saved_model(
     scoring = Scoring(measure, contributions, group_correlated, alpha, random_state, n_jobs)
     saved = open_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))
-    roles = read_roles(target, sample_weight=sample_weight, drop=drop)
+    roles = read_roles(target, sample_weight=sample_weight, row_groups=row_groups, drop=drop)
+    if row_groups is not None and (engine != "local" or is_many_files(table)):
+        raise TableError("it needs a table in memory, and these rows are read in parts; pass one file.", "row_groups")
     if engine != "local":
         return _score_unseen(
             partial(
@@ -250,13 +260,13 @@ def score_saved_model(
         )
     rows = open_table(table, roles, messages, is_for_model=True)
     y = match_target(saved, rows[roles.target], roles.target)
-    weight = read_weight(rows, roles.sample_weight)
+    weight, groups = read_weight(rows, roles.sample_weight), read_groups(rows, roles.row_groups)
     X = prepare_table(saved, roles.choose_features(rows), messages)
     _warn_of_duplicates(X, y, messages)
     return _score_unseen(
         partial(
             score_model,
-            Fitted(saved.model, X, y, weight, "heldout", _predict(saved, X), saved.classes),
+            Fitted(saved.model, X, y, weight, groups, "heldout", _predict(saved, X), saved.classes),
             model_name=saved.name,
             columns=[ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X],
             rows_in_words="the rows of the table",

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.data.row_groups import read_row_groups
 from truewood.tabular.columns import BOOLEAN, CONSTANT, DATE, NESTED, NUMBER, Column, count_infinite, read_column
 from truewood.tabular.errors import TableError
 from truewood.tabular.messages import Messages
@@ -138,6 +139,19 @@ def _read_labels(column: Column, given: pd.Series[Any]) -> NDArray[Any]:
     if (numbers == np.floor(numbers)).all():
         return numbers.astype(np.int64)
     return np.array([f"{number:.15g}" for number in numbers], dtype=np.str_)
+
+
+def read_groups(table: pd.DataFrame, name: str | None) -> NDArray[np.int64] | None:
+    """The group of each row; None without such a column."""
+    if name is None:
+        return None
+    labels = table[name].map(lambda label: None if str(label).strip() == "" else label)
+    try:
+        return read_row_groups(labels, len(table))
+    except ValueError as error:
+        raise TableError(
+            f"column {name!r} must have a label in every row, got {labels.isna().sum():,} without.", "row_groups"
+        ) from error
 
 
 def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | None:

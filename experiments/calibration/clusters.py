@@ -1,0 +1,182 @@
+"""Are p-values right where rows come in groups? Simulated data sets of clusters without signal, with `row_groups=`.
+
+Run: python experiments/calibration/clusters.py [--repetitions 100] [--jobs N]
+
+Half of the target's variance is shared by the rows of a cluster. Three features are the same within a cluster (a
+number, a binary one, 20 levels), two differ from row to row (a number, a binary one); none tells anything. The table,
+clusters.csv beside this script, has the share of tests that reject at 5 %, with `row_groups=` and without. A journal
+keeps a line a data set: a run that was stopped goes on where it was. Remove it after a change to the library.
+
+Models are judged on as many held-out clusters (HistGradientBoosting); on the clusters that a tree's bag left out, for
+a forest whose bags are drawn by cluster and known to truewood by an adapter, or not known, with lists of rows; and out
+of bag for a forest whose bags are drawn row by row, which `row_groups=` refuses.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from cluster_forest import ClusterForestClassifier, ClusterForestRegressor, grow
+from joblib import Parallel, delayed
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from threadpoolctl import threadpool_limits
+
+import truewood as tw
+from truewood.journal import append_to, read_entries
+
+SHARED = 0.5
+# Sizes of the clusters.
+CLUSTERS = {
+    "150 clusters of 2": [2] * 150,
+    "40 clusters of 10": [10] * 40,
+    "30 clusters of 50": [50] * 30,
+    "20 clusters of 10": [10] * 20,
+    "60 clusters of 1 to 30": [1 + 29 * k**3 // 59**3 for k in range(60)],
+}
+FEATURES = {"same in a cluster": slice(3), "differs in a cluster": slice(3, 5), "all together": slice(5, 6)}
+
+
+def draw(rng: np.random.Generator, sizes: list[int], task: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, target and cluster of each row."""
+    n_clusters, labels = len(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    shared = rng.standard_normal((n_clusters, 3))
+    shared[:, 1], shared[:, 2] = shared[:, 1] > 0, rng.integers(0, 20, n_clusters)
+    own = rng.standard_normal((len(labels), 2))
+    own[:, 1] = own[:, 1] > 0
+    y = np.sqrt(SHARED) * rng.standard_normal(n_clusters)[labels]
+    y += np.sqrt(1 - SHARED) * rng.standard_normal(len(labels))
+    return np.column_stack([shared[labels], own]), y if task == "regression" else (y > 0).astype(int), labels
+
+
+def fit_boosting(rng: np.random.Generator, sizes: list[int], task: str, seed: int) -> tuple[Any, ...]:
+    """Boosted trees, and held-out clusters."""
+    kind = HistGradientBoostingRegressor if task == "regression" else HistGradientBoostingClassifier
+    X, y, _ = draw(rng, sizes, task)
+    model = kind(max_iter=20, random_state=seed).fit(X, y)
+    return model, *draw(rng, sizes, task), "heldout"
+
+
+FORESTS = {
+    "known": {"regression": ClusterForestRegressor, "classification": ClusterForestClassifier},
+    "plain": {"regression": RandomForestRegressor, "classification": RandomForestClassifier},
+}
+
+
+def make_forest(kind: str, task: str, seed: int) -> Any:
+    """A forest of 50 trees."""
+    return FORESTS[kind][task](50, min_samples_leaf=5, random_state=seed)
+
+
+def fit_by_cluster(rng: np.random.Generator, sizes: list[int], task: str, seed: int) -> tuple[Any, ...]:
+    """A forest whose trees see the rows of drawn clusters, and the rows that each of them does not see."""
+    X, y, labels = draw(rng, sizes, task)
+    forest = grow(make_forest("plain", task, seed), rng, X, y, labels)
+    return forest, X, y, labels, [np.setdiff1d(np.arange(len(X)), bag) for bag in forest.bags_]
+
+
+def fit_with_bags(rng: np.random.Generator, sizes: list[int], task: str, seed: int) -> tuple[Any, ...]:
+    """The same, where truewood knows the bags."""
+    X, y, labels = draw(rng, sizes, task)
+    return grow(make_forest("known", task, seed), rng, X, y, labels), X, y, labels, "oob"
+
+
+def fit_by_row(rng: np.random.Generator, sizes: list[int], task: str, seed: int) -> tuple[Any, ...]:
+    """A forest with the usual bags, out of bag."""
+    X, y, _ = draw(rng, sizes, task)
+    return make_forest("plain", task, seed).fit(X, y), X, y, None, "oob"
+
+
+MODELS = {
+    "boosting, held-out clusters": fit_boosting,
+    "forest, bags by cluster": fit_with_bags,
+    "forest, lists by cluster": fit_by_cluster,
+    "forest, bags by row": fit_by_row,
+}
+# Most data sets, where few tell enough.
+MOST = {"forest, bags by row": 10}
+
+
+def run_one(model: str, clusters: str, task: str, number: int) -> dict[str, Any]:
+    """P-values of one data set, with `row_groups=` and without: of the features, and of all of them together."""
+    sizes = CLUSTERS[clusters]
+    rng = np.random.default_rng([number, len(sizes), sum(sizes), task == "regression"])
+    entry: dict[str, Any] = {"model": model, "clusters": clusters, "task": task, "number": number}
+    with threadpool_limits(1):
+        fitted, X, y, labels, rows = MODELS[model](rng, sizes, task, number)
+        for name, given in {"with_groups": labels, "ignored": None}.items():
+            if name == "with_groups" and labels is None:
+                continue
+            result = tw.importance(fitted, X, y, rows=rows, row_groups=given)
+            if result.no_inference is not None:
+                raise ValueError(result.no_inference)
+            entry[name] = [float(f"{p:.4g}") for p in (*result.p_value, result.total_p_value)]
+    return entry
+
+
+def tabulate(entries: list[dict[str, Any]]) -> pd.DataFrame:
+    """Share of tests that reject at 5 %, by design and kind of feature."""
+    table = pd.DataFrame(entries)
+    lines = []
+    for (model, clusters, task), found in table.groupby(["model", "clusters", "task"], sort=False):
+        rates = {}
+        for name in ("with_groups", "ignored"):
+            p_value = found[name].dropna().tolist()
+            for kind, columns in FEATURES.items():
+                rates[name, kind] = np.mean(np.array(p_value)[:, columns] < 0.05) if p_value else np.nan
+        for kind in FEATURES:
+            lines.append(
+                {
+                    "model": model,
+                    "clusters": clusters,
+                    "task": task,
+                    "feature": kind,
+                    "data_sets": len(found),
+                    "rejected_with_groups": rates["with_groups", kind],
+                    "rejected_ignored": rates["ignored", kind],
+                }
+            )
+    return pd.DataFrame(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=100, help="data sets a design")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
+    options = parser.parse_args()
+    journal = options.output.with_suffix(".jsonl")
+    keys = ("model", "clusters", "task", "number")
+    done = list(read_entries(journal, keys=set(keys), label=str(journal)))
+    is_done = {tuple(entry[key] for key in keys) for entry in done}
+    designs = [(m, c, t) for m in MODELS for c in CLUSTERS for t in ("regression", "classification")]
+    work = [
+        (*design, number)
+        for number in range(options.repetitions)
+        for design in designs
+        if number < MOST.get(design[0], options.repetitions)
+    ]
+    steps = Parallel(n_jobs=options.jobs, return_as="generator")(
+        delayed(run_one)(*step) for step in work if step not in is_done
+    )
+    with append_to(journal) as append:
+        for entry in steps:
+            append(entry)
+            done.append(entry)
+    order = {design: place for place, design in enumerate(designs)}
+    done.sort(key=lambda entry: order[entry["model"], entry["clusters"], entry["task"]])
+    table = tabulate(done)
+    table.to_csv(options.output, index=False, float_format="%.4g")
+    print(table.to_string(index=False, float_format=lambda number: f"{number:.3g}"))
+
+
+if __name__ == "__main__":
+    main()
