@@ -190,14 +190,14 @@ def oddly_named():
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_of_any_names(ending, oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / f"a.{ending}", None, alpha=0.05, title="", notes=[])
+    write_output(oddly_named, tmp_path / f"a.{ending}", None, alpha=0.05, title="", notes=[], warnings=[])
     content = (tmp_path / f"a.{ending}").read_bytes()
     if ending == "svg":
         ElementTree.fromstring(content)
 
 
 def test_no_cell_is_a_formula(oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / "a.csv", None, alpha=0.05, title="", notes=[])
+    write_output(oddly_named, tmp_path / "a.csv", None, alpha=0.05, title="", notes=[], warnings=[])
     with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
         names = {row["feature"] for row in csv.DictReader(file)}
     assert not [name for name in names if re.match(r"[=+\-@\t\r\n＝]", name)]

@@ -168,7 +168,7 @@ def run(options: argparse.Namespace) -> None:
     messages = _make_messages(is_quiet=options.quiet)
     score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
     title = f"What tells about {options.target}?"
-    notes = list(map(as_options, [*messages.messages, *messages.warnings]))
+    notes, warnings = (list(map(as_options, texts)) for texts in (messages.messages, messages.warnings))
     try:
         if options.json:
             print_json(_summarise(options, score, messages))
@@ -179,7 +179,14 @@ def run(options: argparse.Namespace) -> None:
     finally:  # whatever becomes of the one, the other is not lost
         for path in options.output:
             write_output(
-                score.result, path, score.X, groups=score.groups, alpha=options.alpha, title=title, notes=notes
+                score.result,
+                path,
+                score.X,
+                groups=score.groups,
+                alpha=options.alpha,
+                title=title,
+                notes=notes,
+                warnings=warnings,
             )
             messages.add(f"wrote {path}")
 

@@ -6,12 +6,12 @@ import json
 import math
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 import pandas as pd
@@ -68,11 +68,12 @@ def write_output(
     alpha: float,
     title: str,
     notes: list[str],
+    warnings: list[str],
 ) -> None:
     """Write the result to a file, in the form that its name says."""
     match path.suffix.lower():
         case ".html":
-            result.report(path, X=X, groups=groups, title=title, notes=notes, alpha=alpha)
+            result.report(path, X=X, groups=groups, title=title, notes=notes, warnings=warnings, alpha=alpha)
         case ".csv":
             write_table(make_frame(result, alpha), path)
         case ".json":
@@ -105,9 +106,9 @@ def _as_text_cell(name: str) -> str:
 
 def draw_into(path: Path, plot: Callable[[], Axes]) -> None:
     """Draw a picture into a file."""
-    with warnings.catch_warnings():
+    with catch_warnings():
         # Letters that the font lacks become boxes, which everyone sees.
-        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure: Any = plot().figure
         write_picture(path, figure, dpi=150, bbox_inches="tight")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood.tabular.errors import TableError
+from truewood.tabular.identifiers import numbers_rows
 from truewood.tabular.text_values import is_missing, parse_dates, parse_numbers, parse_truth
 from truewood.words import count, list_names
 
@@ -71,7 +71,11 @@ def read_columns(table: pd.DataFrame, kept: Collection[str] = ()) -> list[Column
     kept : collection of str
         Names of columns to use even if they look like identifiers or free text.
     """
-    columns = [read_column(str(name), table[name], is_kept=name in kept) for name in table]
+    return [read_column(str(name), table[name], is_kept=name in kept) for name in table]
+
+
+def check_finite(columns: list[Column]) -> None:
+    """Refuse columns of numbers that trees do not take."""
     for column in columns:
         if column.is_used and (n_infinite := count_infinite(column)):
             raise TableError(
@@ -79,7 +83,23 @@ def read_columns(table: pd.DataFrame, kept: Collection[str] = ()) -> list[Column
                 f"numbers, or leave the column out with drop=[{column.name!r}].",
                 "table",
             )
-    return columns
+
+
+def take_rows(columns: list[Column], is_taken: NDArray[np.bool_]) -> list[Column]:
+    """The columns in some of the rows; kinds stay, unless a column is the same, or missing, in all of them."""
+    if is_taken.all():
+        return columns
+    return [_take_rows(column, is_taken) for column in columns]
+
+
+def _take_rows(column: Column, is_taken: NDArray[np.bool_]) -> Column:
+    values = column.values[is_taken].reset_index(drop=True)
+    kind = column.kind
+    if column.is_used and not values.notna().any():
+        kind = EMPTY
+    elif column.is_used and values.notna().all() and (values == values.iloc[0]).all():
+        kind = CONSTANT
+    return Column(column.name, kind, values, column.note)
 
 
 def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> Column:
@@ -94,7 +114,8 @@ def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> C
     if n_distinct == 1 and is_there.all():
         return Column(name, CONSTANT, column.values)
     if column.kind == NUMBER:
-        return Column(name, IDENTIFIER, column.values) if not is_kept and _counts_rows(column) else column
+        is_name = not is_kept and numbers_rows(name, column.values.to_numpy())
+        return Column(name, IDENTIFIER, column.values) if is_name else column
     if column.kind != CATEGORY:
         return column
     kind = (MANY_LEVELS, CATEGORY)[n_distinct <= FEW_LEVELS]
@@ -180,15 +201,6 @@ def _take_levels(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
 def count_infinite(column: Column) -> int:
     """Number of values that are infinite, or too large for trees."""
     return int(np.count_nonzero(np.abs(column.values) > _LARGEST)) if column.kind == NUMBER else 0
-
-
-def _counts_rows(column: Column) -> bool:
-    """Whether whole numbers number the rows: each occurs once, and they leave no gaps or the name says so."""
-    values = column.values.to_numpy()
-    if np.isnan(values).any() or (values != np.floor(values)).any() or len(np.unique(values)) < len(values):
-        return False
-    is_named = re.search(r"(^|[^A-Za-z])(?i:id|key|uuid|guid|index)$|[a-z](Id|ID|Key)$", column.name)
-    return bool(values.max() - values.min() < 1.05 * len(values)) or is_named is not None
 
 
 def _find_unusable(values: pd.Series[Any], n_distinct: int) -> str | None:

@@ -13,11 +13,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood.rows.errors import TrainingRowsError
-from truewood.tabular.columns import Column, describe, read_columns
+from truewood.tabular.columns import Column, check_finite, describe, read_columns, take_rows
 from truewood.tabular.duplicates import count_duplicates
 from truewood.tabular.engines import score_on_engine
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Fitted, Progress, fit_model
+from truewood.tabular.identifiers import warn_of_units
+from truewood.tabular.leaks import warn_of_leaks
 from truewood.tabular.many_files import is_many_files, score_many_files
 from truewood.tabular.messages import Messages
 from truewood.tabular.model_files import open_model
@@ -28,7 +30,7 @@ from truewood.tabular.saved_models import SavedModel
 from truewood.tabular.settings import FitSettings
 from truewood.tabular.table_score import ColumnSummary, TableScore
 from truewood.tabular.tables import open_table
-from truewood.tabular.target_column import read_groups, read_target, read_weight
+from truewood.tabular.target_column import find_rows_with_target, read_groups, read_target, read_weight
 from truewood.words import ROWS_IN_WORDS
 
 _TASKS = ("classification", "regression")
@@ -120,13 +122,19 @@ def score_table(
     settings.check_installed()
     scoring = Scoring(measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs)
     roles = read_roles(target, sample_weight=sample_weight, row_groups=row_groups, drop=drop, keep=keep)
-    rows = open_table(table, roles, messages)
+    whole = open_table(table, roles, messages)
+    has_target = find_rows_with_target(whole, roles.target, messages)
+    rows = whole[has_target].reset_index(drop=True)
     if len(rows) > _MANY_ROWS:
         messages.add(f"a fit to {len(rows):,} rows takes minutes; a random part of them often says as much")
     goal = read_target(rows[roles.target], roles.target, task, messages)
     weight = read_weight(rows, roles.sample_weight)
-    columns = read_columns(roles.choose_features(rows), roles.keep)
+    # Kinds are found in all rows: names of rows have gaps where rows are left out.
+    columns = take_rows(read_columns(roles.choose_features(whole), roles.keep), has_target)
+    check_finite(columns)
     X = _use_columns(columns, messages)
+    units = warn_of_units(X, messages)
+    warn_of_leaks(X.drop(columns=units), goal, roles.target, messages)
     _warn_of_duplicates(X, goal.y, messages)
     used = [column for column in columns if column.is_used]
     groups = read_groups(rows, roles.row_groups)
@@ -259,6 +267,7 @@ def score_saved_model(
             )
         )
     rows = open_table(table, roles, messages, is_for_model=True)
+    rows = rows[find_rows_with_target(rows, roles.target, messages)].reset_index(drop=True)
     y = match_target(saved, rows[roles.target], roles.target)
     weight, groups = read_weight(rows, roles.sample_weight), read_groups(rows, roles.row_groups)
     X = prepare_table(saved, roles.choose_features(rows), messages)
