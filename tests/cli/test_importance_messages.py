@@ -26,6 +26,8 @@ MENTIONS = {
     "pass trust_pickle=True.": "pass --trust-pickle.",
     "model='random-forest' can do without": "--model random-forest can do without",
     "together with row_groups='patient'": "together with --row-groups patient",
+    "kinds={'height': 'number'} takes": "--as height=number takes",
+    """kinds={"it's 5": 'number'} takes""": """--as 'it'"'"'s 5=number' takes""",
     "measure='permutation' is not": "--measure permutation is not",
     "rows='heldout' stays": "rows='heldout' stays",
     "column 'task=1' stays": "column 'task=1' stays",
@@ -92,7 +94,7 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
 HEADER = "x,color,y\n"
 BAD_FILES = {
     "header only": ("a.csv", HEADER, ["error: a.csv has column names but no rows"]),
-    "unknown ending": ("a.xlsx", HEADER, ["a.xlsx must end in .csv", "standard input: truewood importance - < FILE"]),
+    "unknown ending": ("a.docx", HEADER, ["a.docx must end in .csv", "standard input: truewood importance - < FILE"]),
     "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["leave the column out with --drop 'x'."]),
     "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: column 'y' holds 20 infinite"]),
     "a word among the numbers of the target": (

@@ -16,7 +16,7 @@ from truewood.words import count
 
 
 def open_table(table: Any, roles: Roles, messages: Messages, *, is_for_model: bool = False) -> pd.DataFrame:
-    """Read a table.
+    """Read a table that has columns for the roles.
 
     Parameters
     ----------
@@ -29,14 +29,19 @@ def open_table(table: Any, roles: Roles, messages: Messages, *, is_for_model: bo
     is_for_model : bool, default=False
         Whether a saved model is to get the table, so that text is read as `pandas.read_csv` does.
     """
+    rows = read_table(table, messages, model_target=roles.target if is_for_model else None)
+    roles.check([str(name) for name in rows])
+    return rows
+
+
+def read_table(table: Any, messages: Messages, *, model_target: str | None = None) -> pd.DataFrame:
+    """Read a table that has rows; arguments as of `open_table` and `parse_file`."""
     opened = read_file(table) if isinstance(table, str | os.PathLike) else table
     if isinstance(opened, FileContent):
-        source = opened.name
-        rows = parse_file(opened, messages, model_target=roles.target if is_for_model else None)
+        source, rows = opened.name, parse_file(opened, messages, model_target=model_target)
     else:
         source, rows = "the table", read_frame(opened)
     if rows.empty:
         raise TableError(f"{source} has column names but no rows.", "table")
     messages.add(f"read {source}: {count(len(rows), 'row')}, {count(rows.shape[1], 'column')}")
-    roles.check([str(name) for name in rows])
     return rows
