@@ -96,8 +96,13 @@ def test_what_chance_may_do_is_left_alone():
     X = pd.DataFrame(rng.normal(size=(25, 300))).rename(columns=str)
     assert find_leaks(X, rng.normal(size=25), "regression") == []
     assert find_leaks(X, np.arange(25) < 5, "classification") == []
-    # One row of a class lies at the end of some column.
+    # A single row that is unlike the others lies at the end of some column.
     assert find_leaks(X, np.arange(25) < 1, "classification") == []
+    assert find_leaks(X, np.arange(25) == 1.0, "regression") == []
+    # So it does among the rows that have values.
+    rows = np.arange(60)
+    X = pd.DataFrame(np.where(rows[:, np.newaxis] < 30, np.nan, rng.normal(size=(60, 300)))).rename(columns=str)
+    assert find_leaks(X, np.where(rows < 30, rows % 2 == 0, rows == 30), "classification") == []
     # Most levels have one row only.
     names = pd.DataFrame({"name": [f"n{k % 20}" for k in range(25)]})
     assert find_leaks(names, rng.normal(size=25), "regression") == []
@@ -106,6 +111,18 @@ def test_what_chance_may_do_is_left_alone():
 def test_a_trend_is_no_leak():
     years = pd.DataFrame({"year": np.arange(1900, 2000), "when": pd.date_range("1900-01-01", periods=100)})
     assert find_leaks(years, np.arange(100.0) ** 2, "regression") == []
+    # A duration may be the target in another unit.
+    assert find_leaks(years.rename(columns={"year": "years"}), np.arange(100.0) ** 2, "regression") != []
+
+
+def test_what_grows_with_time_is_no_leak_unless_rows_are_sorted_by_the_target():
+    population = pd.DataFrame({"population": np.arange(300.0) ** 1.5})
+    assert find_leaks(population, np.sin(np.arange(300) / 30), "regression") == []
+    order = np.argsort(Y)
+    for copy in (np.log(Y), np.round(Y)):
+        assert find_leaks(pd.DataFrame({"copy": copy[order]}), Y[order], "regression") != []
+        by_copy = np.argsort(copy, kind="stable")
+        assert find_leaks(pd.DataFrame({"copy": copy[by_copy]}), Y[by_copy], "regression") != []
 
 
 def test_leaks_are_warned_of_and_left_out():

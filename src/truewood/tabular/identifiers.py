@@ -18,10 +18,12 @@ _UNNAMED = re.compile(
 )
 _NAMES_ROWS = re.compile(r"(^|[^A-Za-z])(?i:id|key|uuid|guid|index)$|[a-z](Id|ID|Key)$")
 _NAMES_UNITS = re.compile(
-    r"(^|[^A-Za-z])(?i:id|ids|uuid|guid|subject|subj|patient|person|participant|respondent|customer|client|user|"
+    r"(^|[^A-Za-z])(?i:id|ids|uuid|guid|subject|subj|patient|person|participant|respondent|customer|client|user|nr|"
     r"household|family|individual|animal)s?$|[a-z](Id|ID)$"
 )
-_NAMES_TIME = re.compile(r"(^|[^A-Za-z])(?i:time|date|day|year|yr|month|week|quarter|hour|period|season)s?$|[a-z]Year$")
+_NAMES_TIME = re.compile(
+    r"(^|[^A-Za-z])(?i:time|date|day|year|yr|month|week|quarter|period|season)$|[a-z](Time|Date|Day|Year)$"
+)
 # So many rows for each unit, on average, and at least so many units.
 _ROWS_OF_UNIT, _FEWEST_UNITS = 1.2, 5
 # Whole numbers drawn at random from a range of n ** 2 / 10 repeat each other but once in 150 times (exp(-5)).

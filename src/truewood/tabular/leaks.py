@@ -14,6 +14,7 @@ near to 1. Classes count as vectors of zeros and a one, so that V is their Gini 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -32,8 +33,9 @@ Floats = NDArray[np.float64]
 NEARLY_ALL = 0.99
 # So many rows, drawn at random, show it.
 _MOST_ROWS = 5_000
-# Chance puts fewer rows side by side now and then.
-_FEWEST_ROWS, _FEWEST_OF_OTHER_CLASSES = 20, 5
+_FEWEST_ROWS = 20
+# Chance puts fewer rows side by side, that are unlike all others, now and then.
+_FEWEST_OTHERS = 5
 # Pairs of so many columns are looked at: those most correlated with the target.
 _MOST_PAIRED = 1_000
 # Of a pair, each column alone leaves so many times as much of the target as both.
@@ -70,16 +72,24 @@ class _Target:
     def take(self, rows: Any) -> Self:
         return type(self)(self.values[rows], self.are_ranks)
 
+    @cached_property
+    def smallest(self) -> float:
+        """D of the best of all orders, which is not 0 in few rows."""
+        order = np.argsort(self.values, kind="stable")
+        return self.differ(order[1:], order[:-1])
+
+    @cached_property
+    def variance(self) -> float:
+        """V; NaN where nearly all rows are the same."""
+        counts = np.unique(self.values, return_counts=True)[1]
+        if len(self.values) - counts.max() < _FEWEST_OTHERS:
+            return np.nan
+        return float(np.var(self.values) if self.are_ranks else 1.0 - np.sum((counts / len(self.values)) ** 2))
+
     def differ(self, first: NDArray[Any], second: NDArray[Any]) -> float:
         """D of pairs of rows."""
         a, b = self.values[first], self.values[second]
         return float(np.mean(0.5 * (a - b) ** 2 if self.are_ranks else a != b))
-
-    def find_variance(self) -> float:
-        """V; NaN where all rows are the same."""
-        if self.are_ranks:
-            return float(np.var(self.values)) or np.nan
-        return float(1.0 - np.sum((np.bincount(self.values) / len(self.values)) ** 2)) or np.nan
 
 
 def warn_of_leaks(X: pd.DataFrame, target: Target, name: str, messages: Messages) -> None:
@@ -108,7 +118,8 @@ def _describe(leak: Leak, target: str) -> str:
 def find_leaks(X: pd.DataFrame, y: NDArray[Any], task: str) -> list[Leak]:
     """Columns that nearly determine the target, the strongest first, then pairs of columns that make up numbers.
 
-    Dates and times are not looked at: they nearly tell whatever follows a trend.
+    Dates and times are not looked at: they nearly tell whatever follows a trend. Nor are numbers that only rise or fall
+    from row to row while the target does not, as the population of a country does in a series.
 
     Parameters
     ----------
@@ -119,25 +130,35 @@ def find_leaks(X: pd.DataFrame, y: NDArray[Any], task: str) -> list[Leak]:
     task : {"classification", "regression"}
         Which of both.
     """
+    are_numbers = task == "regression"
+    names = [str(name) for name in X if X[name].dtype.kind != "M" and not is_time_name(str(name))]
+    if are_numbers and not _is_sorted(y):
+        names = [name for name in names if not (_is_number(X[name]) and _runs_on(X[name]))]
     # In random order, so that rows with the same value are not neighbours as they are in the file.
     rows = np.random.default_rng(0).permutation(len(X))[:_MOST_ROWS]
     X, y = X.iloc[rows], y[rows]
-    are_numbers = task == "regression"
     target = _Target(rankdata(y) if are_numbers else np.unique(y, return_inverse=True)[1], are_numbers)
-    if not are_numbers and len(y) - np.bincount(target.values).max() < _FEWEST_OF_OTHER_CLASSES:
-        return []
-    names = [str(name) for name in X if X[name].dtype.kind != "M" and not is_time_name(str(name))]
     shares = {name: _measure_column(X[name], target) for name in names}
     found = [Leak((name,), share) for name, share in shares.items() if share >= NEARLY_ALL]
     found.sort(key=lambda leak: -leak.share)
     if are_numbers:
-        others = [name for name in shares if shares[name] < NEARLY_ALL and _is_number(X[name])]
+        others = [name for name in shares if not shares[name] >= NEARLY_ALL and _is_number(X[name])]
         found += _find_pairs(X[others].astype(np.float64), y.astype(np.float64), target)
     return found
 
 
 def _is_number(values: pd.Series[Any]) -> bool:
     return pd.api.types.is_numeric_dtype(values.dtype)
+
+
+def _is_sorted(y: NDArray[Any]) -> bool:
+    """Whether numbers rise or fall with the rows, or nearly."""
+    return abs(float(np.corrcoef(rankdata(y), np.arange(len(y)))[0, 1])) >= NEARLY_ALL
+
+
+def _runs_on(values: pd.Series[Any]) -> bool:
+    """Whether numbers only rise, or only fall."""
+    return bool(values.is_monotonic_increasing or values.is_monotonic_decreasing)
 
 
 def _measure_column(values: pd.Series[Any], target: _Target) -> float:
@@ -148,14 +169,13 @@ def _measure_column(values: pd.Series[Any], target: _Target) -> float:
     share, is_there = _measure_order(x, target), ~np.isnan(x)
     if is_there.all() or is_there.sum() < max(_FEWEST_ROWS, 0.5 * len(x)):
         return share
-    return max(share, _measure_order(x[is_there], target.take(is_there)))
+    return float(np.fmax(share, _measure_order(x[is_there], target.take(is_there))))
 
 
 def _measure_order(x: Floats, target: _Target) -> float:
-    """The share by neighbours in the order of x; D less that of the best order, which is not 0 in few rows."""
-    order, best = np.argsort(x, kind="stable"), np.argsort(target.values, kind="stable")
-    left = target.differ(order[1:], order[:-1]) - target.differ(best[1:], best[:-1])
-    return 1.0 - left / target.find_variance()
+    """The share by neighbours in the order of x, with D less the smallest."""
+    order = np.argsort(x, kind="stable")
+    return 1.0 - (target.differ(order[1:], order[:-1]) - target.smallest) / target.variance
 
 
 def _measure_levels(levels: NDArray[np.int64], target: _Target) -> float:
@@ -164,7 +184,7 @@ def _measure_levels(levels: NDArray[np.int64], target: _Target) -> float:
     is_pair = np.diff(levels[order]) == 0
     if is_pair.sum() < 0.5 * len(levels):
         return 0.0
-    return 1.0 - target.differ(order[1:][is_pair], order[:-1][is_pair]) / target.find_variance()
+    return 1.0 - target.differ(order[1:][is_pair], order[:-1][is_pair]) / target.variance
 
 
 def _find_pairs(X: pd.DataFrame, y: Floats, target: _Target) -> list[Leak]:
