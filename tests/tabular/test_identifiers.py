@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from mixed_table import N_ROWS, TABLE, find_kinds, score
+from truewood.tabular import FitSettings, score_table
 from truewood.tabular.columns import read_column
 
 RNG = np.random.default_rng(0)
@@ -58,8 +59,16 @@ def test_rows_that_belong_together(name, values):
     scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_trees=5)
     assert scored.warnings[0] == (
         f"rows seem to belong together: {name} has 50 values in 300 rows; if rows of one {name} are alike, scores and "
-        f"p-values are too good: keep them together with row_groups={name!r}"
+        f"p-values are too good: keep them together with row_groups={name!r} and model='lightgbm'"
     )
+
+
+def test_rows_that_are_kept_together_are_not_warned_of():
+    pytest.importorskip("lightgbm")
+    table = TABLE[["x", "city", "y"]].assign(patient=UNITS, user=UNITS)
+    settings = FitSettings(model="lightgbm", n_trees=5)
+    scored = score_table(table, "y", row_groups="patient", settings=settings)
+    assert not any("belong together" in warning for warning in scored.warnings)
 
 
 @pytest.mark.parametrize(

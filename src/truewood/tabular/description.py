@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from truewood.tabular.columns import MISSING_LEVEL, Column, describe, take_rows
-from truewood.tabular.identifiers import warn_of_units
+from truewood.tabular.identifiers import find_units, warn_of_units
 from truewood.tabular.leaks import warn_of_leaks
 from truewood.tabular.messages import Messages
 from truewood.tabular.roles import check_name, read_roles
@@ -93,16 +93,15 @@ def describe_table(
     features = [column for column in columns if column.name != target]
     for line in describe(features):
         messages.add(line)
-    if target is None:
-        warn_of_units(_join(features), messages)
-    else:
+    warn_of_units(_join(features), messages)
+    if target is not None:
         roles.check(names)
         has_target = find_rows_with_target(rows, target, messages)
         goal = read_target(
             rows[target][has_target].reset_index(drop=True), target, task or choose_task(kinds, target), messages
         )
         X = _join(take_rows(features, has_target))
-        warn_of_leaks(X.drop(columns=warn_of_units(X, messages)), goal, target, messages)
+        warn_of_leaks(X.drop(columns=find_units(X)), goal, target, messages)
     return [_describe_column(column, rows[column.name]) for column in columns]
 
 

@@ -57,16 +57,20 @@ def numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
     return bool(is_dense) and not is_time_name(name)
 
 
-def warn_of_units(X: pd.DataFrame, messages: Messages) -> list[str]:
-    """Warn of columns that name what several rows belong to, such as patients; gives their names."""
-    units = [str(name) for name in X if _names_units(str(name), X[name])]
-    for name in units:
+def find_units(X: pd.DataFrame) -> list[str]:
+    """Names of the columns that name what several rows belong to, such as patients."""
+    return [str(name) for name in X if _names_units(str(name), X[name])]
+
+
+def warn_of_units(X: pd.DataFrame, messages: Messages) -> None:
+    """Warn of rows that belong together."""
+    for name in find_units(X):
         n_units = X[name].nunique()
         messages.warn(
             f"rows seem to belong together: {name} has {count(n_units, 'value')} in {count(len(X), 'row')}; if rows of "
-            f"one {name} are alike, scores and p-values are too good: keep them together with row_groups={name!r}"
+            f"one {name} are alike, scores and p-values are too good: keep them together with row_groups={name!r} and "
+            "model='lightgbm'"
         )
-    return units
 
 
 def _names_units(name: str, values: pd.Series[Any]) -> bool:

@@ -19,7 +19,7 @@ from truewood.tabular.duplicates import count_duplicates
 from truewood.tabular.engines import score_on_engine
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Fitted, Progress, fit_model
-from truewood.tabular.identifiers import warn_of_units
+from truewood.tabular.identifiers import find_units, warn_of_units
 from truewood.tabular.leaks import warn_of_leaks
 from truewood.tabular.many_files import is_many_files, score_many_files
 from truewood.tabular.messages import Messages
@@ -142,8 +142,9 @@ def score_table(
     columns = take_rows(read_columns(roles.choose_features(whole), roles.keep, kinds), has_target)
     check_finite(columns)
     X = _use_columns(columns, messages)
-    units = warn_of_units(X, messages)
-    warn_of_leaks(X.drop(columns=units), goal, roles.target, messages)
+    if roles.row_groups is None:
+        warn_of_units(X, messages)
+    warn_of_leaks(X.drop(columns=find_units(X)), goal, roles.target, messages)
     _warn_of_duplicates(X, goal.y, messages)
     used = [column for column in columns if column.is_used]
     groups = read_groups(rows, roles.row_groups)
