@@ -49,13 +49,18 @@ def test_help_names_commands_and_options(capsys):
         assert all(word in shown for word in words)
 
 
+def test_without_a_command_help_is_shown(capsys):
+    assert main([]) == 0
+    assert "importance" in capsys.readouterr().out
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.strip() == f"truewood {truewood.__version__}"
 
 
-@pytest.mark.parametrize("arguments", [[], ["unknown"], ["demo", "--task", "clustering"], ["demo", "--seed", "x"]])
+@pytest.mark.parametrize("arguments", [["unknown"], ["demo", "--task", "clustering"], ["demo", "--seed", "x"]])
 def test_wrong_arguments_end_with_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)

@@ -25,6 +25,9 @@ MENTIONS = {
     "try max_depth=3": "try --max-depth 3",
     "pass trust_pickle=True.": "pass --trust-pickle.",
     "model='random-forest' can do without": "--model random-forest can do without",
+    "together with row_groups='patient'": "together with --row-groups patient",
+    "kinds={'height': 'number'} takes": "--as height=number takes",
+    """kinds={"it's 5": 'number'} takes""": """--as 'it'"'"'s 5=number' takes""",
     "measure='permutation' is not": "--measure permutation is not",
     "rows='heldout' stays": "rows='heldout' stays",
     "column 'task=1' stays": "column 'task=1' stays",
@@ -76,10 +79,22 @@ def test_hints_are_options(tmp_path, call):
     assert f"truewood: warning: {shown['warnings'][0]}\n" in said
 
 
+def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"wage": rng.lognormal(2, 0.5, 200), "school": rng.integers(8, 18, 200)})
+    table.assign(lwage=np.log(table["wage"])).to_csv(tmp_path / "a.csv", index=False)
+    shown, said = call(tmp_path / "a.csv", "--target", "wage", "--output", tmp_path / "a.html", trees=10)
+    words = "lwage alone tells 100.0% of wage: if it is the target in other words, or known only after it, leave it out"
+    assert shown["warnings"][0] == f"{words} with --drop 'lwage'"
+    assert f"truewood: warning: {words} with --drop 'lwage'\n" in said
+    answer = (tmp_path / "a.html").read_text().partition("What was measured")[0]
+    assert f'<p class="caution grave">{words} with --drop &#x27;lwage&#x27;</p>' in answer
+
+
 HEADER = "x,color,y\n"
 BAD_FILES = {
     "header only": ("a.csv", HEADER, ["error: a.csv has column names but no rows"]),
-    "unknown ending": ("a.xlsx", HEADER, ["a.xlsx must end in .csv", "standard input: truewood importance - < FILE"]),
+    "unknown ending": ("a.docx", HEADER, ["a.docx must end in .csv", "standard input: truewood importance - < FILE"]),
     "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["leave the column out with --drop 'x'."]),
     "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: column 'y' holds 20 infinite"]),
     "a word among the numbers of the target": (

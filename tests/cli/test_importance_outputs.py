@@ -22,6 +22,7 @@ from sklearn.ensemble import RandomForestRegressor
 import truewood as tw
 from mixed_table import TABLE
 from truewood.cli import main
+from truewood.cli.markdown import format_markdown
 from truewood.cli.output import write_output
 
 
@@ -190,14 +191,14 @@ def oddly_named():
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_of_any_names(ending, oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / f"a.{ending}", None, alpha=0.05, title="", notes=[])
+    write_output(oddly_named, tmp_path / f"a.{ending}", None, alpha=0.05, title="", notes=[], warnings=[])
     content = (tmp_path / f"a.{ending}").read_bytes()
     if ending == "svg":
         ElementTree.fromstring(content)
 
 
 def test_no_cell_is_a_formula(oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / "a.csv", None, alpha=0.05, title="", notes=[])
+    write_output(oddly_named, tmp_path / "a.csv", None, alpha=0.05, title="", notes=[], warnings=[])
     with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
         names = {row["feature"] for row in csv.DictReader(file)}
     assert not [name for name in names if re.match(r"[=+\-@\t\r\n＝]", name)]
@@ -237,3 +238,20 @@ def test_correlated_columns_are_scored_together(tmp_path, capsys):
     groups = json.loads(capsys.readouterr().out)["groups"]
     assert groups["x + x2"] == ["x", "x2"]
     assert groups["city"] == ["city"]
+
+
+def test_markdown(data, tmp_path, call):
+    shown, _ = call(data, "--target", "y", "--drop", "amount", "--output", tmp_path / "a.md", trees=20)
+    lines = (tmp_path / "a.md").read_text().splitlines()
+    assert lines[0] == "# What tells about y?"
+    assert "| # | feature | importance | 95 % interval | p-value |  | share | biased rank |" in lines
+    assert sum(line.startswith("| ") for line in lines) == 2 + len(shown["features"])
+    assert "- read data.csv: 300 rows, 10 columns" in lines
+
+
+def test_names_are_no_markdown():
+    page = format_markdown("a*b", ["#", "feature"], [["1", "<b>|[x](y)\n _z_ a_b `c`"]], [], ["~now~"])
+    assert page == (
+        "# a\\*b\n\n> **Warning:** \\~now\\~\n\n| # | feature |\n| --: | --- |\n"
+        "| 1 | \\<b\\>\\|\\[x\\](y)\\\\n \\_z\\_ a_b \\`c\\` |\n\n"
+    )

@@ -26,6 +26,21 @@ KINDS = {
     "dates with days first": (["31/12/2020", "01/02/2021"] * 10, "date"),
     "dates with dots": (["31.12.2020 10:30", "01.02.2021 23:00"] * 10, "date"),
     "dates in words": (["Jan 5, 2020", "Feb 7, 2021"] * 10, "date"),
+    "dates in words without commas": (["Jan 01 2012", "Feb 03 2012"] * 10, "date"),
+    "months and years": (["Jan-12", "Feb-13"] * 10, "date"),
+    "months in full and years": (["January 2012", "May 2013"] * 10, "date"),
+    "quarters": (["2012Q1", "2012-Q4", "Q2 2013"] * 10, "date"),
+    "dates in eight digits": (["20120101", "20121231", "20130228"] * 10, "date"),
+    "numbers in eight digits as typed dates": ([20120101, 20121231, 20130228] * 10, "date"),
+    "numbers in eight digits that are no dates": (["20120101", "20121331", "20130228"] * 10, "number"),
+    "units": (["26 mpg", "30 mpg", "19.5 mpg"] * 10, "number"),
+    "units of several words": (["11,622 sq ft", "900 sq ft"] * 10, "number"),
+    "one and several": (["1 year", "2 years"] * 10, "number"),
+    "several units": (["3 kg", "400 g"] * 10, "category"),
+    "feet and inches": (["5'7\"", "6'0\"", "5' 11\""] * 10, "number"),
+    "levels with numbers": (["level 1", "level 2"] * 10, "category"),
+    "ordinals": (["1st", "2nd", "3rd"] * 10, "category"),
+    "months and numbers": (["Mon-12", "Tue-13"] * 10, "category"),
     "times of day": (["10:30", "23:15"] * 10, "date"),
     "ranges": (["10-20", "20-30"] * 10, "category"),
     "versions": (["1.2.3", "1.2.4"] * 10, "category"),
@@ -80,6 +95,41 @@ def test_days_and_months_that_could_change_places_are_told():
     column = read_column("when", pd.Series(["01/02/2020", "03/04/2020"] * 10))
     assert column.note == "read as month/day/year, though day and month could change places"
     assert column.values[0] == pd.Timestamp("2020-01-02")
+
+
+def test_days_and_months_are_not_doubted_where_the_data_tell():
+    for texts in (["01/02/2020", "03/14/2020"], ["01/02/2020", "14/03/2020"], ["01/01/2020", "02/02/2020"]):
+        assert "change places" not in read_column("when", pd.Series(texts * 10)).note
+
+
+@pytest.mark.parametrize(
+    ("given", "read", "note"),
+    [
+        (["26 mpg", "19.5 mpg", "-", "?"], [26.0, 19.5, np.nan, np.nan], "numbers of mpg"),
+        (["11,622 sq ft", "900 sq ft"], [11622.0, 900.0], "numbers of sq ft"),
+        (["5'7\"", "6'", "5 ft 11.5 in"], [67.0, 72.0, 71.5], "feet and inches read as inches"),
+        (["1,5 kg", "2,25 kg"], [1.5, 2.25], "numbers of kg"),
+    ],
+)
+def test_numbers_with_units(given, read, note):
+    column = read_column("column", pd.Series(given * 10))
+    assert_allclose(column.values, read * 10)
+    assert column.note == note
+
+
+def test_quarters_are_their_first_days():
+    column = read_column("when", pd.Series(["2012Q1", "Q4 2013"] * 10))
+    assert column.values[:2].tolist() == [pd.Timestamp("2012-01-01"), pd.Timestamp("2013-10-01")]
+
+
+def test_columns_that_are_nearly_numbers_are_told_of():
+    given = pd.Series([str(k % 40) for k in range(93)] + ["5'7\""] * 7)
+    column = read_column("height", given)
+    assert column.kind == "category of many levels"
+    assert column.note == (
+        "93% numbers, the rest like 5'7\": read as text; kinds={'height': 'number'} takes the rest as missing"
+    )
+    assert read_column("height", given.replace("5'7\"", "x").where(given.index % 2 == 0, "a")).note is None
 
 
 def test_what_is_said_of_numbers():

@@ -19,13 +19,14 @@ from truewood.tabular.files import parse_file, read_file
 
 SMALL = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
 CSV = SMALL.to_csv(index=False)
-FORMATS = ("data.csv", "a.tsv", "b.csv", "a.csv.gz", "a.parquet", "a.feather")
+FORMATS = ("data.csv", "a.tsv", "b.csv", "a.csv.gz", "a.parquet", "a.feather", "a.jsonl", "a.ndjson.gz", "a.xlsx")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The table in all formats; Parquet and Feather with types of their own."""
     pytest.importorskip("pyarrow")
+    pytest.importorskip("openpyxl")
     folder = tmp_path_factory.mktemp("formats")
     TABLE.to_csv(folder / "data.csv", index=False)
     TABLE.to_csv(folder / "a.tsv", index=False, sep="\t")
@@ -34,6 +35,10 @@ def folder(tmp_path_factory):
     typed = add_types(TABLE)
     typed.to_parquet(folder / "a.parquet")
     typed.assign(when=typed["when"].dt.date).to_feather(folder / "a.feather")
+    typed.to_excel(folder / "a.xlsx", index=False)
+    records = "".join(json.dumps(record) + "\n\n" for record in TABLE.to_dict("records"))
+    (folder / "a.jsonl").write_text(records)
+    (folder / "a.ndjson.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + records.encode()))
     return folder
 
 
@@ -58,7 +63,7 @@ def test_formats_give_the_same_numbers(name, folder, expected):
     assert scored.messages[0] == f"read {name}: 300 rows, 10 columns"
 
 
-@pytest.mark.parametrize("name", ["data.csv", "a.csv.gz", "a.parquet", "a.feather", "a.tsv"])
+@pytest.mark.parametrize("name", ["data.csv", "a.csv.gz", "a.parquet", "a.feather", "a.tsv", "a.jsonl", "a.xlsx"])
 def test_the_content_tells_the_format_too(name, folder, expected):
     assert_same(score(FileContent("standard input", (folder / name).read_bytes()), "y", n_trees=20), expected)
 
@@ -112,7 +117,11 @@ BAD_FILES = {
     "zero bytes": ("a.csv", GARBAGE, ["a.csv is not a text file: it holds zero bytes"]),
     "no encoding": ("a.csv", NO_TEXT, ["neither UTF-8 nor Windows-1252"]),
     "UTF-16 without a mark": ("a.csv", CSV.encode("utf-16-le"), ["save it as UTF-8"]),
-    "unknown ending": ("a.xlsx", CSV, ["a.xlsx must end in .csv"]),
+    "unknown ending": ("a.docx", CSV, ["a.docx must end in .csv"]),
+    "no Excel file": ("a.xlsx", CSV, ["a.xlsx cannot be read as an Excel file: File is not a zip file"]),
+    "broken Excel file": ("a.xlsx", b"PK\x03\x04" + GARBAGE, ["a.xlsx cannot be read as an Excel file"]),
+    "no JSON": ("a.jsonl", '{"x": 1}\n{"x": 2', ["a.jsonl is not JSON lines: line 2 cannot be read"]),
+    "JSON but no objects": ("a.jsonl", "[1, 2]\n", ["line 1 must hold an object, got a list"]),
     "no ending": ("table", CSV, ["table must end in .csv"]),
     "broken gzip": ("a.csv.gz", gzip.compress(CSV.encode())[:-30], ["a.csv.gz is a broken gzip file"]),
     "no gzip": ("a.csv.gz", CSV, ["a.csv.gz is not a gzip file"]),
@@ -160,8 +169,8 @@ BAD_FILES = {
 @pytest.mark.parametrize("case", BAD_FILES)
 def test_files_that_cannot_be_used(case, tmp_path):
     name, content, words = BAD_FILES[case]
-    if name.endswith((".parquet", ".feather")):
-        pytest.importorskip("pyarrow")
+    if name.endswith((".parquet", ".feather", ".xlsx")):
+        pytest.importorskip("openpyxl" if name.endswith(".xlsx") else "pyarrow")
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(TableError) as caught:
         score_table(tmp_path / name, "y")
@@ -171,9 +180,9 @@ def test_files_that_cannot_be_used(case, tmp_path):
 
 
 def test_an_unknown_format_is_an_error_of_its_own(tmp_path):
-    (tmp_path / "a.xlsx").write_text(CSV)
+    (tmp_path / "a.docx").write_text(CSV)
     with pytest.raises(UnknownFormatError):
-        score_table(tmp_path / "a.xlsx", "y")
+        score_table(tmp_path / "a.docx", "y")
 
 
 @pytest.mark.parametrize(("path", "words"), [("none.csv", "there is no file"), ("", "no model is fit to such")])
@@ -187,6 +196,36 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(TableError, match=r"Parquet files need pyarrow, .* pip install 'truewood\[cli\]'"):
         score_table(tmp_path / "a.parquet", "y")
+
+
+def test_excel_without_openpyxl(tmp_path, monkeypatch):
+    monkeypatch.setattr("truewood.tabular.record_files.find_spec", {}.get)
+    (tmp_path / "a.xlsx").write_bytes(b"PK")
+    with pytest.raises(TableError, match=r"a.xlsx needs openpyxl, .* pip install 'truewood\[excel\]'"):
+        score_table(tmp_path / "a.xlsx", "y")
+
+
+def test_the_first_sheet_is_read_and_the_others_told_of(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["x", None, "y"], [1, "=1+1"], [2.5, "b", True]):
+        book.active.append(row)
+    book.create_sheet("more")
+    book.save(tmp_path / "a.xlsx")
+    messages = Messages()
+    table = parse_file(read_file(tmp_path / "a.xlsx"), messages)
+    assert list(table) == ["x", "unnamed 2", "y"]
+    assert table.to_numpy().tolist() == [[1, None, None], [2.5, "b", True]]
+    assert messages.messages == ["a.xlsx has 2 sheets, and the first is read: Sheet"]
+
+
+def test_an_excel_file_that_would_fill_the_memory(tmp_path, monkeypatch):
+    pytest.importorskip("openpyxl")
+    monkeypatch.setattr("truewood.tabular.files.LARGEST_EXPANSION", 1000)
+    monkeypatch.setattr("truewood.tabular.files.LARGEST_RATIO", 2)
+    pd.DataFrame({"x": ["a"] * 5000}).to_excel(tmp_path / "a.xlsx")
+    with pytest.raises(TableError, match="would take more than"):
+        parse_file(read_file(tmp_path / "a.xlsx"), Messages())
 
 
 def test_a_long_field_is_a_field(tmp_path):

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 import truewood
-from truewood.cli import compare_command, demo_command, importance_command, reproduce_command
+from truewood.cli import compare_command, demo_command, describe_command, importance_command, reproduce_command
 from truewood.cli.arguments import SHELLS, Parser, PrintCompletion
 from truewood.cli.interruption import Interruption
 from truewood.cli.wording import describe_error
@@ -28,11 +28,13 @@ def make_parser() -> argparse.ArgumentParser:
         choices=SHELLS,
         help="print a script that completes commands in this shell",
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     importance_command.add_command(commands)
+    describe_command.add_command(commands)
     compare_command.add_command(commands)
     demo_command.add_command(commands)
     reproduce_command.add_command(commands)
+    parser.set_defaults(run=lambda _: parser.print_help())
     return parser
 
 

@@ -35,6 +35,21 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+class Kinds(argparse.Action):
+    """An option COLUMN=KIND, which may be given for several columns."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
+        """Add to those that there are."""
+        del parser, option
+        kinds = dict(getattr(namespace, self.dest))
+        name, mark, kind = str(values).rpartition("=")
+        if not mark or not name:
+            raise argparse.ArgumentError(self, f"must be COLUMN=KIND, such as height=number, got {values}")
+        if name in kinds:
+            raise argparse.ArgumentError(self, f"must be given once only for {name}")
+        setattr(namespace, self.dest, kinds | {name: kind})
+
+
 class PrintCompletion(argparse.Action):
     """Print a script that completes the command line in a shell."""
 
@@ -47,6 +62,32 @@ class PrintCompletion(argparse.Action):
 
         sys.stdout.write(shtab.complete(parser, str(values)) + "\n")
         parser.exit(0)
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what columns are."""
+    parser.add_argument(
+        "--task", choices=["classification", "regression"], help="what the target is (default: as it looks)"
+    )
+    parser.add_argument(
+        "--drop", action="append", default=[], metavar="COLUMN", help="leave a column out; may be given several times"
+    )
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="use a column though it looks like an identifier or free text; may be given several times",
+    )
+    parser.add_argument(
+        "--as",
+        dest="kinds",
+        action=Kinds,
+        default={},
+        metavar="COLUMN=KIND",
+        help="read a column as number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), text or drop (both are "
+        "left out), whatever it looks like; may be given several times",
+    )
 
 
 def positive(text: str) -> int:

@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import truewood
-from truewood.cli.arguments import FILE, Once, fraction, jobs, not_negative, positive
+from truewood.cli.arguments import FILE, Once, add_columns, fraction, jobs, not_negative, positive
+from truewood.cli.describe_command import find_table, list_columns, make_messages
 from truewood.cli.output import check_outputs, make_frame, print_json, print_table, write_output
 from truewood.cli.wording import as_options
 from truewood.formulas.registry import measures
 from truewood.progress import show_progress
-from truewood.tabular import FileContent, FitSettings, Messages, TableScore, score_saved_model, score_table
+from truewood.tabular import FitSettings, Messages, TableScore, score_saved_model, score_table
 from truewood.tabular.engines import ENGINES
 from truewood.tabular.settings import BOOSTING_TREES, FOREST_TREES, MODELS
-from truewood.words import in_one_line
 
 _DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
 infer what the columns are, fit a forest (or take a saved model), and score its
 splits on rows it never saw."""
 _EXAMPLES = """examples:
   truewood importance data.csv --target price
+  truewood importance cars.xlsx --target price --as doors=category --as built=date:%Y-%m
   truewood importance data.parquet --target churn --drop customer --output report.html
   truewood importance data.csv.gz --target churn --model lightgbm --json > scores.json
   truewood importance test.csv --target churn --model-file model.ubj
@@ -53,8 +54,8 @@ def add_command(commands: Any) -> None:
     data = parser.add_argument(
         "data",
         metavar="DATA",
-        help="CSV, TSV, Parquet or Feather file, also with .gz; - is standard input; with --model-file also a folder "
-        "or glob of Parquet files, which need not fit into memory",
+        help="CSV, TSV, JSON lines, Parquet or Feather file, also with .gz, or Excel file; - is standard input; with "
+        "--model-file also a folder or glob of Parquet files, which need not fit into memory",
     )
     data.complete = FILE
     _add_columns(parser)
@@ -64,20 +65,10 @@ def add_command(commands: Any) -> None:
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--target", required=True, action=Once, metavar="COLUMN", help="the column to predict")
     parser.add_argument(
-        "--task", choices=["classification", "regression"], help="what the target is (default: as it looks)"
+        "--target", action=Once, metavar="COLUMN", help="the column to predict; without it the columns are listed"
     )
-    parser.add_argument(
-        "--drop", action="append", default=[], metavar="COLUMN", help="leave a column out; may be given several times"
-    )
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="use a column though it looks like an identifier or free text; may be given several times",
-    )
+    add_columns(parser)
     parser.add_argument("--sample-weight", action=Once, metavar="COLUMN", help="the column with weights of the rows")
     parser.add_argument(
         "--row-groups",
@@ -149,7 +140,8 @@ def _add_output(group: Any) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="also write .html (report), .csv, .json (for truewood.load), .png, .svg, .pdf; may be given several times",
+        help="also write .html (report), .csv, .md, .json (for truewood.load), .png, .svg, .pdf; may be given several "
+        "times",
     )
     output.complete = FILE
     group.add_argument(
@@ -163,12 +155,15 @@ def _add_output(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Score the table, print, write."""
+    if options.target is None:
+        list_columns(options)
+        raise ValueError("--target: give the column to predict, one of these.")
     check_outputs(options.output, _list_inputs(options))
     _check_engine(options)
-    messages = _make_messages(is_quiet=options.quiet)
+    messages = make_messages(is_quiet=options.quiet)
     score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
     title = f"What tells about {options.target}?"
-    notes = list(map(as_options, [*messages.messages, *messages.warnings]))
+    notes, warnings = (list(map(as_options, texts)) for texts in (messages.messages, messages.warnings))
     try:
         if options.json:
             print_json(_summarise(options, score, messages))
@@ -179,7 +174,14 @@ def run(options: argparse.Namespace) -> None:
     finally:  # whatever becomes of the one, the other is not lost
         for path in options.output:
             write_output(
-                score.result, path, score.X, groups=score.groups, alpha=options.alpha, title=title, notes=notes
+                score.result,
+                path,
+                score.X,
+                groups=score.groups,
+                alpha=options.alpha,
+                title=title,
+                notes=notes,
+                warnings=warnings,
             )
             messages.add(f"wrote {path}")
 
@@ -188,18 +190,6 @@ def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
     """The files that are read, whatever their names here."""
     given = [0 if options.data == "-" else options.data, options.model_file]  # 0 is standard input
     return [os.stat(file) for file in given if file == 0 or (file is not None and os.path.exists(file))]
-
-
-def _make_messages(*, is_quiet: bool) -> Messages:
-    """Messages and warnings that go to standard error, one line each."""
-
-    def show_message(text: str) -> None:
-        sys.stderr.write(f"{in_one_line(as_options(text))}\n")
-
-    def show_warning(text: str) -> None:
-        show_message(f"truewood: warning: {text}")
-
-    return Messages(None if is_quiet else show_message, show_warning)
 
 
 def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
@@ -213,11 +203,12 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
     )
     with show_progress(f"fitting {settings.model}", unit="trees", is_wanted=not options.quiet) as progress:
         return score_table(
-            _find_table(options.data),
+            find_table(options.data),
             options.target,
             task=options.task,
             drop=options.drop,
             keep=options.keep,
+            kinds=options.kinds,
             sample_weight=options.sample_weight,
             row_groups=options.row_groups,
             settings=settings,
@@ -236,7 +227,7 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
     with show_progress("scoring", unit="rows", is_wanted=not options.quiet) as progress:
         return score_saved_model(
             options.model_file,
-            _find_table(options.data),
+            find_table(options.data),
             options.target,
             drop=options.drop,
             sample_weight=options.sample_weight,
@@ -266,14 +257,15 @@ def _check_engine(options: argparse.Namespace) -> None:
             raise ValueError(f"--{option}: it is for --engine {engine}, got --engine {options.engine}.")
 
 
-def _find_table(data: str) -> str | FileContent:
-    return FileContent("standard input", sys.stdin.buffer.read()) if data == "-" else data
-
-
 def _check_options_of_fits(options: argparse.Namespace) -> None:
     """Refuse options that a saved model makes pointless."""
-    fits = ("task", "keep", "model", "trees", "max_depth", "test_size")
-    given = [f"--{name.replace('_', '-')}" for name in fits if getattr(options, name) not in (None, [])]
+    fits = ("task", "keep", "kinds", "model", "trees", "max_depth", "test_size")
+    spelled = {"kinds": "--as"}
+    given = [
+        spelled.get(name, f"--{name.replace('_', '-')}")
+        for name in fits
+        if getattr(options, name) not in (None, [], {})
+    ]
     if given:
         raise ValueError(f"--model-file: {', '.join(given)} cannot be given with it: the model is fit already.")
 

@@ -6,12 +6,12 @@ import json
 import math
 import os
 import sys
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from truewood.cli.markdown import format_markdown
 from truewood.result.comparison import Comparison
 from truewood.result.correlated_groups import CorrelatedGroups
 from truewood.result.importance_result import ImportanceResult
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PICTURES = (".png", ".svg", ".pdf")
-ENDINGS = (".html", ".csv", ".json", *_PICTURES)
+ENDINGS = (".html", ".csv", ".md", ".json", *_PICTURES)
 ENDINGS_OF_COMPARISONS = (".html", ".csv", *_PICTURES)
 # What cells of formulas begin with, as in the table of the report.
 _FORMULA_MARKS = tuple("=+-@\t\r\n＝＋－＠")
@@ -68,13 +69,19 @@ def write_output(
     alpha: float,
     title: str,
     notes: list[str],
+    warnings: list[str],
 ) -> None:
     """Write the result to a file, in the form that its name says."""
     match path.suffix.lower():
         case ".html":
-            result.report(path, X=X, groups=groups, title=title, notes=notes, alpha=alpha)
+            result.report(path, X=X, groups=groups, title=title, notes=notes, warnings=warnings, alpha=alpha)
         case ".csv":
             write_table(make_frame(result, alpha), path)
+        case ".md":
+            explained = [line.strip() for line in _explain(result, 0, alpha)]
+            headings, rows = _list_cells(result, make_frame(result, alpha))
+            page = format_markdown(title, ["#", "feature", *headings], rows, [*notes, *explained], warnings)
+            write_file(path, page.encode(errors="backslashreplace"))
         case ".json":
             result.save(path)
         case _:
@@ -105,9 +112,9 @@ def _as_text_cell(name: str) -> str:
 
 def draw_into(path: Path, plot: Callable[[], Axes]) -> None:
     """Draw a picture into a file."""
-    with warnings.catch_warnings():
+    with catch_warnings():
         # Letters that the font lacks become boxes, which everyone sees.
-        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure: Any = plot().figure
         write_picture(path, figure, dpi=150, bbox_inches="tight")
 
@@ -128,24 +135,30 @@ def print_table(
 ) -> None:
     """Print the features, the most important first, to standard output; for a terminal of 80 characters."""
     frame = make_frame(result, alpha)
+    headings, rows = _list_cells(result, frame.head(top))
+    table = _head_table([heading.replace("biased ", "biased\n") for heading in headings])
+    for place, name, *cells in rows:
+        table.add_row(place, Text(in_one_line(name)), *cells)
+    members = {} if groups is None else groups.several
+    lines = [f"{name}: {', '.join(map(str, columns))}" for name, columns in members.items()]
+    below = [*_explain(result, len(frame) - top, alpha), *map(in_one_line, lines)]
+    show([in_one_line(title), table, "\n".join(below)], sys.stdout)
+
+
+def _list_cells(result: ImportanceResult, frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """Headings beside place and feature, and the cells of each row, as text."""
     has_share, has_errors = not np.isnan(result.share).all(), result.no_inference is None
-    headings = ["importance", *["95 % interval", "p-value", ""] * has_errors, *["share"] * has_share, "biased\nrank"]
-    table = _head_table(headings)
+    headings = ["importance", *["95 % interval", "p-value", ""] * has_errors, *["share"] * has_share, "biased rank"]
     n_digits = _count_decimals(result.values)
-    for row in frame.head(top).to_dict("records"):
-        cells: list[str | Text] = [
-            str(row["rank"]),
-            Text(in_one_line(row["feature"])),
-            f"{row['importance']:,.{n_digits}f}",
-        ]
+    rows = []
+    for row in frame.to_dict("records"):
+        cells = [str(row["rank"]), row["feature"], f"{row['importance']:,.{n_digits}f}"]
         if has_errors:
             interval = f"{row['ci_low']:,.{n_digits}f} to {row['ci_high']:,.{n_digits}f}"
             cells += [interval, format_p_value(row["p_value"]), "*" if row["significant"] else ""]
         cells += [f"{row['share']:.2%}"] * has_share
-        table.add_row(*cells, str(row["mdi_rank"]))
-    members = {} if groups is None else groups.several
-    lines = [f"{name}: {', '.join(map(str, columns))}" for name, columns in members.items()]
-    _print(title, table, "\n".join([_explain(result, len(frame) - top, alpha), *map(in_one_line, lines)]))
+        rows.append([*cells, str(row["mdi_rank"])])
+    return headings, rows
 
 
 def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
@@ -168,7 +181,7 @@ def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
     lines = [f"{count(n_hidden, 'more feature')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
     lines.append(f"*  significant: adjusted two-sided p-value (Benjamini & Hochberg) at most {alpha:g}.")
     lines.append(f"a is {in_one_line(comparison.names[0])}, b is {in_one_line(comparison.names[1])}.")
-    _print(comparison.describe(), table, "\n".join(lines))
+    show([in_one_line(comparison.describe()), table, "\n".join(lines)], sys.stdout)
 
 
 def _head_table(headings: list[str]) -> Table:
@@ -180,15 +193,15 @@ def _head_table(headings: list[str]) -> Table:
     return table
 
 
-def _print(title: str, table: Table, below: str) -> None:
-    console = Console(highlight=False, markup=False)
+def show(parts: Sequence[str | Table], stream: TextIO) -> None:
+    """Print lines and tables, as wide as the terminal."""
+    console = Console(file=stream, highlight=False, markup=False)
     if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=_PLAIN_WIDTH)
+        console = Console(file=stream, highlight=False, markup=False, width=_PLAIN_WIDTH)
     with console.capture() as captured:  # rich itself would end the program when the reader has gone
-        console.print(in_one_line(title), soft_wrap=True)
-        console.print(table)
-        console.print(below, soft_wrap=True)
-    sys.stdout.write(captured.get())
+        for part in parts:
+            console.print(part, soft_wrap=isinstance(part, str))
+    stream.write(captured.get())
 
 
 def _count_decimals(values: NDArray[np.float64]) -> int:
@@ -197,7 +210,7 @@ def _count_decimals(values: NDArray[np.float64]) -> int:
     return max(0, 3 - math.floor(math.log10(largest))) if largest > 0 else 4
 
 
-def _explain(result: ImportanceResult, n_hidden: int, alpha: float) -> str:
+def _explain(result: ImportanceResult, n_hidden: int, alpha: float) -> list[str]:
     lines = [f"{count(n_hidden, 'more column')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
     if result.no_inference is None:
         lines.append(f"*  significant: adjusted p-value (Benjamini & Hochberg) at most {alpha:g}.")
@@ -205,7 +218,7 @@ def _explain(result: ImportanceResult, n_hidden: int, alpha: float) -> str:
     else:
         lines.append(f"No p-values: {result.no_inference}.")
     lines += ["biased rank: by mdi, what feature_importances_ is made of.", *map(in_one_line, result.notes)]
-    return "\n".join(lines)
+    return lines
 
 
 def print_json(content: dict[str, Any]) -> None:

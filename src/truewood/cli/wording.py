@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 
 from truewood.tabular.errors import TableError, UnknownFormatError
 from truewood.words import in_one_line
 
 # Options whose names are not those of the arguments; the table itself has none.
-_OPTIONS = {"saved_model": "--model-file", "table": None}
+_OPTIONS = {"kinds": "--as", "saved_model": "--model-file", "table": None}
 _SINGLE_QUOTED, _DOUBLE_QUOTED = r"'(?:[^'\\]|\\.)*'", r'"(?:[^"\\]|\\.)*"'
 # Such as task='regression', drop=['x'], keep=[...], max_depth=3 and trust_pickle=True.
 _MENTION = re.compile(
-    rf"""(?<![\w'"/])(drop|keep|max_depth|measure|model|sample_weight|task|trust_pickle)="""
+    rf"""(?<![\w'"/])(drop|keep|max_depth|measure|model|row_groups|sample_weight|task|trust_pickle)="""
     rf"""(\[(?:{_SINGLE_QUOTED}|{_DOUBLE_QUOTED})\]|\[\.\.\.\]|{_SINGLE_QUOTED}|\d+|True)"""
 )
+_KIND = re.compile(rf"kinds=\{{({_SINGLE_QUOTED}|{_DOUBLE_QUOTED}): '(\w+)'\}}")
 
 # Arguments that are options of other names.
 _PHRASES = {"inference='rows'": "--contributions", "same_rows=False": "--different-rows"}
@@ -24,6 +27,7 @@ def as_options(text: str) -> str:
     """Text that mentions options where the library mentions arguments: --task regression for task='regression'."""
     for phrase, option in _PHRASES.items():
         text = text.replace(phrase, option)
+    text = _KIND.sub(lambda mention: f"--as {shlex.quote(f'{ast.literal_eval(mention[1])}={mention[2]}')}", text)
     return _MENTION.sub(_make_option, text)
 
 

@@ -34,6 +34,7 @@ def write_comparison(
         answer=_answer(table["feature"].to_numpy(), is_found, verdicts, more, name_level(alpha)),
         meaning="A difference counts as found if it is larger than chance would make it; others may be there, too "
         "small for this many rows.",
+        warnings=(),
         measured=[
             ("Compared", f"{comparison.describe()}."),
             ("a", f"{a}: {comparison.n_rows[0]:,} {ROWS_IN_WORDS[comparison.rows]}."),

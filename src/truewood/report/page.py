@@ -89,6 +89,7 @@ class Page:
     heading: str
     answer: str
     meaning: str
+    warnings: Sequence[str]
     measured: list[tuple[str, str]]
     bars_note: str
     sections: str
@@ -108,6 +109,7 @@ def write_report(
     groups: Mapping[str, Sequence[Any]] | None,
     title: str | None,
     notes: Sequence[str],
+    warnings: Sequence[str],
     alpha: float,
 ) -> None:
     """Write a report; see `ImportanceResult.report`."""
@@ -130,6 +132,7 @@ def write_report(
         heading="Importance",
         answer=answer,
         meaning=meaning,
+        warnings=warnings,
         measured=words.describe_measurement(result),
         bars_note=f"Thin lines: 95 % intervals. Significant: at a {name_level(alpha)}." if has_inference else "",
         sections="\n".join(sections),
@@ -145,8 +148,9 @@ def write_report(
 
 def write_page(page: Page, path: str | PathLike[str], notes: Sequence[str]) -> None:
     """Write a report as one HTML file."""
-    if isinstance(notes, str):
-        raise TypeError("notes must be a sequence of sentences, got one str; put it into a list.")
+    for argument, given in (("notes", notes), ("warnings", page.warnings)):
+        if isinstance(given, str):
+            raise TypeError(f"{argument} must be a sequence of sentences, got one str; put it into a list.")
     bundle, glue = bundle_scripts(), _read("page.js")
     content = {
         "title": escape(page.title),
@@ -154,6 +158,7 @@ def write_page(page: Page, path: str | PathLike[str], notes: Sequence[str]) -> N
         "style": _read("page.css").replace("FAINT", FAINT),
         "answer": escape(page.answer),
         "meaning": escape(page.meaning),
+        "warnings": "".join(f'<p class="caution grave">{escape(warning)}</p>' for warning in page.warnings),
         "measured": "\n".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in page.measured),
         "notes": "".join(f"<li>{escape(note)}</li>" for note in notes),
         "heading": escape(page.heading),

@@ -296,6 +296,7 @@ class ImportanceResult:
         groups: Mapping[str, Sequence[Any]] | None = None,
         title: str | None = None,
         notes: Sequence[str] = (),
+        warnings: Sequence[str] = (),
         alpha: float = 0.05,
     ) -> None:
         """Write a report for people to read: one HTML file that loads nothing from elsewhere.
@@ -316,12 +317,14 @@ class ImportanceResult:
             The report's title.
         notes : sequence of str, default=()
             Sentences to add to what was measured, such as how well the model predicts.
+        warnings : sequence of str, default=()
+            Sentences to put below the answer, such as of a column that is the target in other words.
         alpha : float, default=0.05
             Largest adjusted p-value (Benjamini & Hochberg) of a feature that is called significant.
         """
         from truewood.report import write_report
 
-        write_report(self, path, X=X, groups=groups, title=title, notes=notes, alpha=alpha)
+        write_report(self, path, X=X, groups=groups, title=title, notes=notes, warnings=warnings, alpha=alpha)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a JSON file that `truewood.load` reads back exactly.

@@ -1,5 +1,6 @@
 """From a table to understood columns, a fitted or loaded model and its scores, without the command line."""
 
+from truewood.tabular.description import ColumnDescription, describe_table
 from truewood.tabular.errors import TableError
 from truewood.tabular.files import FileContent
 from truewood.tabular.messages import Messages
@@ -9,6 +10,7 @@ from truewood.tabular.table_importance import score_saved_model, score_table
 from truewood.tabular.table_score import ColumnSummary, TableScore
 
 __all__ = [
+    "ColumnDescription",
     "ColumnSummary",
     "FileContent",
     "FitSettings",
@@ -16,6 +18,7 @@ __all__ = [
     "Skill",
     "TableError",
     "TableScore",
+    "describe_table",
     "score_saved_model",
     "score_table",
 ]

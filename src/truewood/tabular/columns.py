@@ -1,10 +1,8 @@
-"""What kind each column is, and the table with every column read as its kind."""
+"""What kind a column is by its looks, and its values read as such."""
 
 from __future__ import annotations
 
 import datetime
-import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,7 +12,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood.tabular.errors import TableError
-from truewood.tabular.text_values import is_missing, parse_dates, parse_numbers, parse_truth
+from truewood.tabular.identifiers import numbers_rows
+from truewood.tabular.text_values import (
+    is_missing,
+    parse_dates,
+    parse_measures,
+    parse_numbers,
+    parse_truth,
+    read_day_numbers,
+)
 from truewood.words import count, list_names
 
 NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE = "number", "boolean", "category", "category of many levels", "date"
@@ -27,6 +33,8 @@ MISSING_LEVEL = "(missing)"
 FEW_LEVELS = 12
 # A column is one of numbers or dates if so many of its values are; the others are then missing.
 _MOST = 0.95
+# With so many numbers, people are told that others hinder.
+_MANY = 0.75
 # Strings that differ in so many rows name the rows.
 _NEARLY_ALL = 0.95
 # Strings of so many words that mostly differ are written by people for people.
@@ -61,17 +69,8 @@ class Column:
         return self.kind in USED
 
 
-def read_columns(table: pd.DataFrame, kept: Collection[str] = ()) -> list[Column]:
-    """Find the kind of each column and read its values as such.
-
-    Parameters
-    ----------
-    table : DataFrame
-        The table, with columns of text or of types of their own.
-    kept : collection of str
-        Names of columns to use even if they look like identifiers or free text.
-    """
-    columns = [read_column(str(name), table[name], is_kept=name in kept) for name in table]
+def check_finite(columns: list[Column]) -> None:
+    """Refuse columns of numbers that trees do not take."""
     for column in columns:
         if column.is_used and (n_infinite := count_infinite(column)):
             raise TableError(
@@ -79,7 +78,23 @@ def read_columns(table: pd.DataFrame, kept: Collection[str] = ()) -> list[Column
                 f"numbers, or leave the column out with drop=[{column.name!r}].",
                 "table",
             )
-    return columns
+
+
+def take_rows(columns: list[Column], is_taken: NDArray[np.bool_]) -> list[Column]:
+    """The columns in some of the rows; kinds stay, unless a column is the same, or missing, in all of them."""
+    if is_taken.all():
+        return columns
+    return [_take_rows(column, is_taken) for column in columns]
+
+
+def _take_rows(column: Column, is_taken: NDArray[np.bool_]) -> Column:
+    values = column.values[is_taken].reset_index(drop=True)
+    kind = column.kind
+    if column.is_used and not values.notna().any():
+        kind = EMPTY
+    elif column.is_used and values.notna().all() and (values == values.iloc[0]).all():
+        kind = CONSTANT
+    return Column(column.name, kind, values, column.note)
 
 
 def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> Column:
@@ -94,13 +109,19 @@ def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> C
     if n_distinct == 1 and is_there.all():
         return Column(name, CONSTANT, column.values)
     if column.kind == NUMBER:
-        return Column(name, IDENTIFIER, column.values) if not is_kept and _counts_rows(column) else column
+        if (days := read_day_numbers(column.values.to_numpy())) is not None:
+            return Column(name, DATE, pd.Series(pd.DatetimeIndex(days)), "read as year, month and day in eight digits")
+        is_name = not is_kept and numbers_rows(name, column.values.to_numpy())
+        return Column(name, IDENTIFIER, column.values) if is_name else column
     if column.kind != CATEGORY:
         return column
-    kind = (MANY_LEVELS, CATEGORY)[n_distinct <= FEW_LEVELS]
-    if not is_kept:
-        kind = _find_unusable(column.values[is_there], n_distinct) or kind
-    return Column(name, kind, column.values.fillna(MISSING_LEVEL), column.note)
+    unusable = None if is_kept else _find_unusable(column.values[is_there], n_distinct)
+    return Column(name, unusable or choose_category(n_distinct), column.values.fillna(MISSING_LEVEL), column.note)
+
+
+def choose_category(n_levels: int) -> str:
+    """The kind of a category, by its number of levels."""
+    return CATEGORY if n_levels <= FEW_LEVELS else MANY_LEVELS
 
 
 def _read_typed(name: str, given: pd.Series[Any]) -> Column:
@@ -123,17 +144,20 @@ def _read_objects(name: str, given: pd.Series[Any]) -> Column:
     except TypeError:  # lists and dictionaries cannot be compared
         return Column(name, NESTED, given)
     if all(isinstance(level, datetime.date) for level in levels) and len(levels):
-        return Column(name, DATE, pd.Series(pd.DatetimeIndex(_take_levels(pd.to_datetime(levels).to_numpy(), codes))))
+        return Column(name, DATE, pd.Series(pd.DatetimeIndex(take_levels(pd.to_datetime(levels).to_numpy(), codes))))
     if all(isinstance(level, bool) for level in levels):
-        return Column(name, BOOLEAN, pd.Series(_take_levels(np.array(levels, dtype=np.float64), codes)))
+        return Column(name, BOOLEAN, pd.Series(take_levels(np.array(levels, dtype=np.float64), codes)))
     if all(isinstance(level, int | float | Decimal) for level in levels):
-        return Column(name, NUMBER, pd.Series(_take_levels(np.array(levels, dtype=np.float64), codes)))
+        return Column(name, NUMBER, pd.Series(take_levels(np.array(levels, dtype=np.float64), codes)))
     if any(isinstance(level, bytes | tuple) for level in levels):
         return Column(name, NESTED, given)
-    # Levels that differ in blanks only become one.
+    return _read_texts(name, *clean_levels(levels, codes))
+
+
+def clean_levels(levels: Any, codes: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
+    """The different strings, and which of them each row has: levels that differ in blanks only become one."""
     codes_of, texts = pd.factorize(np.array([_clean(str(level)) for level in levels], dtype=object))
-    codes = np.where(codes < 0, -1, np.append(codes_of, -1)[codes])
-    return _read_texts(name, list(texts), codes)
+    return list(texts), np.where(codes < 0, -1, np.append(codes_of, -1)[codes])
 
 
 def _clean(text: str) -> str | None:
@@ -143,22 +167,53 @@ def _clean(text: str) -> str | None:
 
 def _read_texts(name: str, texts: list[str], codes: NDArray[Any]) -> Column:
     """Read strings, given the different ones and which of them each row has (-1: missing)."""
-    n_rows = max(int(np.count_nonzero(codes >= 0)), 1)
     if texts and (truth := parse_truth(texts)) is not None:
-        return Column(name, BOOLEAN, pd.Series(_take_levels(truth, codes)))
-    numbers, is_blank = parse_numbers(texts)
-    counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-    is_other = np.isnan(numbers) & ~is_blank
-    n_numbers = counts[~np.isnan(numbers)].sum()
-    if n_numbers and counts[is_other].sum() <= (1 - _MOST) * n_rows:
-        return Column(name, NUMBER, pd.Series(_take_levels(numbers, codes)), _tell_others(texts, is_other, counts))
+        return Column(name, BOOLEAN, pd.Series(take_levels(truth, codes)))
+    numbers, note, part = find_numbers(texts, codes)
+    if part >= _MOST:
+        return Column(name, NUMBER, pd.Series(take_levels(numbers, codes)), note)
+    is_blank = parse_numbers(texts)[1]
     dates = parse_dates([text for text, blank in zip(texts, is_blank, strict=True) if not blank])
     if dates is not None:
         read = dates[0].to_numpy()
         found = np.full(len(texts), "NaT", dtype=read.dtype)
         found[~is_blank] = read
-        return Column(name, DATE, pd.Series(pd.DatetimeIndex(_take_levels(found, codes))), f"read as {dates[1]}")
-    return Column(name, CATEGORY, pd.Series(_take_levels(np.array(texts, dtype=object), codes), dtype=object))
+        return Column(name, DATE, pd.Series(pd.DatetimeIndex(take_levels(found, codes))), f"read as {dates[1]}")
+    levels = pd.Series(take_levels(np.array(texts, dtype=object), codes), dtype=object)
+    others = [
+        text for text, number, blank in zip(texts, numbers, is_blank, strict=True) if np.isnan(number) and not blank
+    ]
+    return Column(name, CATEGORY, levels, _tell_nearly(name, others[0], part) if part >= _MANY else None)
+
+
+def find_numbers(texts: list[str], codes: NDArray[Any]) -> tuple[NDArray[np.float64], str | None, float]:
+    """Numbers of strings, also with a unit: what each string stands for, a note, and for how many of the rows it holds.
+
+    Parameters
+    ----------
+    texts : list of str
+        The different strings.
+    codes : ndarray of shape (n_rows,)
+        Which of them each row has; -1 where it is missing.
+    """
+    counts = np.bincount(codes[codes >= 0], minlength=len(texts))
+    numbers, is_blank = parse_numbers(texts)
+    read = None
+    if len(texts) and counts[np.isnan(numbers) & ~is_blank].sum() > (1 - _MOST) * counts.sum():
+        measures = parse_measures([text for text, blank in zip(texts, is_blank, strict=True) if not blank])
+        if measures is not None and np.isnan(measures[0]).sum() < np.isnan(numbers[~is_blank]).sum():
+            numbers[~is_blank], read = measures
+    is_other = np.isnan(numbers) & ~is_blank
+    part = 1.0 - counts[is_other].sum() / max(counts.sum(), 1) if not np.isnan(numbers).all() else 0.0
+    notes = [note for note in (read, _tell_others(texts, is_other, counts)) if note is not None]
+    return numbers, "; ".join(notes) or None, float(part)
+
+
+def _tell_nearly(name: str, other: str, part: float) -> str:
+    return (
+        f"{part:.0%} numbers, the rest like {other}: read as text; kinds={{{name!r}: 'number'}} takes the rest as "
+        "missing"
+    )
 
 
 def _tell_others(texts: list[str], is_other: NDArray[np.bool_], counts: NDArray[Any]) -> str | None:
@@ -170,7 +225,7 @@ def _tell_others(texts: list[str], is_other: NDArray[np.bool_], counts: NDArray[
     return f"{what} taken as missing: {shown}"
 
 
-def _take_levels(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
+def take_levels(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
     """The level of each row, missing where the code is -1."""
     absent = np.array(["NaT" if levels.dtype.kind == "M" else np.nan], dtype=levels.dtype)
     taken: NDArray[Any] = np.concatenate([levels, absent])[codes]
@@ -180,15 +235,6 @@ def _take_levels(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
 def count_infinite(column: Column) -> int:
     """Number of values that are infinite, or too large for trees."""
     return int(np.count_nonzero(np.abs(column.values) > _LARGEST)) if column.kind == NUMBER else 0
-
-
-def _counts_rows(column: Column) -> bool:
-    """Whether whole numbers number the rows: each occurs once, and they leave no gaps or the name says so."""
-    values = column.values.to_numpy()
-    if np.isnan(values).any() or (values != np.floor(values)).any() or len(np.unique(values)) < len(values):
-        return False
-    is_named = re.search(r"(^|[^A-Za-z])(?i:id|key|uuid|guid|index)$|[a-z](Id|ID|Key)$", column.name)
-    return bool(values.max() - values.min() < 1.05 * len(values)) or is_named is not None
 
 
 def _find_unusable(values: pd.Series[Any], n_distinct: int) -> str | None:
@@ -208,7 +254,7 @@ def describe(columns: list[Column]) -> list[str]:
         if names:
             plural = {CATEGORY: "categories", MANY_LEVELS: "categories of many levels"}.get(kind, f"{kind}s")
             lines.append(f"{len(names)} {kind if len(names) == 1 else plural}: {list_names(names)}")
-    lines += [f"{column.name}: {column.note}" for column in columns if column.note and column.is_used]
+    lines += [f"{column.name}: {column.note}" for column in columns if column.note]
     for kind, reason in _WHY_LEFT_OUT.items():
         names = [column.name for column in columns if column.kind == kind]
         if names:

@@ -1,4 +1,4 @@
-"""Reading files with tables: CSV, TSV, Parquet and Feather, also with gzip."""
+"""Reading files with tables: CSV, TSV, JSON lines, Parquet and Feather, also with gzip, and Excel."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ import pandas as pd
 from truewood.tabular.errors import TableError, UnknownFormatError
 from truewood.tabular.frames import check_names, name_columns
 from truewood.tabular.messages import Messages
+from truewood.tabular.record_files import parse_excel, parse_json_lines
 from truewood.tabular.text_files import parse_text
 
 _TEXT = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow", ".ipc")
+_JSON_LINES = (".jsonl", ".ndjson")
+_EXCEL = (".xlsx", ".xlsm")
 # Bytes that a compressed file may become in memory: so many, or so many times its own.
 LARGEST_EXPANSION = 2 * 2**30
 LARGEST_RATIO = 100
 _BATCH_ROWS = 4096
 _TAKE_A_PART = "take a part of its rows, or pass it as a data frame from Python: truewood.tabular.score_table"
-_GZIP_MARK, _PARQUET_MARK, _FEATHER_MARK = b"\x1f\x8b", b"PAR1", b"ARROW1"
+_GZIP_MARK, _PARQUET_MARK, _FEATHER_MARK, _ZIP_MARK, _OBJECT_MARK = b"\x1f\x8b", b"PAR1", b"ARROW1", b"PK\x03\x04", b"{"
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def read_file(source: str | os.PathLike[str]) -> FileContent:
 def _find_ending(path: Path) -> str:
     is_zipped = path.suffix.lower() == ".gz"
     ending = (path.with_suffix("") if is_zipped else path).suffix.lower()
-    known = [*_TEXT, *_PARQUET, *_FEATHER]
+    known = [*_TEXT, *_PARQUET, *_FEATHER, *_JSON_LINES, *_EXCEL]
     if ending not in known:
         raise UnknownFormatError(
             f"{path.name} must end in {', '.join(known)}, or one of these and .gz, to tell its format", "table"
@@ -91,6 +94,10 @@ def parse_file(content: FileContent, messages: Messages, *, model_target: str | 
         return _read_arrow(data, name, "Parquet")
     if ending in _FEATHER or (ending is None and data.startswith(_FEATHER_MARK)):
         return _read_arrow(data, name, "Feather")
+    if ending in _JSON_LINES or (ending is None and data.lstrip().startswith(_OBJECT_MARK)):
+        return parse_json_lines(data, name)
+    if ending in _EXCEL or (ending is None and data.startswith(_ZIP_MARK)):
+        return parse_excel(data, name, _find_limit(data), messages)
     return parse_text(data, name, _TEXT.get(ending or ".csv"), messages, model_target=model_target)
 
 

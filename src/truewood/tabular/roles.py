@@ -37,12 +37,12 @@ class Roles:
 
     def check(self, names: list[str]) -> None:
         """Refuse names that the table does not have, and columns with two roles."""
-        _check_name(self.target, names, "target")
+        check_name(self.target, names, "target")
         weight, groups = (() if name is None else (name,) for name in (self.sample_weight, self.row_groups))
         roles = {"drop": self.drop, "keep": self.keep, "sample_weight": weight, "row_groups": groups}
         for argument, given in roles.items():
             for name in given:
-                _check_name(name, names, argument)
+                check_name(name, names, argument)
                 if name == self.target:
                     raise TableError(f"{name!r} is the target.", argument)
 
@@ -69,7 +69,7 @@ def _read_names(given: str | Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(map(str, given))
 
 
-def _check_name(name: str, names: list[str], argument: str) -> None:
+def check_name(name: str, names: list[str], argument: str) -> None:
     """Refuse a name that the table does not have, and suggest others."""
     if name in names:
         return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,11 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood.rows.errors import TrainingRowsError
-from truewood.tabular.columns import Column, describe, read_columns
+from truewood.tabular.columns import Column, check_finite, describe, take_rows
 from truewood.tabular.duplicates import count_duplicates
 from truewood.tabular.engines import score_on_engine
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Fitted, Progress, fit_model
+from truewood.tabular.identifiers import find_units, warn_of_units
+from truewood.tabular.leaks import warn_of_leaks
 from truewood.tabular.many_files import is_many_files, score_many_files
 from truewood.tabular.messages import Messages
 from truewood.tabular.model_files import open_model
@@ -28,7 +31,8 @@ from truewood.tabular.saved_models import SavedModel
 from truewood.tabular.settings import FitSettings
 from truewood.tabular.table_score import ColumnSummary, TableScore
 from truewood.tabular.tables import open_table
-from truewood.tabular.target_column import read_groups, read_target, read_weight
+from truewood.tabular.target_column import find_rows_with_target, read_groups, read_target, read_weight
+from truewood.tabular.wanted_kinds import check_kinds, choose_task, list_dropped, read_columns
 from truewood.words import ROWS_IN_WORDS
 
 _TASKS = ("classification", "regression")
@@ -43,6 +47,7 @@ def score_table(
     task: str | None = None,
     drop: str | Iterable[str] = (),
     keep: str | Iterable[str] = (),
+    kinds: Mapping[str, str] | None = None,
     sample_weight: str | None = None,
     row_groups: str | None = None,
     settings: FitSettings | None = None,
@@ -58,8 +63,8 @@ def score_table(
     Parameters
     ----------
     table : data frame, path or FileContent
-        A data frame of pandas, polars, pyarrow or another library that narwhals knows, or a CSV, TSV, Parquet or
-        Feather file, also with .gz.
+        A data frame of pandas, polars, pyarrow or another library that narwhals knows, or a CSV, TSV, Parquet,
+        Feather or JSON lines file, also with .gz, or an Excel file (.xlsx).
     target : str
         The column to predict; rows without it are not used.
     task : {"classification", "regression"}, default=None
@@ -68,6 +73,9 @@ def score_table(
         Columns to leave out.
     keep : str or iterable of str, default=()
         Columns to use though they look like identifiers or free text.
+    kinds : dict of str to str, default=None
+        What columns are to be read as, whatever they look like: "number", "category", "date", "date:FORMAT" such as
+        "date:%d.%m.%Y", "text" or "drop", which are left out. Values that do not fit are missing.
     sample_weight : str, default=None
         The column with weights of the rows.
     row_groups : str, default=None
@@ -119,14 +127,24 @@ def score_table(
     settings, messages = settings or FitSettings(), messages or Messages()
     settings.check_installed()
     scoring = Scoring(measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs)
+    kinds = kinds or {}
     roles = read_roles(target, sample_weight=sample_weight, row_groups=row_groups, drop=drop, keep=keep)
-    rows = open_table(table, roles, messages)
+    whole = open_table(table, roles, messages)
+    check_kinds(kinds, list(map(str, whole)), roles.target)
+    roles = replace(roles, drop=(*roles.drop, *list_dropped(kinds)))
+    has_target = find_rows_with_target(whole, roles.target, messages)
+    rows = whole[has_target].reset_index(drop=True)
     if len(rows) > _MANY_ROWS:
         messages.add(f"a fit to {len(rows):,} rows takes minutes; a random part of them often says as much")
-    goal = read_target(rows[roles.target], roles.target, task, messages)
+    goal = read_target(rows[roles.target], roles.target, task or choose_task(kinds, roles.target), messages)
     weight = read_weight(rows, roles.sample_weight)
-    columns = read_columns(roles.choose_features(rows), roles.keep)
+    # Kinds are found in all rows: names of rows have gaps where rows are left out.
+    columns = take_rows(read_columns(roles.choose_features(whole), roles.keep, kinds), has_target)
+    check_finite(columns)
     X = _use_columns(columns, messages)
+    if roles.row_groups is None:
+        warn_of_units(X, messages)
+    warn_of_leaks(X.drop(columns=find_units(X)), goal, roles.target, messages)
     _warn_of_duplicates(X, goal.y, messages)
     used = [column for column in columns if column.is_used]
     groups = read_groups(rows, roles.row_groups)
@@ -259,6 +277,7 @@ def score_saved_model(
             )
         )
     rows = open_table(table, roles, messages, is_for_model=True)
+    rows = rows[find_rows_with_target(rows, roles.target, messages)].reset_index(drop=True)
     y = match_target(saved, rows[roles.target], roles.target)
     weight, groups = read_weight(rows, roles.sample_weight), read_groups(rows, roles.row_groups)
     X = prepare_table(saved, roles.choose_features(rows), messages)

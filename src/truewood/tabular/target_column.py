@@ -38,8 +38,8 @@ class Target:
     y: NDArray[Any]
 
 
-def drop_rows_without_target(table: pd.DataFrame, target: str, messages: Messages) -> pd.DataFrame:
-    """Rows that have a target; says how many have none."""
+def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) -> NDArray[np.bool_]:
+    """Whether each row has a target; says how many have none."""
     given = table[target]
     is_there = given.notna().to_numpy(dtype=np.bool_, copy=True)
     if not pd.api.types.is_numeric_dtype(given.dtype):
@@ -55,7 +55,7 @@ def drop_rows_without_target(table: pd.DataFrame, target: str, messages: Message
             f"it takes at least {FEWEST_ROWS} rows with a target to say anything, got {len(table) - n_dropped}.",
             "table",
         )
-    return table[is_there].reset_index(drop=True)
+    return is_there
 
 
 def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Messages) -> Target:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,11 @@ _THOUSANDS_BY_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
 # 1,234 can be either; 1,234.5 and 1,234,567 cannot.
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _UNITS = re.compile(r"^([+-]?)[$€£]\s*|\s*%$")
-_HAS_DATE = re.compile(r"\d[-/.: ]\d|\d[ -][A-Za-z]{3}|[A-Za-z]{3} \d")
+# A number and what it counts: 26 mpg, 11,622 sq ft.
+_MEASURE = re.compile(r"([+-]?[\d.,]*\d)\s*([^\W\d_][^\W\d_./²³°]*(?:[ ./][^\W\d_][^\W\d_./²³°]*){0,2}[²³]?|°\s*[A-Z])")
+_FEET = re.compile(r"(\d+)\s*(?:'|′|’|ft|feet)\s*(?:(\d+(?:\.\d+)?)\s*(?:\"|″|”|''|in|inches)?)?")
+_HAS_DATE = re.compile(r"\d[-/.: ]\d|\d[ -][A-Za-z]{3}|[A-Za-z]{3}[ -]\d|\d{4}[ -]?Q[1-4]|Q[1-4][ -]?\d{4}")
+_QUARTER = re.compile(r"(?:(\d{4})[ -]?Q([1-4])|Q([1-4])[ -]?(\d{4}))", re.IGNORECASE)
 
 # ISO 8601 comes first. Where days and months cannot be told apart, months first, as the message then says.
 _DATES = {
@@ -40,8 +45,18 @@ _DATES = {
     "%b %d, %Y": "month day, year",
     "%d %B %Y": "day month year",
     "%B %d, %Y": "month day, year",
+    "%b %d %Y": "month day year",
+    "%B %d %Y": "month day year",
+    "%d-%b-%y": "day-month-year",
+    "%b-%y": "month-year",
+    "%b-%Y": "month-year",
+    "%b %Y": "month year",
+    "%B %Y": "month year",
 }
+_QUARTERS = "year and quarter"
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+# Numbers that are days; one in thirty of all between is one.
+_FIRST_DAY, _LAST_DAY, _FEWEST_DAYS = 1800_01_01, 2200_12_31, 3
 # Of so many different strings, a look at the first ones finds the form before all are read.
 _FIRST = 50
 
@@ -73,6 +88,25 @@ def parse_numbers(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np
         chosen = range(len(texts)) if has_comma and not has_point else others
         numbers[chosen] = [_read_marked(bare[k], has_comma, has_point) for k in chosen]
     return numbers, is_blank & np.isnan(numbers)
+
+
+def parse_measures(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | None:
+    """Numbers with a unit, and what was read; NaN for other strings, None without units, or with several."""
+    feet = [_FEET.fullmatch(text) for text in texts]
+    if any(match and match[2] for match in feet):
+        inches = [12.0 * float(match[1]) + float(match[2] or 0) if match else np.nan for match in feet]
+        return np.array(inches), "feet and inches read as inches"
+    matches = [_MEASURE.fullmatch(text) for text in texts]
+    units = Counter(_fold_unit(match[2]) for match in matches if match)
+    if len(units) != 1:
+        return None
+    bare = [match[1] if match else text for match, text in zip(matches, texts, strict=True)]
+    return parse_numbers(bare)[0], f"numbers of {next(match[2] for match in matches if match)}"
+
+
+def _fold_unit(unit: str) -> str:
+    """A unit in any letters, of one or of several: Year and years."""
+    return unit.lower().rstrip("s.")
 
 
 def _is_decimal(text: str) -> bool:
@@ -107,14 +141,34 @@ def parse_dates(texts: Sequence[str]) -> tuple[pd.DatetimeIndex, str] | None:
     first = texts[:_FIRST]
     if not first or sum(bool(_HAS_DATE.search(text)) for text in first) < len(first):
         return None
-    fitting = [form for form in _list_forms() if _read_dates(first, form) is not None]
-    read = [(form, dates) for form in fitting if (dates := _read_dates(texts, form)) is not None]
+    quarters = [_QUARTER.fullmatch(text) for text in texts]
+    if all(quarters):
+        days = [f"{match[1] or match[4]}-{3 * int(match[2] or match[3]) - 2:02}-01" for match in quarters if match]
+        return pd.DatetimeIndex(days), _QUARTERS
+    fitting = [form for form in _list_forms() if read_dates(first, form) is not None]
+    read = [(form, dates) for form in fitting if (dates := read_dates(texts, form)) is not None]
     if not read:
         return None
     form, dates = read[0]
     words = _DATES.get(form, _DATES.get(re.sub(r" %[HI].*", "", form), "hours:minutes"))
-    is_twofold = len({_DATES.get(re.sub(r" %[HI].*", "", other)) for other, _ in read}) > 1
-    return dates, words + (", though day and month could change places" if is_twofold else "")
+    is_open = any(not other.equals(dates) for _, other in read)
+    return dates, words + (", though day and month could change places" if is_open else "")
+
+
+def read_day_numbers(numbers: NDArray[np.float64]) -> NDArray[Any] | None:
+    """Dates in eight digits such as 20120101, NaT for NaN; None unless all numbers are such, and three differ."""
+    is_there = ~np.isnan(numbers)
+    if not ((numbers[is_there] >= _FIRST_DAY) & (numbers[is_there] <= _LAST_DAY)).all():
+        return None
+    different, places = np.unique(numbers[is_there], return_inverse=True)
+    if len(different) < _FEWEST_DAYS or (different != np.floor(different)).any():
+        return None
+    read = read_dates([f"{day:.0f}" for day in different], "%Y%m%d")
+    if read is None:
+        return None
+    dates = np.full(len(numbers), "NaT", dtype=read.to_numpy().dtype)
+    dates[is_there] = read.to_numpy()[places]
+    return dates
 
 
 def _list_forms() -> list[str]:
@@ -122,7 +176,8 @@ def _list_forms() -> list[str]:
     return [*dated, "%H:%M", "%H:%M:%S"]
 
 
-def _read_dates(texts: Sequence[str], form: str) -> pd.DatetimeIndex | None:
+def read_dates(texts: Sequence[str], form: str) -> pd.DatetimeIndex | None:
+    """Points in time in one form, such as "%d.%m.%Y"; None unless all strings have it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

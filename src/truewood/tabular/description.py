@@ -1,0 +1,120 @@
+"""What a table is taken for, column by column, without a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from truewood.tabular.columns import MISSING_LEVEL, Column, describe, take_rows
+from truewood.tabular.identifiers import find_units, warn_of_units
+from truewood.tabular.leaks import warn_of_leaks
+from truewood.tabular.messages import Messages
+from truewood.tabular.roles import check_name, read_roles
+from truewood.tabular.tables import read_table
+from truewood.tabular.target_column import find_rows_with_target, read_target
+from truewood.tabular.wanted_kinds import check_kinds, choose_task, list_dropped, read_columns
+
+_MOST_EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class ColumnDescription:
+    """What a column is taken for, and what it holds.
+
+    Parameters
+    ----------
+    name, kind, is_used, note : str, str, bool, str or None
+        As of `ColumnSummary`.
+    n_missing, n_distinct : int
+        Number of rows without a value, and of different values.
+    examples : tuple of str
+        The first different values, as they are in the table.
+    """
+
+    name: str
+    kind: str
+    is_used: bool
+    note: str | None
+    n_missing: int
+    n_distinct: int
+    examples: tuple[str, ...]
+
+
+def describe_table(
+    table: Any,
+    *,
+    target: str | None = None,
+    task: str | None = None,
+    drop: str | Iterable[str] = (),
+    keep: str | Iterable[str] = (),
+    kinds: Mapping[str, str] | None = None,
+    messages: Messages | None = None,
+) -> list[ColumnDescription]:
+    """Say what `score_table` would take the columns of a table for; nothing is fit.
+
+    Parameters
+    ----------
+    table, task, drop, keep, kinds, messages
+        As of `score_table`.
+    target : str, default=None
+        The column to predict, which is then told of, and columns that nearly determine it are warned of.
+
+    Returns
+    -------
+    list of ColumnDescription
+        One for each column, but those of `drop`.
+
+    Raises
+    ------
+    TableError
+        If the input cannot be used; its attribute `argument` says which argument to change.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from truewood.tabular import describe_table
+    >>> cars = pd.DataFrame({"city": ["26 mpg", "30 mpg", "19 mpg"] * 10, "built": ["2012Q1", "2012Q2", "2013Q1"] * 10})
+    >>> [(column.name, column.kind, column.note) for column in describe_table(cars)]
+    [('city', 'number', 'numbers of mpg'), ('built', 'date', 'read as year and quarter')]
+    """
+    kinds, messages = kinds or {}, messages or Messages()
+    rows = read_table(table, messages)
+    names = list(map(str, rows))
+    check_kinds(kinds, names, target)
+    roles = read_roles(target or "", sample_weight=None, row_groups=None, drop=drop, keep=keep)
+    for argument, given in (("drop", roles.drop), ("keep", roles.keep)):
+        for name in given:
+            check_name(name, names, argument)
+    absent = {*roles.drop, *list_dropped(kinds)}
+    columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, roles.target}, kinds)
+    features = [column for column in columns if column.name != target]
+    for line in describe(features):
+        messages.add(line)
+    warn_of_units(_join(features), messages)
+    if target is not None:
+        roles.check(names)
+        has_target = find_rows_with_target(rows, target, messages)
+        goal = read_target(
+            rows[target][has_target].reset_index(drop=True), target, task or choose_task(kinds, target), messages
+        )
+        X = _join(take_rows(features, has_target))
+        warn_of_leaks(X.drop(columns=find_units(X)), goal, target, messages)
+    return [_describe_column(column, rows[column.name]) for column in columns]
+
+
+def _join(columns: list[Column]) -> pd.DataFrame:
+    return pd.DataFrame({column.name: column.values for column in columns if column.is_used})
+
+
+def _describe_column(column: Column, given: pd.Series[Any]) -> ColumnDescription:
+    is_missing = column.values.isna() | column.values.map(
+        lambda value: isinstance(value, str) and value == MISSING_LEVEL
+    )
+    there = given[~is_missing.to_numpy()].map(str)
+    examples = tuple(dict.fromkeys(there.head(1000)))[:_MOST_EXAMPLES]
+    return ColumnDescription(
+        column.name, column.kind, column.is_used, column.note, int(is_missing.sum()), there.nunique(), examples
+    )

@@ -1,0 +1,80 @@
+"""Columns that name rows, and what rows belong to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mixed_table import N_ROWS, TABLE, find_kinds, score
+from truewood.tabular import FitSettings, score_table
+from truewood.tabular.columns import read_column
+
+RNG = np.random.default_rng(0)
+WITH_GAPS = np.sort(RNG.choice(5000, 300, replace=False))
+
+NUMBERS = {
+    "a row index with gaps": ("x1", WITH_GAPS, "identifier"),
+    "the same, shuffled": ("x1", RNG.permutation(WITH_GAPS), "identifier"),
+    "unnamed and far apart": ("unnamed 1", np.arange(300) ** 3, "identifier"),
+    "unnamed by pandas": ("Unnamed: 0", np.arange(300) ** 3, "identifier"),
+    "named so": ("orderId", np.arange(300) ** 3, "identifier"),
+    "measured": ("population", RNG.permutation(np.arange(300) ** 3), "number"),
+    "points in time": ("year", np.arange(1700, 2000), "number"),
+    "with fractions": ("x1", WITH_GAPS + 0.5, "number"),
+    "one twice": ("x1", np.append(WITH_GAPS[:-1], WITH_GAPS[0]), "number"),
+}
+
+
+@pytest.mark.parametrize("case", NUMBERS)
+def test_numbers_that_name_rows(case):
+    name, values, kind = NUMBERS[case]
+    assert read_column(name, pd.Series(values)).kind == kind
+
+
+def test_names_of_rows_are_looked_for_in_all_rows():
+    table = TABLE[["x", "city"]].assign(number=np.arange(N_ROWS) % 299 + (np.arange(N_ROWS) == 299) * 1e6, y=TABLE["y"])
+    assert find_kinds(score(table, "y", n_trees=5))["number"] == "number"
+    counted = table.assign(number=np.arange(N_ROWS), y=TABLE["y"].where(np.arange(N_ROWS) % 11 == 0))
+    assert find_kinds(score(counted, "y", n_trees=5))["number"] == "identifier"
+
+
+def test_what_is_the_same_in_rows_with_a_target_is_left_out():
+    is_known = np.arange(N_ROWS) < 200
+    table = TABLE[["x", "city"]].assign(
+        wave=np.where(is_known, "first", "second"), note=np.where(is_known, np.nan, 1.5), y=TABLE["y"].where(is_known)
+    )
+    kinds = find_kinds(score(table, "y", n_trees=5))
+    assert kinds == {"x": "number", "city": "category", "wave": "constant", "note": "empty"}
+
+
+UNITS = np.arange(N_ROWS) // 6
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("id", UNITS), ("userId", UNITS * 1000), ("patient", [f"p{unit}" for unit in UNITS]), ("Subject", UNITS)],
+)
+def test_rows_that_belong_together(name, values):
+    scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_trees=5)
+    assert scored.warnings[0] == (
+        f"rows seem to belong together: {name} has 50 values in 300 rows; if rows of one {name} are alike, scores and "
+        f"p-values are too good: keep them together with row_groups={name!r} and model='lightgbm'"
+    )
+
+
+def test_rows_that_are_kept_together_are_not_warned_of():
+    pytest.importorskip("lightgbm")
+    table = TABLE[["x", "city", "y"]].assign(patient=UNITS, user=UNITS)
+    settings = FitSettings(model="lightgbm", n_trees=5)
+    scored = score_table(table, "y", row_groups="patient", settings=settings)
+    assert not any("belong together" in warning for warning in scored.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("humid", UNITS), ("id", UNITS % 3), ("patient", UNITS + 0.25), ("member", UNITS), ("patients", UNITS * 0 + 1)],
+)
+def test_other_columns_are_left_alone(name, values):
+    scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_trees=5)
+    assert not any("belong together" in warning for warning in scored.warnings)

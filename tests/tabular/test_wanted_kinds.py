@@ -1,0 +1,86 @@
+"""Columns read as the user wants them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from mixed_table import TABLE, find_kinds, score
+from truewood.tabular import TableError
+from truewood.tabular.wanted_kinds import read_column_as
+
+NEARLY = ["170", "169.5", "5'7\"", None]
+DATES = ["03.04.2020", "31.12.2021", "soon", None]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "kind", "values"),
+    [
+        (NEARLY, "number", "number", [170.0, 169.5, np.nan, np.nan]),
+        (["yes", "no"], "number", "number", [1.0, 0.0]),
+        ([True, False], "number", "number", [1.0, 0.0]),
+        ([20120101, 20120102, 20120103], "number", "number", [20120101.0, 20120102.0, 20120103.0]),
+        (["20120101", "20120102", "20120103"], "number", "number", [20120101.0, 20120102.0, 20120103.0]),
+        ([1, 2, 3], "category", "category", ["1", "2", "3"]),
+        ([1.0, 2.5, None], "category", "category", ["1", "2.5", "(missing)"]),
+        (list(range(13)), "category", "category of many levels", [str(k) for k in range(13)]),
+        (DATES, "date:%d.%m.%Y", "date", [pd.Timestamp("2020-04-03"), pd.Timestamp("2021-12-31"), pd.NaT, pd.NaT]),
+        ([201203, 201204], "date:%Y%m", "date", [pd.Timestamp("2012-03-01"), pd.Timestamp("2012-04-01")]),
+        (
+            ["01/02/2020", "03/04/2020"],
+            "date:%d/%m/%Y",
+            "date",
+            [pd.Timestamp("2020-02-01"), pd.Timestamp("2020-04-03")],
+        ),
+        (["2020-02-01", "2020-04-03"], "date", "date", [pd.Timestamp("2020-02-01"), pd.Timestamp("2020-04-03")]),
+        (["a", "b"], "text", "free text", ["a", "b"]),
+        (["a", "a"], "number", "constant", ["a", "a"]),
+    ],
+)
+def test_kinds_that_are_wanted(given, wanted, kind, values):
+    column = read_column_as("x", pd.Series(given * 10), wanted)
+    assert column.kind == kind
+    assert_array_equal(column.values.isna(), pd.isna(np.array(values * 10, dtype=object)))
+    there = column.values.notna()
+    assert column.values[there].tolist() == [value for value in values * 10 if not pd.isna(value)]
+
+
+def test_what_does_not_fit_is_told():
+    assert read_column_as("x", pd.Series(DATES * 5), "date:%d.%m.%Y").note == (
+        "read as %d.%m.%Y; 5 values in another form taken as missing"
+    )
+    assert "5 values are no numbers" in read_column_as("x", pd.Series(NEARLY * 5), "number").note
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ({"x": "int"}, "column 'x' can be read as number, category, date, text, drop or date:FORMAT, got 'int'"),
+        ({"x": "number:%d"}, "got 'number:%d'"),
+        ({"z": "number"}, "the table has no column 'z'"),
+        ({"y": "date"}, "the target 'y' can be read as number or category, got 'date'"),
+        ({"city": "number"}, "column 'city' cannot be read as numbers: it has '"),
+        ({"city": "date"}, "column 'city' has no form of dates that is known"),
+        ({"city": "date:%Y"}, "no value of column 'city' has the form '%Y'"),
+    ],
+)
+def test_kinds_that_cannot_be(kinds, words):
+    with pytest.raises(TableError) as caught:
+        score(TABLE[["x", "city", "y"]], "y", kinds=kinds)
+    assert words in caught.value.reason
+    assert caught.value.argument == "kinds"
+
+
+def test_kinds_of_a_table():
+    scored = score(TABLE, "y", kinds={"id": "category", "x": "drop", "product": "text", "city": "category"}, n_trees=5)
+    kinds = find_kinds(scored)
+    assert "x" not in kinds
+    assert (kinds["id"], kinds["product"], kinds["city"]) == ("category of many levels", "free text", "category")
+
+
+def test_the_kind_of_the_target_is_its_task():
+    table = TABLE[["x", "city"]].assign(grade=pd.cut(TABLE["amount"], 5, labels=False))
+    assert score(table, "grade", kinds={"grade": "number"}, n_trees=5).result.task == "regression"
+    assert score(table, "grade", kinds={"grade": "category"}, n_trees=5).result.task == "classification"
