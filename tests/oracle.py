@@ -248,10 +248,32 @@ def project_forest(trees, X, y, n_classes, row_weight, groups):
     return np.array([math.fsum(column) for column in added.T]), added
 
 
+def match_classes(trees, y, row_weight):
+    """Weights of rows by which classes have the mix of the bags, where that is more than five standard errors off."""
+    matched = [float(weight) for weight in row_weight]
+    scoring = {row for tree in trees for row, _ in tree.unseen}
+    weights = [(row, weight) for tree in trees for row, weight in tree.training]
+    total, square = math.fsum(w for _, w in weights), math.fsum(w * w for _, w in weights)
+    everything = math.fsum(row_weight[row] for row in scoring)
+    for output in range(y.shape[1]):
+        factor = {}
+        for label in set(y[:, output].tolist()):
+            own = math.fsum(row_weight[row] for row in scoring if y[row, output] == label) / everything
+            mix = math.fsum(weight for row, weight in weights if y[row, output] == label) / total
+            factor[label] = (mix, own, abs(mix - own) > 5 * math.sqrt(own * (1 - own) * square) / total)
+        if any(differs for _, _, differs in factor.values()):
+            for row in scoring:
+                mix, own, _ = factor[y[row, output]]
+                matched[row] *= mix / own
+    return matched
+
+
 def score_forest(measure, trees, X, y, n_classes, donors=None, row_weight=None):
     """Mean over outputs and over the trees that have unseen rows, (n_features,)."""
     if measure == "sobol_mda":
         row_weight = np.ones(len(y)) if row_weight is None else row_weight
+        if n_classes is not None:
+            row_weight = match_classes(trees, y, row_weight)
         return project_forest(trees, X, y, n_classes, row_weight, [[column] for column in range(X.shape[1])])[0]
     if measure == "permutation":
         per_tree = [permute_tree(t, X, y, n_classes, d) for t, d in zip(trees, donors, strict=True)]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.groups import Grouping, add_groups
+from truewood.data.target import ClassTarget
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
 from truewood.formulas.mdi import MDI
@@ -21,6 +22,7 @@ from truewood.formulas.measure import ForestLoss, Measure
 from truewood.inference.errors import find_problem
 from truewood.inference.losses import LossScores, score_losses
 from truewood.result.importance_result import ImportanceResult
+from truewood.rows.bag_weights import match_classes
 from truewood.scoring.averaging import average_biased, weigh_trees
 from truewood.scoring.collector import weigh_training
 from truewood.scoring.job import Job
@@ -156,14 +158,19 @@ def _predict(job: Job, n_threads: int) -> _Forest:
     """Average what trees say of the rows they never saw."""
     data, kind = job.data, job.view.target.kind
     n_trees, total, parts = np.zeros(data.n_rows), np.zeros((data.n_rows, kind.n_columns)), []
+    in_bags, square = np.zeros(data.n_rows), 0.0
     for batch in _read_batches(job, n_threads):
         rows, weight = batch.unseen.index, np.repeat(batch.tree_weight, np.diff(batch.unseen.offset))
         n_trees += np.bincount(rows, weights=weight, minlength=data.n_rows)
         for c in range(kind.n_columns):
             total[:, c] += np.bincount(rows, weights=weight * batch.own[:, c], minlength=data.n_rows)
+        in_bags += np.bincount(batch.grown.index, weights=batch.grown_weight, minlength=data.n_rows)
+        square += float((batch.grown_weight**2).sum())
         sums = get_engine().sum_leaves(batch.ensemble, batch.leaves, batch.unseen, data.target, data.weight)
         parts.append(score_sums(job.view, MDI, batch.ensemble, sums))
     row_weight = _weigh_rows(n_trees > 0, data.weight)
+    if isinstance(data.target, ClassTarget):
+        row_weight = match_classes(data.target, row_weight, in_bags, square)
     y, n_trees = data.target.vectors, np.where(n_trees > 0, n_trees, 1.0)
     deviation = kind.sum_columns((y - np.average(y, axis=0, weights=row_weight)) ** 2)
     if not (np.average(deviation, axis=0, weights=row_weight) > 0).all():
