@@ -77,6 +77,11 @@ class Measure:
     unit: dict[str, str] = field(default_factory=lambda: _DECREASE)
     tasks_with_share: tuple[str, ...] = ("classification", "regression")
 
+    @property
+    def is_given_others(self) -> bool:
+        """Whether scores say what the model loses without a feature, given the others, not what its splits do."""
+        return self.forest_loss is not None
+
     def find_scale(self, kind: TargetKind) -> float:
         """The score of a perfect split in units of the impurity it removes."""
         return 1.0 if kind.is_classification else self.regression_scale

@@ -66,11 +66,6 @@ def is_useless(result: ImportanceResult) -> bool:
     return result.total_p_value > _MODEL_LEVEL
 
 
-def asks_for_need(result: ImportanceResult) -> bool:
-    """Whether scores say what the model loses without a feature, given the others, rather than what its splits do."""
-    return get_measure(result.measure).forest_loss is not None
-
-
 def answer(result: ImportanceResult, alpha: float) -> tuple[str, str]:
     """Answer "which features matter?" in a sentence or two, at a level of significance, and say what that means."""
     table = result.frame()
@@ -95,14 +90,14 @@ def answer(result: ImportanceResult, alpha: float) -> tuple[str, str]:
             explained = f"{_write_percent(share)} of {_name_impurity(result)}"
             meaning.append(
                 f"Without {shorten(found[0])} the model would miss {explained} more."
-                if asks_for_need(result)
+                if get_measure(result.measure).is_given_others
                 else f"Splits on {shorten(found[0])} explain {explained}."
             )
     return headline, " ".join(meaning + _name_deception(table[~is_found]))
 
 
 def _say_what_matters(result: ImportanceResult) -> str:
-    if asks_for_need(result):
+    if get_measure(result.measure).is_given_others:
         return (
             "A feature matters here if the model would predict unseen rows worse without it, given all the others; "
             "features that tell the same stand in for each other, so that none of them may matter. That does not make "
@@ -158,7 +153,7 @@ def describe_measurement(result: ImportanceResult) -> list[tuple[str, str]]:
     if result.n_row_groups is not None:
         groups = f"{count(result.n_row_groups, 'group')} of rows that belong together; errors are those of their sums."
         lines.insert(2, ("Groups of rows", groups))
-    if asks_for_need(result):
+    if get_measure(result.measure).is_given_others:
         lines.append(("Share", f"The score is the part of {_name_impurity(result)} that the model misses more."))
     elif not np.isnan(result.share).all():
         lines.append(("Share", f"The part of {_name_impurity(result)} that splits on the feature explain."))
@@ -210,7 +205,7 @@ def list_cautions(result: ImportanceResult, correlations: Correlations | None) -
     if result.notes:
         text = "The model's own preparation of the table decided what counts as a feature."
         cautions.append(Caution("Columns and features", text, items=tuple(result.notes)))
-    cautions.append(_describe_correlations(correlations, asks_for_need(result)))
+    cautions.append(_describe_correlations(correlations, get_measure(result.measure).is_given_others))
     if result.no_inference is None:
         cautions.append(_explain_p_values(result))
     return cautions
@@ -255,7 +250,7 @@ def _explain_p_values(result: ImportanceResult) -> Caution:
         "P-values are not to be trusted where rows depend on each other or are copies, or where the model was chosen "
         "with the same rows."
     )
-    if asks_for_need(result):
+    if get_measure(result.measure).is_given_others:
         return Caution(
             "What a p-value means here",
             f"If the model could do without the feature, so large a score would come with this probability, {scope}. A "
