@@ -24,16 +24,13 @@ class LossScores:
         Sum of what rows lose, as a share of the sum of squared deviations of the target.
     phi : ndarray of shape (n_rows, n_groups), or None
         What each row adds to the mean over outputs; None where it is not kept.
-    test_error : ndarray of shape (n_groups,)
-        Spread of a score around zero if the forest loses nothing.
-    std_error : ndarray of shape (n_groups,)
-        Spread of a score around its expectation, as far as rows make it that score.
+    error : ndarray of shape (n_groups,)
+        Spread of a score, as far as it comes from the rows that score.
     """
 
     per_output: Floats
     phi: Floats | None
-    test_error: Floats
-    std_error: Floats
+    error: Floats
 
     @property
     def values(self) -> Floats:
@@ -48,16 +45,14 @@ class LossScores:
         return cls(
             per_output=np.hstack([part.per_output for part in parts]),
             phi=np.hstack(phi) if phi else None,
-            test_error=np.concatenate([part.test_error for part in parts]),
-            std_error=np.concatenate([part.std_error for part in parts]),
+            error=np.concatenate([part.error for part in parts]),
         )
 
 
 def score_losses(increase: Floats, deviation: Floats, row_weight: Floats, *, with_rows: bool = False) -> LossScores:
     """Scores of some groups from what rows lose without them.
 
-    Rows are taken as independent. Is a score zero? Then the losses have mean zero, and spread around that. How large is
-    it? A share is a ratio, so that a row counts by its loss less the score times its part of the variance.
+    Rows are taken as independent: errors do not count that they grew trees, too, nor that the variance is estimated.
 
     Parameters
     ----------
@@ -71,17 +66,8 @@ def score_losses(increase: Floats, deviation: Floats, row_weight: Floats, *, wit
         Whether to keep what each row adds.
     """
     share = row_weight / row_weight.sum()
-    part = share[:, np.newaxis] * deviation
-    part /= part.sum(axis=0)  # of each row in the variance, which is 1 over all rows
-    per_row = share[:, np.newaxis] / (share[:, np.newaxis] * deviation).sum(axis=0)
-    added = increase * per_row[:, np.newaxis, :]
-    per_output = added.sum(axis=0).T
-    phi = added.mean(axis=2)
-    around_zero = phi - share[:, np.newaxis] * per_output.mean(axis=0)
-    around_score = phi - (part[:, np.newaxis, :] * per_output.T).mean(axis=2)
-    return LossScores(per_output, phi if with_rows else None, _spread(around_zero), _spread(around_score))
-
-
-def _spread(residual: Floats) -> Floats:
-    error = np.sqrt((residual**2).sum(axis=0))
-    return np.where(error > _ROUNDING, error, 0.0)
+    variance = (share[:, np.newaxis] * deviation).sum(axis=0)
+    added = increase * (share[:, np.newaxis] / variance)[:, np.newaxis, :]
+    per_output, phi = added.sum(axis=0).T, added.mean(axis=2)
+    error = np.sqrt(((phi - share[:, np.newaxis] * per_output.mean(axis=0)) ** 2).sum(axis=0))
+    return LossScores(per_output, phi if with_rows else None, np.where(error > _ROUNDING, error, 0.0))

@@ -73,7 +73,7 @@ def score_projected(
             no_inference=problem,
         )
         if problem is None:
-            result = replace(result, std_error=found.std_error, test_error=found.test_error)
+            result = replace(result, std_error=found.error, test_error=found.error)
         results.append(result)
     return results
 
