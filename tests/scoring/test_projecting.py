@@ -310,6 +310,8 @@ def test_what_cannot_be_scored_is_refused(fitted):
         score(adaboost, *fresh, rows="heldout")
     with pytest.raises(ValueError, match="inference='bags' needs scores by tree, and 'sobol_mda' has none"):
         score(forest, X, y, inference="bags")
+    with pytest.raises(ValueError, match="row_groups"):
+        score(forest, X, y, row_groups=np.arange(120))
     labels = RandomForestClassifier(5, random_state=0).fit(X, y > 0)
     with pytest.raises(ValueError, match="per_class=True has nothing to give: measure='sobol_mda'"):
         score(labels, X, y > 0, per_class=True)

@@ -90,6 +90,10 @@ def _check_job(job: Job, measure: Measure, inference: bool | str) -> None:
         )
     if not view.training.has_weights:
         raise ValueError(f"{needs} the weights that rows had in the fit, and {view.name} does not tell them.")
+    if job.row_groups is not None:
+        raise ValueError(
+            f"row_groups needs a measure of splits, got {measure.name!r}, whose rows are taken one by one."
+        )
     if inference == "bags":
         raise ValueError(f"inference='bags' needs scores by tree, and {measure.name!r} has none; use inference=True.")
 
