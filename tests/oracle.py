@@ -27,11 +27,16 @@ def walk(tree, columns, x):
     """Nodes on the way of one row, root first."""
     node, path = 0, [0]
     while tree.children_left[node] != -1:
-        value = np.float32(x[columns[tree.feature[node]]])
-        goes_left = tree.missing_go_to_left[node] if math.isnan(value) else float(value) <= tree.threshold[node]
-        node = int(tree.children_left[node] if goes_left else tree.children_right[node])
+        node = step(tree, columns, node, x)
         path.append(node)
     return path
+
+
+def step(tree, columns, node, x):
+    """The child that one row goes to."""
+    value = np.float32(x[columns[tree.feature[node]]])
+    goes_left = tree.missing_go_to_left[node] if math.isnan(value) else float(value) <= tree.threshold[node]
+    return int(tree.children_left[node] if goes_left else tree.children_right[node])
 
 
 def vectors(y, output, n_classes):
@@ -159,8 +164,117 @@ def permute_tree(oracle_tree, X, y, n_classes, donors):
     return scores
 
 
-def score_forest(measure, trees, X, y, n_classes, donors=None):
+def project_rows(root, children, is_out, choose, training, unseen, targets):
+    """What a tree says of its unseen rows without some splits: {row: mean of its cell}.
+
+    `children(node)` is empty at leaves, `is_out(node)` says whether a split is left out, `choose(node, row)` is the
+    child that the row goes to, and `training` has pairs of a row and its weight in the bag.
+    """
+
+    def go_on(nodes, row):
+        following = set()
+        for node in nodes:
+            if not children(node):
+                following.add(node)
+            elif is_out(node):
+                following.update(children(node))
+            else:
+                following.add(choose(node, row))
+        return frozenset(following)
+
+    rows = {row for row, _ in training} | set(unseen)
+    cells, found = {row: frozenset([root]) for row in rows}, {}
+    while True:
+        following = {row: go_on(cells[row], row) for row in rows}
+        members = {}
+        for row, weight in training:
+            members.setdefault(cells[row], []).append((weight, targets[row]))
+        held = {following[row] for row, _ in training}
+        for row in set(unseen) - found.keys():
+            if following[row] not in held or following[row] == cells[row]:
+                found[row] = summarise_members(members[cells[row]]).mean
+        if following == cells:
+            return found
+        cells = following
+
+
+def project_tree(oracle_tree, X, targets, is_out):
+    """The same for a scikit-learn tree, given whether a column is left out."""
+    tree, columns = oracle_tree.tree, oracle_tree.columns
+
+    def children(node):
+        pair = int(tree.children_left[node]), int(tree.children_right[node])
+        return () if pair[0] == -1 else pair
+
+    return project_rows(
+        0,
+        children,
+        lambda node: is_out(columns[tree.feature[node]]),
+        lambda node, row: step(tree, columns, node, X[row]),
+        [(row, weight) for row, weight in oracle_tree.training if weight > 0],
+        [row for row, _ in oracle_tree.unseen],
+        targets,
+    )
+
+
+def project_forest(trees, X, y, n_classes, row_weight, groups):
+    """Sobol-MDA of groups of columns, mean over outputs, and what each row adds to it: (n_groups,), (n_rows, n_groups).
+
+    A row that no tree left out does not score.
+    """
+    n_rows, n_outputs = y.shape
+    rows = sorted({row for tree in trees for row, _ in tree.unseen})
+    added = np.zeros((n_rows, len(groups)))
+    for output in range(n_outputs):
+        targets = vectors(y, output, n_classes)
+
+        def predict(is_out, targets=targets):
+            said = [project_tree(tree, X, targets, is_out) for tree in trees]
+            means = {row: [own[row] for own in said if row in own] for row in rows}
+            return {row: [math.fsum(part) / len(own) for part in zip(*own, strict=True)] for row, own in means.items()}
+
+        def distance(a, b):
+            return dot(minus(a, b), minus(a, b))
+
+        total = math.fsum(row_weight[row] for row in rows)
+        mean = [math.fsum(row_weight[r] * targets[r][k] for r in rows) / total for k in range(len(targets[0]))]
+        variance = math.fsum(row_weight[row] * distance(targets[row], mean) for row in rows)
+        whole = predict(lambda _column: False)
+        for g, group in enumerate(groups):
+            without = predict(lambda column, group=group: column in group)
+            for row in rows:
+                lost = distance(targets[row], without[row]) - distance(targets[row], whole[row])
+                added[row, g] += row_weight[row] * lost / variance / n_outputs
+    return np.array([math.fsum(column) for column in added.T]), added
+
+
+def match_classes(trees, y, row_weight):
+    """Weights of rows by which classes have the mix of the bags, where that is more than five standard errors off."""
+    matched = [float(weight) for weight in row_weight]
+    scoring = {row for tree in trees for row, _ in tree.unseen}
+    weights = [(row, weight) for tree in trees for row, weight in tree.training]
+    total, square = math.fsum(w for _, w in weights), math.fsum(w * w for _, w in weights)
+    everything = math.fsum(row_weight[row] for row in scoring)
+    for output in range(y.shape[1]):
+        factor = {}
+        for label in set(y[:, output].tolist()):
+            own = math.fsum(row_weight[row] for row in scoring if y[row, output] == label) / everything
+            mix = math.fsum(weight for row, weight in weights if y[row, output] == label) / total
+            factor[label] = (mix, own, abs(mix - own) > 5 * math.sqrt(own * (1 - own) * square) / total)
+        if any(differs for _, _, differs in factor.values()):
+            for row in scoring:
+                mix, own, _ = factor[y[row, output]]
+                matched[row] *= mix / own
+    return matched
+
+
+def score_forest(measure, trees, X, y, n_classes, donors=None, row_weight=None):
     """Mean over outputs and over the trees that have unseen rows, (n_features,)."""
+    if measure == "sobol_mda":
+        row_weight = np.ones(len(y)) if row_weight is None else row_weight
+        if n_classes is not None:
+            row_weight = match_classes(trees, y, row_weight)
+        return project_forest(trees, X, y, n_classes, row_weight, [[column] for column in range(X.shape[1])])[0]
     if measure == "permutation":
         per_tree = [permute_tree(t, X, y, n_classes, d) for t, d in zip(trees, donors, strict=True)]
     else:
@@ -179,17 +293,22 @@ def walk_arrays(trees, tree, x):
     node = int(trees.offset[tree])
     path = [node]
     while trees.left[node] >= 0:
-        value = x[trees.feature[node]]
-        value = float(np.float32(value) if trees.x_dtype == "float32" else value)
-        if math.isnan(value):
-            goes_left = trees.missing_left[node]
-        elif trees.categories is not None and trees.categories.node_set[node] >= 0:
-            goes_left = in_set(trees.categories, node, value)
-        else:
-            goes_left = value <= trees.threshold[node]
-        node = int(trees.left[node] if goes_left else trees.right[node])
+        node = step_in_arrays(trees, node, x)
         path.append(node)
     return path
+
+
+def step_in_arrays(trees, node, x):
+    """The child that one row goes to."""
+    value = x[trees.feature[node]]
+    value = float(np.float32(value) if trees.x_dtype == "float32" else value)
+    if math.isnan(value):
+        goes_left = trees.missing_left[node]
+    elif trees.categories is not None and trees.categories.node_set[node] >= 0:
+        goes_left = in_set(trees.categories, node, value)
+    else:
+        goes_left = value <= trees.threshold[node]
+    return int(trees.left[node] if goes_left else trees.right[node])
 
 
 def in_set(categories, node, x):

@@ -52,22 +52,25 @@ def importance(
         One of `measures()`. "auto" is "ufi" for classes, its shift-free form "ufi_centered" for numbers and for boosted
         trees, and "mdi_oob" where rows have different weights, all on the scale of the usual importance. Boosted trees
         add up to a raw score and survival trees compare hazards, so that "ufi" means "ufi_centered" for them too, and
-        measures of a single tree's predictions do not apply.
+        measures of a single tree's predictions do not apply. "sobol_mda" asks another question, whether a forest needs
+        a feature given the others; it takes the rows of the fit, as ``rows="oob"`` does.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows when they score, or the name of their column in X. A model of scikit-learn before 1.9 that
         was fit with weights needs the same ones here with ``rows="oob"``, to recognise its training data.
     groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
         columns, or the group name of each column. With a Pipeline these are the columns of X, before its preprocessing.
+        "sobol_mda" takes all columns of a group out at once; what is lost then is not the sum.
     row_groups : array-like of shape (n_rows,) or str, default=None
         Rows that belong together, such as those of a patient, a shop or a day: a label for each row, or the name of
         their column in X. Standard errors and p-values are then those of sums over groups. Out of bag, all rows of a
-        group must be in a tree's bag or outside of it.
+        group must be in a tree's bag or outside of it. Not for "sobol_mda".
     inference : bool, "rows" or "bags", default=True
-        Whether to add standard errors and p-values, for the measures "ufi", "ufi_centered" and "mdi_oob". With "rows"
-        the result also keeps what each row contributes to each score, an array of shape (n_rows, n_features). With
-        "bags", out of bag, standard errors and intervals count all that rows do by deciding which splits there are, as
-        where a feature matters only together with another; that takes many trees, and a warning says how many.
+        Whether to add standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and "sobol_mda".
+        With "rows" the result also keeps what each row contributes to each score, an array of shape (n_rows,
+        n_features). With "bags", out of bag, standard errors and intervals count all that rows do by deciding which
+        splits there are, as where a feature matters only together with another; that takes many trees, and a warning
+        says how many.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     random_state : int, RandomState instance or None, default=None

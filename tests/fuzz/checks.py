@@ -37,7 +37,9 @@ def score_everywhere(model, X, y, **options):
 
 def score(engine, n_jobs, model, X, y, options):
     with use_engine(engine), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "bags were drawn by weight|.* trees have no unseen row", UserWarning)
+        warnings.filterwarnings(
+            "ignore", "bags were drawn by weight|.* trees have no unseen row|.* rows do not score", UserWarning
+        )
         try:
             return tw.importance(model, X, y, n_jobs=n_jobs, **options)
         except (ValueError, TypeError) as error:

@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from truewood.cli.markdown import format_markdown
+from truewood.formulas.registry import get_measure
 from truewood.result.comparison import Comparison
 from truewood.result.correlated_groups import CorrelatedGroups
 from truewood.result.importance_result import ImportanceResult
@@ -214,7 +215,11 @@ def _explain(result: ImportanceResult, n_hidden: int, alpha: float) -> list[str]
     lines = [f"{count(n_hidden, 'more column')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
     if result.no_inference is None:
         lines.append(f"*  significant: adjusted p-value (Benjamini & Hochberg) at most {alpha:g}.")
-        lines.append("   Features that are only correlated with useful ones may be significant, too.")
+        lines.append(
+            "   Features that tell the same stand in for each other, so that none of them may be significant."
+            if get_measure(result.measure).is_given_others
+            else "   Features that are only correlated with useful ones may be significant, too."
+        )
     else:
         lines.append(f"No p-values: {result.no_inference}.")
     lines += ["biased rank: by mdi, what feature_importances_ is made of.", *map(in_one_line, result.notes)]

@@ -118,6 +118,12 @@ class ClassTarget:
         return np.zeros(self.kind.n_columns)
 
     @property
+    def vectors(self) -> NDArray[np.float64]:
+        """The classes one-hot, shape (n_rows, n_columns)."""
+        columns = [self.codes[:, [o]] == np.arange(len(labels)) for o, labels in enumerate(self.kind.classes)]
+        return np.hstack(columns).astype(np.float64)
+
+    @property
     def labels(self) -> NDArray[Any]:
         """The class labels again, shape (n_rows,) or (n_rows, n_outputs)."""
         columns = [labels[self.codes[:, o]] for o, labels in enumerate(self.kind.classes)]
@@ -165,6 +171,11 @@ class NumberTarget:
     @property
     def encoded(self) -> NDArray[np.float64]:
         """The numbers, shape (n_rows, n_outputs): what a loss takes."""
+        return self.numbers
+
+    @property
+    def vectors(self) -> NDArray[np.float64]:
+        """The numbers, shape (n_rows, n_columns)."""
         return self.numbers
 
     def take(self, rows: NDArray[np.int64]) -> NumberTarget:

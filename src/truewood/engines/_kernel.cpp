@@ -106,6 +106,56 @@ void bind_find_swapped_leaves(const Forest& forest, const py::object& X, bool ha
     for (std::size_t i = 0; i < n * n_features; ++i) out[i] = original[out[i]];
 }
 
+// Adds to `out`, which has n_groups times n_columns numbers a row, what unseen rows lose without each group in each
+// tree, times the weight of the tree; `own` is what the tree says of them with it.
+void bind_project_out(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_features,
+                      const Array<std::int64_t>& grown, const Array<std::int64_t>& grown_offset,
+                      const Array<double>& grown_weight, const Array<std::int64_t>& unseen,
+                      const Array<std::int64_t>& unseen_offset, const Array<double>& own,
+                      const Array<double>& tree_weight, const TargetArrays& arrays, const Array<std::int32_t>& group_of,
+                      std::size_t n_threads, Array<double>& out) {
+    const Target target = arrays.view();
+    const auto n_groups = static_cast<std::size_t>(out.shape(1)), n_columns = target.n_columns;
+    const std::int64_t *grown_start = grown_offset.data(), *unseen_start = unseen_offset.data();
+    const double *before = own.data(), *weight_of_tree = tree_weight.data();
+    const std::int64_t* row = unseen.data();
+    double* sums = out.mutable_data();
+    std::vector<std::unique_ptr<Walker>> walkers;
+    walkers.push_back(make_walker(X, has_missing, forest.has_categories(), n_features));
+    const std::int32_t* group = group_of.data();
+    const std::int64_t* grew = grown.data();
+    const double* weight_in_bag = grown_weight.data();
+    const Work work;
+    Crew crew(n_threads, run_signal_handlers);
+    while (walkers.size() < crew.n_threads()) walkers.push_back(walkers[0]->copy());
+    std::vector<Projected> found(crew.n_threads());
+    InOrder<Projected> in_order(crew.n_threads());
+    crew.run(forest.trees().size(), [&](std::size_t w, std::size_t t, Pacer& pacer) {
+        const ProjectionCall call{group,
+                                  grew + grown_start[t],
+                                  weight_in_bag + grown_start[t],
+                                  static_cast<std::size_t>(grown_start[t + 1] - grown_start[t]),
+                                  row + unseen_start[t],
+                                  static_cast<std::size_t>(unseen_start[t + 1] - unseen_start[t]),
+                                  target};
+        found[w].clear();
+        found[w].tree = t;
+        walkers[w]->pack(forest.trees()[t]);
+        walkers[w]->project(call, pacer, found[w]);
+        in_order.add(t, found[w], pacer, [&](const Projected& part) {
+            const double weight = weight_of_tree[part.tree];
+            for (std::size_t k = 0; k < part.place.size(); ++k) {
+                const std::size_t at = static_cast<std::size_t>(unseen_start[part.tree]) + part.place[k];
+                const auto place = static_cast<std::size_t>(row[at]) * n_groups + part.group[k];
+                double* into = sums + place * n_columns;
+                for (std::size_t c = 0; c < n_columns; ++c) {
+                    into[c] += weight * (part.mean[k * n_columns + c] - before[at * n_columns + c]);
+                }
+            }
+        });
+    });
+}
+
 template <class Index>
 std::size_t bind_list_unseen(const Array<Index>& bag, Array<std::int64_t>& unseen) {
     const Index* drawn = bag.data();
@@ -323,6 +373,11 @@ PYBIND11_MODULE(_kernel, module) {
     module.def("find_swapped_leaves", &bind_find_swapped_leaves, py::arg("forest"), py::arg("X"),
                py::arg("has_missing"), py::arg("n_features"), py::arg("index").noconvert(),
                py::arg("donors").noconvert(), py::arg("leaves").noconvert());
+    module.def("project_out", &bind_project_out, py::arg("forest"), py::arg("X"), py::arg("has_missing"),
+               py::arg("n_features"), py::arg("grown").noconvert(), py::arg("grown_offset").noconvert(),
+               py::arg("grown_weight").noconvert(), py::arg("unseen").noconvert(), py::arg("unseen_offset").noconvert(),
+               py::arg("own").noconvert(), py::arg("tree_weight").noconvert(), py::arg("target"),
+               py::arg("group_of").noconvert(), py::arg("n_threads"), py::arg("out").noconvert());
     module.def("list_unseen", &bind_list_unseen<std::int32_t>, py::arg("bag").noconvert(),
                py::arg("unseen").noconvert());
     module.def("list_unseen", &bind_list_unseen<std::int64_t>, py::arg("bag").noconvert(),

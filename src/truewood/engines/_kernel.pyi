@@ -53,6 +53,23 @@ def find_swapped_leaves(
     donors: NDArray[np.int64],
     leaves: NDArray[np.int32],
 ) -> None: ...
+def project_out(
+    forest: Forest,
+    X: Any,
+    has_missing: bool,
+    n_features: int,
+    grown: NDArray[np.int64],
+    grown_offset: NDArray[np.int64],
+    grown_weight: Floats,
+    unseen: NDArray[np.int64],
+    unseen_offset: NDArray[np.int64],
+    own: Floats,
+    tree_weight: Floats,
+    target: Target,
+    group_of: NDArray[np.int32],
+    n_threads: int,
+    out: Floats,
+) -> None: ...
 def list_unseen(bag: NDArray[Any], unseen: NDArray[np.int64]) -> int: ...
 def draw_bag(seed: int, n_draws: int, n_rows: int) -> NDArray[np.int64]: ...
 def sum_leaves(

@@ -44,6 +44,27 @@ class Engine(Protocol):
     ) -> NDArray[np.int32]:
         """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
 
+    def project_out(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        grown: RowLists,
+        grown_weight: Floats,
+        unseen: RowLists,
+        own: Floats,
+        tree_weight: Floats,
+        target: Target,
+        group_of: NDArray[np.int32],
+        out: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Add to `out` what trees say of unseen rows without each group of columns, less what they say with it.
+
+        `out` has shape (n_rows, n_groups, n_columns). `grown` lists the rows that grew each tree, ascending, and
+        `grown_weight` goes along with it; `own` is what the tree says of each of the rows in `unseen`, less the
+        target's origin. `group_of` is the group of each column, negative for columns that are not asked for.
+        """
+
     def sum_leaves(
         self,
         ensemble: TreeEnsemble,

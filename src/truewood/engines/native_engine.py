@@ -52,6 +52,39 @@ def find_swapped_leaves(
     return leaves
 
 
+def project_out(
+    ensemble: TreeEnsemble,
+    matrix: FeatureMatrix,
+    grown: RowLists,
+    grown_weight: Floats,
+    unseen: RowLists,
+    own: Floats,
+    tree_weight: Floats,
+    target: Target,
+    group_of: NDArray[np.int32],
+    out: Floats,
+    n_threads: int = 1,
+) -> None:
+    """Add to `out` what unseen rows lose without each group of columns, shape (n_rows, n_groups, n_columns)."""
+    _kernel.project_out(
+        wrap_trees(ensemble),
+        matrix.parts,
+        matrix.has_missing,
+        ensemble.n_features,
+        grown.index,
+        grown.offset,
+        grown_weight,
+        unseen.index,
+        unseen.offset,
+        own,
+        tree_weight,
+        wrap_target(ensemble.kind, target, None),
+        group_of,
+        n_threads,
+        out,
+    )
+
+
 def sum_leaves(
     ensemble: TreeEnsemble, leaves: NDArray[np.int32], rows: RowLists, target: Target, row_weight: Floats | None
 ) -> NodeSums:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import ClassTarget, NumberTarget, Target
+from truewood.engines.numpy_projection import project_out as project_out
+from truewood.engines.numpy_walk import walk
 from truewood.engines.row_lists import RowLists
 from truewood.engines.row_products import RowProducts
 from truewood.trees.ensemble import TreeEnsemble
@@ -47,7 +49,7 @@ def find_leaves(
         start, end = rows.offset[tree], rows.offset[tree + 1]
         for first in range(start, end, block):
             part = slice(first, min(first + block, end))
-            leaves[part] = _walk(ensemble, tree, matrix.take(rows.index[part]))
+            leaves[part] = walk(ensemble, tree, matrix.take(rows.index[part]))
     return leaves
 
 
@@ -56,29 +58,11 @@ def find_swapped_leaves(
 ) -> NDArray[np.int32]:
     """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
     values, swapped = matrix.take(rows), matrix.take(donors)
-    leaves = np.repeat(_walk(ensemble, 0, values)[:, np.newaxis], ensemble.n_features, axis=1)
+    leaves = np.repeat(walk(ensemble, 0, values)[:, np.newaxis], ensemble.n_features, axis=1)
     for feature in np.unique(ensemble.split_features):
         changed = values.copy()
         changed[:, feature] = swapped[:, feature]
-        leaves[:, feature] = _walk(ensemble, 0, changed)
-    return leaves
-
-
-def _walk(ensemble: TreeEnsemble, tree: int, values: NDArray[Any]) -> NDArray[np.int32]:
-    """Leaves of rows in a tree, which go down level by level."""
-    leaves = np.full(len(values), ensemble.offset[tree], dtype=np.int32)
-    walking = np.arange(len(values))
-    while len(walking := walking[ensemble.left[leaves[walking]] >= 0]):
-        at = leaves[walking]
-        x = values[walking, ensemble.feature[at]]
-        # A float32 compared with a float64 threshold is compared as float64; half of a number that another thread
-        # writes at this moment may be any NaN.
-        with np.errstate(invalid="ignore"):
-            is_left = x.astype(np.float64) <= ensemble.threshold[at]
-        if ensemble.categories is not None:
-            is_left = np.where(ensemble.categories.node_set[at] < 0, is_left, ensemble.categories.holds(at, x))
-        goes_left = np.where(np.isnan(x), ensemble.missing_left[at], is_left)
-        leaves[walking] = np.where(goes_left, ensemble.left[at], ensemble.right[at])
+        leaves[:, feature] = walk(ensemble, 0, changed)
     return leaves
 
 

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace truewood {
@@ -103,16 +104,18 @@ private:
     std::exception_ptr error_;
 };
 
-// Adds up arrays of items in the order of the items, whichever is ready first.
-class OrderedSum {
+// Takes what items give in the order of the items, whichever is ready first.
+template <class Part>
+class InOrder {
 public:
-    // Arrays that wait for those before them, at most, a thread.
+    // Parts that wait for those before them, at most, a thread.
     static constexpr std::size_t kMostWaiting = 4;
 
-    OrderedSum(std::size_t size, std::size_t n_threads) : total_(size, 0.0), most_waiting_(kMostWaiting * n_threads) {}
+    explicit InOrder(std::size_t n_threads) : most_waiting_(kMostWaiting * n_threads) {}
 
-    // Takes the sums of an item, and gives back an array to use again.
-    void add(std::size_t item, std::vector<double>& sums, Pacer& pacer) {
+    // take(part) for the part of an item, now or when its turn comes; gives back a part to use again.
+    template <class Take>
+    void add(std::size_t item, Part& part, Pacer& pacer, const Take& take) {
         std::unique_lock<std::mutex> lock(mutex_);
         while (item != next_ && waiting_.size() >= most_waiting_) {
             changed_.wait_for(lock, std::chrono::milliseconds(20));
@@ -121,35 +124,50 @@ public:
             lock.lock();
         }
         if (item != next_) {
-            waiting_[item].swap(sums);
+            std::swap(waiting_[item], part);
             if (!free_.empty()) {
-                sums.swap(free_.back());
+                std::swap(part, free_.back());
                 free_.pop_back();
             }
             return;
         }
-        add_next(sums);
+        take(part);
+        ++next_;
         for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_;) {
-            add_next(first->second);
+            take(first->second);
+            ++next_;
             free_.push_back(std::move(first->second));
             first = waiting_.erase(first);
         }
         changed_.notify_all();
     }
-    const std::vector<double>& total() const { return total_; }
 
 private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<double> total_;
-    std::map<std::size_t, std::vector<double>> waiting_;
-    std::vector<std::vector<double>> free_;
+    std::map<std::size_t, Part> waiting_;
+    std::vector<Part> free_;
     std::size_t most_waiting_, next_ = 0;
+};
 
-    void add_next(const std::vector<double>& sums) {
-        for (std::size_t k = 0; k < total_.size(); ++k) total_[k] += sums[k];
-        ++next_;
+// Adds up arrays of items in the order of the items.
+class OrderedSum {
+public:
+    static constexpr std::size_t kMostWaiting = InOrder<std::vector<double>>::kMostWaiting;
+
+    OrderedSum(std::size_t size, std::size_t n_threads) : total_(size, 0.0), in_order_(n_threads) {}
+
+    // Takes the sums of an item, and gives back an array to use again.
+    void add(std::size_t item, std::vector<double>& sums, Pacer& pacer) {
+        in_order_.add(item, sums, pacer, [this](const std::vector<double>& own) {
+            for (std::size_t k = 0; k < total_.size(); ++k) total_[k] += own[k];
+        });
     }
+    const std::vector<double>& total() const { return total_; }
+
+private:
+    std::vector<double> total_;
+    InOrder<std::vector<double>> in_order_;
 };
 
 }  // namespace truewood

@@ -9,6 +9,7 @@
 
 #include "bit_tree.hpp"
 #include "matrix.hpp"
+#include "project.hpp"
 #include "threads.hpp"
 #include "tile.hpp"
 #include "tree.hpp"
@@ -108,6 +109,8 @@ public:
     virtual void find(Range rows, std::size_t n, Pacer& pacer, std::int32_t* leaves) const = 0;
     virtual void find_swapped(const std::int64_t* rows, const std::int64_t* donors, std::size_t n, Pacer& pacer,
                               std::int32_t* leaves) const = 0;
+    // What the tree says without groups of columns, added to `out`.
+    virtual void project(const ProjectionCall& call, Pacer& pacer, Projected& out) const = 0;
     virtual std::size_t row_size() const = 0;
     // Another one of the same matrix.
     virtual std::unique_ptr<Walker> copy() const = 0;
@@ -149,6 +152,9 @@ public:
     void find_swapped(const std::int64_t* rows, const std::int64_t* donors, std::size_t n, Pacer& pacer,
                       std::int32_t* leaves) const override {
         find_swapped_leaves<HasMissing, HasCategories>(tree_, matrix_, rows, donors, n, n_features_, pacer, leaves);
+    }
+    void project(const ProjectionCall& call, Pacer& pacer, Projected& out) const override {
+        Projector<HasMissing, HasCategories, Matrix>(tree_, matrix_, call, pacer, out).run();
     }
     std::size_t row_size() const override { return matrix_.row_size(); }
     std::unique_ptr<Walker> copy() const override { return std::make_unique<WalkerOf>(matrix_, n_features_); }

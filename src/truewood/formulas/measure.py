@@ -16,6 +16,7 @@ from truewood.trees.row_terms import BothTerms
 Floats = NDArray[np.float64]
 Split = Callable[[TreeEnsemble, NodeSums], Floats]
 Terms = Callable[[TreeEnsemble, NodeSums, int | None], BothTerms]
+ForestLoss = Callable[[TargetKind, Floats, Floats], Floats]
 Increase = Callable[[TreeEnsemble, NDArray[np.int32], NDArray[np.int32], Target, Floats], Floats]
 
 _DECREASE = {"classification": "decrease in Gini impurity", "regression": "decrease in squared error"}
@@ -35,12 +36,15 @@ class Measure:
         What pictures and reports call it.
     split_score : callable or None
         ``split_score(trees, sums)``: the contribution of each split to the score of its feature, shape (n_splits,
-        n_outputs), in the order of `TreeEnsemble.splits`. None for a measure that looks at leaves.
+        n_outputs), in the order of `TreeEnsemble.splits`. None for a measure that looks at leaves or at predictions.
     row_terms : callable or None
         ``row_terms(trees, sums, column)``: the same score, or the part that one column of the target has in it, as a
         sum over rows; None where it is no such sum.
     loss_increase : callable or None
         For a measure that looks at leaves: ``loss_increase(trees, leaves, swapped, target, weight)``.
+    forest_loss : callable or None
+        For a measure that looks at predictions of all trees together, with columns projected out:
+        ``forest_loss(kind, residual, lost)``. Its scores are shares of the target's impurity.
     why_no_inference : str or None
         Why it has no standard errors and p-values, as the rest of a sentence that begins with the measure.
     skips : bool
@@ -64,6 +68,7 @@ class Measure:
     split_score: Split | None = None
     row_terms: Terms | None = None
     loss_increase: Increase | None = None
+    forest_loss: ForestLoss | None = None
     why_no_inference: str | None = None
     skips: bool = True
     uses_unseen: bool = True
@@ -71,6 +76,11 @@ class Measure:
     linear: str | None = None
     unit: dict[str, str] = field(default_factory=lambda: _DECREASE)
     tasks_with_share: tuple[str, ...] = ("classification", "regression")
+
+    @property
+    def is_given_others(self) -> bool:
+        """Whether scores say what the model loses without a feature, given the others, not what its splits do."""
+        return self.forest_loss is not None
 
     def find_scale(self, kind: TargetKind) -> float:
         """The score of a perfect split in units of the impurity it removes."""

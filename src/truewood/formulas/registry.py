@@ -7,11 +7,12 @@ from truewood.formulas.mdi_oob import MDI_OOB
 from truewood.formulas.measure import Measure
 from truewood.formulas.naive_oob import NAIVE_OOB
 from truewood.formulas.permutation import PERMUTATION
+from truewood.formulas.sobol_mda import SOBOL_MDA
 from truewood.formulas.ufi import UFI
 from truewood.formulas.ufi_centered import UFI_CENTERED
 
 MEASURES: dict[str, Measure] = {
-    measure.name: measure for measure in (UFI, UFI_CENTERED, MDI, MDI_OOB, NAIVE_OOB, PERMUTATION)
+    measure.name: measure for measure in (UFI, UFI_CENTERED, MDI, MDI_OOB, NAIVE_OOB, PERMUTATION, SOBOL_MDA)
 }
 
 # The name that stands for the measure which fits the model, see `choose_measure`.

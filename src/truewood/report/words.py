@@ -84,16 +84,29 @@ def answer(result: ImportanceResult, alpha: float) -> tuple[str, str]:
         meaning = ["That is no proof that none does: more rows or a better model may show it."]
     else:
         meaning = [_say_no_sign(others)] if others else []
-        meaning.append(
-            "A feature matters if the model's splits on it hold up on rows that the trees did not learn from; that "
-            "does not make it a cause."
-        )
+        meaning.append(_say_what_matters(result))
         share = table["share"][is_found].iloc[0]
         if not np.isnan(share):
+            explained = f"{_write_percent(share)} of {_name_impurity(result)}"
             meaning.append(
-                f"Splits on {shorten(found[0])} explain {_write_percent(share)} of {_name_impurity(result)}."
+                f"Without {shorten(found[0])} the model would miss {explained} more."
+                if get_measure(result.measure).is_given_others
+                else f"Splits on {shorten(found[0])} explain {explained}."
             )
     return headline, " ".join(meaning + _name_deception(table[~is_found]))
+
+
+def _say_what_matters(result: ImportanceResult) -> str:
+    if get_measure(result.measure).is_given_others:
+        return (
+            "A feature matters here if the model would predict unseen rows worse without it, given all the others; "
+            "features that tell the same stand in for each other, so that none of them may matter. That does not make "
+            "it a cause."
+        )
+    return (
+        "A feature matters if the model's splits on it hold up on rows that the trees did not learn from; that does "
+        "not make it a cause."
+    )
 
 
 def _say_no_sign(others: list[str]) -> str:
@@ -140,7 +153,9 @@ def describe_measurement(result: ImportanceResult) -> list[tuple[str, str]]:
     if result.n_row_groups is not None:
         groups = f"{count(result.n_row_groups, 'group')} of rows that belong together; errors are those of their sums."
         lines.insert(2, ("Groups of rows", groups))
-    if not np.isnan(result.share).all():
+    if get_measure(result.measure).is_given_others:
+        lines.append(("Share", f"The score is the part of {_name_impurity(result)} that the model misses more."))
+    elif not np.isnan(result.share).all():
         lines.append(("Share", f"The part of {_name_impurity(result)} that splits on the feature explain."))
     lines.append(("Beside it", "mdi: the usual, biased importance of the same trees, judged on their training rows."))
     return lines
@@ -190,19 +205,23 @@ def list_cautions(result: ImportanceResult, correlations: Correlations | None) -
     if result.notes:
         text = "The model's own preparation of the table decided what counts as a feature."
         cautions.append(Caution("Columns and features", text, items=tuple(result.notes)))
-    cautions.append(_describe_correlations(correlations))
+    cautions.append(_describe_correlations(correlations, get_measure(result.measure).is_given_others))
     if result.no_inference is None:
         cautions.append(_explain_p_values(result))
     return cautions
 
 
-def _describe_correlations(correlations: Correlations | None) -> Caution:
+def _describe_correlations(correlations: Correlations | None, are_given: bool) -> Caution:
+    """Say which features tell nearly the same, and what that does to scores, of features given the others or not."""
     heading = "Correlated features"
+    effect = "the model may use either, and neither p-value says which of them is the one."
+    if are_given:
+        effect = "the model can do without either as long as it has the other; groups= scores them together."
     if correlations is None:
         return Caution(
             heading,
-            "Not checked, as the report was made without the table. Strongly correlated features share what they tell, "
-            "and neither p-value says which of them is the one.",
+            "Not checked, as the report was made without the table. Strongly correlated features share what they tell: "
+            f"{effect}",
         )
     looked_at = (
         f"a Spearman correlation of at least {STRONG} in size, or Cramér's V where a category takes part, in "
@@ -220,21 +239,31 @@ def _describe_correlations(correlations: Correlations | None) -> Caution:
     return Caution(
         heading,
         f"{count(n_pairs, 'pair')} of features {'tells' if n_pairs == 1 else 'tell'} nearly the same ({looked_at}). "
-        "They share what they tell: the model may use either, and neither p-value says which of them is the one.",
+        f"They share what they tell: {effect}",
         items=tuple(items),
     )
 
 
 def _explain_p_values(result: ImportanceResult) -> Caution:
     scope = "for this one fitted model" if result.rows == "heldout" else "for models of this kind on data like this"
+    distrust = (
+        "P-values are not to be trusted where rows depend on each other or are copies, or where the model was chosen "
+        "with the same rows."
+    )
+    if get_measure(result.measure).is_given_others:
+        return Caution(
+            "What a p-value means here",
+            f"If the model could do without the feature, so large a score would come with this probability, {scope}. A "
+            "small one does not say that the feature is a cause, nor a large one that it tells nothing: another may "
+            f"tell the same. {distrust}",
+        )
     return Caution(
         "What a p-value means here",
         "If the feature told nothing about the target that the rest of a tree's path does not tell already, so large a "
         f"score would come with this probability, {scope}. A small one says that the model's splits on the feature "
         "hold up on unseen rows, not that the feature is a cause, nor that a model without it would be worse. A "
         "feature that is only correlated with a useful one, even moderately, gets a small p-value as its stand-in, "
-        "which the false discovery rate does not count. P-values are not to be trusted where rows depend on each "
-        "other or are copies, or where the model was chosen with the same rows.",
+        f"which the false discovery rate does not count. {distrust}",
     )
 
 

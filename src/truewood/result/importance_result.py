@@ -34,10 +34,11 @@ class ImportanceResult:
         Scores: mean over trees, and over outputs; for boosted trees the sum. Signed; a feature without predictive power
         is zero on average.
     share : ndarray of shape (n_features,)
-        Scores as the part of the target's impurity that splits on the feature explain; NaN where scores are not in the
-        units of that, as for boosted classifiers, and for error rates (permutation importance of classes).
+        Scores as the part of the target's impurity that splits on the feature explain ("sobol_mda": that the model
+        would miss without it); NaN where scores are not in the units of that, as for boosted classifiers, and for error
+        rates (permutation importance of classes).
     per_tree : ndarray of shape (n_trees, n_features)
-        Scores by tree; NaN for trees that no unseen row scores.
+        Scores by tree; NaN for trees that no unseen row scores, and for "sobol_mda", which scores the forest.
     per_output : ndarray of shape (n_outputs, n_features)
         Scores by output.
     mdi : ndarray of shape (n_features,)
@@ -62,7 +63,8 @@ class ImportanceResult:
         raw score times target.
     std_error : ndarray of shape (n_features,)
         Standard errors of the scores: their spread over data sets like this one, or, for held-out rows, over held-out
-        sets for this model. NaN without inference.
+        sets for this model. Of "sobol_mda" it counts the rows that score, not that rows grow trees, and is too small
+        for useful features (docs/needed.md). NaN without inference.
     test_error : ndarray of shape (n_features,)
         Spread of a score around zero if the feature says nothing; what `z_score` and `p_value` go by. Out of bag it is
         smaller than `std_error`, which also has to do with the size of a signal.
@@ -73,7 +75,8 @@ class ImportanceResult:
     row_groups : ndarray of int, shape (n_rows,), or None
         The group of each row; only with ``row_groups=`` and ``inference="rows"``.
     total_error : float
-        Spread of the sum of all scores around zero if no feature says anything; what `total_p_value` goes by.
+        Spread of the sum of all scores around zero if no feature says anything; what `total_p_value` goes by. NaN for
+        "sobol_mda", whose scores do not add up to anything.
     no_inference : str or None
         Why there are no standard errors and p-values; None where there are.
     columns : ImportanceResult or None
@@ -149,7 +152,8 @@ class ImportanceResult:
     def total_p_value(self) -> float:
         """One-sided p-value of all features together: does the model see anything that holds for unseen rows?
 
-        Importances of a model that sees nothing mean nothing. 1 for a model without splits, NaN without inference.
+        Importances of a model that sees nothing mean nothing. 1 for a model without splits, NaN without inference and
+        for "sobol_mda".
         """
         return 1.0 if self.total_error == 0 else float(norm.sf(self.values.sum() / self.total_error))
 

@@ -216,9 +216,19 @@ def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: f
     _set_title(ax, title, result, n_shown, legend)
 
 
+def _take_scored_trees(result: ImportanceResult) -> NDArray[np.float64]:
+    """Scores by tree, of trees that have some."""
+    scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
+    if not len(scored):
+        raise ValueError(
+            f"kind='box' needs scores by tree, and {result.measure!r} scores all trees together; use 'bar'."
+        )
+    return scored
+
+
 def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
     order = _list_shown(result, n_shown)
-    scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
+    scored = _take_scored_trees(result)
     ax.boxplot(
         [scored[:, j] for j in order],
         positions=range(n_shown),

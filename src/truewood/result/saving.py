@@ -158,7 +158,8 @@ def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, A
         if (read[name] < 0).any():
             _refuse(name, "numbers that are not negative")
     total = content["total_error"]
-    read["total_error"] = np.nan if total is None and reason is not None else _read_number("total_error", total)
+    may_be_missing = reason is not None or OF_RESULTS[content["measure"]].is_given_others
+    read["total_error"] = np.nan if total is None and may_be_missing else _read_number("total_error", total)
     return read
 
 

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 # Rows of a class that a tree leaves out on average: fewer say too little about the class.
 _FEWEST_UNSEEN = 5
+# Mixes of classes that differ by more than so many standard errors do not differ by chance.
+_BY_CHANCE = 5.0
 # Rows that hardly any bag leaves out do not count by more than the inverse of this.
 _LEAST_PROBABILITY = 1e-9
 
@@ -30,6 +32,35 @@ def weigh_by_probability(data: RowData, draws: WeightedDraws) -> Floats:
     # Scaled so that an unseen row counts about once on average.
     scaled: Floats = weight * probability.mean() / np.maximum(probability, _LEAST_PROBABILITY)
     return scaled
+
+
+def match_classes(target: ClassTarget, row_weight: Floats, in_bags: Floats, square: float) -> Floats:
+    """Weights of rows by which classes have the mix that they have in the bags, shape (n_rows,).
+
+    A forest with class weights or balanced bags predicts classes of that mix. Judged by the mix of the data, its
+    predictions are far off, and splits on noise make up for some of that. Where the mix of the bags is that of the
+    rows, but for what draws do by chance, weights stay as they are.
+
+    Parameters
+    ----------
+    target : ClassTarget
+        Classes of the rows.
+    row_weight : ndarray of shape (n_rows,)
+        Weights of rows when they score.
+    in_bags : ndarray of shape (n_rows,)
+        Weight of each row in all bags together.
+    square : float
+        Sum of the squares of all weights in bags.
+    """
+    matched = row_weight
+    for codes, labels in zip(target.codes.T, target.kind.classes, strict=True):
+        mix, own = (np.bincount(codes, weights=part, minlength=len(labels)) for part in (in_bags, row_weight))
+        total = mix.sum()
+        mix, own = mix / total, own / own.sum()
+        error = np.sqrt(own * (1.0 - own) * square) / total
+        if (np.abs(mix - own) > _BY_CHANCE * error).any():
+            matched = matched * np.divide(mix, own, out=np.zeros_like(mix), where=own > 0)[codes]
+    return matched
 
 
 def choose_bag_size(weight: Floats, classes: NDArray[np.integer]) -> int | None:

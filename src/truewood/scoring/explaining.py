@@ -146,8 +146,7 @@ def _find_target(view: ModelView, y: Any, n_rows: int) -> Floats | None:
         raise ValueError(f"X and y must have the same number of rows, got {n_rows} and {encoded.n_rows}.")
     numbers = encoded.encoded
     if isinstance(encoded, ClassTarget) and n_columns == kind.n_columns:
-        columns = [encoded.codes[:, [o]] == np.arange(len(labels)) for o, labels in enumerate(kind.classes)]
-        numbers = np.hstack(columns).astype(np.float64)
+        numbers = encoded.vectors
     return numbers if numbers.shape[1] == n_columns else None
 
 

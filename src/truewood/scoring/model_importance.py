@@ -28,6 +28,7 @@ from truewood.scoring.batches import score_trees
 from truewood.scoring.by_class import add_classes, name_classes
 from truewood.scoring.collector import Collector, count_bags, split_rows
 from truewood.scoring.job import Job, make_job
+from truewood.scoring.projecting import score_projected
 from truewood.scoring.results import (
     Facts,
     add_errors,
@@ -92,6 +93,8 @@ def score_table(
         raise ValueError("inference='bags' is for rows that grew trees, as out of bag; use inference=True.")
     seeds = _draw_seeds(random_state, view.n_trees) if chosen.loss_increase is not None else None
     class_names = name_classes(facts, chosen) if per_class else None
+    if chosen.forest_loss is not None:
+        return join_results(score_projected(job, chosen, groupings, inference, no_inference, n_threads), notes)
 
     def score(column: int | None = None) -> list[ImportanceResult]:
         run = partial(score_trees, job, chosen, column=column, seeds=seeds, n_jobs=n_jobs)

@@ -1,0 +1,353 @@
+"""Sobol-MDA: columns projected out of trees, against the oracle and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import truewood as tw
+from models import build
+from oracle import project_forest, project_rows, step_in_arrays
+from truewood import TargetKind, TreeEnsemble
+from truewood.data.tables import FeatureMatrix
+from truewood.data.target import ClassTarget, NumberTarget
+from truewood.engines.engine import ENGINE_VARIABLE, get_engine
+from truewood.engines.row_lists import RowLists
+from truewood.scoring import projecting
+from truewood.trees.categories import Categories
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* rows do not score, as every tree saw them")
+
+
+def make_data(seed=0, n_rows=120):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 4))
+    X[:, 1] = X[:, 0] + 0.3 * rng.standard_normal(n_rows)
+    return X, X[:, 0] + 0.5 * X[:, 2] + rng.standard_normal(n_rows)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = make_data()
+    return RandomForestRegressor(10, min_samples_leaf=3, random_state=0).fit(X, y), X, y
+
+
+def score(model, X, y, **options):
+    return tw.importance(model, X, y, measure="sobol_mda", **options)
+
+
+@pytest.mark.parametrize("name", ["rfr", "rf-three-classes", "bagging-repeated-columns"])
+def test_groups_are_projected_out_together(name, engine):
+    built = build(name, seed=1)
+    result = score(built.model, built.X, built.y, inference="rows", groups={"both": [0, 2]})
+    groups = [[0, 2], [1], [3]]
+    expected, added = project_forest(built.trees, built.dense, built.codes, built.n_classes, np.ones(60), groups)
+    np.testing.assert_allclose(result.values, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(result.contributions, added, rtol=1e-12, atol=1e-12)
+    by_column = result.expand()
+    np.testing.assert_allclose(result.values[1:], by_column.values[[1, 3]], rtol=0, atol=0)
+    assert abs(result.values[0] - by_column.values[[0, 2]].sum()) > 1e-3
+
+
+def test_all_columns_together_lose_what_the_forest_explains(fitted, engine):
+    forest, X, y = fitted
+    result = score(forest, X, y, groups={"all": [0, 1, 2, 3]}, inference="rows")
+    unseen = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
+    total, roots, n = np.zeros(120), np.zeros(120), np.zeros(120)
+    for tree, rows in zip(forest.estimators_, unseen, strict=True):
+        total[rows] += tree.predict(X[rows])
+        roots[rows] += tree.tree_.value[0, 0, 0]
+        n[rows] += 1
+    y, total, roots = (part[n > 0] for part in (y, total / np.maximum(n, 1), roots / np.maximum(n, 1)))
+    lost = ((y - roots) ** 2 - (y - total) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+    np.testing.assert_allclose(result.values, [lost], rtol=1e-12)
+    np.testing.assert_array_equal(result.share, result.values)
+    assert result.impurity == pytest.approx(y.var())
+
+
+def stump_below(feature):
+    """A root on column 0, and below its right child a split on column `feature`."""
+    return TreeEnsemble(
+        feature=[0, -1, feature, -1, -1],
+        threshold=[0.5, 0, 0.5, 0, 0],
+        left=[1, -1, 3, -1, -1],
+        right=[2, -1, 4, -1, -1],
+        missing_left=[True] * 5,
+        weight=[4, 2, 2, 1, 1],
+        value=[[2.5], [1], [4], [3], [5]],
+        offset=[0, 5],
+        root_impurity=[1],
+        n_features=2,
+        kind=TargetKind(),
+    )
+
+
+def project(ensemble, X, grown, y, weight, unseen, group_of, n_groups):
+    """What an ensemble of one tree says without each group, less the value 0, (n_unseen, n_groups)."""
+    matrix = FeatureMatrix(np.asarray(X, dtype=np.float32), np.array(["a", "b"]), bool(np.isnan(X).any()))
+    out = np.zeros((len(X), n_groups, 1))
+    target = NumberTarget.of_numbers(np.asarray(y, dtype=np.float64)[:, np.newaxis])
+    rows = [RowLists.join([np.asarray(listed)]) for listed in (grown, unseen)]
+    own, group_of = np.zeros((len(unseen), 1)), np.asarray(group_of, dtype=np.int32)
+    weight = np.asarray(weight, dtype=np.float64)
+    get_engine().project_out(ensemble, matrix, rows[0], weight, rows[1], own, np.ones(1), target, group_of, out)
+    return out[unseen, :, 0]
+
+
+def test_by_hand(engine):
+    # Training rows: two left of the root (y 0 and 2), one at each of the two leaves on its right (3 and 5).
+    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [0, 0], [1, 1], [np.nan, 1]], dtype=float)
+    y = [0, 2, 3, 5, 0, 0, 0]
+    without = project(stump_below(1), X, [0, 1, 2, 3], y, [1, 1, 1, 3], [4, 5, 6], [0, 1], 2)
+    # Without column 0 rows are told apart by column 1 alone; without column 1 only those on the right change.
+    np.testing.assert_array_equal(without[:, 0], [(0 + 3) / 2, (2 + 15) / 4, (2 + 15) / 4])
+    np.testing.assert_array_equal(without[:, 1], [0, (3 + 15) / 4, 0])
+
+
+def test_a_row_whose_next_cell_is_empty_keeps_the_mean_of_its_cell(engine):
+    # Without column 0 nobody who grew the tree goes right on column 1, but the unseen row does.
+    X = np.array([[0, 0], [1, 0], [1, 0], [0, 1]], dtype=float)
+    without = project(stump_below(1), X, [0, 1, 2], [1, 3, 8, 0], [1, 1, 1], [3], [0, -1], 1)
+    np.testing.assert_array_equal(without, [[(1 + 3 + 8) / 3]])
+
+
+@st.composite
+def forests(draw):
+    """A tree with thresholds, categories and missing values on three columns, rows, and weights in the bag."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_splits = draw(st.integers(0, 12))
+    left, right = np.full(2 * n_splits + 1, -1), np.full(2 * n_splits + 1, -1)
+    leaves = [0]
+    for k in range(n_splits):
+        node = leaves.pop(0 if rng.random() < 0.7 else int(rng.integers(len(leaves))))
+        left[node], right[node] = 2 * k + 1, 2 * k + 2
+        leaves += [2 * k + 1, 2 * k + 2]
+    n_nodes, is_split = len(left), left >= 0
+    n_classes = draw(st.sampled_from([0, 2, 3]))
+    kind = TargetKind((np.arange(n_classes),)) if n_classes else TargetKind((), 2)
+    is_set = is_split & (rng.random(n_nodes) < 0.4)
+    node_set = np.where(is_set, np.cumsum(is_set) - 1, -1)
+    n_sets = int(is_set.sum())
+    ensemble = TreeEnsemble(
+        feature=np.where(is_split, rng.integers(0, 3, n_nodes), -1),
+        threshold=rng.integers(0, 4, n_nodes) + 0.5,
+        left=left,
+        right=right,
+        missing_left=rng.random(n_nodes) < 0.5,
+        weight=np.ones(n_nodes),
+        value=np.zeros((n_nodes, kind.n_columns)),
+        offset=[0, n_nodes],
+        root_impurity=[1],
+        n_features=3,
+        kind=kind,
+        categories=Categories(node_set, np.arange(n_sets + 1), rng.integers(0, 32, n_sets)) if n_sets else None,
+    )
+    n_rows = draw(st.integers(2, 40))
+    X = rng.integers(0, 5, (n_rows, 3)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    weight = rng.integers(0, 3, n_rows).astype(float)
+    weight[0] = 2.0
+    y = rng.integers(0, n_classes, (n_rows, 1)) if n_classes else rng.standard_normal((n_rows, 2))
+    target = ClassTarget(kind, y.astype(np.int32)) if n_classes else NumberTarget(kind, y, np.zeros(2))
+    return ensemble, X, target, weight, draw(st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=forests(), group_of=st.lists(st.integers(-1, 1), min_size=3, max_size=3))
+def test_any_tree(engines, case, group_of):
+    ensemble, X, target, weight, is_sparse = case
+    grown, unseen = np.flatnonzero(weight), np.flatnonzero(weight == 0)
+    values = sparse.csr_matrix(np.nan_to_num(X)) if is_sparse else X
+    X = np.nan_to_num(X) if is_sparse else X
+    matrix = FeatureMatrix(values, np.array(["a", "b", "c"]), bool(np.isnan(X).any()))
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        for engine in engines:
+            patch.setenv(ENGINE_VARIABLE, engine)
+            out = np.zeros((len(X), 2, target.kind.n_columns))
+            get_engine().project_out(
+                ensemble,
+                matrix,
+                RowLists.join([grown]),
+                weight[grown],
+                RowLists.join([unseen]),
+                np.zeros((len(unseen), target.kind.n_columns)),
+                np.ones(1),
+                target,
+                np.array(group_of, dtype=np.int32),
+                out,
+            )
+            found.append(out)
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+    targets = target.vectors.tolist()
+
+    def children(node):
+        return () if ensemble.left[node] < 0 else (int(ensemble.left[node]), int(ensemble.right[node]))
+
+    def is_out(node, group):
+        return group_of[ensemble.feature[node]] == group
+
+    training = [(row, weight[row]) for row in grown.tolist()]
+    for group in (0, 1):
+        expected = project_rows(
+            0,
+            children,
+            lambda node, group=group: is_out(node, group),
+            lambda node, row: step_in_arrays(ensemble, node, X[row]),
+            training,
+            unseen.tolist(),
+            targets,
+        )
+        for row, mean in expected.items():
+            path = [0]
+            while children(path[-1]) and not is_out(path[-1], group):
+                path.append(step_in_arrays(ensemble, path[-1], X[row]))
+            meets = bool(children(path[-1])) and any(reaches(ensemble, path[-1], X[r]) for r, _ in training)
+            np.testing.assert_allclose(found[0][row, group], mean if meets else 0.0, rtol=1e-12, atol=1e-12)
+
+
+def reaches(ensemble, node, x):
+    at = 0
+    while at != node and ensemble.left[at] >= 0:
+        at = step_in_arrays(ensemble, at, x)
+    return at == node
+
+
+def test_blocks_and_batches_change_no_bit(fitted, engine, monkeypatch):
+    _, X, y = fitted
+    labels = np.digitize(y, [-0.5, 0.8])
+    forest = RandomForestRegressor(4, max_depth=3, random_state=0).fit(X, y)
+    classifier = RandomForestClassifier(4, max_depth=3, random_state=0).fit(X, labels)
+    for model, target in ((forest, y), (classifier, labels)):
+        whole = score(model, X, target, inference="rows")
+        for name, size in (("_MOST_VALUES", 1), ("_MOST_VALUES", 800), ("_BATCH_NODES", 1), ("_BATCH_VALUES", 500)):
+            with monkeypatch.context() as patch:
+                patch.setattr(projecting, name, size)
+                again = score(model, X, target, inference="rows", n_jobs=3)
+            # Predictions of batches are summed batch by batch.
+            np.testing.assert_allclose(again.contributions, whole.contributions, rtol=1e-12, atol=1e-15)
+            np.testing.assert_allclose(again.p_value, whole.p_value, rtol=1e-9)
+
+
+def test_the_number_of_threads_changes_no_bit(fitted, engine):
+    _, X, y = fitted
+    forest = RandomForestRegressor(12, max_depth=4, random_state=0).fit(X, y)
+    one = score(forest, X, y, inference="rows", n_jobs=1)
+    for n_jobs in (2, 5, -1):
+        np.testing.assert_array_equal(
+            score(forest, X, y, inference="rows", n_jobs=n_jobs).contributions, one.contributions
+        )
+
+
+def test_lists_of_unseen_rows(fitted, engine):
+    _, X, y = fitted
+    forest = RandomForestRegressor(10, max_depth=3, random_state=0).fit(X, y)
+    lists = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
+    np.testing.assert_array_equal(score(forest, X, y, rows=lists).values, score(forest, X, y).values)
+    twice = [np.concatenate([rows, rows[:5]]) for rows in lists]
+    np.testing.assert_array_equal(score(forest, X, y, rows=twice).values, score(forest, X, y).values)
+    result = score(forest, X, y, rows=[rows[:10] for rows in lists], inference="rows")
+    listed = np.unique(np.concatenate([rows[:10] for rows in lists]))
+    assert np.setdiff1d(np.flatnonzero(result.contributions.any(axis=1)), listed).size == 0
+
+
+def test_contributions_add_up_and_errors_are_their_spread(fitted):
+    _, X, y = fitted
+    forest = RandomForestRegressor(30, min_samples_leaf=3, random_state=0).fit(X, y)
+    plain = score(forest, X, y, inference="rows")
+    np.testing.assert_allclose(plain.contributions.sum(axis=0), plain.values, rtol=1e-12)
+    spread = np.sqrt(((plain.contributions - plain.values / 120) ** 2).sum(axis=0))
+    np.testing.assert_allclose(plain.test_error, spread, rtol=1e-12)
+    np.testing.assert_array_equal(plain.std_error, plain.test_error)
+    assert np.isnan(plain.total_p_value)
+
+
+def test_columns_of_a_pipeline_go_together():
+    rng = np.random.default_rng(0)
+    letters, number = rng.choice(list("abcd"), 150), rng.standard_normal(150)
+    y = (letters == "a") * 2.0 + number + rng.standard_normal(150)
+    table = pd.DataFrame({"letter": letters, "number": number})
+    encode = make_column_transformer((OneHotEncoder(), ["letter"]), remainder="passthrough")
+    model = make_pipeline(encode, RandomForestRegressor(20, min_samples_leaf=3, random_state=0)).fit(table, y)
+    result = score(model, table, y)
+    encoded = encode.transform(table)
+    groups = ["letter"] * 4 + ["number"]
+    np.testing.assert_array_equal(result.values, score(model[-1], encoded, y, groups=groups).values)
+    assert result.feature_names.tolist() == ["letter", "number"]
+    assert result.select().all()
+
+
+def test_what_cannot_be_scored_is_refused(fitted):
+    forest, X, y = fitted
+    fresh = make_data(1)
+    with pytest.raises(
+        ValueError, match=r"'sobol_mda' needs the rows that grew the trees.* rows='oob', got other rows"
+    ):
+        score(forest, *fresh, rows="heldout")
+    boosted = GradientBoostingRegressor(n_estimators=5).fit(X, y)
+    with pytest.raises(ValueError, match="'sobol_mda' is not defined for trees that add up, as in GradientBoosting"):
+        score(boosted, *fresh, rows="heldout")
+    every = ExtraTreesRegressor(5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="needs recorded out-of-bag rows, but ExtraTreesRegressor was fit with boot"):
+        score(every, X, y)
+    adaboost = AdaBoostRegressor(n_estimators=5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="sobol_mda"):
+        score(adaboost, *fresh, rows="heldout")
+    with pytest.raises(ValueError, match="inference='bags' needs scores by tree, and 'sobol_mda' has none"):
+        score(forest, X, y, inference="bags")
+    with pytest.raises(ValueError, match="row_groups"):
+        score(forest, X, y, row_groups=np.arange(120))
+    labels = RandomForestClassifier(5, random_state=0).fit(X, y > 0)
+    with pytest.raises(ValueError, match="per_class=True has nothing to give: measure='sobol_mda'"):
+        score(labels, X, y > 0, per_class=True)
+    still = RandomForestRegressor(5, random_state=0).fit(X, np.ones(120))
+    with pytest.raises(ValueError, match="needs a y that varies, got the same in all rows that score"):
+        score(still, X, np.ones(120))
+
+
+def test_rows_that_every_tree_saw_are_named():
+    X, y = make_data()
+    forest = RandomForestRegressor(3, random_state=0).fit(X, y)
+    bags = np.array([np.bincount(bag, minlength=120) > 0 for bag in forest.estimators_samples_])
+    with pytest.warns(UserWarning, match=f"{bags.all(axis=0).sum()} of 120 rows do not score, as every tree saw them"):
+        score(forest, X, y)
+
+
+def test_trees_without_splits_score_zero(engine):
+    X, y = make_data()
+    result = score(RandomForestRegressor(5, min_samples_split=1000, random_state=0).fit(X, y), X, y)
+    np.testing.assert_array_equal(result.values, 0.0)
+    np.testing.assert_array_equal(result.p_value, 1.0)
+
+
+def test_a_result_is_drawn_saved_and_compared(fitted, tmp_path):
+    forest, X, y = fitted
+    result = score(forest, X, y, inference="rows")
+    result.save(tmp_path / "result.json")
+    again = tw.load(tmp_path / "result.json")
+    np.testing.assert_array_equal(again.contributions, result.contributions)
+    assert np.isnan(again.total_error)
+    for kind in ("bar", "compare", "rank"):
+        assert result.plot(kind).get_title()
+    with pytest.raises(ValueError, match="kind='box' needs scores by tree, and 'sobol_mda' scores all trees together"):
+        result.plot("box")
+    other = score(RandomForestRegressor(10, random_state=1).fit(X, y), X, y, inference="rows")
+    assert np.isfinite(tw.compare(result, other).p_value).all()
+    result.report(tmp_path / "report.html", X=X)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "nor a large one that it tells nothing: another may tell the same" in page
