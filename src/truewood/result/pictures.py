@@ -218,7 +218,8 @@ def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: f
 
 def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
     order = _list_shown(result, n_shown)
-    scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
+    scores, parts = (result.per_tree, "tree") if result.per_fold is None else (result.per_fold, "fold")
+    scored = scores[~np.isnan(scores).any(axis=1)]
     ax.boxplot(
         [scored[:, j] for j in order],
         positions=range(n_shown),
@@ -231,8 +232,8 @@ def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
     name_rows(ax, [str(result.feature_names[j]) for j in order])
-    ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}, by tree")
-    _set_title(ax, f"How scores differ between the {len(scored)} trees", result, n_shown, [])
+    ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}, by {parts}")
+    _set_title(ax, f"How scores differ between the {len(scored)} {parts}s", result, n_shown, [])
 
 
 def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float) -> None:
