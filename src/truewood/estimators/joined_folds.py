@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.row_groups import sum_groups
-from truewood.inference.errors import find_problem, find_problem_of_groups
+from truewood.inference.errors import find_problem
+from truewood.inference.few_groups import find_problem_of_groups, widen_for_groups
 from truewood.inference.fold_errors import measure_fold_errors
 from truewood.result.importance_result import ImportanceResult
 from truewood.rows.folds import Folds
@@ -104,8 +105,9 @@ def _join(
     problem = find_problem(int(np.count_nonzero(is_scoring)))
     if row_groups is not None:
         n_groups = int(row_groups.max()) + 1
-        centred = sum_groups(centred, row_groups, n_groups)
-        problem = find_problem_of_groups(np.bincount(row_groups[is_scoring], minlength=n_groups).astype(np.float64))
+        size = np.bincount(row_groups[is_scoring], minlength=n_groups).astype(np.float64)
+        centred = np.sqrt(widen_for_groups(size)) * sum_groups(centred, row_groups, n_groups)
+        problem = find_problem_of_groups(size)
     if problem is not None:
         return replace(joined, no_inference=problem)
     errors = measure_fold_errors(
