@@ -21,7 +21,14 @@ import pandas as pd
 from design import HIST, Design, draw
 from joblib import Parallel, delayed
 from scipy.stats import norm
-from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
@@ -48,12 +55,15 @@ DESIGNS = {
     "null: correlated features": Design(n_rows=300, correlation=0.9, **ONE, **STRONG, **REG),
     "null: one class in ten": Design(n_rows=400, classes=(0.9, 0.1), **ONE, signal=(("continuous", 0.5),)),
     "null: stumps": Design(n_rows=300, options={"max_depth": 1}, **ONE, **REG),
+    "null: groups of 10 rows": Design(n_rows=1000, **ONE, **REG),
     "null: 2,000 rows, regression": Design(n_rows=2000, most=40, **ONE, **STRONG, **REG),
     **{
         f"power: {kind}": Design(n_rows=300, signal=((kind, 0.2),), **ONE, **REG)
         for kind in ("continuous", "binary", "20 levels")
     },
 }
+# Rows of a group that share their features, and a part of the noise.
+GROUP_SIZES = {"null: groups of 10 rows": 10}
 Entry = dict[str, Any]
 
 
@@ -61,14 +71,27 @@ def run_one(name: str, library: str, number: int) -> Entry:
     """Scores, errors and p-values of a data set by folds, and p-values by a split."""
     design, (model, options) = DESIGNS[name], MODELS[library]
     design = Design(**(vars(design) | {"model": model, "options": options | design.options}))
-    X, y = draw(design, np.random.default_rng([number, zlib.crc32(name.encode())]), design.n_rows)
-    estimator, is_classes = design.make_model(number), design.task == "classification"
-    folds = (StratifiedKFold if is_classes else KFold)(5, shuffle=True, random_state=number)
+    rng = np.random.default_rng([number, zlib.crc32(name.encode())])
+    X, y = draw(design, rng, design.n_rows)
+    groups, splitters = None, (KFold, ShuffleSplit)
+    if design.task == "classification":
+        splitters = (StratifiedKFold, StratifiedShuffleSplit)
+    if name in GROUP_SIZES:
+        groups, splitters = np.arange(len(y)) // GROUP_SIZES[name], (GroupKFold, GroupShuffleSplit)
+        X, y = X[groups], y + rng.standard_normal(len(y))[groups]
+    estimator = design.make_model(number)
+    folds = splitters[0](5, shuffle=True, random_state=number)
+    training, test = next(splitters[1](1, test_size=0.25, random_state=number).split(X, y, groups))
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
-        result = tw.cross_importance(estimator, X, y, cv=folds)
-        parts = train_test_split(X, y, random_state=number, stratify=y if is_classes else None)
-        split = tw.importance(estimator.fit(parts[0], parts[2]), parts[1], parts[3], rows="heldout", n_jobs=1)
+        result = tw.cross_importance(estimator, X, y, cv=folds, row_groups=groups)
+        split = tw.importance(
+            estimator.fit(X[training], y[training]),
+            X[test],
+            y[test],
+            rows="heldout",
+            row_groups=None if groups is None else groups[test],
+        )
     low, high = result.interval()
     found = {"value": result.values, "test_error": result.test_error, "std_error": result.std_error}
     found |= {"low": low, "high": high, "p_value": result.p_value, "split": split.p_value}
