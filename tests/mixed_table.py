@@ -42,9 +42,20 @@ def add_types(table):
     )
 
 
-def score(table, target, *, n_trees=60, model="random-forest", max_depth=None, test_size=0.25, random_state=0, **given):
+def score(
+    table,
+    target,
+    *,
+    n_trees=60,
+    model="random-forest",
+    max_depth=None,
+    test_size=None,
+    cv=None,
+    random_state=0,
+    **given,
+):
     """Score a table with few trees and one thread."""
-    settings = FitSettings(model, n_trees, max_depth, test_size, random_state, n_jobs=1)
+    settings = FitSettings(model, n_trees, max_depth, test_size, random_state, n_jobs=1, cv=cv)
     return score_table(table, target, settings=settings, **given)
 
 

@@ -10,6 +10,7 @@ from truewood import tabular
 from truewood.adapters import load_spark_model, register_adapter, to_ensemble
 from truewood.data.target import TargetKind
 from truewood.engines.engine import NativeEngineWarning
+from truewood.estimators.cross_validation import cross_importance
 from truewood.estimators.display import ImportanceDisplay
 from truewood.estimators.forests import (
     UnbiasedExtraTreesClassifier,
@@ -58,6 +59,7 @@ __all__ = [
     "compare",
     "corrected_importance",
     "correlated_groups",
+    "cross_importance",
     "explain",
     "finish",
     "importance",

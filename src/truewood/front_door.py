@@ -108,7 +108,7 @@ def importance(
         "n_jobs": n_jobs,
         "target": target,
     }
-    score = _find_engine(X)
+    score = find_engine(X)
     if score is not None:
         for asked, name in ((per_class, "per_class=True"), (row_groups is not None, "row_groups")):
             if asked:
@@ -118,7 +118,7 @@ def importance(
     return score_table(model, X, y, **options, row_groups=row_groups, random_state=random_state, per_class=per_class)
 
 
-def _find_engine(X: Any) -> Callable[..., ImportanceResult] | None:
+def find_engine(X: Any) -> Callable[..., ImportanceResult] | None:
     """What scores rows that are no table in memory; None for a table."""
     if is_of_dask(X):
         from truewood.scale.dask_frames import score_dask

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 ROWS_IN_WORDS = {
     "oob": "out-of-bag rows",
     "heldout": "held-out rows",
+    "folds": "rows held out in folds",
     "lists": "rows from lists",
     "training": "training rows",
 }

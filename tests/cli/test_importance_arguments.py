@@ -62,13 +62,14 @@ BAD_ARGUMENTS = {
         ["--row-groups: 'y' is the target"],
     ),
     "unknown groups": (["./data.csv", "--target", "y", "--row-groups", "w"], ["--row-groups: the table has no column"]),
-    "groups for a forest": (
-        ["./data.csv", "--target", "y", "--row-groups", "color"],
-        ["--row-groups: a forest draws its bags row by row", "--model xgboost or --model lightgbm"],
+    "one fold": (["./data.csv", "--target", "y", "--cv", "1"], ["--cv: must be a whole number from 2 up, got 1"]),
+    "folds and a split": (
+        ["./data.csv", "--target", "y", "--cv", "5", "--test-size", "0.2"],
+        ["--cv: is a number of folds, and cannot be given with --test-size"],
     ),
     "one group": (
         ["./same.csv", "--target", "y", "--row-groups", "color", "--model", "lightgbm"],
-        ["--row-groups: it takes two groups of rows"],
+        ["--row-groups: it takes 5 groups of rows to hold groups out, got 1"],
     ),
     "groups with gaps": (
         ["./gaps.csv", "--target", "y", "--row-groups", "color", "--model", "lightgbm"],
@@ -130,6 +131,7 @@ def pickled_forest():
         ["--model", "random-forest"],
         ["--trees", "5"],
         ["--max-depth", "3"],
+        ["--cv", "3"],
         ["--test-size", "0.25"],
     ],
     ids=lambda given: given[0],

@@ -51,6 +51,16 @@ def test_the_same_as_from_python(model, form, tmp_path, call):
     assert_same(shown, score_table(tmp_path / f"a.{form}", "y", drop=["amount"], settings=settings))
 
 
+def test_folds_that_keep_groups_together(tmp_path, call):
+    table = TABLE.assign(shop=[f"shop {k % 40}" for k in range(len(TABLE))])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    shown, said = call(tmp_path / "a.csv", "--target", "y", "--row-groups", "shop", "--cv", "3")
+    settings = FitSettings(n_trees=60, n_jobs=1, cv=3)
+    assert_same(shown, score_table(tmp_path / "a.csv", "y", row_groups="shop", settings=settings))
+    assert (shown["rows"], shown["n_folds"], shown["n_trees"], shown["n_row_groups"]) == ("folds", 3, 180, 40)
+    assert "the model predicts rows held out in folds with AUC" in said
+
+
 def test_saved_models_the_same_as_from_python(tmp_path, call):
     forest = RandomForestClassifier(10, random_state=0).fit(TABLE[:200][["x", "amount"]], TABLE["y"][:200])
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(forest))

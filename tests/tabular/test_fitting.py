@@ -5,10 +5,13 @@ from __future__ import annotations
 import pickle
 from importlib.util import find_spec
 
+import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.metrics import r2_score
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 import truewood as tw
@@ -27,9 +30,9 @@ def test_other_models(model, target):
     scored = score(TABLE, target, drop=["amount" if target == "y" else "y"], model=model)
     result, is_forest = scored.result, model == "extra-trees"
     assert scored.model_name == model
-    assert result.n_trees == 60
-    assert result.rows == ("oob" if is_forest else "heldout")
-    assert result.n_rows == len(scored.X) == (N_ROWS if is_forest else N_ROWS // 4)
+    assert result.n_trees == (60 if is_forest else 300)
+    assert result.rows == ("oob" if is_forest else "folds")
+    assert result.n_rows == len(scored.X) == N_ROWS
     first = result.feature_names[result.order[0]]
     assert first in ("x", "member", "city")
     assert first in find_significant(scored)
@@ -80,7 +83,9 @@ def test_a_forest_that_grows_in_steps_is_the_forest():
 def test_the_model_can_be_kept_and_scored_again(model):
     if model != "random-forest":
         pytest.importorskip(model)
-    scored = score(TABLE, "amount", drop=["y"], n_trees=10, model=model)
+    scored = score(
+        TABLE, "amount", drop=["y"], n_trees=10, model=model, test_size=None if model == "random-forest" else 0.25
+    )
     kept = pickle.loads(pickle.dumps(scored.model))
     y = TABLE["amount"] if len(scored.X) == N_ROWS else TABLE["amount"][TABLE["x"].isin(scored.X["x"])]
     assert_array_equal(tw.importance(kept, scored.X, y, rows=scored.result.rows).values, scored.result.values)
@@ -90,9 +95,41 @@ def test_the_model_can_be_kept_and_scored_again(model):
 @pytest.mark.parametrize("model", ["xgboost", "lightgbm"])
 def test_progress_of_boosting(model):
     pytest.importorskip(model)
-    steps, settings = [], FitSettings(model=model, n_trees=7, n_jobs=1)
-    score_table(TABLE, "y", settings=settings, progress=lambda *progress: steps.append(progress))
-    assert steps == [(k, 7) for k in range(1, 8)]
+    for options, n_fits in (({"test_size": 0.25}, 1), ({"cv": 3}, 3)):
+        steps, settings = [], FitSettings(model=model, n_trees=7, n_jobs=1, **options)
+        score_table(TABLE, "y", settings=settings, progress=lambda *progress: steps.append(progress))  # noqa: B023
+        assert steps == [(k, 7 * n_fits) for k in range(1, 7 * n_fits + 1)]
+
+
+@pytest.mark.parametrize("model", ["random-forest", "lightgbm"])
+def test_folds_are_scored_as_cross_importance_does(model):
+    if model != "random-forest":
+        pytest.importorskip(model)
+    scored = score(TABLE, "amount", drop=["y"], n_trees=10, model=model, cv=3)
+    models = pickle.loads(pickle.dumps(scored.model))
+    assert len(models) == 3
+    y = TABLE["amount"].to_numpy()
+    splits = [*KFold(3, shuffle=True, random_state=0).split(y)]
+    indices = {"train": [training for training, _ in splits], "test": [test for _, test in splits]}
+    expected = tw.cross_importance({"estimator": models, "indices": indices}, scored.X, y)
+    assert_array_equal(scored.result.values, expected.values)
+    assert_array_equal(scored.result.p_value, expected.p_value)
+    predicted = np.empty(N_ROWS)
+    for fitted, (_, test) in zip(models, splits, strict=True):
+        predicted[test] = fitted.predict(scored.X.iloc[test])
+    assert scored.skill.value == pytest.approx(r2_score(y, predicted))
+    assert f"{model}, 30 trees in 3 folds, {N_ROWS:,} rows held out in folds" in repr(scored)
+    assert "the model predicts rows held out in folds with R2" in repr(scored)
+
+
+def test_preprocessing_is_fit_within_folds():
+    pytest.importorskip("lightgbm")
+    x = TABLE["x"].where(np.arange(N_ROWS) % 7 > 0)
+    scored = score(TABLE.assign(x=x), "amount", drop=["y"], n_trees=5, model="lightgbm", cv=3)
+    place = scored.model[0][0].transformers_[0][2].index("x")
+    medians = [fitted[0].named_transformers_["numbers"].statistics_[place] for fitted in scored.model]
+    splits = KFold(3, shuffle=True, random_state=0).split(x)
+    assert medians == [x.iloc[training].median() for training, _ in splits]
 
 
 def test_leaves_grow_with_the_table():
@@ -106,12 +143,18 @@ def test_numbers_of_trees():
 
 
 @pytest.mark.parametrize(
-    ("argument", "value"), [("model", "svm"), ("n_trees", 0), ("max_depth", 0), ("test_size", 1.0), ("test_size", 0.0)]
+    ("argument", "value"),
+    [("model", "svm"), ("n_trees", 0), ("max_depth", 0), ("test_size", 1.0), ("test_size", 0.0), ("cv", 1)],
 )
 def test_settings_that_cannot_be_used(argument, value):
     with pytest.raises(TableError, match=f"^{argument}: must be .*, got '?{value}") as caught:
         FitSettings(**{argument: value})
     assert caught.value.argument == argument
+
+
+def test_folds_and_a_split_exclude_each_other():
+    with pytest.raises(TableError, match=r"^cv: is a number of folds, and cannot be given with test_size=0\.2"):
+        FitSettings(cv=5, test_size=0.2)
 
 
 def test_a_class_of_one_row_cannot_be_held_out():

@@ -23,7 +23,7 @@ TABLE["y"] = TABLE["x"] + RNG.standard_normal(120)[LABELS] + RNG.standard_normal
 def test_boosting_holds_whole_groups_out(model, target):
     pytest.importorskip(model)
     table = TABLE.assign(is_high=TABLE["y"] > 0).drop(columns=["y", "is_high"][target == "y"])
-    settings = FitSettings(model=model, n_trees=10)
+    settings = FitSettings(model=model, n_trees=10, test_size=0.25)
     score = score_table(table, target, row_groups="patient", settings=settings, contributions=True)
     result = score.result
     assert result.feature_names.tolist() == ["x", "age"]
@@ -36,6 +36,22 @@ def test_boosting_holds_whole_groups_out(model, target):
     error = np.sqrt((phi**2).sum(axis=0)).to_numpy()
     assert (result.test_error > error).all()
     np.testing.assert_allclose(result.test_error, error, rtol=0.1)  # fewer groups than rows make it a bit wider
+
+
+@pytest.mark.parametrize("model", ["random-forest", "lightgbm"])
+@pytest.mark.parametrize("target", ["y", "is_high"])
+def test_folds_keep_groups_together(model, target):
+    if model != "random-forest":
+        pytest.importorskip(model)
+    table = TABLE.assign(is_high=TABLE["y"] > 0).drop(columns=["y", "is_high"][target == "y"])
+    settings = FitSettings(model=model, n_trees=5)
+    score = score_table(table, target, row_groups="patient", settings=settings, contributions=True)
+    result = score.result
+    assert result.rows == "folds"
+    assert result.n_row_groups == len(np.unique(LABELS))
+    assert len(result.per_fold) == 5
+    phi = pd.DataFrame(result.contributions - result.contributions.mean(axis=0)).groupby(LABELS).sum()
+    np.testing.assert_allclose(result.test_error, np.sqrt(2 * (phi**2).sum(axis=0)), rtol=0.1)  # see cross_importance
 
 
 def test_a_saved_model_is_judged_by_groups():

@@ -100,6 +100,11 @@ def not_negative(text: str) -> int:
     return _at_least(0, text)
 
 
+def at_least_two(text: str) -> int:
+    """Read a number from 2 up."""
+    return _at_least(2, text)
+
+
 def _at_least(least: int, text: str) -> int:
     try:
         number = int(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import truewood
-from truewood.cli.arguments import FILE, Once, add_columns, fraction, jobs, not_negative, positive
+from truewood.cli.arguments import FILE, Once, add_columns, at_least_two, fraction, jobs, not_negative, positive
 from truewood.cli.describe_command import find_table, list_columns, make_messages
 from truewood.cli.output import check_outputs, make_frame, print_json, print_table, write_output
 from truewood.cli.wording import as_options
@@ -18,7 +18,7 @@ from truewood.formulas.registry import measures
 from truewood.progress import show_progress
 from truewood.tabular import FitSettings, Messages, TableScore, score_saved_model, score_table
 from truewood.tabular.engines import ENGINES
-from truewood.tabular.settings import BOOSTING_TREES, FOREST_TREES, MODELS
+from truewood.tabular.settings import BOOSTING_TREES, FOLDS, FOREST_TREES, MODELS
 
 _DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
 infer what the columns are, fit a forest (or take a saved model), and score its
@@ -33,9 +33,10 @@ _EXAMPLES = """examples:
   truewood importance rows/ --target churn --model-file model.ubj --engine spark
   cat data.csv | truewood importance - --target price --quiet
 
-A forest is scored on the rows each tree left out, a boosted model on a held-out
-part, a saved model on DATA, which it must not have seen. Messages go to standard
-error, the table or the JSON object to standard output.
+A forest is scored on the rows each tree left out, a boosted model, refit fold by
+fold, on the fold it did not see, a saved model on DATA, which it must not have
+seen. Messages go to standard error, the table or the JSON object to standard
+output.
 
 exit codes: 0; 2 for input that cannot be used, with one line that says why; 130
 when interrupted
@@ -74,7 +75,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         "--row-groups",
         action=Once,
         metavar="COLUMN",
-        help="the column that says which rows belong together (a patient, a shop); for boosting and --model-file",
+        help="the column that says which rows belong together (a patient, a shop); no fold parts them",
     )
 
 
@@ -85,9 +86,16 @@ def _add_model(group: Any) -> None:
     )
     group.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
     group.add_argument(
+        "--cv",
+        type=at_least_two,
+        metavar="N",
+        help=f"folds, each of which judges a model fit to the others (default: {FOLDS}; boosting, --row-groups)",
+    )
+    group.add_argument(
         "--test-size",
         type=fraction,
-        help=f"part of the rows that boosting does not see and that judge it (default: {FitSettings.test_size})",
+        metavar="PART",
+        help="hold this part of the rows out instead, and fit once",
     )
     saved = group.add_argument(
         "--model-file",
@@ -197,7 +205,8 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
         model=options.model or FitSettings.model,
         n_trees=options.trees,
         max_depth=options.max_depth,
-        test_size=options.test_size or FitSettings.test_size,
+        cv=options.cv,
+        test_size=options.test_size,
         random_state=options.seed,
         n_jobs=options.jobs,
     )
@@ -259,7 +268,7 @@ def _check_engine(options: argparse.Namespace) -> None:
 
 def _check_options_of_fits(options: argparse.Namespace) -> None:
     """Refuse options that a saved model makes pointless."""
-    fits = ("task", "keep", "kinds", "model", "trees", "max_depth", "test_size")
+    fits = ("task", "keep", "kinds", "model", "trees", "max_depth", "cv", "test_size")
     spelled = {"kinds": "--as"}
     given = [
         spelled.get(name, f"--{name.replace('_', '-')}")
@@ -280,6 +289,7 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "task": result.task,
         "model": score.model_name,
         "n_trees": result.n_trees,
+        "n_folds": None if result.per_fold is None else len(result.per_fold),
         "measure": result.measure,
         "rows": result.rows,
         "n_rows": result.n_rows,

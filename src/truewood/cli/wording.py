@@ -14,8 +14,8 @@ _OPTIONS = {"kinds": "--as", "saved_model": "--model-file", "table": None}
 _SINGLE_QUOTED, _DOUBLE_QUOTED = r"'(?:[^'\\]|\\.)*'", r'"(?:[^"\\]|\\.)*"'
 # Such as task='regression', drop=['x'], keep=[...], max_depth=3 and trust_pickle=True.
 _MENTION = re.compile(
-    rf"""(?<![\w'"/])(drop|keep|max_depth|measure|model|row_groups|sample_weight|task|trust_pickle)="""
-    rf"""(\[(?:{_SINGLE_QUOTED}|{_DOUBLE_QUOTED})\]|\[\.\.\.\]|{_SINGLE_QUOTED}|\d+|True)"""
+    rf"""(?<![\w'"/])(drop|keep|max_depth|measure|model|row_groups|sample_weight|task|test_size|trust_pickle)="""
+    rf"""(\[(?:{_SINGLE_QUOTED}|{_DOUBLE_QUOTED})\]|\[\.\.\.\]|{_SINGLE_QUOTED}|\d+(?:\.\d+)?|True)"""
 )
 _KIND = re.compile(rf"kinds=\{{({_SINGLE_QUOTED}|{_DOUBLE_QUOTED}): '(\w+)'\}}")
 

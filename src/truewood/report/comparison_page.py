@@ -79,7 +79,7 @@ def _list_cautions(comparison: Comparison) -> list[Caution]:
     scope = (
         "Held-out rows judge the fitted models that were passed; models that are fit again would differ more."
         if comparison.rows == "heldout"
-        else "Rows of the training data judge models of this kind: the differences are those of all such forests."
+        else "Rows of the training data judge models of this kind: the differences are those of all such models."
     )
     return [
         Caution("Which rows", how),

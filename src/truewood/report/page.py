@@ -42,6 +42,7 @@ _HEADINGS = {
     "rank": ("rank", "count"),
     "mdi": ("biased importance", "number"),
     "mdi_rank": ("biased rank", "count"),
+    "fold_std": ("spread over folds", "number"),
 }
 _SLOPES = """<section aria-labelledby="slopes-heading">
 <h2 id="slopes-heading">The usual, biased rank beside this one</h2>

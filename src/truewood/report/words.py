@@ -34,6 +34,7 @@ _DECEPTION = 3
 _ROWS_EXPLAINED = {
     "oob": "each tree was judged on those of the training data that were left out of its own bag",
     "heldout": "the model did not see them in training",
+    "folds": "each was judged by a model that was fit without its fold",
     "lists": "each tree was judged on those that were listed for it",
     "training": "this measure knows only the rows the trees were grown on",
 }
@@ -144,6 +145,8 @@ def describe_measurement(result: ImportanceResult) -> list[tuple[str, str]]:
         trees = f"{count(result.n_trees, 'tree')} whose values add up (boosting)"
     elif result.n_trees == 1:
         trees = "a single tree"
+    if result.per_fold is not None:
+        trees += f", in models of {count(len(result.per_fold), 'fold')}"
     rows = "training" if result.measure == "mdi" else result.rows
     lines = [
         ("Model", f"{result.task}, {trees}."),
@@ -203,8 +206,8 @@ def list_cautions(result: ImportanceResult, correlations: Correlations | None) -
             )
         )
     if result.notes:
-        text = "The model's own preparation of the table decided what counts as a feature."
-        cautions.append(Caution("Columns and features", text, items=tuple(result.notes)))
+        text = "The model's own preparation of the table, and the choice of rows, decided what is scored by what."
+        cautions.append(Caution("Columns and rows", text, items=tuple(result.notes)))
     cautions.append(_describe_correlations(correlations, get_measure(result.measure).is_given_others))
     if result.no_inference is None:
         cautions.append(_explain_p_values(result))

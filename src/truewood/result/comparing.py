@@ -173,9 +173,12 @@ def _check_row_groups(a: ImportanceResult, b: ImportanceResult, *, is_paired: bo
 
 
 def _find_noise(result: ImportanceResult) -> Floats:
-    """Variance of the scores because the forest is one of many that could be grown on the same data."""
+    """Variance of the scores because the forest is one of many that could be grown on the same data.
+
+    Of folds that is in what their rows contribute already.
+    """
     scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
-    if len(scored) < 2:
+    if len(scored) < 2 or result.per_fold is not None:
         return np.zeros(len(result.values))
     noise: Floats = scored.var(axis=0, ddof=1) / len(scored)
     return noise

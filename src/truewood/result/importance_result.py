@@ -38,9 +38,12 @@ class ImportanceResult:
         would miss without it); NaN where scores are not in the units of that, as for boosted classifiers, and for error
         rates (permutation importance of classes).
     per_tree : ndarray of shape (n_trees, n_features)
-        Scores by tree; NaN for trees that no unseen row scores, and for "sobol_mda", which scores the forest.
+        Scores by tree, of folds one after the other; NaN for trees that no unseen row scores, and for "sobol_mda",
+        which scores the forest.
     per_output : ndarray of shape (n_outputs, n_features)
         Scores by output.
+    per_fold : ndarray of shape (n_folds, n_features) or None
+        Scores by fold, of which `values` is the mean; only of `cross_importance`.
     mdi : ndarray of shape (n_features,)
         The biased score of the same trees (mean decrease in impurity, not normalised), for comparison.
     impurity : float
@@ -52,7 +55,7 @@ class ImportanceResult:
         Name of the measure.
     task : {"classification", "regression"}
         What the model predicts.
-    rows : {"oob", "heldout", "lists", "training"}
+    rows : {"oob", "heldout", "folds", "lists", "training"}
         Which rows scored the trees.
     n_rows : int
         Number of rows that were passed.
@@ -108,6 +111,7 @@ class ImportanceResult:
     total_error: float = np.nan
     no_inference: str | None = None
     columns: ImportanceResult | None = None
+    per_fold: NDArray[np.float64] | None = None
     classes: ClassScores | None = None
     notes: tuple[str, ...] = ()
 
@@ -239,8 +243,9 @@ class ImportanceResult:
         -------
         pandas.DataFrame
             Columns feature, importance, share, std_error, ci_low, ci_high (of 95 % intervals), p_value, rank, mdi,
-            mdi_rank; no std_error to p_value without inference. Features of equal score share the better rank. By
-            class, columns feature, class, importance, and std_error to p_value.
+            mdi_rank, and of folds fold_std, the standard deviation of their scores; no std_error to p_value without
+            inference. Features of equal score share the better rank. By class, columns feature, class, importance,
+            and std_error to p_value.
         """
         return make_class_frame(self) if per_class else make_frame(self)
 
@@ -275,8 +280,8 @@ class ImportanceResult:
         Parameters
         ----------
         kind : {"bar", "compare", "box", "rank", "classes"}, default="bar"
-            Bars of the scores; biased beside unbiased ranks, joined by lines; boxes of scores by tree; all scores in
-            falling order; or scores by class as a heat map.
+            Bars of the scores; biased beside unbiased ranks, joined by lines; boxes of scores by tree, or by
+            fold where there are folds; all scores in falling order; or scores by class as a heat map.
         top : int or None, default=20
             Number of features to draw, the most important first; None draws all. "rank" always draws all.
         ax : matplotlib Axes, default=None

@@ -228,7 +228,7 @@ def _take_scored_trees(result: ImportanceResult) -> NDArray[np.float64]:
 
 def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
     order = _list_shown(result, n_shown)
-    scored = _take_scored_trees(result)
+    scored, parts = (_take_scored_trees(result), "tree") if result.per_fold is None else (result.per_fold, "fold")
     ax.boxplot(
         [scored[:, j] for j in order],
         positions=range(n_shown),
@@ -241,8 +241,8 @@ def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
     name_rows(ax, [str(result.feature_names[j]) for j in order])
-    ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}, by tree")
-    _set_title(ax, f"How scores differ between the {len(scored)} trees", result, n_shown, [])
+    ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}, by {parts}")
+    _set_title(ax, f"How scores differ between the {len(scored)} {parts}s", result, n_shown, [])
 
 
 def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float) -> None:

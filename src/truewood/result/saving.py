@@ -111,6 +111,8 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
     read["share"] = _read_array("share", content["share"], shape, has_nan=True)
     read["per_tree"] = _read_array("per_tree", content["per_tree"], (None, *shape), has_nan=True)
     read["per_output"] = _read_array("per_output", content["per_output"], (None, *shape))
+    folds = content["per_fold"]
+    read["per_fold"] = None if folds is None else _read_array("per_fold", folds, (None, *shape))
     rows = content["contributions"]
     read["contributions"] = None if rows is None else _read_array("contributions", rows, (n_rows, *shape))
     read |= _read_row_groups(content, n_rows)

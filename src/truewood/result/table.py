@@ -27,6 +27,8 @@ def make_frame(result: ImportanceResult) -> pd.DataFrame:
         "mdi": result.mdi,
         "mdi_rank": rankdata(-result.mdi, method="min").astype(int),
     }
+    if result.per_fold is not None and len(result.per_fold) > 1:
+        columns["fold_std"] = result.per_fold.std(axis=0, ddof=1)
     return pd.DataFrame(columns).iloc[result.order].reset_index(drop=True)
 
 

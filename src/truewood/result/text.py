@@ -33,6 +33,8 @@ def write_html(result: ImportanceResult) -> str:
 
 def _summarise(result: ImportanceResult) -> str:
     trees = f"{result.n_trees} tree{'s' * (result.n_trees != 1)}"
+    if result.per_fold is not None:
+        trees += f" in {count(len(result.per_fold), 'fold')}"
     groups = "" if result.n_row_groups is None else f" in {count(result.n_row_groups, 'group')}"
     return f"{result.measure}, {result.task}, {trees}, {result.n_rows} {ROWS_IN_WORDS[result.rows]}{groups}"
 

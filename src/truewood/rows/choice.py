@@ -87,7 +87,7 @@ def choose_without_y(rows: Any, view: ModelView, matrix: FeatureMatrix, n_thread
 def _choose_oob(asked: str, view: ModelView, data: RowData, n_threads: int) -> RowChoice:
     training = view.training
     if training is None or not training.has_bags:
-        remedy = "pass rows it never saw and rows='heldout'"
+        remedy = "pass rows it never saw and rows='heldout', or refit it per fold with cross_importance"
         if view.why_no_heldout is not None:
             remedy = f"for rows='heldout' it {view.why_no_heldout}"
         raise ValueError(

@@ -1,9 +1,9 @@
-"""Fitting a model to a table: a forest with its out-of-bag rows, or boosting with a held-out part."""
+"""Fitting a model to a table: a forest with its out-of-bag rows, or models whose folds, or a part, are held out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,14 @@ import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.pipeline import Pipeline
 
 from truewood.compat import WEIGHTS_ARE_DRAWN, draw_bag
 from truewood.rows.bag_weights import choose_bag_size
 from truewood.tabular.columns import Column
 from truewood.tabular.encoding import make_encoder
-from truewood.tabular.errors import TableError
 from truewood.tabular.settings import FitSettings
+from truewood.tabular.splitting import split_rows
 from truewood.tabular.target_column import Target
 
 _FORESTS = {
@@ -43,21 +42,23 @@ class Fitted:
     Parameters
     ----------
     model : object
-        What `importance` takes: encoder and model in a pipeline, or a saved model.
+        What `importance` takes: encoder and model in a pipeline, or a saved model; of folds a list of such.
     X : DataFrame
-        The rows: those of the fit where the model has out-of-bag rows, the held-out ones where not.
+        The rows: all of them where these are out of bag or in folds, otherwise the held-out ones.
     y : ndarray of shape (n_rows,)
         Their target.
     weight : ndarray of shape (n_rows,), or None
         Their weights.
     row_groups : ndarray of shape (n_rows,), or None
         Their groups, where rows belong together.
-    rows : {"oob", "heldout"}
-        Which of both.
+    rows : {"oob", "folds", "heldout"}
+        Which of these.
     predicted : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Predictions for these rows by trees that never saw them; NaN where there is no such tree.
     classes : ndarray or None
         The labels in y; None for regression.
+    splits : list of (ndarray, ndarray)
+        Of folds, the rows that each model was fit to and those that judge it.
     """
 
     model: Any
@@ -68,6 +69,7 @@ class Fitted:
     rows: str
     predicted: NDArray[np.float64]
     classes: NDArray[Any] | None
+    splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=list)
 
 
 def fit_model(
@@ -93,21 +95,16 @@ def fit_model(
     weight : ndarray of shape (n_rows,), or None
         Weights of the rows.
     row_groups : ndarray of shape (n_rows,), or None
-        Groups of the rows; boosting holds whole groups out.
+        Groups of the rows, which are held out together.
     settings : FitSettings
         The model.
     progress : callable
         Takes the number of trees so far, and of all trees.
     """
-    if not settings.is_forest:
-        return _fit_boosting(columns, X, target, weight, row_groups, settings, progress)
-    if row_groups is not None:
-        raise TableError(
-            "a forest draws its bags row by row, so that rows of a group would be on both sides; take boosting, which "
-            "holds whole groups out: model='xgboost' or model='lightgbm'.",
-            "row_groups",
-        )
-    return _fit_forest(columns, X, target, weight, settings, progress)
+    is_asked_for = settings.cv is not None or settings.test_size is not None
+    if settings.is_forest and row_groups is None and not is_asked_for:
+        return _fit_out_of_bag(columns, X, target, weight, settings, progress)
+    return _fit_held_out(columns, X, target, weight, row_groups, settings, progress)
 
 
 def choose_leaf_size(task: str, n_rows: int) -> int:
@@ -115,7 +112,7 @@ def choose_leaf_size(task: str, n_rows: int) -> int:
     return _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
 
 
-def _fit_forest(
+def _fit_out_of_bag(
     columns: list[Column],
     X: pd.DataFrame,
     target: Target,
@@ -126,23 +123,39 @@ def _fit_forest(
     """Fit encoder and forest, which has out-of-bag rows."""
     encoder = make_encoder(columns)
     encoded = encoder.fit_transform(X).astype(np.float32)
-    forest = _FORESTS[settings.model][target.task](
+    forest = _grow_forest(
+        encoded, target.y, weight, target.task, settings, progress, max_samples=_choose_bag_size(weight, target)
+    )
+    predicted = _predict_oob(forest, encoded, settings.n_jobs)
+    pipeline = Pipeline([("columns", encoder), ("model", forest)])
+    classes = forest.classes_ if target.task == "classification" else None
+    return Fitted(pipeline, X, target.y, weight, None, "oob", predicted, classes)
+
+
+def _grow_forest(
+    encoded: NDArray[np.float32],
+    y: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+    task: str,
+    settings: FitSettings,
+    progress: Progress,
+    *,
+    max_samples: int | None = None,
+) -> Any:
+    """Grow a forest in steps."""
+    forest = _FORESTS[settings.model][task](
         max_depth=settings.max_depth,
-        min_samples_leaf=choose_leaf_size(target.task, len(X)),
+        min_samples_leaf=choose_leaf_size(task, len(encoded)),
         bootstrap=True,
-        max_samples=_choose_bag_size(weight, target),
+        max_samples=max_samples,
         warm_start=True,  # grows on where it stopped
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
     )
     for n_trees in np.unique(np.linspace(0, settings.count_trees(), _STEPS + 1).astype(int))[1:]:
-        forest.set_params(n_estimators=int(n_trees)).fit(encoded, target.y, sample_weight=weight)
+        forest.set_params(n_estimators=int(n_trees)).fit(encoded, y, sample_weight=weight)
         progress(int(n_trees), settings.count_trees())
-    forest.set_params(warm_start=False)
-    predicted = _predict_oob(forest, encoded, settings.n_jobs)
-    pipeline = Pipeline([("columns", encoder), ("model", forest)])
-    classes = forest.classes_ if target.task == "classification" else None
-    return Fitted(pipeline, X, target.y, weight, None, "oob", predicted, classes)
+    return forest.set_params(warm_start=False)
 
 
 def _choose_bag_size(weight: NDArray[np.float64] | None, target: Target) -> int | None:
@@ -173,7 +186,7 @@ def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int | None) 
     return total / (count[:, np.newaxis] if is_classifier else count)
 
 
-def _fit_boosting(
+def _fit_held_out(
     columns: list[Column],
     X: pd.DataFrame,
     target: Target,
@@ -182,67 +195,67 @@ def _fit_boosting(
     settings: FitSettings,
     progress: Progress,
 ) -> Fitted:
-    """Fit encoder and boosted trees to a part of the rows, and hold the others out."""
+    """Fit encoder and model to all folds but one, for each of these, or to a part of the rows."""
     is_classifier = target.task == "classification"
     # XGBoost knows classes by their numbers only.
-    classes, y = np.unique(target.y, return_inverse=True) if is_classifier else (None, target.y)
-    training, test = _split(y, classes, row_groups, settings)
-    encoder = make_encoder(columns)
-    encoded = encoder.fit_transform(X.iloc[training])
-    make = _make_xgboost if settings.model == "xgboost" else _make_lightgbm
-    model, fit_options = make(is_classifier, settings, progress)
-    model.fit(encoded, y[training], sample_weight=None if weight is None else weight[training], **fit_options)
-    if settings.model == "xgboost":
-        model.set_params(callbacks=None)  # which cannot be pickled
-    pipeline, unseen = Pipeline([("columns", encoder), ("model", model)]), X.iloc[test].reset_index(drop=True)
-    predicted = (pipeline.predict_proba if is_classifier else pipeline.predict)(unseen)
+    labels, y = np.unique(target.y, return_inverse=True) if is_classifier else (None, target.y)
+    classes = None if labels is None else np.arange(len(labels))
+    splits = split_rows(y, labels, row_groups, settings)
+    n_trees, models = settings.count_trees(), []
+    predicted = np.full((len(y), len(classes)) if classes is not None else len(y), np.nan)
+    for k, (training, test) in enumerate(splits):
+        model = _fit_pipeline(
+            columns,
+            X.iloc[training],
+            y[training],
+            None if weight is None else weight[training],
+            target.task,
+            settings,
+            _count_on(progress, k * n_trees, len(splits) * n_trees),
+        )
+        unseen = X.iloc[test].reset_index(drop=True)
+        predicted[test] = (model.predict_proba if is_classifier else model.predict)(unseen)
+        models.append(model)
+    if settings.count_folds() is not None:
+        return Fitted(models, X, y, weight, row_groups, "folds", predicted, classes, splits)
     return Fitted(
-        pipeline,
+        models[0],
         unseen,
         y[test],
         None if weight is None else weight[test],
         None if row_groups is None else row_groups[test],
         "heldout",
-        np.asarray(predicted, dtype=np.float64),
-        None if classes is None else np.arange(len(classes)),
+        predicted[test],
+        classes,
     )
 
 
-def _split(
-    y: NDArray[Any], classes: NDArray[Any] | None, row_groups: NDArray[np.int64] | None, settings: FitSettings
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Rows to fit and rows to judge: the classes in the same shares, or whole groups."""
-    if row_groups is not None:
-        return _split_groups(y, classes, row_groups, settings)
-    if classes is not None and np.bincount(y).min() < 2:
-        rare = classes[np.bincount(y).argmin()]
-        raise TableError(
-            f"{settings.model} holds rows out and needs two rows of each class, got one of {str(rare)!r}; "
-            "model='random-forest' can do without.",
-            "model",
-        )
-    rows = np.arange(len(y))
-    stratify = None if classes is None else y
-    training, test = train_test_split(
-        rows, test_size=settings.test_size, random_state=settings.random_state, stratify=stratify
-    )
-    return np.sort(training), np.sort(test)
+def _count_on(progress: Progress, n_before: int, n_all: int) -> Progress:
+    """Progress of one of several fits, as that of all."""
+    return lambda n_done, _n_trees: progress(n_before + n_done, n_all)
 
 
-def _split_groups(
-    y: NDArray[Any], classes: NDArray[Any] | None, row_groups: NDArray[np.int64], settings: FitSettings
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    if row_groups.max() == 0:
-        raise TableError("it takes two groups of rows, one to fit and one to judge, got one.", "row_groups")
-    halves = GroupShuffleSplit(1, test_size=settings.test_size, random_state=settings.random_state)
-    training, test = next(halves.split(row_groups, groups=row_groups))
-    if classes is not None and len(np.unique(y[training])) < len(classes):
-        absent = classes[np.setdiff1d(y, y[training])[0]]
-        raise TableError(
-            f"no row of class {str(absent)!r} is in the groups that the model is fit to; it is in too few groups.",
-            "row_groups",
-        )
-    return training, test
+def _fit_pipeline(
+    columns: list[Column],
+    X: pd.DataFrame,
+    y: NDArray[Any],
+    weight: NDArray[np.float64] | None,
+    task: str,
+    settings: FitSettings,
+    progress: Progress,
+) -> Pipeline:
+    """Fit encoder and model to some rows."""
+    encoder = make_encoder(columns)
+    encoded = encoder.fit_transform(X)
+    if settings.is_forest:
+        model = _grow_forest(encoded.astype(np.float32), y, weight, task, settings, progress)
+    else:
+        make = _make_xgboost if settings.model == "xgboost" else _make_lightgbm
+        model, fit_options = make(task == "classification", settings, progress)
+        model.fit(encoded, y, sample_weight=weight, **fit_options)
+    if settings.model == "xgboost":
+        model.set_params(callbacks=None)  # which cannot be pickled
+    return Pipeline([("columns", encoder), ("model", model)])
 
 
 def _make_xgboost(is_classifier: bool, settings: FitSettings, progress: Progress) -> tuple[Any, dict[str, Any]]:

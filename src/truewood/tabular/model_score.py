@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
+from truewood.estimators.cross_validation import cross_importance
 from truewood.formulas.registry import measures
 from truewood.front_door import importance
 from truewood.result.correlated_groups import CorrelatedGroups, correlated_groups
@@ -91,19 +93,20 @@ def _compute_importance(
 ) -> ImportanceResult:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = importance(
-            fitted.model,
-            fitted.X,
-            fitted.y,
-            rows=fitted.rows,
-            measure=scoring.measure,
-            sample_weight=fitted.weight,
-            row_groups=fitted.row_groups,
-            groups=groups,
-            inference="rows" if scoring.contributions else True,
-            n_jobs=scoring.n_jobs,
-            random_state=scoring.random_state,
-        )
+        options: dict[str, Any] = {
+            "measure": scoring.measure,
+            "sample_weight": fitted.weight,
+            "row_groups": fitted.row_groups,
+            "groups": groups,
+            "inference": "rows" if scoring.contributions else True,
+            "random_state": scoring.random_state,
+        }
+        if fitted.rows == "folds":
+            training, test = zip(*fitted.splits, strict=True)
+            fits = {"estimator": fitted.model, "indices": {"train": training, "test": test}}
+            result = cross_importance(fits, fitted.X, fitted.y, **options, progress=False)
+        else:
+            result = importance(fitted.model, fitted.X, fitted.y, **options, rows=fitted.rows, n_jobs=scoring.n_jobs)
     for text in dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning):
         messages.warn(text)
     return result

@@ -12,6 +12,7 @@ BOOSTERS = ("xgboost", "lightgbm")
 MODELS = (*FORESTS, *BOOSTERS)
 # Forests only get steadier with more trees; boosting overfits.
 FOREST_TREES, BOOSTING_TREES = 500, 200
+FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -21,17 +22,21 @@ class FitSettings:
     Parameters
     ----------
     model : {"random-forest", "extra-trees", "xgboost", "lightgbm"}, default="random-forest"
-        Forests are scored on the rows that each tree left out, boosted trees on a part of the rows they do not see.
+        Forests are scored on the rows that each tree left out; boosted trees, and forests where rows belong together,
+        on folds that they do not see.
     n_trees : int, default=None
         Number of trees; None is 500 for forests and 200 for boosting.
     max_depth : int, default=None
         Depth of trees; None is what the library does by default.
-    test_size : float, default=0.25
-        Part of the rows that boosting does not see and that judge it.
+    test_size : float, default=None
+        Part of the rows that is held out and judges the model, which is then fit once; None is no such part.
     random_state : int, default=0
         Seed of the model.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn.
+    cv : int, default=None
+        Number of folds, each of which judges a model that is fit to the others; None is 5 where models are judged by
+        folds.
 
     Examples
     --------
@@ -43,9 +48,10 @@ class FitSettings:
     model: str = MODELS[0]
     n_trees: int | None = None
     max_depth: int | None = None
-    test_size: float = 0.25
+    test_size: float | None = None
     random_state: int = 0
     n_jobs: int | None = None
+    cv: int | None = None
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
@@ -54,13 +60,23 @@ class FitSettings:
             raise TableError(f"must be a whole number from 1 up, got {self.n_trees}.", "n_trees")
         if self.max_depth is not None and self.max_depth < 1:
             raise TableError(f"must be a whole number from 1 up, got {self.max_depth}.", "max_depth")
-        if not 0 < self.test_size < 1:
+        if self.cv is not None and self.cv < 2:
+            raise TableError(f"must be a whole number from 2 up, got {self.cv}.", "cv")
+        if self.test_size is not None and not 0 < self.test_size < 1:
             raise TableError(f"must be a number between 0 and 1, got {self.test_size}.", "test_size")
+        if self.cv is not None and self.test_size is not None:
+            raise TableError(
+                f"is a number of folds, and cannot be given with test_size={self.test_size}, the part of a split.", "cv"
+            )
 
     @property
     def is_forest(self) -> bool:
         """Whether the model has out-of-bag rows."""
         return self.model in FORESTS
+
+    def count_folds(self) -> int | None:
+        """Number of folds, where rows are held out; None for a split."""
+        return None if self.test_size is not None else self.cv or FOLDS
 
     def count_trees(self) -> int:
         """The number of trees to grow."""

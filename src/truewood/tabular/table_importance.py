@@ -79,8 +79,8 @@ def score_table(
     sample_weight : str, default=None
         The column with weights of the rows.
     row_groups : str, default=None
-        The column that says which rows belong together, such as a patient; it is no feature. Boosting holds whole
-        groups out; forests draw their bags row by row, and are refused.
+        The column that says which rows belong together, such as a patient; it is no feature. Models are
+        judged by folds that keep these rows together, forests, too: their bags would part them.
     settings : FitSettings, default=None
         The model to fit; None is a random forest of 500 trees.
     measure : str, default="auto"

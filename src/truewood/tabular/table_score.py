@@ -47,7 +47,7 @@ class TableScore:
         The columns as the model takes them: of the rows that scored it, or the first of them; None where Dask or Spark
         has read them.
     model : object
-        The fitted model: a scikit-learn Pipeline of encoder and trees, or the saved model.
+        The fitted model: a scikit-learn Pipeline of encoder and trees, of folds a list of these, or the saved model.
     model_name : str
         The name of the model, such as "random-forest".
     columns : list of ColumnSummary
@@ -76,7 +76,10 @@ class TableScore:
         """What was scored, in a line: model, trees, rows and measure."""
         result = self.result
         rows = f"{result.n_rows:,} {ROWS_IN_WORDS[result.rows]}"
-        return f"{self.model_name}, {count(result.n_trees, 'tree')}, {rows}, {result.measure}"
+        trees = count(result.n_trees, "tree")
+        if result.per_fold is not None:
+            trees += f" in {count(len(result.per_fold), 'fold')}"
+        return f"{self.model_name}, {trees}, {rows}, {result.measure}"
 
     def __repr__(self) -> str:
         lines = [self.describe(), *map(str, [self.skill] * (self.skill is not None))]

@@ -1,0 +1,171 @@
+"""Are the p-values and intervals of `cross_importance` right, and what do they gain over a split of the rows?
+
+Run: python experiments/calibration/cross_validation.py [--repetitions 100] [--jobs N] [--designs PATTERN]
+
+Boosted models of three libraries are fit to five folds, and beside that to three quarters of the same rows, which the
+last quarter judges. It writes cross_validation.csv beside this script, a line for each design, model and kind of
+feature, and a journal from which a run that was stopped goes on; remove the journal after a change to the library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+import zlib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from design import HIST, Design, draw
+from joblib import Parallel, delayed
+from scipy.stats import norm
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
+from threadpoolctl import threadpool_limits
+
+import truewood as tw
+from truewood.journal import append_to, read_entries
+from truewood.progress import show_progress
+
+REG: dict[str, Any] = {"task": "regression"}
+STRONG: dict[str, Any] = {"signal": (("continuous", 2.0),)}
+ONE: dict[str, Any] = {"per_kind": 1}
+# Model and settings by library; stumps are what the variance of pairs matters most to.
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "HistGradientBoosting": (HIST, {"max_iter": 40}),
+    "LightGBM": ("lightgbm.LGBM", {"n_estimators": 40, "n_jobs": 1, "verbose": -1}),
+    "XGBoost": ("xgboost.XGB", {"n_estimators": 40, "n_jobs": 1, "verbosity": 0}),
+}
+DESIGNS = {
+    "null: 100 rows": Design(n_rows=100, **ONE),
+    "null: 100 rows, regression, beside a strong feature": Design(n_rows=100, **ONE, **STRONG, **REG),
+    "null: 300 rows, regression": Design(n_rows=300, **ONE, **REG),
+    "null: noise moved by the features": Design(n_rows=300, moved_noise=0.8, **ONE, **STRONG, **REG),
+    "null: rare feature and 50 levels": Design(
+        n_rows=600, kinds=("continuous", "sparse binary", "50 levels"), **ONE, **STRONG, **REG
+    ),
+    "null: correlated features": Design(n_rows=300, correlation=0.9, **ONE, **STRONG, **REG),
+    "null: one class in ten": Design(n_rows=400, classes=(0.9, 0.1), **ONE, signal=(("continuous", 0.5),)),
+    "null: stumps": Design(n_rows=300, options={"max_depth": 1}, **ONE, **REG),
+    "null: groups of 10 rows": Design(n_rows=1000, **ONE, **REG),
+    "null: 2,000 rows, regression": Design(n_rows=2000, most=40, **ONE, **STRONG, **REG),
+    **{
+        f"power: {kind}": Design(n_rows=300, signal=((kind, 0.2),), **ONE, **REG)
+        for kind in ("continuous", "binary", "20 levels")
+    },
+}
+# Rows of a group that share their features, and a part of the noise.
+GROUP_SIZES = {"null: groups of 10 rows": 10}
+Entry = dict[str, Any]
+
+
+def run_one(name: str, library: str, number: int) -> Entry:
+    """Scores, errors and p-values of a data set by folds, and p-values by a split."""
+    design, (model, options) = DESIGNS[name], MODELS[library]
+    design = Design(**(vars(design) | {"model": model, "options": options | design.options}))
+    rng = np.random.default_rng([number, zlib.crc32(name.encode())])
+    X, y = draw(design, rng, design.n_rows)
+    groups, splitters = None, (KFold, ShuffleSplit)
+    if design.task == "classification":
+        splitters = (StratifiedKFold, StratifiedShuffleSplit)
+    if name in GROUP_SIZES:
+        groups, splitters = np.arange(len(y)) // GROUP_SIZES[name], (GroupKFold, GroupShuffleSplit)
+        X, y = X[groups], y + rng.standard_normal(len(y))[groups]
+    estimator = design.make_model(number)
+    folds = splitters[0](5, shuffle=True, random_state=number)
+    training, test = next(splitters[1](1, test_size=0.25, random_state=number).split(X, y, groups))
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+        result = tw.cross_importance(estimator, X, y, cv=folds, row_groups=groups)
+        split = tw.importance(
+            estimator.fit(X[training], y[training]),
+            X[test],
+            y[test],
+            rows="heldout",
+            row_groups=None if groups is None else groups[test],
+        )
+    low, high = result.interval()
+    found = {"value": result.values, "test_error": result.test_error, "std_error": result.std_error}
+    found |= {"low": low, "high": high, "p_value": result.p_value, "split": split.p_value}
+    listed = {part: [float(f"{number:.6g}") for number in numbers] for part, numbers in found.items()}
+    return {"design": name, "library": library, "number": number, "total": result.total_p_value} | listed
+
+
+def tabulate(entries: list[Entry]) -> pd.DataFrame:
+    """A line for each design, library and kind of feature: how often tests reject, and whether intervals hold."""
+    lines = []
+    for (name, library), found in pd.DataFrame(entries).groupby(["design", "library"], sort=False):
+        design = DESIGNS[str(name)]
+        parts = {part: np.array(found[part].tolist()) for part in ("value", "std_error", "low", "high")}
+        p_value, split = np.array(found["p_value"].tolist()), np.array(found["split"].tolist())
+        # What the tests would say if contributions of rows were independent.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z_score = parts["value"] / np.array(found["test_error"].tolist())
+        naive = np.where(np.isfinite(z_score), norm.sf(z_score * np.sqrt(2.0)), 1.0)
+        mean = parts["value"].mean(axis=0)
+        holds = (parts["low"] <= mean) & (mean <= parts["high"])
+        spread = parts["value"].std(axis=0, ddof=1)
+        for j, kind in enumerate(design.features):
+            is_signal = j < len(design.signal)
+            lines.append(
+                {
+                    "design": name,
+                    "library": library,
+                    "feature": f"{kind}, signal" if is_signal else kind,
+                    "data_sets": len(found),
+                    "rejected_5": (p_value[:, j] < 0.05).mean(),
+                    "rejected_1": (p_value[:, j] < 0.01).mean(),
+                    "rejected_5_if_rows_were_independent": (naive[:, j] < 0.05).mean(),
+                    "split_rejected_5": (split[:, j] < 0.05).mean(),
+                    "coverage_95": holds[:, j].mean(),
+                    "error_over_spread": np.sqrt((parts["std_error"][:, j] ** 2).mean()) / spread[j],
+                }
+            )
+    return pd.DataFrame(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=100, help="data sets a design and library")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
+    parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as 'null*'")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
+    options = parser.parse_args()
+    journal = options.output.with_suffix(".jsonl")
+    entries = read_entries(journal, keys={"design", "library", "number"}, label=str(journal))
+    done = {(entry["design"], entry["library"], entry["number"]) for entry in entries}
+    wanted = [
+        (name, library, number)
+        for number in range(options.repetitions)
+        for name, design in DESIGNS.items()
+        for library in MODELS
+        if fnmatchcase(name, options.designs) and number < design.count(options.repetitions)
+    ]
+    work = [key for key in wanted if key not in done]
+    with (
+        append_to(journal) as append,
+        show_progress("data sets", total=len(wanted), done=len(wanted) - len(work)) as update,
+    ):
+        steps = Parallel(n_jobs=options.jobs, return_as="generator_unordered", batch_size=1)(
+            delayed(run_one)(*key) for key in work
+        )
+        for n_done, entry in enumerate(steps, start=len(wanted) - len(work) + 1):
+            append(entry)
+            entries.append(entry)
+            update(n_done)
+    order = {name: place for place, name in enumerate(DESIGNS)}
+    table = tabulate(sorted(entries, key=lambda entry: (order[entry["design"]], entry["library"], entry["number"])))
+    table.to_csv(options.output, index=False, float_format="%.4g")
+    print(table.to_string(index=False, float_format=lambda number: f"{number:.3g}"))
+
+
+if __name__ == "__main__":
+    main()

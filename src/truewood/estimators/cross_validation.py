@@ -1,0 +1,253 @@
+"""`cross_importance()`: models that are refit fold by fold, and scored on the rows that each of them did not see."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    RandomizedSearchCV,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    check_cv,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, indexable
+
+from truewood.data.named_columns import take_named
+from truewood.data.row_groups import read_row_groups
+from truewood.data.target import read_sample_weight
+from truewood.estimators.joined_folds import join_folds
+from truewood.formulas.registry import AUTO, get_measure
+from truewood.front_door import find_engine, importance
+from truewood.progress import show_progress
+from truewood.result.importance_result import ImportanceResult
+from truewood.rows.folds import read_folds
+from truewood.scoring.results import check_measure
+from truewood.words import list_names
+
+# More of the split weight than this without unseen rows says that folds are too small.
+_MUCH_SKIPPED = 0.5
+
+
+def cross_importance(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = None,
+    measure: str = "auto",
+    sample_weight: Any = None,
+    groups: Any = None,
+    row_groups: Any = None,
+    inference: bool | str = True,
+    params: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    target: Any = None,
+    progress: bool = True,
+) -> ImportanceResult:
+    """Score features by cross-validation: refit per fold, and score on the fold that the model did not see.
+
+    For boosting without a test set to spare, and any other tree model: every row is held out once, where a single
+    split has a part of them only. Scores are means over folds, of models of this kind on data of this kind.
+
+    Parameters
+    ----------
+    estimator : object or dict
+        What to fit: a tree model, or a Pipeline or search that ends in one, as `importance` takes them. It is cloned
+        for each fold, so that preprocessing is fit within folds, too. Or what scikit-learn's
+        ``cross_validate(..., return_estimator=True, return_indices=True)`` returned for the same X and y: then nothing
+        is fit.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        All rows.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
+        Their target, or the name of its column in X.
+    cv : int, splitter or iterable, default=None
+        Which rows are held out, as in scikit-learn: a number of folds, a splitter, or pairs of row numbers for the fit
+        and for scoring. None is 5 folds; with a number, folds have classes in the same shares, and keep `row_groups`
+        together. scikit-learn does not shuffle rows unless the splitter says so.
+    measure : str, default="auto"
+        One of `measures()`, see `importance`.
+    sample_weight : array-like of shape (n_rows,) or str, default=None
+        Weights of the rows, in the fit and when they score, or the name of their column in X.
+    groups : dict or sequence, default=None
+        Columns whose scores are summed, as in `importance`.
+    row_groups : array-like of shape (n_rows,) or str, default=None
+        Rows that belong together, such as those of a patient, or the name of their column in X: no fold may part them.
+        The splitter gets them as its groups, and errors are those of sums over groups.
+    inference : bool or "rows", default=True
+        Whether to add standard errors and p-values, and with "rows" what each row contributes, as in `importance`.
+    params : dict, default=None
+        More arguments of the estimator's fit, such as ``{"model__categorical_feature": [0]}``; of those with an entry
+        for each row the fit gets its rows.
+    n_jobs : int, default=None
+        Number of folds at a time, in processes, as in scikit-learn; -1 means all cores.
+    random_state : int, RandomState instance or None, default=None
+        Seed of ``measure="permutation"``; the estimator and the splitter have their own.
+    target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
+        For boosted trees, what rows are scored by, as in `importance`. By default the negative gradient of the loss at
+        the best constant of the rows that the fold holds out.
+    progress : bool, default=True
+        Whether to show a progress bar, where the output is a terminal.
+
+    Returns
+    -------
+    ImportanceResult
+        Means over folds, weighted by the rows that score them; `per_fold` has the scores of each, `per_tree` those of
+        the trees of all folds.
+
+    Examples
+    --------
+    >>> import truewood as tw
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> result = tw.cross_importance(HistGradientBoostingRegressor(max_iter=30, random_state=0), X, y, cv=5)
+    >>> result.frame()["feature"][:2].tolist(), result.per_fold.shape
+    (['s5', 'bmi'], (5, 10))
+    """
+    check_measure(measure)
+    if not isinstance(inference, bool) and inference != "rows":
+        raise ValueError(f"inference must be True, False or 'rows', got {inference!r}.")
+    if find_engine(X) is not None:
+        raise TypeError(f"cross_importance needs a table in memory, which fits can take, got X as {type(X).__name__}.")
+    X, y, sample_weight, row_groups = take_named(X, y=y, sample_weight=sample_weight, row_groups=row_groups)
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if len(y) != n_rows:
+        raise ValueError(f"X and y must have the same number of rows, got {n_rows} and {len(y)}.")
+    X, y = indexable(X, y)
+    weight, codes = read_sample_weight(sample_weight, n_rows), read_row_groups(row_groups, n_rows)
+    models = None
+    if isinstance(estimator, Mapping):
+        if cv is not None or params is not None:
+            raise ValueError("cv and params are for fits; results of cross_validate hold models that are fit already.")
+        models, train, test = _read_cv_results(estimator)
+        folds = read_folds(train, test, n_rows, codes, "estimator['indices']")
+    else:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The groups parameter is ignored")  # that folds keep them is checked
+            splits = list(_choose_splitter(cv, estimator, y, row_groups).split(X, y, row_groups))
+        folds = read_folds([grown for grown, _ in splits], [unseen for _, unseen in splits], n_rows, codes, "cv")
+    has_errors = measure == AUTO or get_measure(measure).why_no_inference is None
+    options = {
+        "measure": measure,
+        "groups": groups,
+        "inference": "rows" if inference and has_errors else inference,
+        "random_state": random_state,
+    }
+    fold = _Fold(estimator, X, y, weight, dict(params or {}), target, options)
+    results, messages = [], dict[str, None]()
+    with show_progress("folds", total=len(folds.test), is_wanted=progress) as update:
+        steps = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(fold.run)(train, test, None if models is None else models[k])
+            for k, (train, test) in enumerate(zip(folds.train, folds.test, strict=True))
+        )
+        for result, heard in steps:
+            results.append(result)
+            messages |= dict.fromkeys(heard)
+            update(len(results))
+    for text in messages:
+        warnings.warn(text, UserWarning, stacklevel=2)
+    joined = join_folds(results, folds, weight, codes, inference)
+    if joined.skipped_weight > _MUCH_SKIPPED:
+        warnings.warn(
+            f"{joined.skipped_weight:.0%} of split weight had no unseen rows in its fold, and is not scored: take "
+            "fewer folds, of more rows.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return joined
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """What every fold fits and scores."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    weight: NDArray[np.float64] | None
+    params: dict[str, Any]
+    target: Any
+    options: dict[str, Any]
+
+    def run(
+        self, train: NDArray[np.int64], test: NDArray[np.int64], model: Any | None
+    ) -> tuple[ImportanceResult, list[str]]:
+        """Fit to some rows, unless the model is given, and score the model on others; with what there is to warn of."""
+        if model is None:
+            model = clone(self.estimator)
+            model.fit(_take(self.X, train), _take(self.y, train), **self._list_params(train))
+        is_listed = self.target is not None and not callable(self.target)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = importance(
+                model,
+                _take(self.X, test),
+                _take(self.y, test),
+                rows="heldout",
+                sample_weight=None if self.weight is None else self.weight[test],
+                target=_take(self.target, test) if is_listed else self.target,
+                **self.options,
+            )
+        return result, [str(warning.message) for warning in caught if warning.category is UserWarning]
+
+    def _list_params(self, train: NDArray[np.int64]) -> dict[str, Any]:
+        """Arguments of a fit to some rows."""
+        n_rows = len(self.y)
+        params = {
+            name: _take(value, train) if _has_rows(value, n_rows) else value for name, value in self.params.items()
+        }
+        if self.weight is not None:
+            params[_name_weight(self.estimator)] = self.weight[train]
+        return params
+
+
+def _take(values: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of what scikit-learn takes as a table or target."""
+    return _safe_indexing(values, rows)
+
+
+def _has_rows(value: Any, n_rows: int) -> bool:
+    """Whether an argument has an entry for each row."""
+    return hasattr(value, "__len__") and not isinstance(value, str | Mapping) and len(value) == n_rows
+
+
+def _name_weight(estimator: Any) -> str:
+    """The name by which weights reach the model: a pipeline passes them on by the name of its step."""
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        return f"{name}__{_name_weight(last)}"
+    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
+        return _name_weight(estimator.estimator)
+    return "sample_weight"
+
+
+def _choose_splitter(cv: Any, estimator: Any, y: Any, row_groups: Any) -> Any:
+    """The splitter, which keeps groups together where only a number of folds was asked for."""
+    splitter = check_cv(5 if cv is None else cv, y, classifier=is_classifier(estimator))
+    if row_groups is None or not (cv is None or isinstance(cv, Integral)):
+        return splitter
+    keep_groups = StratifiedGroupKFold if isinstance(splitter, StratifiedKFold) else GroupKFold
+    return keep_groups(splitter.n_splits)
+
+
+def _read_cv_results(results: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Models of `cross_validate`, with the rows that they were fit to and those that were held out."""
+    models, indices = results.get("estimator"), results.get("indices")
+    if models is None or indices is None:
+        raise ValueError(
+            "estimator must be a model, or what cross_validate(..., return_estimator=True, return_indices=True) "
+            f"returned, got a {type(results).__name__} with {list_names(list(map(str, results)))}."
+        )
+    return list(models), list(indices["train"]), list(indices["test"])

@@ -1,0 +1,307 @@
+"""`cross_importance()`: means over folds of held-out scores, with errors from all rows that were held out."""
+
+from __future__ import annotations
+
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import truewood as tw
+from truewood.report.words import describe_measurement, list_cautions
+
+N_ROWS = 90
+ERRORS = ("test_error", "std_error", "total_error")
+
+
+def draw(seed=0, n_rows=N_ROWS):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 4))
+    X[:, 1] = rng.integers(0, 2, n_rows)
+    return X, X[:, 0] + 0.5 * X[:, 1] + rng.standard_normal(n_rows), rng.integers(1, 4, n_rows).astype(float)
+
+
+X, y, WEIGHT = draw()
+LABELS = np.array([f"shop {number}" for number in np.random.default_rng(3).permutation(np.arange(N_ROWS) % 30)])
+BOOSTING = GradientBoostingRegressor(n_estimators=12, max_depth=2, random_state=0)
+CLASSES = GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0)
+
+
+def add_up(model, splits, *, weight=None, row_groups=None, both_roles=1.0, X=X, y=y):
+    """Scores and errors by plain loops over folds, rows and features."""
+    found = []
+    for train, test in splits:
+        own = {} if weight is None else {"sample_weight": weight[train]}
+        scoring = {} if weight is None else {"sample_weight": weight[test]}
+        fitted = clone(model).fit(X[train], y[train], **own)
+        found.append(tw.importance(fitted, X[test], y[test], rows="heldout", inference="rows", **scoring))
+    sizes = [len(test) if weight is None else weight[test].sum() for _, test in splits]
+    n_features = X.shape[1]
+    values, phi = [0.0] * n_features, {}
+    for (_, test), size, result in zip(splits, sizes, found, strict=True):
+        for j in range(n_features):
+            values[j] += size / sum(sizes) * result.values[j]
+            for place, row in enumerate(test):
+                unit = row if row_groups is None else row_groups[row]
+                own = size / sum(sizes) * (result.contributions[place, j] - result.values[j] / len(test))
+                phi[unit, j] = phi.get((unit, j), 0.0) + own
+    if row_groups is not None:  # groups of 3 of the 90 rows, which tell less of their spread
+        phi = {key: own * np.sqrt(30 * (90 - 3) / (90 * (30 - 3))) for key, own in phi.items()}
+    squares = [sum(own**2 for (_, feature), own in phi.items() if feature == j) for j in range(n_features)]
+    units = {unit for unit, _ in phi}
+    total = sum(sum(phi[unit, j] for j in range(n_features)) ** 2 for unit in units)
+    ratio = sum(len(test) / len(train) for train, test in splits) / len(splits)
+    varied = np.var([result.values for result in found], axis=0, ddof=1) * (1 / len(splits) + ratio)
+    return {
+        "values": np.array(values),
+        "test_error": np.sqrt((1 + both_roles) * np.array(squares)),
+        "std_error": np.sqrt(np.maximum((1 + both_roles) ** 2 * np.array(squares), varied)),
+        "total_error": np.sqrt((1 + both_roles) * total),
+        "per_fold": np.stack([result.values for result in found]),
+        "mdi": sum(size / sum(sizes) * result.mdi for size, result in zip(sizes, found, strict=True)),
+    }
+
+
+def assert_equal(result, expected):
+    for name, values in expected.items():
+        np.testing.assert_allclose(getattr(result, name), values, rtol=1e-10, atol=1e-14, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("cv", "both_roles"),
+    [
+        (KFold(4), 1.0),
+        (KFold(7, shuffle=True, random_state=0), 1.0),
+        (RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), 1.0),  # a row is held out twice
+        (TimeSeriesSplit(3), 0.0),  # no row grows a model that earlier rows score
+    ],
+)
+def test_scores_and_errors_are_those_of_plain_loops(cv, both_roles):
+    result = tw.cross_importance(BOOSTING, X, y, cv=cv, inference="rows")
+    assert_equal(result, add_up(BOOSTING, list(cv.split(X)), both_roles=both_roles))
+    np.testing.assert_allclose(result.contributions.sum(axis=0), result.values, rtol=1e-10, atol=1e-14)
+    assert result.rows == "folds"
+    assert result.n_rows == len(result.contributions) == N_ROWS
+    assert result.n_trees == 12 * len(result.per_fold)
+
+
+def test_errors_where_some_rows_fit_models_and_score_none():
+    splits = [(np.r_[30:90], np.r_[:30]), (np.r_[:30, 60:90], np.r_[30:60])]
+    result = tw.cross_importance(BOOSTING, X, y, cv=splits)
+    assert_equal(result, add_up(BOOSTING, splits, both_roles=0.5))
+    assert result.notes == ("30 rows of 90 never held out: they fit models and score none.",)
+
+
+def test_one_split_is_importance_of_held_out_rows():
+    cv = ShuffleSplit(1, test_size=0.4, random_state=0)
+    ((train, test),) = cv.split(X)
+    expected = tw.importance(clone(BOOSTING).fit(X[train], y[train]), X[test], y[test], rows="heldout")
+    result = tw.cross_importance(BOOSTING, X, y, cv=cv)
+    assert_equal(result, {name: getattr(expected, name) for name in ("values", "share", "mdi", "per_tree", *ERRORS)})
+
+
+def test_folds_of_a_number_are_those_of_scikit_learn():
+    labels = (y > 1).astype(int)
+    for model, target, splitter in ((BOOSTING, y, KFold(5)), (CLASSES, labels, StratifiedKFold(5))):
+        result = tw.cross_importance(model, X, target)
+        assert_equal(result, add_up(model, list(splitter.split(X, target)), y=target))
+    by_group = tw.cross_importance(BOOSTING, X, y, cv=3, row_groups=LABELS)
+    assert_equal(by_group, add_up(BOOSTING, list(GroupKFold(3).split(X, y, LABELS)), row_groups=LABELS))
+    by_class = tw.cross_importance(CLASSES, X, labels, cv=3, row_groups=LABELS)
+    splits = list(StratifiedGroupKFold(3).split(X, labels, LABELS))
+    assert_equal(by_class, add_up(CLASSES, splits, row_groups=LABELS, y=labels))
+    assert by_class.n_row_groups == 30
+
+
+def test_weights_count_in_fit_and_scores():
+    expected = add_up(BOOSTING, list(KFold(4).split(X)), weight=WEIGHT)
+    result = tw.cross_importance(BOOSTING, X, y, cv=4, sample_weight=WEIGHT)
+    assert result.measure == "mdi_oob"
+    assert_equal(result, expected)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(w=WEIGHT, target=y)
+    piped = make_pipeline(make_column_transformer(("passthrough", list("abcd"))), BOOSTING)
+    for model in (BOOSTING, piped, GridSearchCV(piped, {"gradientboostingregressor__max_depth": [2]}, cv=2)):
+        named = tw.cross_importance(model, frame, "target", cv=4, sample_weight="w")
+        assert_equal(named, {name: expected[name] for name in ("values", *ERRORS)})
+
+
+def test_arguments_of_the_fit_get_their_rows():
+    result = tw.cross_importance(BOOSTING, X, y, cv=3, params={"sample_weight": WEIGHT, "monitor": None})
+    splits = list(KFold(3).split(X))
+    fitted = [clone(BOOSTING).fit(X[train], y[train], sample_weight=WEIGHT[train]) for train, _ in splits]
+    pairs = zip(fitted, splits, strict=True)
+    found = [tw.importance(model, X[test], y[test], rows="heldout") for model, (_, test) in pairs]
+    np.testing.assert_allclose(result.per_fold, [one.values for one in found], rtol=1e-12)
+
+
+def test_results_of_cross_validate_need_no_fit():
+    cv = KFold(4, shuffle=True, random_state=1)
+    fitted = cross_validate(BOOSTING, X, y, cv=cv, return_estimator=True, return_indices=True)
+    result, refit = tw.cross_importance(fitted, X, y), tw.cross_importance(BOOSTING, X, y, cv=cv)
+    assert_equal(result, {name: getattr(refit, name) for name in ("values", "per_fold", "per_tree", *ERRORS)})
+    with pytest.raises(ValueError, match="cv and params are for fits"):
+        tw.cross_importance(fitted, X, y, cv=cv)
+    with pytest.raises(ValueError, match=r"return_indices=True\) returned, got a dict with .*test_score"):
+        tw.cross_importance(cross_validate(BOOSTING, X, y, return_estimator=True), X, y)
+    with pytest.raises(ValueError, match=r"numbers of the 60 rows of X, got row \d+ in fold 1; pass X and y as they"):
+        tw.cross_importance(fitted, X[:60], y[:60])
+    swapped = fitted | {"indices": {"train": fitted["indices"]["test"], "test": fitted["indices"]["train"]}}
+    with pytest.raises(ValueError, match="got the rows it was fit on"):
+        tw.cross_importance(swapped, X, y)
+
+
+def test_levels_that_folds_do_not_share():
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "blue", "green"], N_ROWS).astype(object)
+    colour[[3, 4]] = "rare"  # only in the first fold
+    frame = pd.DataFrame({"colour": colour, "x": X[:, 0]})
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["colour"]), remainder="passthrough"
+    )
+    result = tw.cross_importance(make_pipeline(encoder, BOOSTING), frame, y, cv=3)
+    assert result.feature_names.tolist() == ["colour", "x"]
+    columns = result.expand()
+    levels = [f"onehotencoder__colour_{level}" for level in ("blue", "green", "rare", "red")]
+    assert sorted(columns.feature_names) == [*levels, "remainder__x"]
+    is_colour = np.char.startswith(columns.feature_names, "onehotencoder")
+    np.testing.assert_allclose(columns.values[is_colour].sum(), result.values[0], rtol=1e-10)
+    assert columns.per_fold[0, columns.feature_names.tolist().index(levels[2])] == 0.0
+
+
+def test_containers_and_threads_do_not_matter():
+    expected = tw.cross_importance(BOOSTING, X, y, cv=3)
+    same = ("values", "per_fold", *ERRORS)
+    for table in (X.tolist(), sparse.coo_matrix(X), pl.DataFrame(X), pd.DataFrame(X, index=np.arange(N_ROWS)[::-1])):
+        assert_equal(tw.cross_importance(BOOSTING, table, y, cv=3), {name: getattr(expected, name) for name in same})
+    with joblib.parallel_config(backend="threading"):
+        parallel = tw.cross_importance(BOOSTING, X, pd.Series(y), cv=3, n_jobs=2)
+    assert_equal(parallel, {name: getattr(expected, name) for name in same})
+
+
+def test_order_of_rows_does_not_matter():
+    fitted = cross_validate(BOOSTING, X, y, cv=KFold(3), return_estimator=True, return_indices=True)
+    order = np.random.default_rng(0).permutation(N_ROWS)
+    place = np.argsort(order)
+    moved = {part: [place[rows] for rows in listed] for part, listed in fitted["indices"].items()}
+    result = tw.cross_importance(fitted | {"indices": moved}, X[order], y[order], inference="rows")
+    expected = tw.cross_importance(fitted, X, y, inference="rows")
+    assert_equal(result, {name: getattr(expected, name) for name in ("values", "per_fold", *ERRORS)})
+    np.testing.assert_allclose(result.contributions, expected.contributions[order], rtol=1e-9, atol=1e-12)
+
+
+def test_other_models_measures_and_options():
+    forest = RandomForestClassifier(8, random_state=0)
+    labels = np.digitize(y, [-0.5, 1.0])
+    result = tw.cross_importance(forest, X, labels, cv=3, groups={"first": [0, 1], "rest": [2, 3]})
+    assert result.feature_names.tolist() == ["first", "rest"]
+    np.testing.assert_allclose(result.values[0], result.expand().values[:2].sum(), rtol=1e-10)
+    permuted = tw.cross_importance(forest, X, labels, cv=3, measure="permutation", random_state=0)
+    assert "exchange values" in permuted.no_inference
+    with pytest.raises(ValueError, match="inference='rows' has nothing to give"):
+        tw.cross_importance(forest, X, labels, cv=3, measure="permutation", inference="rows")
+    bare = tw.cross_importance(BOOSTING, X, y, cv=3, inference=False)
+    assert bare.no_inference == "cross_importance() was called with inference=False"
+    few = tw.cross_importance(BOOSTING, X[:18], y[:18], cv=3)
+    assert few.no_inference == "it takes at least 20 rows that score the model, got 18"
+    own = tw.cross_importance(BOOSTING, X, y, cv=3, target=y**2)
+    made = tw.cross_importance(BOOSTING, X, y, cv=3, target=np.square)
+    np.testing.assert_allclose(own.values, made.values, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        ({"cv": []}, ValueError, "cv must give at least one fold, got none"),
+        ({"cv": [(np.arange(50), np.arange(40, 90))]}, ValueError, "but row 40 fits and scores fold 1"),
+        ({"cv": [(np.arange(50), np.empty(0, int))]}, ValueError, "at least one each, in fold 1"),
+        ({"cv": [(np.arange(50), np.arange(80, 100))]}, ValueError, "the 90 rows of X, got row 99 in fold 1"),
+        ({"cv": KFold(3), "row_groups": LABELS}, ValueError, r"row \d+ out and not all rows of its group"),
+        ({"row_groups": LABELS[:5]}, ValueError, "row_groups must be a label for each of the 90 rows, got 5"),
+        ({"inference": "bags"}, ValueError, "inference must be True, False or 'rows', got 'bags'"),
+        ({"measure": "gain"}, ValueError, "measure must be one of"),
+        ({"y": y[:50]}, ValueError, "the same number of rows, got 90 and 50"),
+        ({"X": pl.LazyFrame(X)}, TypeError, "needs a table in memory, which fits can take, got X as LazyFrame"),
+        ({"estimator": LinearRegression()}, TypeError, "LinearRegression"),
+        ({"estimator": {}}, ValueError, "estimator must be a model, or what cross_validate"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused_in_one_line(call, error, message):
+    arguments = {"estimator": BOOSTING, "X": X, "y": y} | call
+    with pytest.raises(error, match=message) as caught:
+        tw.cross_importance(**arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_folds_that_are_too_small_to_score():
+    with pytest.warns(UserWarning, match="100% of split weight had no unseen rows in its fold.*take fewer folds"):
+        tw.cross_importance(BOOSTING, X[:25], y[:25], cv=LeaveOneOut())
+
+
+def test_tables_files_pictures_and_words(tmp_path):
+    result = tw.cross_importance(BOOSTING, pd.DataFrame(X, columns=list("abcd")), y, cv=3, inference="rows")
+    np.testing.assert_allclose(result.frame()["fold_std"], result.per_fold.std(axis=0, ddof=1)[result.order])
+    result.save(tmp_path / "folds.json")
+    loaded = tw.load(tmp_path / "folds.json")
+    np.testing.assert_array_equal(loaded.per_fold, result.per_fold)
+    assert "36 trees in 3 folds, 90 rows held out in folds" in repr(loaded)
+    axes = result.plot("box")
+    assert axes.get_title() == "How scores differ between the 3 folds"
+    assert len(axes.lines) >= 4
+    words = dict(describe_measurement(result))
+    assert words["Model"] == "regression, 36 trees whose values add up (boosting), in models of 3 folds."
+    assert words["Rows"] == "90 rows held out in folds: each was judged by a model that was fit without its fold."
+    assert "for models of this kind on data like this" in list_cautions(result, None)[-1].text
+    deeper = tw.cross_importance(clone(BOOSTING).set_params(max_depth=3), X, y, cv=3, inference="rows")
+    plain = tw.cross_importance(BOOSTING, X, y, cv=3, inference="rows")
+    comparison = tw.compare(plain, deeper)
+    difference = plain.contributions - deeper.contributions
+    rows_alone = ((difference - difference.mean(axis=0)) ** 2).sum(axis=0)
+    assert (comparison.std_error**2 > 3.5 * rows_alone).all()  # a row counts in both of its roles
+
+
+@pytest.mark.statistical
+def test_useless_features_are_rejected_at_the_level_of_the_test():
+    """Scores of useless features vary by `test_error`, and twice their variance is needed to say so."""
+    values, errors, p_values = [], [], []
+    for seed in range(120):
+        rng = np.random.default_rng([5, seed])
+        X = np.column_stack([rng.standard_normal(120), rng.integers(0, 2, 120), rng.integers(0, 20, 120)])
+        model = HistGradientBoostingRegressor(max_iter=15, max_leaf_nodes=6, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = tw.cross_importance(model, X, rng.standard_normal(120), cv=5)
+        values.append(result.values)
+        errors.append(result.test_error)
+        p_values.append(result.p_value)
+    values, errors, rate = np.array(values), np.array(errors), float((np.array(p_values) < 0.05).mean())
+    assert (np.abs(values.mean(axis=0)) < 3 * values.std(axis=0) / np.sqrt(120)).all()
+    ratio = (values**2).mean(axis=0) / (errors**2).mean(axis=0)
+    assert 0.7 < ratio.mean() < 1.3  # with the squares of contributions alone it would be about 2
+    assert 0.01 <= rate <= 0.07
