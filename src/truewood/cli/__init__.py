@@ -9,7 +9,14 @@ import sys
 from collections.abc import Sequence
 
 import truewood
-from truewood.cli import compare_command, demo_command, describe_command, importance_command, reproduce_command
+from truewood.cli import (
+    app_command,
+    compare_command,
+    demo_command,
+    describe_command,
+    importance_command,
+    reproduce_command,
+)
 from truewood.cli.arguments import SHELLS, Parser, PrintCompletion
 from truewood.cli.interruption import Interruption
 from truewood.cli.wording import describe_error
@@ -34,6 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     compare_command.add_command(commands)
     demo_command.add_command(commands)
     reproduce_command.add_command(commands)
+    app_command.add_command(commands)
     parser.set_defaults(run=lambda _: parser.print_help())
     return parser
 
@@ -45,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # of a terminal that does not know all letters
     options = make_parser().parse_args(arguments)
     interruption = Interruption()
-    interruption.begin()
+    if not getattr(options, "handles_interruption", False):
+        interruption.begin()
     try:
         options.run(options)
         sys.stdout.flush()

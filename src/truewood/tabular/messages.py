@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 Show = Callable[[str], None]
+# Such as task='regression', keep=[...] and kinds={'height': 'number'}.
+_ARGUMENT = re.compile(r"""(?<![\w'"/])[a-z_]+=(?:[\['{\d]|True|False)""")
+
+
+def without_hints(text: str) -> str:
+    """Text without the clauses that mention arguments, for readers who give none; all where nothing would be left.
+
+    Examples
+    --------
+    >>> from truewood.tabular.messages import without_hints
+    >>> without_hints("left out: id (names the rows; keep=[...] uses it all the same)")
+    'left out: id (names the rows)'
+    """
+    clauses = [clause for clause in text.split("; ") if not _ARGUMENT.search(clause)]
+    if not clauses:
+        return text
+    kept = "; ".join(clauses)
+    return kept + ")" * (kept.count("(") - kept.count(")"))
 
 
 class Messages:
