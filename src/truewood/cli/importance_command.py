@@ -13,12 +13,13 @@ import truewood
 from truewood.cli.arguments import FILE, Once, add_columns, at_least_two, fraction, jobs, not_negative, positive
 from truewood.cli.describe_command import find_table, list_columns, make_messages
 from truewood.cli.output import check_outputs, make_frame, print_json, print_table, write_output
-from truewood.cli.wording import as_options, without_hints
+from truewood.cli.wording import as_options
 from truewood.formulas.registry import measures
 from truewood.progress import show_progress
 from truewood.result.cautions import check_table, list_cautions
 from truewood.tabular import FitSettings, Messages, TableScore, score_saved_model, score_table
 from truewood.tabular.engines import ENGINES
+from truewood.tabular.messages import without_hints
 from truewood.tabular.settings import BOOSTING_TREES, FOLDS, FOREST_TREES, MODELS
 
 _DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:

@@ -31,14 +31,6 @@ def as_options(text: str) -> str:
     return _MENTION.sub(_make_option, text)
 
 
-def without_hints(text: str) -> str:
-    """Text without the clauses that mention arguments, for readers who did not give any."""
-    clauses = text.split("; ")
-    return "; ".join(
-        clause for clause in clauses if not _MENTION.search(clause) and not any(phrase in clause for phrase in _PHRASES)
-    )
-
-
 def _make_option(mention: re.Match[str]) -> str:
     argument, value = mention.groups()
     option = f"--{argument.replace('_', '-')}"
