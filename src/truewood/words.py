@@ -14,7 +14,8 @@ ROWS_IN_WORDS = {
 }
 
 # Smaller p-values are not told apart.
-_SMALLEST = 1e-16
+_SMALLEST = 0.001
+_MOST_NAMES = 12
 
 
 def count(number: int, noun: str) -> str:
@@ -32,9 +33,26 @@ def format_p_value(p_value: float) -> str:
     """A p-value in few characters."""
     if math.isnan(p_value):
         return "-"
-    return f"<{_SMALLEST:.0e}" if p_value < _SMALLEST else f"{p_value:.2g}"
+    return f"<{_SMALLEST:g}" if p_value < _SMALLEST else f"{p_value:.2g}"
 
 
 def in_one_line(text: str) -> str:
     """Text without characters that would move the cursor, which names of columns may hold: they are written out."""
     return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+
+
+def shorten(name: str, most: int = 36) -> str:
+    """Leave out the middle: long names are often told apart by their ends. What cannot be printed is written out."""
+    name = in_one_line(name)
+    if len(name) <= most:
+        return name
+    n_last = most // 3
+    return f"{name[: most - n_last - 1]}…{name[-n_last:]}"
+
+
+def enumerate_names(names: Sequence[str], word: str = "and") -> str:
+    """Join names as a sentence does, the first few of many."""
+    shown = [shorten(name) for name in names[:_MOST_NAMES]]
+    if len(names) > _MOST_NAMES:
+        shown = [*shown[: _MOST_NAMES - 2], f"{len(names) - _MOST_NAMES + 2:,} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"

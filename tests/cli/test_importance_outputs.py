@@ -41,17 +41,22 @@ def test_outputs(data, tmp_path, call):
     assert f"wrote {paths[0]}" in said
 
 
-def test_letters_that_a_font_lacks_make_no_noise(tmp_path):
+def test_letters_that_no_font_has_are_told_in_a_line(tmp_path, capsys):
     TABLE[["x", "city", "y"]].rename(columns={"city": "都市"}).to_csv(tmp_path / "a.csv", index=False)
     paths = [str(tmp_path / f"out.{ending}") for ending in ("png", "svg", "pdf")]
     options = ["--target", "y", "--trees", "5", "--quiet", *[part for path in paths for part in ("--output", path)]]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert main(["importance", str(tmp_path / "a.csv"), *options]) == 0
+    said = capsys.readouterr().err.splitlines()
+    if said:  # a font that has them may be installed
+        start = f"truewood: warning: {paths[0]}: no installed font has the letters 市都, which are drawn as boxes"
+        assert said[0].startswith(start)
+        assert len(said) == 3
 
 
 def test_alpha_is_that_of_the_files_too(data, tmp_path, call):
-    """Bars of what is significant are filled, x, member and city unless alpha is next to nothing."""
+    """Points of what is found are filled, x, member and city unless alpha is next to nothing."""
     drawn = []
     for alpha in ("0.05", "1e-300"):
         call(data, "--target", "amount", "--drop", "y", "--alpha", alpha, "--output", tmp_path / "a.svg")
@@ -65,8 +70,11 @@ def test_report(data, tmp_path, call):
     call(data, "--target", "y", "--alpha", "0.01", "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "What tells about y?" in page
-    assert "out-of-bag rows with AUC" in page
-    assert "Significant: at a 1 % false discovery rate" in page
+    assert "The model's own skill</dt><dd>AUC 0." in page.replace("&#x27;", "'")
+    assert "Found: at a 1 % false discovery rate" in page
+    assert '"word":"rising"' in page
+    # Whoever reads the report has given no options.
+    assert not re.search(r"--\w|task=|drop=", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
 
 
 def link_symbolically(path, other):

@@ -29,7 +29,10 @@ def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
     assert "a" * 50 in printed.out
     assert r"city\x1b[31m\nname" in printed.out
     assert "\x1b" not in printed.out + printed.err
-    assert max(map(len, printed.out.splitlines())) <= 120
+    table = printed.out[printed.out.index("#  feature") : printed.out.index("*  Found")]
+    assert max(map(len, table.splitlines())) <= 120
+    assert "share %" in table
+    assert "direction" in table
     assert "biased" in printed.out
 
 
@@ -47,7 +50,7 @@ def test_other_measures(measure, data, capsys):
     assert main(["importance", str(data), "--target", "y", "--trees", "30", "--measure", measure]) == 0
     printed = capsys.readouterr().out
     assert ("adjusted p-value" in printed) == (measure == "mdi_oob")
-    assert ("only correlated with useful ones may be significant, too" in printed) == (measure == "mdi_oob")
+    assert ("only correlated with useful ones may be found, too" in printed) == (measure == "mdi_oob")
     assert ("No p-values: measure=" in printed) == (measure != "mdi_oob")
 
 

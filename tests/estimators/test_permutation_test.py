@@ -52,6 +52,23 @@ def test_p_values_by_hand():
     assert table["p_value"].tolist() == [1 / 4, 3 / 4, 1.0]
 
 
+def test_repr_and_picture():
+    test = run(n_permutations=9)
+    lines = repr(test).splitlines()
+    assert lines[0] == "PermutationTestResult: ufi, 9 permutations, p-values of at least 0.1"
+    assert lines[1].split() == list(test.frame())
+    assert lines[2].split()[0] == "x1"
+    assert len(lines) == 6
+    ax = test.plot(top=3)
+    null, scores = ax.lines[0], ax.lines[1]
+    assert len(null.get_xdata()) == 27
+    np.testing.assert_array_equal(scores.get_xdata(), np.sort(test.values)[::-1][:3])
+    assert [label.get_text() for label in ax.get_yticklabels()] == test.frame()["feature"][:3].tolist()
+    assert ax.texts[0].get_text() == "p = 0.1"
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        test.plot(top=0)
+
+
 def test_results_are_frozen():
     test = run()
     with pytest.raises(dataclasses.FrozenInstanceError):

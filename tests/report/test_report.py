@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.stats import norm
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 import truewood as tw
-from truewood.data.correlation import Correlations, find_correlations
-from truewood.report import words
+from truewood.data.correlation import find_correlations
+from truewood.result.cautions import TableCheck, check_table, describe_correlations
+from truewood.words import enumerate_names
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -52,18 +52,26 @@ def read_data(path):
 
 def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
     X, _ = make_table()
-    result.report(tmp_path / "report.html", X=X, title="Who says yes?", notes=["The model is right in 80 % of rows."])
+    said = {"skill": "AUC 0.8", "notes": ["The rows are of May."], "warnings": ["the target was seen before"]}
+    result.report(tmp_path / "report.html", X=X, title="Who says yes?", **said)
     text = read_words(tmp_path / "report.html")
     parts = [
         "Who says yes?",
-        "2 of 6 features matter (5 % false discovery rate): f1 and f2.",
+        "f1 and f2 carry 26 % of the target's Gini impurity (5 % false discovery rate).",
+        "All features together explain 26 % of the target's Gini impurity",
+        "The model's own skill AUC 0.8",
+        "Judged on 400 out-of-bag rows, 30 trees",
+        "The target was seen before.",
         "There is no sign that",
+        "What was measured",
         "30 trees whose predictions are averaged (a forest)",
         "400 out-of-bag rows: each tree was judged on those of the training data that were left out of its own bag.",
         "decrease in Gini impurity",
-        "The model is right in 80 % of rows.",
         "No two features that were compared are strongly related",
         "in 400 rows; compared: 6 of 6 columns)",
+        "The rows are of May.",
+        "Found: adjusted p-value (Benjamini & Hochberg) at most 0.05. Small: under 1 %.",
+        "rows that belong together",
         "What a p-value means here",
         "Unbiased Measurement of Feature Importance",
         f"truewood {tw.__version__}",
@@ -90,9 +98,9 @@ def read_markup(page):
 def test_the_table_is_that_of_the_result(result, tmp_path):
     result.report(tmp_path / "report.html")
     data = read_data(tmp_path / "report.html")
-    names = [column["name"] for column in data["columns"]]
-    pd.testing.assert_frame_equal(pd.DataFrame(data["rows"], columns=names), result.frame(), check_exact=True)
-    assert data["verdicts"].count("significant") == np.count_nonzero(result.select())
+    pd.testing.assert_frame_equal(pd.DataFrame(data["rows"], columns=data["fields"]), result.frame(), check_exact=True)
+    assert len(data["verdicts"]) - data["verdicts"].count("no sign") == np.count_nonzero(result.select())
+    assert data["factor"] * result.values == pytest.approx(100 * result.share)
 
 
 def test_user_text_is_escaped(result, tmp_path):
@@ -115,9 +123,9 @@ def test_repeated_names_are_told_apart_in_charts(result, tmp_path):
 
 
 def test_the_same_result_gives_the_same_file(result, tmp_path):
-    for name in ("a", "b"):
+    for name in ("a.html", "b.html"):
         result.report(tmp_path / name)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
 def test_without_inference(tmp_path):
@@ -129,6 +137,7 @@ def test_without_inference(tmp_path):
     assert "What a p-value means" not in text
     data = read_data(tmp_path / "report.html")
     assert data["verdicts"] is None
+    assert "p_value" not in data["fields"]
     assert "p_value" not in [column["name"] for column in data["columns"]]
 
 
@@ -166,56 +175,14 @@ def test_a_useless_model_is_called_useless(tmp_path):
     assert "importances of a model that predicts no better than chance mean nothing" in text
 
 
-def test_cautions_come_when_there_is_cause(result):
-    def read_headings(result, correlations=None):
-        return [caution.heading for caution in words.list_cautions(result, correlations)]
-
-    clean = replace(result, skipped_weight=0.0)
-    assert read_headings(clean) == ["Correlated features", "What a p-value means here"]
-    assert "Splits that could not be judged" in read_headings(replace(clean, skipped_weight=0.3))
-    assert "Few rows" in read_headings(replace(clean, n_rows=100))
-    assert "only correlated with a useful one, even moderately" in words.list_cautions(clean, None)[-1].text
-    mixed = words.list_cautions(replace(clean, notes=("pca0: made of several columns.",)), None)
-    assert mixed[0].items == ("pca0: made of several columns.",)
-
-
-@pytest.mark.parametrize(
-    ("p_value", "sentence"),
-    [
-        ([1e-9, 1e-9, 0.9], "2 of 3 features matter (5 % false discovery rate): a and b."),
-        ([1e-9, 0.9, 0.9], "1 of 3 features matters (5 % false discovery rate): a."),
-        ([1e-9, 1e-9, 1e-9], "All 3 features matter (5 % false discovery rate): a, b and c."),
-        ([0.9, 0.9, 0.9], "None of 3 features can be shown to matter (5 % false discovery rate)."),
-        ([1e-9], "The only feature matters (5 % false discovery rate): a."),
-    ],
-)
-def test_the_answer(result, p_value, sentence):
-    test_error = np.array([0.3, 0.2, 0.1])[: len(p_value)]
-    values = test_error * norm.isf(p_value)
-    nothing = np.full(len(values), np.nan)
-    names = np.array(["a", "b", "c"])[: len(values)]
-    small = replace(result, values=values, share=nothing, mdi=values, feature_names=names, test_error=test_error)
-    small = replace(small, std_error=test_error, total_error=0.1)
-    headline, meaning = words.answer(small, 0.05)
-    assert headline.endswith(sentence)
-    assert ("no sign that" in meaning) == (" of " in sentence and not sentence.startswith("None"))
-
-
-def test_the_share_is_that_of_the_feature_that_is_named(result):
-    values, test_error = np.array([0.3, 0.2]), np.array([0.3, 0.001])
-    small = replace(result, values=values, share=values, mdi=values, feature_names=np.array(["loud", "sure"]))
-    _, meaning = words.answer(replace(small, std_error=test_error, test_error=test_error, total_error=0.1), 0.05)
-    assert "Splits on sure explain 20.0 % of" in meaning
-
-
 def test_the_level_of_significance_is_the_readers(result, tmp_path):
     alpha = float(np.sort(result.adjusted_p_value())[-1])
     assert alpha > 0.05
     result.report(tmp_path / "report.html", alpha=alpha)
     text = read_words(tmp_path / "report.html")
-    assert f"All 6 features matter ({100 * alpha:g} % false discovery rate)" in text
-    assert f"Significant: at a {100 * alpha:g} % false discovery rate." in text
-    assert read_data(tmp_path / "report.html")["verdicts"] == ["significant"] * 6
+    assert f"4 more add under 1 % each ({100 * alpha:g} % false discovery rate)" in text
+    assert f"Found: at a {100 * alpha:g} % false discovery rate." in text
+    assert read_data(tmp_path / "report.html")["verdicts"] == ["found"] * 2 + ["found, but small"] * 4
     with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 5"):
         result.report(tmp_path / "report.html", alpha=5)
 
@@ -226,12 +193,12 @@ def test_error_rates_have_no_share(tmp_path):
     assert "increase in error rate" in text
     assert "The part of the target's" not in text
     data = read_data(tmp_path / "report.html")
-    share = [column["name"] for column in data["columns"]].index("share")
+    share = data["fields"].index("share")
     assert {row[share] for row in data["rows"]} == {None}
 
 
 def test_many_names_are_counted():
-    assert words.enumerate_names([f"f{j}" for j in range(200)]).endswith("f8, f9 and 190 more")
+    assert enumerate_names([f"f{j}" for j in range(200)]).endswith("f8, f9 and 190 more")
 
 
 def test_finds_columns_that_tell_the_same():
@@ -279,10 +246,10 @@ def test_says_how_many_columns_were_compared():
     X.insert(0, "group", rng.choice(["u", "v"], 50))
     found = find_correlations(X, X.columns.tolist())
     assert (found.n_columns, found.n_with_categories, found.n_given) == (500, 100, 601)
-    text = words._describe_correlations(found).text
+    text = describe_correlations(TableCheck(found, []))
     assert "in 50 rows; compared: 500 of 601 columns, with categories only the first 100)" in text
     numbers = find_correlations(X[["f1", "f2"]], ["f1", "f2"])
-    assert "with categories only" not in words._describe_correlations(numbers).text
+    assert "with categories only" not in describe_correlations(TableCheck(numbers, []))
 
 
 def test_finds_them_in_arrays_and_sparse_matrices():
@@ -300,23 +267,29 @@ def test_correlated_features_are_listed(result, tmp_path):
     result.report(tmp_path / "report.html", X=X.assign(f5=X["f1"] + 0.01 * X["f5"]))
     text = read_words(tmp_path / "report.html")
     assert "1 pair of features tells nearly the same" in text
-    assert "f1 and f5: 1.00" in text
+    assert "f1 and f5 (1.00)" in text
     result.report(tmp_path / "report.html")
     assert "Not checked, as the report was made without the table." in read_words(tmp_path / "report.html")
 
 
-def test_of_many_correlated_pairs_the_strongest_are_listed(result):
-    pairs = [("a", f"b{k}", 0.99) for k in range(27)]
-    found = Correlations(pairs, n_rows=400, n_columns=28, n_with_categories=28, n_given=28)
-    caution = next(c for c in words.list_cautions(result, found) if c.heading == "Correlated features")
-    assert len(caution.items) == 21
-    assert caution.items[0] == "a and b0: 0.99"
-    assert caution.items[-1] == "and 7 more pairs"
+def test_columns_of_an_array_are_named_right():
+    """The most important feature is not the first column."""
+    X, y = make_table()
+    X["f5"] = X["f1"]
+    forest = RandomForestClassifier(30, max_depth=4, random_state=0).fit(X.to_numpy(), y)
+    result = tw.importance(forest, X.to_numpy(), y)
+    assert [pair[:2] for pair in check_table(result, X.to_numpy(), None).correlations.pairs] == [("x1", "x5")]
 
 
 def test_bad_arguments(result, tmp_path):
     with pytest.raises(TypeError, match="notes must be a sequence of sentences, got one str"):
         result.report(tmp_path / "report.html", notes="one")
+    with pytest.raises(TypeError, match="warnings must be a sequence of sentences, got one str"):
+        result.report(tmp_path / "report.html", warnings="one")
+    for name in ("report.pdf", "report", "reporthtml"):
+        with pytest.raises(ValueError, match=r"path must end in \.html, as the report is a page for a browser, got "):
+            result.report(tmp_path / name)
+        assert not (tmp_path / name).exists()
     with pytest.raises(ValueError, match="X must be a table with rows and columns, got shape \\(3,\\)"):
         result.report(tmp_path / "report.html", X=[1, 2, 3])
 

@@ -10,7 +10,10 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
 from installed import needs_kernel
@@ -21,7 +24,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
 pytestmark = [needs_kernel, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
 
-NAMES = "#bars [aria-label^='Y-axis'] .role-axis-label text"
+NAMES = "#dots [aria-label^='Y-axis'] .role-axis-label text"
 NASTY = [
     "<script>window.ran = 1</script>",
     "<img src=x onerror='window.ran = 2'>",
@@ -48,11 +51,22 @@ def make_result(names, n_rows=120, **options):
     return tw.importance(forest, X.to_numpy(), y, groups=names, **options)
 
 
+def write_directions(path):
+    """A report of a number and of levels with names that are no good HTML."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"up": rng.standard_normal(300), "level": rng.choice(NASTY[:3], 300)})
+    y = 2 * X["up"] + 3 * (X["level"] == NASTY[0]) + 0.1 * rng.standard_normal(300)
+    encoder = make_column_transformer((OneHotEncoder(), ["level"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestRegressor(30, min_samples_leaf=3, random_state=0)).fit(X, y)
+    tw.importance(model, X, y).report(path, X=X, explanation=tw.explain(model, X, y))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     many = [f"feature {j}" for j in range(40)]
-    make_result(many).report(folder / "many.html", title="Forty features", notes=["A note."])
+    said = {"skill": "AUC 0.9", "notes": ["A note."], "warnings": ["the target is among the features"]}
+    make_result(many).report(folder / "many.html", title="Forty features", **said)
     make_result(many[:5], per_class=True).report(folder / "classes.html")
     make_result(NASTY).report(folder / "nasty.html", title="<b>T</b>&", notes=["<script>window.ran = 4</script>"])
     rng = np.random.default_rng(0)
@@ -61,6 +75,7 @@ def folder(tmp_path_factory):
     model = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X, X.iloc[:, 0] > 0)
     result = tw.importance(model, X, X.iloc[:, 0] > 0, groups=groups, per_class=True)
     result.report(folder / "groups.html", X=X, groups=groups)
+    write_directions(folder / "directions.html")
     parts = [make_result(NASTY[::-1], n_rows) for n_rows in (120, 140)]
     tw.compare(*parts, names=("<img src=x onerror='window.ran = 5'>", "June")).report(folder / "comparison.html")
     return folder
@@ -113,17 +128,25 @@ def wait_for(read, expected):
 def read_bars(page):
     """Names beside the bars, from top to bottom as they are drawn."""
     return page.evaluate(
-        """() => [...document.querySelectorAll("#bars [aria-label^='Y-axis'] .role-axis-label text")]
+        """() => [...document.querySelectorAll("#dots [aria-label^='Y-axis'] .role-axis-label text")]
             .map((text) => [text.getBoundingClientRect().y, text.textContent])
             .sort((a, b) => a[0] - b[0]).map((pair) => pair[1])"""
     )
 
 
 def read_widths(page):
-    """Widths of the bars in pixels, from top to bottom."""
+    """Widths of the pale bars in pixels, from top to bottom."""
     return page.evaluate(
-        """() => [...document.querySelectorAll("#bars .mark-rect.layer_0_marks path")]
+        """() => [...document.querySelectorAll("#dots .mark-rect.layer_0_marks path")]
             .map((bar) => bar.getBBox()).sort((a, b) => a.y - b.y).map((box) => box.width)"""
+    )
+
+
+def read_overflows(page):
+    """What is wider than its place: the page, and boxes of tables."""
+    return page.evaluate(
+        """() => [document.documentElement, ...document.querySelectorAll(".box")]
+            .filter((element) => element.scrollWidth > element.clientWidth).map((element) => element.className)"""
     )
 
 
@@ -155,14 +178,14 @@ def test_shows_the_most_important_first(open_report, table):
     widths = read_widths(page)
     expected = table["importance"][:20] / table["importance"][0]
     np.testing.assert_allclose(np.array(widths) / widths[0], expected.abs(), atol=0.02)
-    assert "20 of 40 features" in page.locator("#status").inner_text()
+    assert "20 of 40 features shown" in page.locator("#status").inner_text()
     assert page.locator("caption").count() == 1
 
 
 def test_sorts_table_and_charts_by_any_column(open_report, table):
     page = open_report("many.html")
     numbers = table["feature"].str.split().str[1].astype(int)  # "feature 2" comes before "feature 10"
-    headings = {"p-value": "p_value", "biased importance": "mdi", "standard error": "std_error", "feature": "feature"}
+    headings = {"p-value": "p_value", "biased score": "mdi", "standard error": "std_error", "feature": "feature"}
     for heading, column in headings.items():
         keys = table.assign(feature=numbers)
         starts_ascending = column in ("p_value", "feature")
@@ -175,7 +198,7 @@ def test_sorts_table_and_charts_by_any_column(open_report, table):
                 "ascending" if ascending else "descending"
             )
         assert page.get_by_label("Sort by").input_value() == column
-    page.get_by_label("Sort by").select_option(label="importance")
+    page.get_by_label("Sort by").select_option(label="share")
     wait_for(lambda: read_bars(page), table["feature"][:20].tolist())
 
 
@@ -188,7 +211,7 @@ def test_searches_table_and_charts_together(open_report, table):
     assert count_slopes(page) == len(expected) == 11
     page.get_by_label("Search").fill("nothing like it")
     assert page.locator("#status").inner_text() == "No feature has such a name."
-    assert not page.locator("#bars").is_visible()
+    assert not page.locator("#dots").is_visible()
     assert not page.locator("#slopes").is_visible()
     assert read_table(page) == []
     page.get_by_label("Search").fill("")
@@ -197,10 +220,10 @@ def test_searches_table_and_charts_together(open_report, table):
 
 def test_shows_as_many_as_asked(open_report, table):
     page = open_report("many.html")
-    height = page.locator("#bars svg.marks").bounding_box()["height"]
+    height = page.locator("#dots svg.marks").bounding_box()["height"]
     page.get_by_label("Show", exact=True).select_option(label="all 40")
     wait_for(lambda: read_bars(page), table["feature"].tolist())
-    assert page.locator("#bars svg.marks").bounding_box()["height"] > 1.5 * height
+    assert page.locator("#dots svg.marks").bounding_box()["height"] > 1.5 * height
 
 
 def test_toggles_features(open_report, table):
@@ -213,7 +236,7 @@ def test_toggles_features(open_report, table):
     box.check()
     wait_for(lambda: read_bars(page), names[:20])
     page.get_by_role("checkbox", name="show all features").uncheck()
-    assert not page.locator("#bars").is_visible()
+    assert not page.locator("#dots").is_visible()
     page.get_by_role("checkbox", name=names[5], exact=True).check()
     wait_for(lambda: read_bars(page), [names[5]])
 
@@ -224,7 +247,7 @@ def test_shows_scores_by_class(open_report):
     labels = page.locator("#classes [aria-label^='X-axis'] .role-axis-label text").all_text_contents()
     assert labels == ["False", "True"]
     assert page.locator("#classes .mark-rect.role-mark path").count() == 10
-    assert page.locator("#headings th[data-column='class_1']").inner_text() == "class True"
+    assert page.locator("#classes .mark-text.role-mark text").count() == 10
 
 
 def test_hover_tells_the_numbers(open_report, table):
@@ -253,14 +276,14 @@ def test_downloads_the_table(open_report, table, tmp_path):
 def test_names_stay_text(open_report, tmp_path):
     page = open_report("nasty.html")
     assert sorted(read_table(page)) == sorted(NASTY)
-    assert page.evaluate("document.getElementById('bars').view.data('features').length") == len(NASTY)
+    assert page.evaluate("document.getElementById('dots').view.data('features').length") == len(NASTY)
     assert len(read_bars(page)) == len(NASTY)
     assert "<img src=x onerror='window.ran = 2'>" in read_bars(page)
     assert page.locator("h1").inner_text() == "<b>T</b>&"
     for name in NASTY[:4]:
         page.get_by_role("checkbox", name=name, exact=True).uncheck()
         page.get_by_role("checkbox", name=name, exact=True).check()
-    page.locator("#bars").scroll_into_view_if_needed()
+    page.locator("#dots").scroll_into_view_if_needed()
     for bar in page.locator(NAMES).all():
         point_at(page, bar)
         page.locator("#vg-tooltip-element.visible").wait_for()
@@ -281,7 +304,7 @@ def test_light_and_dark(open_report):
     def read_colours(page):
         return page.evaluate(
             """() => [getComputedStyle(document.body).backgroundColor,
-                      getComputedStyle(document.querySelector("#bars .role-axis-label text")).fill]"""
+                      getComputedStyle(document.querySelector("#dots .role-axis-label text")).fill]"""
         )
 
     light, dark = ["rgb(255, 255, 255)", "rgb(26, 29, 33)"], ["rgb(22, 25, 29)", "rgb(230, 233, 236)"]
@@ -294,11 +317,59 @@ def test_light_and_dark(open_report):
     assert read_colours(open_report("many.html", color_scheme="light")) == light
 
 
+def test_the_answer_comes_first_and_the_background_is_folded(open_report, table):
+    page = open_report("many.html")
+    chart = page.locator("#dots svg.marks").bounding_box()
+    assert chart["y"] + chart["height"] <= 900
+    for place in ("#answer", "#facts", ".caution.grave"):
+        box = page.locator(place).bounding_box()
+        assert box["y"] + box["height"] <= chart["y"]
+    facts = page.locator("#facts dd").all_inner_texts()
+    assert facts == [f"{100 * table['share'].sum():.0f} % of the target's Gini impurity", "AUC 0.9", facts[2]]
+    fold = page.locator("details", has_text="What was measured")
+    note = page.get_by_text("A note.", exact=True)
+    assert not note.is_visible()
+    fold.locator("summary").click()
+    assert note.is_visible()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("section > details:not([open])").count() == 0
+
+
+def test_the_table_is_in_percent(open_report, table):
+    page = open_report("many.html")
+    cells = page.locator("#rows tr:first-child td").all_inner_texts()
+    first = table.iloc[0]
+    low, high = 100 * first[["ci_low", "ci_high"]] * first["share"] / first["importance"]
+    assert cells[:4] == [f"{100 * first['share']:.1f} %", f"{low:.1f} to {high:.1f} %", "found", "<0.001"]
+    title = page.locator("#dots [aria-label^='X-axis'] .role-axis-title text").text_content()
+    assert title == "share of the target's Gini impurity, %"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["many.html", "classes.html", "groups.html", "comparison.html", "directions.html"])
+def test_nothing_is_clipped(open_report, name, width):
+    page = open_report(name, width=width, chart="dots")
+    assert read_overflows(page) == []
+
+
+def test_names_stand_above_the_points_of_a_phone(open_report, table):
+    page = open_report("many.html", width=390, chart="dots")
+    names = page.locator("#dots .mark-text.role-mark text")
+    shown = [name.text_content() for name in names.all()]
+    assert sorted(shown) == sorted(table["feature"][:20])
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in map(read_box, names.all()))
+
+
+def read_box(element):
+    return element.bounding_box()
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_fits_the_screen(open_report, width, tmp_path):
     page = open_report("nasty.html", width=width)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert 0.8 * width < page.locator("#bars svg.marks").bounding_box()["width"] <= width
+    assert read_overflows(page) == []
+    assert 0.8 * width < page.locator("#dots svg.marks").bounding_box()["width"] <= width
     page.screenshot(path=tmp_path / f"{width}.png", full_page=True)
     assert (tmp_path / f"{width}.png").stat().st_size > 50_000
 
@@ -313,7 +384,7 @@ def test_two_thousand_features_open(open_report, folder):
 
 
 def test_a_comparison_can_be_sorted_and_searched(open_report):
-    page = open_report("comparison.html", chart="bars")
+    page = open_report("comparison.html", chart="dots")
     sizes = [abs(float(text)) for text in page.locator("#rows tr td:nth-child(2)").all_inner_texts()]
     assert len(sizes) == len(NASTY)
     assert sizes == sorted(sizes, reverse=True)
@@ -321,7 +392,8 @@ def test_a_comparison_can_be_sorted_and_searched(open_report):
     wait_for(lambda: read_bars(page), ["два слова"])
     page.locator("#search").fill("")
     page.get_by_role("button", name="p-value", exact=True).click()
-    values = [float(text) for text in page.locator("#rows tr td:nth-child(7)").all_inner_texts()]
+    values = [float(text.replace("<", "")) for text in page.locator("#rows td.p_value").all_inner_texts()[::2]]
+    assert len(values) == len(NASTY)
     assert values == sorted(values)
     assert page.evaluate("window.ran") is None
 
@@ -334,4 +406,17 @@ def test_groups_show_their_members_and_their_tree(open_report):
     assert page.evaluate("document.getElementById('tree').naturalWidth") > 500
     page.locator("#classes svg.marks").wait_for()
     assert page.locator("#classes .mark-rect.role-mark path").count() == 2 * len(members)
+    assert page.evaluate("window.ran") is None
+
+
+def test_rows_say_which_way(open_report):
+    page = open_report("directions.html")
+    cells = page.locator("#rows td.direction")
+    # The text of a cell holds what its picture says to those who point at it.
+    shown = dict(zip(read_table(page), cells.all_inner_texts(), strict=True))
+    assert {name: text.split("\n")[0].strip() for name, text in shown.items()} == {"up": "rising", "level": "by level"}
+    assert page.locator("td.direction polyline").count() == 1
+    assert page.locator("td.direction rect").count() == 3
+    title = page.locator("td.direction title").all_text_contents()
+    assert any("<script>window" in text for text in title)
     assert page.evaluate("window.ran") is None

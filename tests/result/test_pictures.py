@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 import truewood as tw
-from truewood.result.pictures import UNBIASED
+from truewood.result.pictures import SMALL, UNBIASED
 
 KINDS = ["bar", "compare", "box", "rank", "classes"]
+
+
+def find_points(ax):
+    return next(drawn for drawn in ax.collections if isinstance(drawn, PathCollection))
 
 
 def make_result(n_features, **options):
@@ -41,10 +49,12 @@ def test_every_kind_draws_where_it_is_told(result, kind):
     assert result.plot(kind, ax=ax) is ax
 
 
-def test_bars_are_the_scores_in_order(result):
+def test_bars_and_points_are_the_shares_in_order(result):
     ax = result.plot("bar", top=5)
-    widths = [bar.get_width() for bar in ax.patches]
-    np.testing.assert_array_equal(widths, np.sort(result.values)[::-1][:5])
+    shares = 100 * np.sort(result.share)[::-1][:5]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], shares)
+    np.testing.assert_allclose(find_points(ax).get_offsets()[:, 0], shares)
+    assert ax.get_xlabel() == "share of the target's Gini impurity, %\nunbiased importance (UFI)"
     assert [label.get_text() for label in ax.get_yticklabels()] == result.frame()["feature"][:5].tolist()
     assert ax.get_title().endswith("\nthe 5 most important of 30 are shown")
     assert len(result.plot("bar", top=None).patches) == 30
@@ -64,35 +74,37 @@ def test_box_shows_scores_by_tree(result):
     assert ax.get_title().startswith("How scores differ between the 6 trees")
 
 
-def test_bars_say_what_is_significant(result):
-    from matplotlib.colors import same_color
-
-    ax = result.plot("bar", top=None)
+def test_points_say_what_was_found(result):
+    alpha = float(np.sort(result.adjusted_p_value())[10])
+    ax = result.plot("bar", top=None, alpha=alpha)
     order = np.argsort(-result.values, kind="stable")
-    is_found = result.select()
-    assert [same_color(bar.get_facecolor(), UNBIASED) for bar in ax.patches] == is_found[order].tolist()
-    n_found = np.count_nonzero(is_found)
-    assert 0 < n_found < 30
-    assert ax.get_title().startswith(f"{n_found} of 30 features matter")
+    is_found = result.select(alpha)
+    is_small = is_found & (result.share < 0.01)
+    colours = np.select([is_small, is_found], [SMALL, UNBIASED], "white")[order]
+    assert [tuple(fill) for fill in find_points(ax).get_facecolors()] == [to_rgba(colour) for colour in colours]
+    n_large = int(np.count_nonzero(is_found & ~is_small))
+    assert 0 < n_large < np.count_nonzero(is_found) < 30
+    assert re.match(r"\d+ features? carr(y|ies) \d+", ax.get_title())
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "significant",
-        "not significant",
-        "95 % interval",
+        "found",
+        "found, but small",
+        "no sign, 95 % interval",
     ]
-    (lines,) = ax.collections
-    low, high = result.interval()
-    np.testing.assert_allclose([line[:, 0] for line in lines.get_segments()], np.stack([low, high], axis=1)[order])
+    lines = next(drawn for drawn in ax.collections if isinstance(drawn, LineCollection))
+    ends = 100 * np.stack(result.interval(), axis=1) / result.impurity
+    np.testing.assert_allclose([line[:, 0] for line in lines.get_segments()], ends[order])
 
 
 def test_the_level_of_significance_is_the_readers(result):
-    from matplotlib.colors import same_color
-
     alpha = float(np.sort(result.adjusted_p_value())[10])
     n_found = np.count_nonzero(result.select(alpha))
     assert n_found > np.count_nonzero(result.select())
-    ax = result.plot("bar", top=None, alpha=alpha)
-    assert ax.get_title() == f"{n_found} of 30 features matter ({100 * alpha:g} % false discovery rate)"
-    assert sum(same_color(bar.get_facecolor(), UNBIASED) for bar in ax.patches) == n_found
+    ax = result.plot("bar", top=None, alpha=alpha, title="What tells about $y$?")
+    lines = ax.get_title().replace("\N{NO-BREAK SPACE}", " ").split("\n")
+    assert lines[0] == "What tells about $y$?"
+    assert " ".join(lines).endswith(f"({100 * alpha:g} % false discovery rate).")
+    white = to_rgba("white")
+    assert sum(tuple(fill) != white for fill in find_points(ax).get_facecolors()) == n_found
     with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 0"):
         result.plot(alpha=0)
 
@@ -105,7 +117,8 @@ def test_nothing_significant_is_said_so():
     X, y = rng.standard_normal((100, 3)), rng.random(100) > 0.5
     noise = tw.importance(RandomForestClassifier(6, random_state=0).fit(X, y), X, y)
     assert not noise.select().any()
-    assert noise.plot().get_title() == "No feature can be shown to matter (5 % false discovery rate)"
+    title = noise.plot().get_title().replace("\N{NO-BREAK SPACE}", " ")
+    assert title == "None of 3 features can be shown to matter (5 % false discovery rate)."
 
 
 def test_ranks_of_boosted_trees_are_drawn_without_shares():
@@ -120,7 +133,8 @@ def test_ranks_of_boosted_trees_are_drawn_without_shares():
     for line in ax.lines[:2]:
         assert line.get_ydata().max() == 100
         assert not np.isnan(line.get_ydata()).any()
-    assert result.plot().get_xlabel().endswith("covariance of raw score and target")
+    label = result.plot().get_xlabel()
+    assert label.startswith("% of the sum of all scores (covariance of raw score and target)\n")
 
 
 def test_ranks_of_error_rates_are_drawn_without_shares():

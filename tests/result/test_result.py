@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
+import re
 
 import numpy as np
 import pytest
@@ -118,10 +119,13 @@ def test_other_files_are_refused(text, message, tmp_path):
 def test_repr_says_what_was_measured_on_what(result):
     lines = repr(result).splitlines()
     assert lines[0] == "ImportanceResult: ufi, classification, 10 trees, 90 out-of-bag rows"
-    assert lines[1].split() == list(result.frame())
-    assert lines[2].split()[0] == "x3"
+    headings = "feature share % 95 % interval p-value importance rank biased rank"
+    assert lines[1].split() == headings.split()
+    first = lines[2].split()
+    assert (first[0], float(first[1])) == ("x3", pytest.approx(100 * result.share.max(), abs=0.06))
+    assert "*" in first
     assert len(lines) == 13
-    assert lines[-1].startswith("2 more features; all of them in .frame(). ")
+    assert "2 more features; all of them in .frame(). " in lines[-1]
     assert "of split weight had no unseen rows" in lines[-1]
 
 
@@ -131,10 +135,17 @@ def test_what_is_not_there_is_not_mentioned(result):
     )
     lines = repr(small).splitlines()
     assert lines[0] == "ImportanceResult: ufi, classification, 1 tree, 90 out-of-bag rows"
-    assert len(lines) == 5
-    assert small._repr_html_().count("<p>") == 1
-    assert result._repr_html_().count("<p>") == 2
-    assert "share" not in repr(dataclasses.replace(small, share=np.full(3, np.nan)))
+    assert len(lines) == 5 + small.select().any()
+    plain = dataclasses.replace(small, share=np.full(3, np.nan), total_error=np.nan)
+    assert "%" not in repr(plain).replace("95 % interval", "")
+    assert small._repr_html_().count("<p>") == 1 + small.select().any()
+    page = result._repr_html_()
+    assert page.count("<p>") == 2
+    # Bars as long as the scores, and pale where nothing was found.
+    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", page)]
+    shown = np.sort(result.values)[::-1][:10]
+    np.testing.assert_allclose(widths, 100 * np.maximum(shown, 0) / shown[0], atol=0.06)
+    assert page.count("opacity:1") == np.count_nonzero(result.select()[result.order][:10])
 
 
 def test_html_keeps_names_as_text(forest):

@@ -232,6 +232,8 @@ def test_nan_where_the_model_knows_none():
 def test_groups_of_another_kind(classifier):
     with pytest.raises(TypeError, match="groups must be a dict or a sequence, got int"):
         tw.importance(classifier, X, y, groups=3)
+    with pytest.raises(TypeError, match=r"groups must be a dict of name to columns, .*; got a sequence of sequences\."):
+        tw.importance(classifier, X, y, groups=[["x0", "x1"], ["x2"]])
 
 
 def test_several_outputs_want_as_many_targets():

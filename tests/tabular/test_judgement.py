@@ -69,4 +69,4 @@ def test_verdicts(case):
 
 
 def test_p_values_in_few_characters():
-    assert [format_p_value(value) for value in (0.04321, 1e-20, np.nan)] == ["0.043", "<1e-16", "-"]
+    assert [format_p_value(value) for value in (0.04321, 1e-20, np.nan)] == ["0.043", "<0.001", "-"]

@@ -129,8 +129,8 @@ def test_leaks_are_warned_of_and_left_out():
     table = TABLE.assign(log=np.exp(TABLE["amount"] / TABLE["amount"].max())).drop(columns="y")
     scored = score(table, "amount", n_trees=10)
     assert scored.warnings[0] == (
-        "log alone tells 100.0% of amount: if it is the target in other words, or known only after it, leave it out "
-        "with drop=['log']"
+        "log alone tells 100.0% of amount: it may be the target in other words, or known only after it; leave it out "
+        "then with drop=['log']"
     )
     assert not any("alone tells" in warning for warning in score(table, "amount", drop="log", n_trees=10).warnings)
 

@@ -16,8 +16,10 @@ from truewood.cli.output import check_outputs, make_frame, print_json, print_tab
 from truewood.cli.wording import as_options
 from truewood.formulas.registry import measures
 from truewood.progress import show_progress
+from truewood.result.cautions import check_table, list_cautions
 from truewood.tabular import FitSettings, Messages, TableScore, score_saved_model, score_table
 from truewood.tabular.engines import ENGINES
+from truewood.tabular.messages import without_hints
 from truewood.tabular.settings import BOOSTING_TREES, FOLDS, FOREST_TREES, MODELS
 
 _DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
@@ -171,13 +173,22 @@ def run(options: argparse.Namespace) -> None:
     messages = make_messages(is_quiet=options.quiet)
     score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
     title = f"What tells about {options.target}?"
-    notes, warnings = (list(map(as_options, texts)) for texts in (messages.messages, messages.warnings))
+    skill = None if score.skill is None else score.skill.describe()
     try:
         if options.json:
             print_json(_summarise(options, score, messages))
         else:
             heading = f"{title} {score.describe()}"
-            print_table(score.result, groups=score.groups, top=options.top, alpha=options.alpha, title=heading)
+            print_table(
+                score.result,
+                X=score.X,
+                groups=score.groups,
+                explanation=score.explanation,
+                top=options.top,
+                alpha=options.alpha,
+                title=heading,
+                skill=skill,
+            )
         sys.stdout.flush()
     finally:  # whatever becomes of the one, the other is not lost
         for path in options.output:
@@ -186,10 +197,12 @@ def run(options: argparse.Namespace) -> None:
                 path,
                 score.X,
                 groups=score.groups,
+                explanation=score.explanation,
                 alpha=options.alpha,
                 title=title,
-                notes=notes,
-                warnings=warnings,
+                skill=skill,
+                notes=[without_hints(text) for text in messages.messages if text != str(score.skill)],
+                warnings=list(map(without_hints, messages.warnings)),
             )
             messages.add(f"wrote {path}")
 
@@ -304,9 +317,10 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "impurity": result.impurity,
         "skipped_weight": result.skipped_weight,
         "no_inference": result.no_inference,
-        "features": make_frame(result, options.alpha).to_dict("records"),
+        "features": make_frame(result, options.alpha, score.explanation).to_dict("records"),
         "groups": None if score.groups is None else dict(score.groups),
         "notes": result.notes,
+        "cautions": [str(caution) for caution in list_cautions(result, check_table(result, score.X, score.groups))],
         "messages": list(map(as_options, messages.messages)),
         "warnings": list(map(as_options, messages.warnings)),
         "files": [str(path) for path in options.output],

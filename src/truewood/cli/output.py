@@ -11,7 +11,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
-from warnings import catch_warnings, filterwarnings
+from warnings import catch_warnings, filterwarnings, simplefilter
 
 import numpy as np
 import pandas as pd
@@ -22,10 +22,15 @@ from rich.table import Table
 from rich.text import Text
 
 from truewood.cli.markdown import format_markdown
-from truewood.formulas.registry import get_measure
+from truewood.result.cautions import TableCheck, check_table, explain_marks, list_cautions
 from truewood.result.comparison import Comparison
 from truewood.result.correlated_groups import CorrelatedGroups
+from truewood.result.direction import explain_directions, find_directions
+from truewood.result.explanation import Explanation
+from truewood.result.headline import say_total, write_headline
 from truewood.result.importance_result import ImportanceResult
+from truewood.result.percent import find_percent, format_column, format_intervals, judge_features
+from truewood.result.text import STARS
 from truewood.words import count, format_p_value, in_one_line
 from truewood.writing import check_writable, write_file, write_picture
 
@@ -67,26 +72,39 @@ def write_output(
     X: pd.DataFrame | None,
     *,
     groups: CorrelatedGroups | None = None,
+    explanation: Explanation | None,
     alpha: float,
     title: str,
+    skill: str | None,
     notes: list[str],
     warnings: list[str],
 ) -> None:
     """Write the result to a file, in the form that its name says."""
     match path.suffix.lower():
         case ".html":
-            result.report(path, X=X, groups=groups, title=title, notes=notes, warnings=warnings, alpha=alpha)
+            result.report(
+                path,
+                X=X,
+                groups=groups,
+                title=title,
+                skill=skill,
+                notes=notes,
+                warnings=warnings,
+                explanation=explanation,
+                alpha=alpha,
+            )
         case ".csv":
-            write_table(make_frame(result, alpha), path)
+            write_table(make_frame(result, alpha, explanation), path)
         case ".md":
-            explained = [line.strip() for line in _explain(result, 0, alpha)]
-            headings, rows = _list_cells(result, make_frame(result, alpha))
-            page = format_markdown(title, ["#", "feature", *headings], rows, [*notes, *explained], warnings)
+            columns = _list_cells(result, make_frame(result, alpha, explanation), alpha)
+            said = [*_head(result, alpha, skill), *notes, *_explain(result, check_table(result, X, groups), 0, alpha)]
+            said += [] if explanation is None else [explain_directions(explanation)]
+            page = format_markdown(title, list(columns), list(zip(*columns.values(), strict=True)), said, warnings)
             write_file(path, page.encode(errors="backslashreplace"))
         case ".json":
             result.save(path)
         case _:
-            draw_into(path, partial(result.plot, "bar", alpha=alpha))
+            draw_into(path, partial(result.plot, "bar", alpha=alpha, title=title, explanation=explanation))
 
 
 def write_comparison(comparison: Comparison, path: Path, *, alpha: float) -> None:
@@ -113,16 +131,22 @@ def _as_text_cell(name: str) -> str:
 
 def draw_into(path: Path, plot: Callable[[], Axes]) -> None:
     """Draw a picture into a file."""
-    with catch_warnings():
-        # Letters that the font lacks become boxes, which everyone sees.
-        filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+    with catch_warnings(record=True) as caught:
+        simplefilter("always")
         figure: Any = plot().figure
+    for warning in caught:
+        sys.stderr.write(f"truewood: warning: {path}: {in_one_line(str(warning.message))}\n")
+    with catch_warnings():
+        # Letters that no font has were told of already.
+        filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         write_picture(path, figure, dpi=150, bbox_inches="tight")
 
 
-def make_frame(result: ImportanceResult, alpha: float) -> pd.DataFrame:
-    """The table of the result, with adjusted p-values and whether they are small."""
-    frame = result.frame()
+def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation | None = None) -> pd.DataFrame:
+    """The table of the result, with directions, adjusted p-values and whether they are small."""
+    frame, directions = result.frame(), find_directions(result, explanation, alpha)
+    if directions is not None:
+        frame["direction"] = [directions[j].word for j in result.order]
     if result.no_inference is not None:
         return frame
     place = list(frame).index("p_value") + 1
@@ -132,34 +156,54 @@ def make_frame(result: ImportanceResult, alpha: float) -> pd.DataFrame:
 
 
 def print_table(
-    result: ImportanceResult, *, groups: CorrelatedGroups | None = None, top: int, alpha: float, title: str
+    result: ImportanceResult,
+    *,
+    X: Any = None,
+    groups: CorrelatedGroups | None = None,
+    explanation: Explanation | None = None,
+    top: int,
+    alpha: float,
+    title: str,
+    skill: str | None = None,
 ) -> None:
     """Print the features, the most important first, to standard output; for a terminal of 80 characters."""
-    frame = make_frame(result, alpha)
-    headings, rows = _list_cells(result, frame.head(top))
-    table = _head_table([heading.replace("biased ", "biased\n") for heading in headings])
-    for place, name, *cells in rows:
-        table.add_row(place, Text(in_one_line(name)), *cells)
+    frame = make_frame(result, alpha, explanation)
+    columns = _list_cells(result, frame.head(top), alpha)
+    headings = [heading.replace("biased ", "biased\n") for heading in list(columns)[2:]]
+    table = _head_table(headings, aligned=headings[0])
+    for place, name, *cells in zip(*columns.values(), strict=True):
+        table.add_row(place, Text(in_one_line(name)), *map(in_one_line, cells))
+    below = _explain(result, check_table(result, X, groups), len(frame) - top, alpha)
+    below += [] if explanation is None else [explain_directions(explanation)]
     members = {} if groups is None else groups.several
-    lines = [f"{name}: {', '.join(map(str, columns))}" for name, columns in members.items()]
-    below = [*_explain(result, len(frame) - top, alpha), *map(in_one_line, lines)]
-    show([in_one_line(title), table, "\n".join(below)], sys.stdout)
+    below += [f"{name}: {', '.join(map(str, columns))}" for name, columns in members.items()]
+    above = [title, *_head(result, alpha, skill)]
+    show(["\n".join(map(in_one_line, above)), table, "\n".join(map(in_one_line, below))], sys.stdout)
 
 
-def _list_cells(result: ImportanceResult, frame: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """Headings beside place and feature, and the cells of each row, as text."""
-    has_share, has_errors = not np.isnan(result.share).all(), result.no_inference is None
-    headings = ["importance", *["95 % interval", "p-value", ""] * has_errors, *["share"] * has_share, "biased rank"]
-    n_digits = _count_decimals(result.values)
-    rows = []
-    for row in frame.to_dict("records"):
-        cells = [str(row["rank"]), row["feature"], f"{row['importance']:,.{n_digits}f}"]
-        if has_errors:
-            interval = f"{row['ci_low']:,.{n_digits}f} to {row['ci_high']:,.{n_digits}f}"
-            cells += [interval, format_p_value(row["p_value"]), "*" if row["significant"] else ""]
-        cells += [f"{row['share']:.2%}"] * has_share
-        rows.append([*cells, str(row["mdi_rank"])])
-    return headings, rows
+def _head(result: ImportanceResult, alpha: float, skill: str | None) -> list[str]:
+    """The answer, and what all features explain beside the model's own skill."""
+    answer = [write_headline(result, alpha)] if result.no_inference is None else []
+    own = "" if skill is None else f" The model's own skill: {skill}."
+    return [*answer, say_total(result, find_percent(result)) + own]
+
+
+def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> dict[str, list[str]]:
+    """The columns of a table by their headings, as text: percents where there are any."""
+    percent = find_percent(result)
+    factor = 1.0 if percent is None else percent.factor
+    what = "score" if percent is None else "share %" if percent.is_share else "% of sum"
+    columns = {"#": frame["rank"].astype(str).tolist(), "feature": frame["feature"].tolist()}
+    columns[what] = format_column(factor * frame["importance"].to_numpy())
+    if result.no_inference is None:
+        low, high = (factor * frame[end].to_numpy() for end in ("ci_low", "ci_high"))
+        columns["95 % interval"] = format_intervals(low, high)
+        columns["p-value"] = frame["p_value"].map(format_p_value).tolist()
+        verdicts = judge_features(result, alpha)[result.order][: len(frame)]
+        columns[""] = [STARS.get(verdict, "") for verdict in verdicts.tolist()]
+    if "direction" in frame:
+        columns["direction"] = frame["direction"].tolist()
+    return columns | {"biased rank": frame["mdi_rank"].astype(str).tolist()}
 
 
 def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
@@ -185,23 +229,26 @@ def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
     show([in_one_line(comparison.describe()), table, "\n".join(lines)], sys.stdout)
 
 
-def _head_table(headings: list[str]) -> Table:
+def _head_table(headings: list[str], aligned: str | None = None) -> Table:
+    """A table without lines; the numbers of one column may have their points below each other already."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("#", justify="right")
     table.add_column("feature", overflow="fold", min_width=12)
     for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading == aligned else "right", no_wrap=True)
     return table
 
 
 def show(parts: Sequence[str | Table], stream: TextIO) -> None:
     """Print lines and tables, as wide as the terminal."""
     console = Console(file=stream, highlight=False, markup=False)
-    if not console.is_terminal:
+    is_plain = not console.is_terminal
+    if is_plain:
         console = Console(file=stream, highlight=False, markup=False, width=_PLAIN_WIDTH)
     with console.capture() as captured:  # rich itself would end the program when the reader has gone
         for part in parts:
-            console.print(part, soft_wrap=isinstance(part, str))
+            # Words are not cut in a terminal; for a program a sentence is a line.
+            console.print(part, soft_wrap=is_plain and isinstance(part, str))
     stream.write(captured.get())
 
 
@@ -211,19 +258,15 @@ def _count_decimals(values: NDArray[np.float64]) -> int:
     return max(0, 3 - math.floor(math.log10(largest))) if largest > 0 else 4
 
 
-def _explain(result: ImportanceResult, n_hidden: int, alpha: float) -> list[str]:
+def _explain(result: ImportanceResult, check: TableCheck | None, n_hidden: int, alpha: float) -> list[str]:
     lines = [f"{count(n_hidden, 'more column')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
     if result.no_inference is None:
-        lines.append(f"*  significant: adjusted p-value (Benjamini & Hochberg) at most {alpha:g}.")
-        lines.append(
-            "   Features that tell the same stand in for each other, so that none of them may be significant."
-            if get_measure(result.measure).is_given_others
-            else "   Features that are only correlated with useful ones may be significant, too."
-        )
+        first, *others = explain_marks(result, alpha)
+        lines += [f"*  {first}", *others]
     else:
         lines.append(f"No p-values: {result.no_inference}.")
-    lines += ["biased rank: by mdi, what feature_importances_ is made of.", *map(in_one_line, result.notes)]
-    return lines
+    lines.append("Biased rank: by mdi, what feature_importances_ is made of.")
+    return [*lines, *map(str, list_cautions(result, check))]
 
 
 def print_json(content: dict[str, Any]) -> None:

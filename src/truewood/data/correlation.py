@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.stats import rankdata
 
-from truewood.data.tables import read_names
+from truewood.data.column_samples import read_shape, sample_rows, take_sample
 
 STRONG = 0.8
 
 # What bounds the cost, whatever the size of the table. Categories cost more, as each level counts.
-_MOST_ROWS = 2_000
 _MOST_COLUMNS = 500
 _MOST_WITH_CATEGORIES = 100
 # Columns with more levels than this are names or free text; numbers are cut into this many bins beside a category.
@@ -60,7 +58,7 @@ class _Column:
     ranks: NDArray[np.float64] | None  # NaN for missing values; None for categories
 
 
-def find_correlations(X: Any, feature_names: list[str]) -> Correlations:
+def find_correlations(X: Any, feature_names: list[str], order: Sequence[int] | None = None) -> Correlations:
     """Find pairs of columns with a Spearman correlation, or Cramér's V beside a category, of at least `STRONG`.
 
     Parameters
@@ -68,16 +66,22 @@ def find_correlations(X: Any, feature_names: list[str]) -> Correlations:
     X : array-like, data frame or sparse matrix of shape (n_rows, n_columns)
         The table.
     feature_names : list of str
-        The features, the most important first. If they are columns of X, only these are looked at.
+        The features, in the order of the columns of an X without names. If they are columns of X, only these are
+        looked at.
+    order : sequence of int, default=None
+        Numbers of the features, the most important first: these are looked at where there are too many.
     """
-    n_rows, names = _read_shape(X, feature_names)
-    rows = _sample(n_rows)
+    n_rows, names = read_shape(X, feature_names)
+    rows = sample_rows(n_rows)
     places = {name: place for place, name in enumerate(names)}
     chosen = list(places.values())
     if set(feature_names) <= places.keys():
-        chosen = [places[name] for name in dict.fromkeys(feature_names)]
+        first_names = feature_names if order is None else [feature_names[j] for j in order]
+        chosen = [places[name] for name in dict.fromkeys(first_names)]
     first = chosen[:_MOST_COLUMNS]
-    read = [_read_column(names[place], values) for place, values in zip(first, _take(X, rows, first), strict=True)]
+    read = [
+        _read_column(names[place], values) for place, values in zip(first, take_sample(X, rows, first), strict=True)
+    ]
     columns = [column for column in read if column is not None]
     numbers = [column for column in columns if column.ranks is not None]
     pairs = _list_pairs(_relate_numbers(numbers), numbers)
@@ -95,8 +99,11 @@ def relate_columns(X: Any) -> tuple[list[str], NDArray[np.float64]]:
     The same strengths as of `find_correlations`. Constant columns, names and free text are related to nothing.
     """
     shape = np.shape(X)
-    n_rows, names = _read_shape(X, [f"x{j}" for j in range(shape[1])] if len(shape) == 2 else [])
-    columns = [_read_column(name, values) for name, values in zip(names, _take(X, _sample(n_rows), None), strict=True)]
+    n_rows, names = read_shape(X, [f"x{j}" for j in range(shape[1])] if len(shape) == 2 else [])
+    columns = [
+        _read_column(name, values)
+        for name, values in zip(names, take_sample(X, sample_rows(n_rows), None), strict=True)
+    ]
     strength = np.eye(len(names))
     kept = [place for place, column in enumerate(columns) if column is not None]
     read = [column for column in columns if column is not None]
@@ -109,45 +116,6 @@ def relate_columns(X: Any) -> tuple[list[str], NDArray[np.float64]]:
         strength[mixed] = np.maximum(strength[mixed], _relate_categories(read))
     np.fill_diagonal(strength, 1.0)
     return names, strength
-
-
-def _sample(n_rows: int) -> NDArray[np.int64]:
-    """The rows that are looked at."""
-    if n_rows <= _MOST_ROWS:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, _MOST_ROWS, replace=False))
-
-
-def _read_shape(X: Any, feature_names: list[str]) -> tuple[int, list[str]]:
-    names = read_names(X)
-    if names is not None:
-        return len(X), names
-    shape = np.shape(X)
-    if len(shape) != 2:
-        raise ValueError(f"X must be a table with rows and columns, got shape {shape}.")
-    return shape[0], feature_names if len(feature_names) == shape[1] else [f"x{j}" for j in range(shape[1])]
-
-
-def _take(X: Any, rows: NDArray[np.int64], places: list[int] | None) -> list[Any]:
-    """Some rows of some columns, or of all, each column as an array or pandas series."""
-    if places is None:
-        places = list(range(np.shape(X)[1]))
-    if isinstance(X, pd.DataFrame):
-        return [X.iloc[rows, place] for place in places]
-    if sparse.issparse(X):
-        dense = sparse.csr_array(X)[rows][:, places].toarray()
-        return list(dense.T)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        sample = frame[rows]
-        return [_unpack(sample[sample.columns[place]]) for place in places]
-    array = np.asarray(X)[rows]
-    return [array[:, place] for place in places]
-
-
-def _unpack(column: nw.Series[Any]) -> NDArray[Any]:
-    is_number = column.dtype.is_numeric() or column.dtype == nw.Boolean
-    return (column.cast(nw.Float64) if is_number else column).to_numpy()
 
 
 def _read_column(name: str, values: Any) -> _Column | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +41,13 @@ def read_groups(groups: Any, names: NDArray[np.str_]) -> Grouping:
         return Grouping(names, np.arange(len(names), dtype=np.int32))
     if isinstance(groups, Mapping):
         labels = _labels_from_mapping(groups, names)
-    elif isinstance(groups, str) or np.ndim(groups) != 1:
+    elif isinstance(groups, str) or not isinstance(groups, Iterable):
         raise TypeError(f"groups must be a dict or a sequence, got {type(groups).__name__}.")
+    elif any(not isinstance(label, str) and np.ndim(label) != 0 for label in groups):
+        raise TypeError(
+            "groups must be a dict of name to columns, such as {'size': ['height', 'width']}, or a sequence with the "
+            "name of the group of each column; got a sequence of sequences."
+        )
     else:
         labels = [str(label) for label in groups]
         if len(labels) != len(names):

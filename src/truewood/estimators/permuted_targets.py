@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
@@ -25,11 +25,16 @@ from truewood.frozen import freeze_arrays, restore_frozen
 from truewood.journal import append_to, read_entries, read_first_entry
 from truewood.progress import show_progress
 from truewood.result.importance_result import ImportanceResult
+from truewood.words import count, in_one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _FORMAT = "truewood.permutation_test"
+_N_SHOWN = 10
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PermutationTestResult:
     """Scores beside those of the same estimator on permuted targets.
 
@@ -94,6 +99,36 @@ class PermutationTestResult:
             "rank": rankdata(-self.values, method="min").astype(int),
         }
         return pd.DataFrame(columns).sort_values("rank", kind="stable", ignore_index=True)
+
+    def plot(self, *, top: int | None = 20, ax: Axes | None = None) -> Axes:
+        """Draw the scores beside those on permuted targets.
+
+        Parameters
+        ----------
+        top : int or None, default=20
+            Number of features to draw, the most important first; None draws all.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from truewood.result.null_picture import draw_null
+
+        return draw_null(self.values, self.null, self.p_value, self.feature_names, self.measure, top=top, ax=ax)
+
+    def __repr__(self) -> str:
+        n_null, n_hidden = len(self.null), len(self.values) - _N_SHOWN
+        table = self.frame().head(_N_SHOWN)
+        table["feature"] = table["feature"].map(in_one_line)
+        lines = [
+            f"PermutationTestResult: {self.measure}, {count(n_null, 'permutation')}, p-values of at least "
+            f"{1 / (1 + n_null):.2g}",
+            table.to_string(index=False, float_format="{:.4g}".format),
+        ]
+        more = [f"{count(n_hidden, 'more feature')}; all of them in .frame()."] * (n_hidden > 0)
+        return "\n".join([*lines, *more])
 
 
 def permutation_test(

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truewood.result.pictures import BIASED, FAINT, MUTED, UNBIASED, name_measure, name_unit
+from truewood.result.headline import name_measure, name_unit
+from truewood.result.percent import FOUND, FOUND_SMALL, NO_SIGN, find_percent
+from truewood.result.pictures import BIASED, FAINT, MUTED, SMALL, UNBIASED, name_axis
 
 if TYPE_CHECKING:
     import altair as alt
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
     from truewood.result.importance_result import ImportanceResult
 
 NOT_SIGNIFICANT = "not significant"
-VERDICTS = (NOT_SIGNIFICANT, "significant")  # by whether it is
 
-_ROW = 20
+_ROW = 22
+# A narrow screen has no room for names beside the chart: they go above the points.
+_PHONE_ROW = 40
 # Letters of names of classes that fit side by side.
 _MOST_LETTERS = 60
+_MOST_NUMBERED = 10
 _FONT = "system-ui, sans-serif"
 # Long names lose their middle, as they are often told apart by their ends; the tooltip has them whole.
 _IS_PHONE = "windowSize()[0] < 600"
@@ -35,22 +39,22 @@ _SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - 7) + '…' + slice({0}, -6) 
 
 def make_charts(result: ImportanceResult) -> dict[str, Any]:
     """Make the charts of a result: Vega-Lite specifications by name, without data."""
-    has_inference = result.no_inference is None
-    bars = _make_bars(
-        "importance",
-        title=[name_measure(result), name_unit(result)],
-        fills={VERDICTS[True]: UNBIASED, NOT_SIGNIFICANT: FAINT} if has_inference else {},
+    has_inference, percent = result.no_inference is None, find_percent(result)
+    small = {FOUND_SMALL: SMALL} if percent is not None else {}
+    dots = _make_dots(
+        title=[name_axis(result, percent)],
+        fills={FOUND: UNBIASED, **small, NO_SIGN: "white"} if has_inference else {},
         tooltips=_list_tooltips(result, has_inference),
-        description=f"Bars of {name_measure(result)}, by feature; the table has the numbers.",
+        description=f"Points of {name_measure(result)}, by feature; the table has the numbers.",
     )
-    charts: dict[str, Chart] = {"bars": bars, "slopes": _make_slopes(result, has_inference)}
+    charts: dict[str, Chart] = {"dots": dots, "slopes": _make_slopes(result, has_inference)}
     if result.classes is not None:
         charts["classes"] = _make_classes(result.classes)
     return {name: _finish(chart) for name, chart in charts.items()}
 
 
 def make_difference_chart(comparison: Comparison, verdicts: tuple[str, str]) -> dict[str, Any]:
-    """Make the chart of a comparison: bars of differences, given the words for more in the first, and in the second."""
+    """Make the chart of a comparison: differences, given the words for more in the first, and in the second."""
     import altair as alt
 
     a, b = (alt.Tooltip(f"importance_{name}:Q", title=f"importance in {name}", format=".6g") for name in "ab")
@@ -62,14 +66,13 @@ def make_difference_chart(comparison: Comparison, verdicts: tuple[str, str]) -> 
         a,
         b,
     ]
-    bars = _make_bars(
-        "difference",
+    dots = _make_dots(
         title=[f"{name_measure(comparison)}, a less b", name_unit(comparison)],
-        fills={verdicts[0]: UNBIASED, verdicts[1]: BIASED, NOT_SIGNIFICANT: FAINT},
+        fills={verdicts[0]: UNBIASED, verdicts[1]: BIASED, NOT_SIGNIFICANT: "white"},
         tooltips=tooltips,
-        description="Bars of the differences, by feature; the table has the numbers.",
+        description="Points of the differences, by feature; the table has the numbers.",
     )
-    return _finish(bars)
+    return _finish(dots)
 
 
 def _finish(chart: Chart) -> dict[str, Any]:
@@ -97,15 +100,19 @@ def name_class_column(number: int) -> str:
 def _list_tooltips(result: ImportanceResult, has_inference: bool) -> list[alt.Tooltip]:
     import altair as alt
 
-    tips = [alt.Tooltip("label:N", title="feature"), alt.Tooltip("importance:Q", format=".6g")]
-    if not np.isnan(result.share).all():
-        tips.append(alt.Tooltip("share:Q", format=".3%"))
+    percent, tips = find_percent(result), [alt.Tooltip("label:N", title="feature")]
+    if percent is not None:
+        tips.append(alt.Tooltip("shown:Q", title="share, %" if percent.is_share else "% of sum", format=".3~r"))
+        if has_inference:
+            tips.append(alt.Tooltip("low:Q", title="95 % interval from, %", format=".3~r"))
+            tips.append(alt.Tooltip("high:Q", title="to, %", format=".3~r"))
+    tips.append(alt.Tooltip("importance:Q", title="score", format=".6g"))
     if has_inference:
-        tips += _list_error_tooltips()
+        tips += _list_error_tooltips()[0 if percent is None else 2 :]
     return [
         *tips,
         alt.Tooltip("rank:Q"),
-        alt.Tooltip("mdi:Q", title="biased importance", format=".6g"),
+        alt.Tooltip("mdi:Q", title="biased score", format=".6g"),
         alt.Tooltip("mdi_rank:Q", title="biased rank"),
     ]
 
@@ -121,40 +128,44 @@ def _list_error_tooltips() -> list[alt.Tooltip]:
     ]
 
 
-def _name_rows() -> alt.Y:
+def _name_rows(label: str) -> alt.Y:
+    """Rows by place, named by an expression."""
     import altair as alt
 
     axis = alt.Axis(
-        title=None,
-        labelExpr=_SHORTEN.format("data('features')[datum.value].label", f"({_IS_PHONE} ? 18 : 40)"),
-        labelLimit=400,
-        labelOverlap=False,
-        labelPadding=6,
-        ticks=False,
-        domain=False,
+        title=None, labelExpr=label, labelLimit=400, labelOverlap=False, labelPadding=6, ticks=False, domain=False
     )
     return alt.Y("place:O", axis=axis)
 
 
-def _make_bars(
-    field: str, *, title: list[str], fills: dict[str, str], tooltips: list[alt.Tooltip], description: str
-) -> Chart:
-    """Bars of a field, with intervals where verdicts have colours, `fills`."""
+def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.Tooltip], description: str) -> Chart:
+    """Points on pale bars, with intervals where verdicts have colours, `fills`."""
     import altair as alt
 
-    y = _name_rows()
-    x = alt.X(f"{field}:Q", axis=alt.Axis(title=title, tickCount=5, labelFlush=False))
-    bars = alt.Chart().mark_bar(stroke=UNBIASED, strokeWidth=1, fill=UNBIASED, height={"band": 0.7}).encode(x=x, y=y)
-    layers = [bars]
+    label = "data('features')[datum.value].label"
+    y = _name_rows(f"{_IS_PHONE} ? '' : ({_SHORTEN.format(label, '40')})")
+    axis = alt.Axis(title=title, tickCount=5, labelFlush=False)
+    x = alt.X("shown:Q", axis=axis, scale=alt.Scale(nice=False, padding=8))
+    bars = alt.Chart().mark_bar(color=FAINT, height=8).encode(x=x, y=y)
+    points = alt.Chart().mark_point(size=60, opacity=1, stroke=UNBIASED, strokeWidth=1.5, fill=UNBIASED)
+    layers = [bars, points.encode(x=x, y=y)]
     if fills:
         scale = alt.Scale(domain=list(fills), range=list(fills.values()))
-        columns = {"expr": f"{_IS_PHONE} ? 1 : {len(fills)}"}
-        legend = alt.Legend(symbolType="square", symbolStrokeColor=UNBIASED, columns=columns)
-        rules = alt.Chart().mark_rule(strokeWidth=1.3, color="black").encode(x="ci_low:Q", x2="ci_high:Q", y=y)
-        layers = [bars.encode(fill=alt.Fill("verdict:N", scale=scale, legend=legend)), rules]
+        edges = alt.Scale(domain=list(fills), range=[_find_edge(fill) for fill in fills.values()])
+        legend = alt.Legend(symbolType="circle", columns={"expr": f"{_IS_PHONE} ? 2 : {len(fills)}"})
+        stroke = alt.Stroke("verdict:N", scale=edges, legend=legend)
+        whiskers = alt.Chart().mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q", y=y, stroke=stroke)
+        filled = points.encode(x=x, y=y, stroke=stroke, fill=alt.Fill("verdict:N", scale=scale, legend=legend))
+        layers = [bars, whiskers, filled]
     zero = alt.Chart().mark_rule(strokeWidth=1, color="black").encode(x=alt.datum(0))
+    names = (
+        alt.Chart()
+        .mark_text(align="left", dx=12, dy=-13, fontSize=12, limit={"expr": "width - 12"})
+        .encode(x=alt.value(0), y=y, text="above:N")
+        .transform_calculate(above=f"{_IS_PHONE} ? ({_SHORTEN.format('datum.label', '48')}) : ''")
+    )
     hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["place"], empty=False)
-    # The whole row answers to the pointer: most bars of useless features are too short to hit.
+    # The whole row answers to the pointer: most points of useless features are hard to hit.
     rows = (
         alt.Chart()
         .mark_bar(color=MUTED, cursor="default")
@@ -167,23 +178,38 @@ def _make_bars(
         )
         .add_params(hover)
     )
-    return alt.layer(*layers, zero, rows, data=alt.NamedData("features")).properties(
+    return alt.layer(*layers, zero, names, rows, data=alt.NamedData("features")).properties(
         height=alt.Step(_ROW), description=description
     )
+
+
+def _find_edge(fill: str) -> str:
+    """The colour of a point's edge and whisker; that of a pale or empty point is darker."""
+    return {"white": MUTED, SMALL: UNBIASED}.get(fill, fill)
+
+
+def make_room_for_names(spec: dict[str, Any]) -> dict[str, Any]:
+    """The compiled chart of points, whose rows are higher on a narrow screen."""
+    for signal in spec["signals"]:
+        if signal["name"] == "y_step":
+            del signal["value"]
+            signal["update"] = f"{_IS_PHONE} ? {_PHONE_ROW} : {_ROW}"
+    return spec
 
 
 def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
     """The usual, biased order of the shown features beside their order by this measure, joined by lines."""
     import altair as alt
 
-    # Lines go from 0 to 1; the rest is room for names, more of it where the screen is narrow.
-    room = f"({_IS_PHONE} ? 1.7 : 1)"
-    positions = alt.Scale(domainMin={"expr": f"-{room}"}, domainMax={"expr": f"1 + {room}"}, nice=False, zero=False)
+    # Lines go from 0 to 1; the rest is room for names, on one side only where the screen is narrow.
+    left_room, right_room = f"({_IS_PHONE} ? 0.4 : 1)", f"({_IS_PHONE} ? 2.6 : 1)"
+    first, last = {"expr": f"-{left_room}"}, {"expr": f"1 + {right_room}"}
+    positions = alt.Scale(domainMin=first, domainMax=last, nice=False, zero=False)
     headings = alt.Axis(
         title=None,
         orient="top",
         values=[0, 1],
-        labelExpr=f"datum.value == 0 ? 'usual, biased rank' : 'rank by {result.measure}'",
+        labelExpr=f"datum.value == 0 ? ({_IS_PHONE} ? 'biased' : 'usual, biased rank') : 'rank by {result.measure}'",
         labelAlign=alt.condition("datum.value == 0", alt.value("right"), alt.value("left")),
         grid=False,
         ticks=False,
@@ -204,10 +230,11 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
     targets = base.mark_rule(strokeWidth=14, strokeOpacity=0).encode(
         **line, tooltip=_list_tooltips(result, has_inference)
     )
-    limit: dict[str, Any] = {"fontSize": 12, "limit": {"expr": f"width * {room} / (1 + 2 * {room}) - 40"}}
+    space = f"width * {right_room} / (1 + {left_room} + {right_room}) - 40"
+    limit: dict[str, Any] = {"fontSize": 12, "limit": {"expr": space}}
     names = [
         base.mark_text(align="right", dx=-8, fontSize=12).encode(x=at_left, y=left, text="mdi_rank:Q"),
-        base.mark_text(align="right", dx=-36, **limit).encode(x=at_left, y=left, text="short:N"),
+        base.mark_text(align="right", dx=-36, **limit).encode(x=at_left, y=left, text="beside:N"),
         base.mark_text(align="left", dx=8, fontSize=12).encode(x=at_right, y=right, text="rank:Q"),
         base.mark_text(align="left", dx=36, **limit).encode(x=at_right, y=right, text="short:N"),
     ]
@@ -222,7 +249,8 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
         .transform_window(left="row_number()", sort=[alt.SortField("mdi_rank"), alt.SortField("rank")])
         .transform_calculate(
             move=f"abs({rises}) <= 1 ? 'stays' : {rises} > 0 ? 'rises' : 'falls'",
-            short=_SHORTEN.format("datum.label", f"({_IS_PHONE} ? 11 : 32)"),
+            short=_SHORTEN.format("datum.label", "32"),
+            beside=f"{_IS_PHONE} ? '' : ({_SHORTEN.format('datum.label', '32')})",
         )
         .properties(height=alt.Step(_ROW), description="Lines from the biased rank of each feature to its rank here.")
     )
@@ -248,14 +276,14 @@ def _make_classes(parts: ClassScores) -> Chart:
         scale=alt.Scale(domain=[-most, 0, most], range=[BIASED, "white", UNBIASED], interpolate="rgb"),
         legend=alt.Legend(orient="right", format=".2g"),
     )
-    chart: Chart = (
-        alt.Chart(alt.NamedData("features"))
-        .transform_fold(columns, as_=["class", "part"])
-        .transform_calculate(class_name="class_names[datum.class]")
+    y = _name_rows(_SHORTEN.format("data('features')[datum.value].label", f"({_IS_PHONE} ? 20 : 40)"))
+    base = alt.Chart().transform_fold(columns, as_=["class", "part"])
+    cells = (
+        base.transform_calculate(class_name="class_names[datum.class]")
         .mark_rect()
         .encode(
             x=alt.X("class:O", sort=columns, axis=axis),
-            y=_name_rows(),
+            y=y,
             color=colour,
             tooltip=[
                 alt.Tooltip("label:N", title="feature"),
@@ -264,6 +292,14 @@ def _make_classes(parts: ClassScores) -> Chart:
             ],
         )
         .add_params(names)
-        .properties(height=alt.Step(_ROW), description="Scores by feature and class; the table has the numbers.")
     )
-    return chart
+    layers: list[Any] = [cells]
+    if len(columns) <= _MOST_NUMBERED:
+        is_dark = f"abs(datum.part) > {0.6 * most}"
+        ink = alt.condition(is_dark, alt.value("white"), alt.value("#1a1d21"))
+        x = alt.X("class:O", sort=columns, axis=axis)
+        numbers = base.mark_text(fontSize=11).encode(x=x, y=y, text=alt.Text("part:Q", format=".2~g"), color=ink)
+        layers.append(numbers)
+    return alt.layer(*layers, data=alt.NamedData("features")).properties(
+        height=alt.Step(_ROW), description="Scores by feature and class, as numbers in the downloaded table."
+    )

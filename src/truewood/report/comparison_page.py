@@ -10,10 +10,11 @@ import numpy as np
 
 from truewood.formulas.registry import get_measure
 from truewood.report.charts import NOT_SIGNIFICANT, make_difference_chart
-from truewood.report.page import Page, write_page
-from truewood.report.words import Caution, enumerate_names
-from truewood.result.pictures import find_differing, name_level, name_unit, say_differing, shorten
-from truewood.words import ROWS_IN_WORDS
+from truewood.report.page import CITE, Column, Page, check_ending, list_items, list_terms, write_page
+from truewood.result.cautions import Caution
+from truewood.result.headline import name_level, name_unit
+from truewood.result.pictures import find_differing, say_differing
+from truewood.words import ROWS_IN_WORDS, enumerate_names, shorten
 
 if TYPE_CHECKING:
     from truewood.result.comparison import Comparison
@@ -23,37 +24,50 @@ def write_comparison(
     comparison: Comparison, path: str | PathLike[str], *, title: str | None, notes: Sequence[str], alpha: float
 ) -> None:
     """Write a report; see `Comparison.report`."""
+    check_ending(path)
+    if isinstance(notes, str):
+        raise TypeError("notes must be a sequence of sentences, got one str; put it into a list.")
     table = comparison.frame()
     a, b = (shorten(name) for name in comparison.names)
     more = (f"more in {a}", f"more in {b}" if a != b else "less")
     is_found = find_differing(comparison, alpha)[comparison.order]
     verdicts = np.where(is_found, np.where(table["difference"] > 0, *more), NOT_SIGNIFICANT)
+    measured = [
+        ("Compared", f"{comparison.describe()}."),
+        ("a", f"{a}: {comparison.n_rows[0]:,} {ROWS_IN_WORDS[comparison.rows]}."),
+        ("b", f"{b}: {comparison.n_rows[1]:,} {ROWS_IN_WORDS[comparison.rows]}."),
+        ("Measure", f"{comparison.measure}: {get_measure(comparison.measure).summary}. Unit: {name_unit(comparison)}."),
+    ]
     page = Page(
         title=title or f"{a} and {b}: which features differ?",
         heading="Differences",
         answer=_answer(table["feature"].to_numpy(), is_found, verdicts, more, name_level(alpha)),
+        facts=[
+            (name, f"{n:,} {ROWS_IN_WORDS[comparison.rows]}") for name, n in zip((a, b), comparison.n_rows, strict=True)
+        ],
+        cautions=_list_cautions(comparison),
+        note=f"Lines: 95 % intervals. Colours: at a {name_level(alpha)}.",
         meaning="A difference counts as found if it is larger than chance would make it; others may be there, too "
         "small for this many rows.",
-        warnings=(),
-        measured=[
-            ("Compared", f"{comparison.describe()}."),
-            ("a", f"{a}: {comparison.n_rows[0]:,} {ROWS_IN_WORDS[comparison.rows]}."),
-            ("b", f"{b}: {comparison.n_rows[1]:,} {ROWS_IN_WORDS[comparison.rows]}."),
-            (
-                "Measure",
-                f"{comparison.measure}: {get_measure(comparison.measure).summary}. Unit: {name_unit(comparison)}.",
-            ),
-        ],
-        bars_note=f"Thin lines: 95 % intervals. Colours: at a {name_level(alpha)}.",
         sections="",
-        cautions=_list_cautions(comparison),
+        folds=[("What was measured", f"{list_terms(measured)}{list_items(notes)}"), CITE],
         table=table,
-        headings={f"importance_{k}": (f"importance in {name}", "number") for k, name in (("a", a), ("b", b))},
+        columns=[
+            Column("feature", "feature", "text"),
+            Column("difference", "difference", "change"),
+            Column("high", "95 % interval", "interval"),
+            Column("verdict", "verdict", "text", is_wide=True),
+            Column("p_value", "p-value", "p_value", is_wide=True),
+            Column("adjusted_p_value", "adjusted p-value", "p_value", is_wide=True),
+            *(Column(f"importance_{k}", f"in {name}", "number", is_wide=True) for k, name in (("a", a), ("b", b))),
+        ],
         by="difference",
+        factor=1.0,
         verdicts=verdicts.tolist(),
-        charts={"bars": make_difference_chart(comparison, more)},
+        directions=None,
+        charts={"dots": make_difference_chart(comparison, more)},
     )
-    write_page(page, path, notes)
+    write_page(page, path)
 
 
 def _answer(features: np.ndarray, is_found: np.ndarray, verdicts: np.ndarray, more: tuple[str, str], level: str) -> str:

@@ -6,11 +6,9 @@ import base64
 import io
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from truewood.data.correlation import Correlations
 from truewood.result.correlated_groups import CorrelatedGroups
 from truewood.words import format_p_value
 
@@ -18,13 +16,6 @@ if TYPE_CHECKING:
     from truewood.result.importance_result import ImportanceResult
 
 Groups = Mapping[str, Sequence[Any]]
-
-
-def leave_out_groups(correlations: Correlations, groups: Groups) -> Correlations:
-    """Pairs of columns that are not in one group."""
-    group_of = {str(column): name for name, columns in groups.items() for column in columns}
-    pairs = [pair for pair in correlations.pairs if group_of.get(pair[0], pair[0]) != group_of.get(pair[1], pair[1])]
-    return replace(correlations, pairs=pairs)
 
 
 def write_groups(result: ImportanceResult, groups: Groups) -> str:

@@ -1,21 +1,30 @@
 // Glue between the controls, the table and the Vega charts. Names are data: they only ever become textContent.
 const byId = (id) => document.getElementById(id);
-const { columns, rows, by, labels, verdicts, charts } = JSON.parse(byId("data").textContent);
+const { fields, rows, columns, by, factor, labels, verdicts, directions, charts } = JSON.parse(byId("data").textContent);
 
-const features = rows.map((row, place) => ({
-  ...Object.fromEntries(columns.map((column, j) => [column.name, row[j]])),
-  label: labels[place],
-  number: place,
-  verdict: verdicts ? verdicts[place] : "",
-  isOn: true,
-}));
-const headings = verdicts ? columns.toSpliced(2, 0, { name: "verdict", title: "significance", kind: "text" }) : columns;
+const scale = (value) => (value === null || value === undefined ? null : factor * value);
+const features = rows.map((row, place) => {
+  const one = Object.fromEntries(fields.map((name, j) => [name, row[j]]));
+  return {
+    ...one,
+    shown: scale(one[by]),
+    low: scale(one.ci_low),
+    high: scale(one.ci_high),
+    label: labels[place],
+    number: place,
+    verdict: verdicts ? verdicts[place] : "",
+    direction: directions ? directions[place].word : "",
+    isOn: true,
+  };
+});
 const MOST_ROWS = 500;
-const state = { query: "", by, ascending: false, top: features.length > 20 ? 20 : Infinity, most: MOST_ROWS };
+// Where the table has percents, it is sorted by these: the order is the same.
+const first = columns.some((column) => column.name === "shown") ? "shown" : by;
+const state = { query: "", by: first, ascending: false, top: features.length > 20 ? 20 : Infinity, most: MOST_ROWS };
 const views = [];
 
 // What a click on a heading gives first: the best of it.
-const startsAscending = (name) => ["feature", "p_value", "adjusted_p_value", "rank", "mdi_rank"].includes(name);
+const startsAscending = (name) => ["feature", "verdict", "direction", "p_value", "adjusted_p_value", "mdi_rank"].includes(name);
 
 // Changes are sorted by their size, whatever their sign.
 const isChange = (name) => columns.some((column) => column.name === name && column.kind === "change");
@@ -40,22 +49,39 @@ function add(parent, tag, text = "", attributes = {}) {
   return element;
 }
 
+// Digits that show a small number: two of them, up to six decimals.
+const countDecimals = (value) =>
+  value === 0 || Math.abs(value) >= 1 ? 0 : Math.min(6, 1 - Math.floor(Math.log10(Math.abs(value))));
+const write = (value, decimals) =>
+  value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+const isPercent = first === "shown";
+
+function writeInterval({ low, high }) {
+  if (low === null) return "–";
+  if (!isPercent) return `${format(low, "number")} to ${format(high, "number")}`;
+  const [small, large] = Math.abs(low) < Math.abs(high) ? [low, high] : [high, low];
+  const decimals = Math.max(1, countDecimals(large), Math.min(2, countDecimals(small)));
+  return `${write(low, decimals)} to ${write(high, decimals)} %`;
+}
+
 function format(value, kind) {
   if (value === null) return "–";
   if (kind === "text") return value;
+  if (kind === "direction") return value || "–";
   if (kind === "count") return value.toLocaleString("en");
-  if (kind === "share") return `${(100 * value).toFixed(2)} %`;
-  if (kind === "small" && value < 1e-4) return value === 0 ? "<1e-300" : value.toExponential(1);
-  return value === 0 || Math.abs(value) >= 1e-4 ? String(Number(value.toPrecision(4))) : value.toExponential(2);
+  if (kind === "percent") return `${write(value, Math.max(1, countDecimals(value)))} %`;
+  if (kind === "p_value") return value < 0.001 ? "<0.001" : String(Number(value.toPrecision(2)));
+  if (value !== 0 && Math.abs(value) < 1e-4) return value.toExponential(2);
+  return value.toLocaleString("en", { maximumSignificantDigits: 4 });
 }
 
 function drawHeadings() {
   const line = byId("headings");
   line.replaceChildren();
-  for (const { name, title } of headings) {
-    const cell = add(line, "th", "", { scope: "col" });
+  for (const { name, title, is_wide: isWide } of columns) {
+    const cell = add(line, "th", "", { scope: "col", class: isWide ? "wide" : "" });
     if (name === "feature") {
-      cell.className = "name";
+      cell.classList.add("name");
       const all = add(cell, "input", "", { type: "checkbox", "aria-label": "show all features of the table in the charts" });
       all.checked = true;
       all.addEventListener("change", () => {
@@ -72,12 +98,45 @@ function drawHeadings() {
   }
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+
+function addShape(parent, tag, attributes) {
+  const shape = parent.appendChild(document.createElementNS(SVG, tag));
+  for (const [name, value] of Object.entries(attributes)) shape.setAttribute(name, value);
+  return shape;
+}
+
+// A small picture of the mean moves of the prediction: a line from low to high values, or a bar for each level.
+function drawMoves(cell, { moves, levels }) {
+  const [width, height] = [72, 24];
+  const [low, high] = [Math.min(0, ...moves), Math.max(0, ...moves)];
+  if (high === low) return;
+  const y = (move) => 2 + ((high - move) / (high - low)) * (height - 4);
+  const picture = addShape(cell, "svg", { class: "moves", viewBox: `0 0 ${width} ${height}`, role: "img" });
+  const sign = (move) => (move > 0 ? "+" : "") + format(move, "number");
+  addShape(picture, "title", {}).textContent = levels.length
+    ? levels.map((level, k) => `${level}: ${sign(moves[k])}`).join("\n")
+    : `low values ${sign(moves[0])}, high values ${sign(moves.at(-1))}`;
+  addShape(picture, "line", { x1: 0, x2: width, y1: y(0), y2: y(0), class: "zero" });
+  const step = (width - 4) / Math.max(1, levels.length || moves.length - 1);
+  if (levels.length) {
+    moves.forEach((move, k) => addShape(picture, "rect", {
+      x: 2 + k * step, width: 0.7 * step, y: Math.min(y(0), y(move)), height: Math.max(1, Math.abs(y(move) - y(0))),
+    }));
+  } else {
+    addShape(picture, "polyline", { points: moves.map((move, k) => `${2 + k * step},${y(move)}`).join(" ") });
+  }
+}
+
 function drawRow(body, feature) {
   const row = add(body, "tr");
-  const mark = () => (row.className = `${feature.verdict && feature.verdict !== "not significant" ? "significant" : ""} ${feature.isOn ? "" : "off"}`);
-  for (const { name, kind } of headings) {
+  const isFound = feature.verdict && !["no sign", "not significant"].includes(feature.verdict);
+  const mark = () => (row.className = `${isFound ? "found" : ""} ${feature.isOn ? "" : "off"}`);
+  for (const { name, kind, is_wide: isWide } of columns) {
     if (name !== "feature") {
-      add(row, "td", format(feature[name], kind));
+      const text = kind === "interval" ? writeInterval(feature) : format(feature[name], kind);
+      const cell = add(row, "td", text, { class: isWide ? `${kind} wide` : kind });
+      if (kind === "direction") drawMoves(cell, directions[feature.number]);
       continue;
     }
     const label = add(add(row, "th", "", { scope: "row", class: "name" }), "label");
@@ -108,7 +167,7 @@ function drawTable(found) {
 function drawCharts(found) {
   const shown = chooseShown(found);
   byId("status").textContent = found.length
-    ? `${shown.length.toLocaleString("en")} of ${features.length.toLocaleString("en")} features in the charts.`
+    ? `${shown.length.toLocaleString("en")} of ${features.length.toLocaleString("en")} features shown`
     : "No feature has such a name.";
   for (const name of Object.keys(charts)) byId(name).classList.toggle("empty", !shown.length);
   if (!shown.length) return;
@@ -130,7 +189,7 @@ function sortBy(name, ascending) {
 
 function downloadTable() {
   const quote = (text) => `"${text.replaceAll('"', '""')}"`;
-  const lines = [columns.map((column) => column.name), ...rows.map((row) => row.map(
+  const lines = [fields, ...rows.map((row) => row.map(
     (value) => (typeof value === "string" ? quote(protect(value)) : value === null ? "" : String(value)),
   ))];
   // The mark at the start tells spreadsheets that the text is UTF-8.
@@ -147,7 +206,7 @@ const isFormula = (name) => /^[=+\-@\t\r\n＝＋－＠]/.test(name);
 const protect = (name) => (isFormula(name) ? `'${name}` : name);
 
 function setUpControls() {
-  for (const { name, title } of headings) add(byId("sort"), "option", title, { value: name });
+  for (const { name, title } of columns) add(byId("sort"), "option", title, { value: name });
   for (const count of [10, 20, 50, 100, 200].filter((count) => count < features.length)) {
     add(byId("top"), "option", `first ${count}`, { value: count });
   }
@@ -168,7 +227,7 @@ function setUpControls() {
   });
   byId("download").addEventListener("click", downloadTable);
   if (features.some((one) => isFormula(one.feature))) {
-    byId("csv-note").textContent = "Names that begin with = + - @ get a leading ' in the file, so that no spreadsheet runs them.";
+    byId("csv-note").textContent += " Names that begin with = + - @ get a leading ' in the file, so that no spreadsheet runs them.";
   }
 }
 
@@ -186,10 +245,15 @@ function setUpTheme() {
   name();
 }
 
+function openFoldsOnPaper() {
+  for (const fold of document.querySelectorAll("details")) fold.open = true;
+}
+
+addEventListener("beforeprint", openFoldsOnPaper);
 setUpTheme();
 setUpControls();
 drawHeadings();
-sortBy(by, false);
+sortBy(first, false);
 for (const [name, spec] of Object.entries(charts)) {
   spec.data.find((source) => source.name === "features").values = chooseShown(findFeatures());
   const options = {

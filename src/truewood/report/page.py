@@ -11,49 +11,65 @@ from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
-from os import PathLike
+from os import PathLike, fspath
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from truewood.data.correlation import find_correlations
 from truewood.report import words
-from truewood.report.charts import VERDICTS, make_charts, name_class_column
-from truewood.report.groups_section import leave_out_groups, write_groups
+from truewood.report.charts import make_charts, make_room_for_names, name_class_column
+from truewood.report.groups_section import write_groups
 from truewood.report.vega import bundle_scripts, compile_chart
-from truewood.result.pictures import FAINT, name_level
+from truewood.result.cautions import Caution, check_table, list_cautions
+from truewood.result.direction import Direction, explain_directions, find_directions
+from truewood.result.headline import name_level
+from truewood.result.percent import find_percent, judge_features
+from truewood.result.pictures import FAINT, SMALL, UNBIASED
 from truewood.writing import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from truewood.result.explanation import Explanation
     from truewood.result.importance_result import ImportanceResult
 
-# How a table heads a column and shows its numbers.
-_HEADINGS = {
-    "feature": ("feature", "text"),
-    "importance": ("importance", "number"),
-    "difference": ("difference", "change"),
-    "share": ("share", "share"),
-    "std_error": ("standard error", "number"),
-    "ci_low": ("95 % low", "number"),
-    "ci_high": ("95 % high", "number"),
-    "p_value": ("p-value", "small"),
-    "adjusted_p_value": ("adjusted p-value", "small"),
-    "rank": ("rank", "count"),
-    "mdi": ("biased importance", "number"),
-    "mdi_rank": ("biased rank", "count"),
-    "fold_std": ("spread over folds", "number"),
-}
+_ENDINGS = (".html", ".htm")
 _SLOPES = """<section aria-labelledby="slopes-heading">
 <h2 id="slopes-heading">The usual, biased rank beside this one</h2>
 <p>Features that fall look important only to the rows that chose the splits.</p>
 <div id="slopes" class="chart"></div>
 </section>"""
+_CAUTIONS = """<section aria-labelledby="cautions">
+<h2 id="cautions">What to be careful about</h2>
+{}
+</section>"""
+CITE = ("How to cite", f"<p>{escape(words.CITATION)}</p>")
 _CLASSES = """<section aria-labelledby="classes-heading">
 <h2 id="classes-heading">By class</h2>
-<p>The parts of the scores that have to do with each class; a line of the map adds up to the feature's importance.</p>
+<p>The parts of the scores that have to do with each class; a line of the map adds up to the feature's score.</p>
 <div id="classes" class="chart"></div>
 </section>"""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the page's table.
+
+    Parameters
+    ----------
+    name : str
+        The field of a row that it shows and sorts by.
+    title : str
+        Its heading.
+    kind : {"text", "percent", "interval", "direction", "number", "change", "p_value", "count"}
+        How it is written.
+    is_wide : bool
+        Whether it is left out where the screen is narrow.
+    """
+
+    name: str
+    title: str
+    kind: str
+    is_wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,25 +79,31 @@ class Page:
     Parameters
     ----------
     title, heading : str
-        Title of the report, and of its chart.
-    answer, meaning : str
-        The answer, and what that means.
-    measured : list of (str, str)
-        Terms and descriptions: what was measured on what.
-    bars_note : str
-        A line below the chart.
+        Title of the report, and name of its chart.
+    answer : str
+        The answer, in a sentence or two.
+    facts : list of (str, str)
+        What belongs to it, as terms and a few words each.
+    cautions : list of Caution
+        What to be careful about; what is grave is said right below the answer.
+    note, meaning : str
+        A line below the chart, and what else to say there.
     sections : str
         HTML of more sections.
-    cautions : list of Caution
-        What to be careful about.
+    folds : list of (str, str)
+        Headings and HTML of what is folded.
     table : DataFrame
-        A line a feature.
-    headings : dict of str to (str, str)
-        Headings of columns that only this table has, and their kinds.
+        A line a feature, with all there is to download.
+    columns : list of Column
+        What the page's table shows of it.
     by : str
-        The column that the table is sorted by, largest first.
+        The column of `table` that is drawn and that it is sorted by, largest first.
+    factor : float
+        What makes that and the ends of its interval what is shown.
     verdicts : list of str, or None
-        Whether each line is significant, in words.
+        What was found of each line, in words.
+    directions : list of Direction, or None
+        Which way each line moves predictions.
     charts : dict of str to dict
         Vega-Lite specifications by the id of their place.
     """
@@ -89,17 +111,25 @@ class Page:
     title: str
     heading: str
     answer: str
+    facts: list[tuple[str, str]]
+    cautions: list[Caution]
+    note: str
     meaning: str
-    warnings: Sequence[str]
-    measured: list[tuple[str, str]]
-    bars_note: str
     sections: str
-    cautions: list[words.Caution]
+    folds: list[tuple[str, str]]
     table: pd.DataFrame
-    headings: dict[str, tuple[str, str]]
+    columns: list[Column]
     by: str
+    factor: float
     verdicts: list[str] | None
+    directions: list[Direction] | None
     charts: dict[str, dict[str, Any]]
+
+
+def check_ending(path: str | PathLike[str]) -> None:
+    """Refuse names that promise another kind of file."""
+    if not fspath(path).lower().endswith(_ENDINGS):
+        raise ValueError(f"path must end in .html, as the report is a page for a browser, got {fspath(path)!r}.")
 
 
 def write_report(
@@ -109,64 +139,93 @@ def write_report(
     X: Any,
     groups: Mapping[str, Sequence[Any]] | None,
     title: str | None,
+    skill: str | None,
     notes: Sequence[str],
     warnings: Sequence[str],
+    explanation: Explanation | None,
     alpha: float,
 ) -> None:
     """Write a report; see `ImportanceResult.report`."""
-    table = result.frame()
-    correlations = None if X is None else find_correlations(X, table["feature"].tolist())
-    if correlations is not None and groups is not None:
-        correlations = leave_out_groups(correlations, groups)
+    check_ending(path)
+    for name, sentences in (("notes", notes), ("warnings", warnings)):
+        if isinstance(sentences, str):
+            raise TypeError(f"{name} must be a sequence of sentences, got one str; put it into a list.")
+    table, percent = result.frame(), find_percent(result)
+    check, directions = check_table(result, X, groups), find_directions(result, explanation, alpha)
+    reading = words.explain_reading(result, alpha)
+    if explanation is not None:
+        reading.append(explain_directions(explanation))
     answer, meaning = words.answer(result, alpha)
     has_inference = result.no_inference is None
-    sections, headings = [_SLOPES], {}
+    sections = [_SLOPES]
     if groups is not None:
         sections.insert(0, write_groups(result, groups))
     if result.classes is not None:
-        sections.append(_CLASSES)
-        for k, (name, parts) in enumerate(zip(result.classes.names, result.classes.values, strict=True)):
-            headings[name_class_column(k)] = (f"class {name}", "number")
+        sections.insert(0, _CLASSES)
+        for k, parts in enumerate(result.classes.values):
             table[name_class_column(k)] = parts[result.order]
     page = Page(
         title=title or "Which features matter?",
         heading="Importance",
         answer=answer,
+        facts=words.list_facts(result, percent, skill),
+        cautions=[*(Caution("", text, is_grave=True) for text in warnings), *list_cautions(result, check)],
+        note=f"Lines: 95 % intervals. Found: at a {name_level(alpha)}." if has_inference else "",
         meaning=meaning,
-        warnings=warnings,
-        measured=words.describe_measurement(result),
-        bars_note=f"Thin lines: 95 % intervals. Significant: at a {name_level(alpha)}." if has_inference else "",
         sections="\n".join(sections),
-        cautions=words.list_cautions(result, correlations),
+        folds=[
+            ("What was measured", f"{list_terms(words.describe_measurement(result, check))}{list_items(notes)}"),
+            ("How to read this", list_items(reading)),
+            CITE,
+        ],
         table=table,
-        headings=headings,
+        columns=_choose_columns(result, has_inference, has_directions=directions is not None),
         by="importance",
-        verdicts=[VERDICTS[found] for found in result.select(alpha)[result.order].tolist()] if has_inference else None,
+        factor=1.0 if percent is None else percent.factor,
+        verdicts=judge_features(result, alpha)[result.order].tolist() if has_inference else None,
+        directions=None if directions is None else [directions[j] for j in result.order],
         charts=make_charts(result),
     )
-    write_page(page, path, notes)
+    write_page(page, path)
 
 
-def write_page(page: Page, path: str | PathLike[str], notes: Sequence[str]) -> None:
+def _choose_columns(result: ImportanceResult, has_inference: bool, *, has_directions: bool) -> list[Column]:
+    percent, columns = find_percent(result), [Column("feature", "feature", "text")]
+    if percent is not None:
+        columns.append(Column("shown", "share" if percent.is_share else "% of sum", "percent"))
+    if has_inference:
+        columns.append(Column("high", "95 % interval", "interval"))
+    if has_directions:
+        columns.append(Column("direction", "direction", "direction"))
+    if has_inference:
+        columns += [
+            Column("verdict", "verdict", "text", is_wide=True),
+            Column("p_value", "p-value", "p_value", is_wide=True),
+        ]
+    columns.append(Column("importance", "score", "number", is_wide=percent is not None))
+    if has_inference:
+        columns.append(Column("std_error", "standard error", "number", is_wide=True))
+    biased = [Column("mdi", "biased score", "number", is_wide=True), Column("mdi_rank", "biased rank", "count", True)]
+    return columns + biased
+
+
+def write_page(page: Page, path: str | PathLike[str]) -> None:
     """Write a report as one HTML file."""
-    for argument, given in (("notes", notes), ("warnings", page.warnings)):
-        if isinstance(given, str):
-            raise TypeError(f"{argument} must be a sequence of sentences, got one str; put it into a list.")
     bundle, glue = bundle_scripts(), _read("page.js")
+    others = [caution for caution in page.cautions if not caution.is_grave]
     content = {
         "title": escape(page.title),
         "policy": " ".join(_hash_script(script) for script in (bundle, glue)),
-        "style": _read("page.css").replace("FAINT", FAINT),
-        "answer": escape(page.answer),
-        "meaning": escape(page.meaning),
-        "warnings": "".join(f'<p class="caution grave">{escape(warning)}</p>' for warning in page.warnings),
-        "measured": "\n".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in page.measured),
-        "notes": "".join(f"<li>{escape(note)}</li>" for note in notes),
+        "style": _read("page.css").replace("FAINT", FAINT).replace("UNBIASED", UNBIASED).replace("SMALL", SMALL),
+        "answer": escape(page.answer.replace(" %", "\N{NO-BREAK SPACE}%")),
+        "facts": "".join(f"<div><dt>{escape(term)}</dt><dd>{escape(text)}</dd></div>" for term, text in page.facts),
+        "alarms": "\n".join(_format_caution(caution) for caution in page.cautions if caution.is_grave),
         "heading": escape(page.heading),
-        "bars_note": escape(page.bars_note),
+        "note": escape(page.note),
+        "meaning": escape(page.meaning),
+        "cautions": _CAUTIONS.format("\n".join(map(_format_caution, others))) if others else "",
         "sections": page.sections,
-        "cautions": "\n".join(map(_format_caution, page.cautions)),
-        "citation": escape(words.CITATION),
+        "folds": "\n".join(_fold(heading, content) for heading, content in page.folds if content),
         "version": escape(version("truewood")),
         "data": _to_script_json(_collect(page)),
         "bundle": bundle,
@@ -195,14 +254,18 @@ def _to_script_json(value: Any) -> str:
 
 def _collect(page: Page) -> dict[str, Any]:
     """What the page's script works with: the table by row, and what goes with each row."""
-    table, headings = page.table, _HEADINGS | page.headings
+    table, charts = page.table, {name: compile_chart(chart) for name, chart in page.charts.items()}
+    make_room_for_names(charts["dots"])
     return {
-        "columns": [{"name": name, "title": headings[name][0], "kind": headings[name][1]} for name in table.columns],
+        "fields": table.columns.tolist(),
         "rows": table.astype(object).where(table.notna(), None).to_numpy().tolist(),
+        "columns": [vars(column) for column in page.columns],
         "by": page.by,
+        "factor": page.factor,
         "labels": _tell_apart(table["feature"].tolist()),
         "verdicts": page.verdicts,
-        "charts": {name: compile_chart(chart) for name, chart in page.charts.items()},
+        "directions": None if page.directions is None else list(map(vars, page.directions)),
+        "charts": charts,
     }
 
 
@@ -222,9 +285,27 @@ def _tell_apart(names: list[str]) -> list[str]:
     return labels
 
 
-def _format_caution(caution: words.Caution) -> str:
-    items = "".join(f"<li>{escape(item)}</li>" for item in caution.items)
-    return (
-        f'<div class="caution{" grave" * caution.is_grave}"><h3>{escape(caution.heading)}</h3>'
-        f"<p>{escape(caution.text)}</p>{f'<ul>{items}</ul>' if items else ''}</div>"
-    )
+def list_terms(terms: Sequence[tuple[str, str]]) -> str:
+    """HTML of terms and what is said of them."""
+    lines = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in terms)
+    return f"<dl>{lines}</dl>"
+
+
+def list_items(items: Sequence[str]) -> str:
+    """HTML of a list."""
+    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>" if items else ""
+
+
+def _fold(heading: str, content: str) -> str:
+    return f"<details><summary>{escape(heading)}</summary>\n{content}\n</details>"
+
+
+def _format_caution(caution: Caution) -> str:
+    heading = f"<b>{escape(caution.heading)}:</b> " if caution.heading else ""
+    text = escape(caution.text if caution.heading else _begin_sentence(caution.text))
+    items = f"<details><summary>Which ones</summary>{list_items(caution.items)}</details>" if caution.items else ""
+    return f'<div class="caution{" grave" * caution.is_grave}"><p>{heading}{text}</p>{items}</div>'
+
+
+def _begin_sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."

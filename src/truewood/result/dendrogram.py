@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram
 
+from truewood.result.fonts import give_fonts
 from truewood.result.pictures import MUTED, find_height, make_axes, name_rows
 
 if TYPE_CHECKING:
@@ -42,4 +43,5 @@ def draw_dendrogram(groups: CorrelatedGroups, ax: Axes | None) -> Axes:
     ax.set_xlabel("strength of the relation, on average:\nSpearman's correlation in size, or Cramér's V")
     title = f"{n_groups} group{'s' * (n_groups != 1)}" if n_groups else "No group"
     ax.set_title(f"{title} of correlated columns at {groups.threshold:g} (dashed)", fontsize="large")
+    give_fonts(ax)
     return ax

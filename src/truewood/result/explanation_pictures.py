@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood.result.pictures import BIASED, MUTED, UNBIASED, add_colour_bar, find_height, make_axes, name_rows, shorten
-from truewood.words import ROWS_IN_WORDS, count
+from truewood.result.fonts import give_fonts
+from truewood.result.pictures import BIASED, MUTED, UNBIASED, add_colour_bar, find_height, make_axes, name_rows
+from truewood.words import ROWS_IN_WORDS, count, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,6 +64,7 @@ def draw(
         ax = make_axes(find_height(n_shown)) if ax is None else ax
         _draw_swarm(explanation, np.flatnonzero(is_explained), order[:n_shown], output_name, ax)
     ax.spines[["top", "right"]].set_visible(False)
+    give_fonts(ax)
     return ax
 
 

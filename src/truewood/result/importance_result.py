@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from truewood.result.explanation import Explanation
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImportanceResult:
@@ -274,20 +276,34 @@ class ImportanceResult:
             raise ValueError(f"k must lie between 0 and the number of features, {len(self.values)}, got {k}.")
         return np.isin(np.arange(len(self.values)), self.order[:k])
 
-    def plot(self, kind: str = "bar", *, top: int | None = 20, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
+    def plot(
+        self,
+        kind: str = "bar",
+        *,
+        top: int | None = 20,
+        ax: Axes | None = None,
+        alpha: float = 0.05,
+        title: str | None = None,
+        explanation: Explanation | None = None,
+    ) -> Axes:
         """Draw the scores.
 
         Parameters
         ----------
         kind : {"bar", "compare", "box", "rank", "classes"}, default="bar"
-            Bars of the scores; biased beside unbiased ranks, joined by lines; boxes of scores by tree, or by
-            fold where there are folds; all scores in falling order; or scores by class as a heat map.
+            Bars and points with 95 % intervals, in percent of what there is to explain where that exists; biased beside
+            unbiased ranks, joined by lines; boxes of scores by tree, or by fold where there are folds; all scores in
+            falling order; or scores by class as a heat map.
         top : int or None, default=20
             Number of features to draw, the most important first; None draws all. "rank" always draws all.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure if None.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini & Hochberg) of what "bar" and "classes" call significant.
+            Largest adjusted p-value (Benjamini & Hochberg) of what "bar" calls found and "classes" significant.
+        title : str, default=None
+            A line above the title, such as what the target is.
+        explanation : Explanation, default=None
+            Of the same features, of `truewood.explain`: "bar" then says which way each moves predictions.
 
         Returns
         -------
@@ -295,7 +311,7 @@ class ImportanceResult:
         """
         from truewood.result.pictures import draw
 
-        return draw(self, kind, top=top, ax=ax, alpha=alpha)
+        return draw(self, kind, top=top, ax=ax, alpha=alpha, title=title, explanation=explanation)
 
     def report(
         self,
@@ -304,36 +320,55 @@ class ImportanceResult:
         X: Any = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
         title: str | None = None,
+        skill: str | None = None,
         notes: Sequence[str] = (),
         warnings: Sequence[str] = (),
+        explanation: Explanation | None = None,
         alpha: float = 0.05,
     ) -> None:
         """Write a report for people to read: one HTML file that loads nothing from elsewhere.
 
-        It says which features matter, what was measured on what and what to be careful about, and has charts and a
-        table that can be sorted and searched. ``pip install 'truewood[report]'`` brings what it needs.
+        It says which features matter and how much, what to be careful about and what was measured on what, and has
+        charts and a table that can be sorted and searched. ``pip install 'truewood[report]'`` brings what it needs.
 
         Parameters
         ----------
         path : str or path
-            The file.
+            The file, whose name ends in .html.
         X : array-like, data frame or sparse matrix of shape (n_rows, n_columns), default=None
-            The table, to look for features that tell nearly the same; without it the report says it did not look.
+            The table, to look for features that tell nearly the same, and for missing values; without it the report
+            says it did not look.
         groups : dict, default=None
             What was passed as ``groups=``, to show the members of each group; with the tree that they are from if it
             is of `truewood.correlated_groups`.
         title : str, default=None
             The report's title.
+        skill : str, default=None
+            How well the model predicts rows it never saw, such as "AUC 0.91".
         notes : sequence of str, default=()
-            Sentences to add to what was measured, such as how well the model predicts.
+            Sentences to add to what was measured.
         warnings : sequence of str, default=()
-            Sentences to put below the answer, such as of a column that is the target in other words.
+            Sentences that say why the scores may be wrong; they stand right below the answer.
+        explanation : Explanation, default=None
+            Of the same features, of `truewood.explain`: the table then says which way each moves predictions, with a
+            small picture. Of more than 2,000 rows, as many are looked at.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini & Hochberg) of a feature that is called significant.
+            Largest adjusted p-value (Benjamini & Hochberg) of a feature that is called found.
         """
         from truewood.report import write_report
 
-        write_report(self, path, X=X, groups=groups, title=title, notes=notes, warnings=warnings, alpha=alpha)
+        write_report(
+            self,
+            path,
+            X=X,
+            groups=groups,
+            title=title,
+            skill=skill,
+            notes=notes,
+            warnings=warnings,
+            explanation=explanation,
+            alpha=alpha,
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a JSON file that `truewood.load` reads back exactly.

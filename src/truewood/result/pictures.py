@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood.formulas.registry import get_measure
 from truewood.inference.multiplicity import adjust
-from truewood.words import in_one_line
+from truewood.result.direction import find_directions
+from truewood.result.fonts import give_fonts
+from truewood.result.headline import name_level, name_measure, name_unit, write_headline
+from truewood.result.percent import FOUND, FOUND_SMALL, NO_SIGN, Percent, find_percent, judge_features
+from truewood.words import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
     from truewood.result.comparison import Comparison
+    from truewood.result.explanation import Explanation
     from truewood.result.importance_result import ImportanceResult
 
 # Okabe and Ito's colours, told apart with any kind of colour vision.
@@ -27,6 +32,7 @@ UNBIASED = "#0072B2"
 BIASED = "#E69F00"
 MUTED = "#777777"
 FAINT = "#D6E8F4"
+SMALL = "#7FB8DA"
 
 # Letters are not drawn smaller than this, in points: rows that leave less room get no names.
 _SMALLEST_LETTERS = 4.0
@@ -40,35 +46,35 @@ _MOST_NAMED_CLASSES = 60
 # Size of a bar of colours, in inches.
 _TALLEST_BAR, _WIDTH_OF_BAR = 4.0, 0.15
 _MOST_LETTERS = 60
+# Room between title and drawing for a legend, in points.
+_PAD = 26
 
 
-def name_measure(result: ImportanceResult | Comparison) -> str:
-    """Name the measure in words."""
-    return get_measure(result.measure).title
-
-
-def name_unit(result: ImportanceResult | Comparison) -> str:
-    """Name what the scores are measured in."""
-    if result.is_additive:
-        return "covariance of raw score and target"
-    return get_measure(result.measure).unit[result.task]
-
-
-def name_level(alpha: float) -> str:
-    """Name the level at which features are called significant."""
-    return f"{100 * alpha:g} % false discovery rate"
-
-
-def draw(result: ImportanceResult, kind: str, *, top: int | None, ax: Axes | None, alpha: float) -> Axes:
+def draw(
+    result: ImportanceResult,
+    kind: str,
+    *,
+    top: int | None,
+    ax: Axes | None,
+    alpha: float,
+    title: str | None,
+    explanation: Explanation | None,
+) -> Axes:
     """Draw one kind of picture; see `ImportanceResult.plot`."""
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
-    n_shown, ax = _prepare(len(result.values), 4.5 if kind == "rank" else None, top, ax)
+    n_shown, ax = prepare(len(result.values), 4.5 if kind == "rank" else None, top, ax)
     _KINDS[kind](result, n_shown, ax, alpha)
+    directions = find_directions(result, explanation, alpha)
+    if kind == "bar" and directions is not None:
+        _write_directions(ax, [directions[j].word for j in _list_shown(result, n_shown)])
+    if title is not None:
+        ax.set_title(f"{shorten(title, 80)}\n{ax.get_title()}", fontsize="large", pad=_PAD, parse_math=False)
+    give_fonts(ax)
     return ax
 
 
-def _prepare(n_features: int, height: float | None, top: int | None, ax: Axes | None) -> tuple[int, Axes]:
+def prepare(n_features: int, height: float | None, top: int | None, ax: Axes | None) -> tuple[int, Axes]:
     """Number of features to draw, and where; by default as high as that many rows need."""
     if top is not None and index(top) < 1:
         raise ValueError(f"top must be at least 1, or None for all features, got {top}.")
@@ -102,18 +108,20 @@ def _set_title(ax: Axes, title: str, result: ImportanceResult, n_shown: int, leg
     """Say what is seen, how much of all that is, and below that what the colours mean."""
     if n_shown < len(result.values):
         title += f"\nthe {n_shown} most important of {len(result.values)} are shown"
-    _head(ax, title, legend)
+    head(ax, title, legend)
 
 
-def _head(ax: Axes, title: str, legend: list[Line2D]) -> None:
-    ax.set_title(title, fontsize="large", pad=26 if legend else 8)
+def head(ax: Axes, title: str, legend: list[Line2D]) -> None:
+    """Write a title, and a legend below it."""
+    ax.set_title(title, fontsize="large", pad=_PAD if legend else 8)
     if legend:
         # Above the rows and not among them: there is no corner that no bar or line can reach.
         place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
         ax.legend(handles=legend, ncols=len(legend), frameon=False, fontsize="small", **place)
 
 
-def _make_key(label: str, colour: str, marker: str = "s", *, edge: str | None = None, has_line: bool = False) -> Line2D:
+def make_key(label: str, colour: str, marker: str = "s", *, edge: str | None = None, has_line: bool = False) -> Line2D:
+    """An entry of a legend."""
     from matplotlib.lines import Line2D
 
     style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if has_line else "none"}
@@ -150,40 +158,52 @@ def name_rows(ax: Axes, names: list[str]) -> None:
     ax.tick_params(axis="y", length=0)
 
 
-def shorten(name: str, most: int = 36) -> str:
-    """Leave out the middle: long names are often told apart by their ends. What cannot be printed is written out."""
-    name = in_one_line(name)
-    if len(name) <= most:
-        return name
-    n_last = most // 3
-    return f"{name[: most - n_last - 1]}…{name[-n_last:]}"
-
-
 def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
-    order = _list_shown(result, n_shown)
-    places, scores = np.arange(n_shown), result.values[order]
+    order, percent = _list_shown(result, n_shown), find_percent(result)
+    factor = 1.0 if percent is None else percent.factor
+    places, scores = np.arange(n_shown), factor * result.values[order]
+    ax.barh(places, scores, color=FAINT, height=0.5)
+    size = min(7.0, 0.7 * (_find_letter_size(ax, n_shown) or 3.0))
+    legend, colours, fills = [], np.full(n_shown, UNBIASED), np.full(n_shown, UNBIASED)
+    title = f"Features by {name_measure(result)}"
     if result.no_inference is None:
-        is_found = result.select(alpha)
-        shown = is_found[order]
-        ax.barh(places, scores, color=np.where(shown, UNBIASED, FAINT), edgecolor=UNBIASED, linewidth=0.8, height=0.7)
-        low, high = result.interval()
-        ax.hlines(places, low[order], high[order], color="black", linewidth=1.0)
-        n_found, n_features = int(np.count_nonzero(is_found)), len(is_found)
-        found = f"{n_found} of {n_features} feature{'s' * (n_features != 1)} matter{'s' * (n_found == 1)}"
-        title = f"{found if n_found else 'No feature can be shown to matter'} ({name_level(alpha)})"
-        legend = [
-            _make_key("significant", UNBIASED),
-            _make_key("not significant", FAINT, edge=UNBIASED),
-            _make_key("95 % interval", "black", marker="", has_line=True),
-        ]
-    else:
-        ax.barh(places, scores, color=UNBIASED, height=0.7)
-        title, legend = f"Features by {name_measure(result)}", []
+        verdicts = judge_features(result, alpha)[order]
+        fills = np.select([verdicts == FOUND, verdicts == FOUND_SMALL], [UNBIASED, SMALL], "white")
+        colours = np.where(verdicts == NO_SIGN, MUTED, UNBIASED)
+        low, high = (factor * end[order] for end in result.interval())
+        ax.hlines(places, low, high, color=colours, linewidth=1.2)
+        title = wrap(write_headline(result, alpha, with_names=False))
+        small = [make_key(FOUND_SMALL, SMALL, "o", edge=UNBIASED)] * (percent is not None)
+        unclear = make_key(f"{NO_SIGN}, 95 % interval", MUTED, marker="o", has_line=True)
+        unclear.set_markerfacecolor("white")
+        legend = [make_key(FOUND, UNBIASED, marker="o", has_line=True), *small, unclear]
+    ax.scatter(scores, places, s=size**2, c=fills, edgecolors=colours.tolist(), zorder=3)
     ax.axvline(0, color="black", linewidth=0.8)
+    ax.spines["left"].set_visible(False)
     ax.locator_params(axis="x", nbins=5)
     name_rows(ax, [str(result.feature_names[j]) for j in order])
-    ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}")
+    ax.set_xlabel(f"{name_axis(result, percent)}\n{name_measure(result)}")
     _set_title(ax, title, result, n_shown, legend)
+
+
+def _write_directions(ax: Axes, words: list[str]) -> None:
+    """Beside the rows, in a column of their own."""
+    place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
+    size = 0.9 * _find_letter_size(ax, len(words))
+    for row, word in enumerate(words if size else []):
+        ax.text(1.02, row, word, fontsize=size, parse_math=False, **place)
+
+
+def name_axis(result: ImportanceResult, percent: Percent | None) -> str:
+    """Say what an axis of scores shows."""
+    if percent is None:
+        return name_unit(result)
+    return f"share of {percent.of}, %" if percent.is_share else f"% of {percent.of} ({name_unit(result)})"
+
+
+def wrap(text: str) -> str:
+    """Text in lines that a picture has room for, with numbers and their units in one line."""
+    return "\n".join(textwrap.wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), 76))
 
 
 def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
@@ -210,7 +230,7 @@ def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: f
     ax.tick_params(axis="x", length=0)
     title = f"{n_moved} of {len(rises)} features move by more than one place when unseen rows judge"
     legend = [
-        _make_key(label, colour, marker="o", has_line=True)
+        make_key(label, colour, marker="o", has_line=True)
         for label, colour in (("rises", UNBIASED), ("falls", BIASED), ("stays", MUTED))
     ]
     _set_title(ax, title, result, n_shown, legend)
@@ -317,7 +337,7 @@ def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float
 def draw_differences(comparison: Comparison, *, top: int | None, ax: Axes | None, alpha: float) -> Axes:
     """Draw the differences of two results; see `Comparison.plot`."""
     n_features = len(comparison.difference)
-    n_shown, ax = _prepare(n_features, None, top, ax)
+    n_shown, ax = prepare(n_features, None, top, ax)
     order = comparison.order[:n_shown]
     places, difference, is_found = np.arange(n_shown), comparison.difference[order], find_differing(comparison, alpha)
     low, high = comparison.interval()
@@ -341,12 +361,13 @@ def draw_differences(comparison: Comparison, *, top: int | None, ax: Axes | None
     if n_shown < n_features:
         title += f"\nthe {n_shown} largest differences of {n_features} are shown"
     legend = [
-        _make_key(f"more in {a}", UNBIASED, marker="o", has_line=True),
-        _make_key(f"more in {b}", BIASED, marker="o", has_line=True),
-        _make_key("not significant, 95 % interval", MUTED, marker="o", has_line=True),
+        make_key(f"more in {a}", UNBIASED, marker="o", has_line=True),
+        make_key(f"more in {b}", BIASED, marker="o", has_line=True),
+        make_key("not significant, 95 % interval", MUTED, marker="o", has_line=True),
     ]
     legend[-1].set_markerfacecolor("white")
-    _head(ax, title, legend)
+    head(ax, title, legend)
+    give_fonts(ax)
     return ax
 
 

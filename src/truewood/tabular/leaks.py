@@ -106,12 +106,12 @@ def _describe(leak: Leak, target: str) -> str:
     remedy = ", ".join(f"drop=[{column!r}]" for column in leak.columns)
     if len(leak.columns) == 1:
         return (
-            f"{leak.columns[0]} alone tells {leak.share:.1%} of {target}: if it is the target in other words, or known "
-            f"only after it, leave it out with {remedy}"
+            f"{leak.columns[0]} alone tells {leak.share:.1%} of {target}: it may be the target in other words, or "
+            f"known only after it; leave it out then with {remedy}"
         )
     return (
-        f"{' and '.join(leak.columns)} together tell {leak.share:.1%} of {target}: if they are parts of it, or known "
-        f"only after it, leave them out with {remedy}"
+        f"{' and '.join(leak.columns)} together tell {leak.share:.1%} of {target}: they may be parts of it, or known "
+        f"only after it; leave them out then with {remedy}"
     )
 
 

@@ -98,6 +98,7 @@ def make_score(
         messages.warn(f"the splits taken together may be noise (p = {format_p_value(result.total_p_value)})")
     return TableScore(
         result=result,
+        explanation=None,
         X=X,
         model=saved.model,
         model_name=saved.name,

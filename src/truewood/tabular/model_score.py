@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.adapters import open_model
 from truewood.estimators.cross_validation import cross_importance
 from truewood.formulas.registry import measures
 from truewood.front_door import importance
 from truewood.result.correlated_groups import CorrelatedGroups, correlated_groups
+from truewood.result.explanation import Explanation
 from truewood.result.importance_result import ImportanceResult
+from truewood.scoring.explaining import explain
 from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Fitted
 from truewood.tabular.judgement import judge_model
 from truewood.tabular.messages import Messages
 from truewood.tabular.skill import measure_skill
 from truewood.tabular.table_score import ColumnSummary, TableScore
+
+# Rows whose predictions are explained; of more, so many are drawn.
+_MOST_EXPLAINED = 2_000
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,7 @@ def score_model(
     judge_model(skill, result.total_p_value, messages, alpha=scoring.alpha, may_be_too_deep=may_be_too_deep)
     return TableScore(
         result=result,
+        explanation=_explain(fitted, scoring, groups, messages),
         X=fitted.X,
         model=fitted.model,
         model_name=model_name,
@@ -110,3 +120,44 @@ def _compute_importance(
     for text in dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning):
         messages.warn(text)
     return result
+
+
+def _explain(
+    fitted: Fitted, scoring: Scoring, groups: CorrelatedGroups | None, messages: Messages
+) -> Explanation | None:
+    """Which way features move the predictions of some of the rows; None for models that cannot tell."""
+    n_rows = len(fitted.X)
+    sample = np.arange(n_rows)
+    if n_rows > _MOST_EXPLAINED:
+        sample = np.sort(np.random.default_rng(0).choice(n_rows, _MOST_EXPLAINED, replace=False))
+        messages.add(f"directions are of {_MOST_EXPLAINED:,} of {n_rows:,} rows, drawn with seed 0")
+    options: dict[str, Any] = {"groups": groups, "n_jobs": scoring.n_jobs}
+    parts: list[tuple[Any, NDArray[np.int64], Any]] = [(fitted.model, sample, fitted.rows)]
+    if fitted.rows == "folds":
+        tested = [np.intersect1d(sample, test) for _, test in fitted.splits or ()]
+        parts = [(model, rows, "heldout") for model, rows in zip(fitted.model, tested, strict=True) if len(rows)]
+    elif fitted.rows == "oob" and len(sample) < n_rows:
+        parts = [(fitted.model, sample, _list_unseen(fitted.model, sample, n_rows))]
+    elif fitted.rows == "oob":
+        options["sample_weight"] = fitted.weight
+    with warnings.catch_warnings():
+        # Which rows no tree left out is no news here.
+        warnings.filterwarnings("ignore", r"\d+ of \d+ rows got no explanation", UserWarning)
+        try:
+            found = [
+                explain(model, fitted.X.iloc[taken], fitted.y[taken], rows=rows, **options)
+                for model, taken, rows in parts
+            ]
+        except TypeError as error:
+            messages.add(f"no directions: {error}")
+            return None
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in found]) for name in ("values", "base_values", "data")
+    }
+    return replace(found[0], **joined, target=None, rows=fitted.rows)
+
+
+def _list_unseen(pipeline: Any, sample: NDArray[np.int64], n_rows: int) -> list[NDArray[np.bool_]]:
+    """Which rows of a sample of the training rows each tree of a forest has not seen."""
+    training: Any = open_model(pipeline[-1]).training
+    return [~np.isin(sample, training.list_bag(tree, n_rows)) for tree in range(len(pipeline[-1].estimators_))]

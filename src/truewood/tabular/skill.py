@@ -51,12 +51,14 @@ class Skill:
         half, lowest = 1.96 * self.std_error, -np.inf if self.name == "R2" else 0.0
         return max(self.value - half, lowest), min(self.value + half, 1.0)
 
-    def __str__(self) -> str:
+    def describe(self) -> str:
+        """The score with its interval, and what chance would score."""
         low, high = self.interval
-        return (
-            f"the model predicts {self.rows} with {self.name} {self.value:.3f} (95 % interval {low:.3f} to {high:.3f}; "
-            f"{'0 is the mean' if self.name == 'R2' else '0.5 is chance'})"
-        )
+        nothing = "0 is the mean" if self.name == "R2" else "0.5 is chance"
+        return f"{self.name} {self.value:.3f} (95 % interval {low:.3f} to {high:.3f}; {nothing})"
+
+    def __str__(self) -> str:
+        return f"the model predicts {self.rows} with {self.describe()}"
 
 
 def measure_skill(

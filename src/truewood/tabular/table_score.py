@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from truewood.result.correlated_groups import CorrelatedGroups
+from truewood.result.explanation import Explanation
 from truewood.result.importance_result import ImportanceResult
 from truewood.tabular.skill import Skill
 from truewood.words import ROWS_IN_WORDS, count, in_one_line
@@ -43,6 +44,9 @@ class TableScore:
     ----------
     result : ImportanceResult
         The scores, with table, pictures and report.
+    explanation : Explanation or None
+        Which way each feature moved the prediction of the rows, or of 2,000 of them; None for models that cannot tell,
+        and where rows were read in parts.
     X : DataFrame or None
         The columns as the model takes them: of the rows that scored it, or the first of them; None where Dask or Spark
         has read them.
@@ -63,6 +67,7 @@ class TableScore:
     """
 
     result: ImportanceResult
+    explanation: Explanation | None
     X: pd.DataFrame | None
     model: Any
     model_name: str
