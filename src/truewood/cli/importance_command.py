@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import truewood
-from truewood.cli.arguments import FILE, Once, add_columns, at_least_two, fraction, jobs, not_negative, positive
+from truewood.cli.arguments import (
+    FILE,
+    Once,
+    add_columns,
+    at_least_two,
+    columns_to_try,
+    fraction,
+    jobs,
+    not_negative,
+    positive,
+    rows_to_use,
+)
 from truewood.cli.describe_command import find_table, list_columns, make_messages
 from truewood.cli.output import check_outputs, make_frame, print_json, print_table, write_output
 from truewood.cli.wording import as_options
@@ -88,6 +99,27 @@ def _add_model(group: Any) -> None:
     )
     group.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
     group.add_argument(
+        "--max-features",
+        type=columns_to_try,
+        metavar="N",
+        help="columns that a split of a forest may choose from, after encoding: a number, a part such as 0.33, sqrt, "
+        "log2 or all (default: sqrt for classes, all for numbers)",
+    )
+    group.add_argument(
+        "--min-leaf",
+        type=positive,
+        metavar="N",
+        help="smallest number of rows in a leaf (default: forests 1 for classes, 5 for numbers, more from 50,000 rows "
+        "on; boosting: that of the library)",
+    )
+    group.add_argument(
+        "--sample",
+        type=rows_to_use,
+        metavar="N",
+        help="use so many rows, drawn at random with --seed, or all (default: all, or as many as 5 minutes of one core "
+        "and 4 GiB of trees allow)",
+    )
+    group.add_argument(
         "--cv",
         type=at_least_two,
         metavar="N",
@@ -123,7 +155,9 @@ def _add_model(group: Any) -> None:
         metavar="URL",
         help="the master of --engine spark, or sc://HOST for Connect (default: as Spark is set up, else local[*])",
     )
-    group.add_argument("--seed", type=not_negative, default=0, help="seed of the model (default: %(default)s)")
+    group.add_argument(
+        "--seed", type=not_negative, default=0, help="seed of the model and of --sample (default: %(default)s)"
+    )
     group.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
 
 
@@ -218,6 +252,9 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
         model=options.model or FitSettings.model,
         n_trees=options.trees,
         max_depth=options.max_depth,
+        max_features=options.max_features,
+        min_leaf=options.min_leaf,
+        sample=options.sample,
         cv=options.cv,
         test_size=options.test_size,
         random_state=options.seed,
@@ -281,7 +318,19 @@ def _check_engine(options: argparse.Namespace) -> None:
 
 def _check_options_of_fits(options: argparse.Namespace) -> None:
     """Refuse options that a saved model makes pointless."""
-    fits = ("task", "keep", "kinds", "model", "trees", "max_depth", "cv", "test_size")
+    fits = (
+        "task",
+        "keep",
+        "kinds",
+        "model",
+        "trees",
+        "max_depth",
+        "max_features",
+        "min_leaf",
+        "sample",
+        "cv",
+        "test_size",
+    )
     spelled = {"kinds": "--as"}
     given = [
         spelled.get(name, f"--{name.replace('_', '-')}")

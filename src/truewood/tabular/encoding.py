@@ -24,6 +24,8 @@ from truewood.tabular.columns import BOOLEAN, CATEGORY, DATE, MANY_LEVELS, NUMBE
 
 # Years are not here: days tell them.
 _PARTS = ("month", "day", "day_of_week", "hour", "minute")
+# To count columns.
+_FIRST_ROWS = 1000
 
 
 class DateParts(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -85,6 +87,11 @@ def make_encoder(columns: list[Column]) -> ColumnTransformer:
     for k, column in enumerate(by_kind.get(DATE, [])):
         steps.append((f"date {k}", make_pipeline(DateParts(), _make_imputer()), [column.name]))
     return ColumnTransformer(steps, sparse_threshold=0.0)
+
+
+def count_encoded(columns: list[Column], X: pd.DataFrame) -> int:
+    """Number of columns that the encoder makes, by the first rows: those that say what is missing may be a few more."""
+    return int(make_encoder(columns).fit_transform(X.head(_FIRST_ROWS)).shape[1])
 
 
 def _make_imputer() -> SimpleImputer:

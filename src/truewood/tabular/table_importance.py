@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from truewood.rows.errors import TrainingRowsError
 from truewood.tabular.columns import Column, check_finite, describe, take_rows
+from truewood.tabular.cost import Cost, choose_rows
 from truewood.tabular.duplicates import count_duplicates
+from truewood.tabular.encoding import count_encoded
 from truewood.tabular.engines import score_on_engine
 from truewood.tabular.errors import TableError
-from truewood.tabular.fitting import Fitted, Progress, fit_model
+from truewood.tabular.fitting import Fitted, Progress, fit_model, is_out_of_bag
 from truewood.tabular.identifiers import find_units, warn_of_units
 from truewood.tabular.leaks import warn_of_leaks
 from truewood.tabular.many_files import is_many_files, score_many_files
@@ -36,8 +38,6 @@ from truewood.tabular.wanted_kinds import check_kinds, choose_task, list_dropped
 from truewood.words import ROWS_IN_WORDS
 
 _TASKS = ("classification", "regression")
-# A fit to more rows than these takes minutes.
-_MANY_ROWS = 80_000
 
 
 def score_table(
@@ -134,8 +134,6 @@ def score_table(
     roles = replace(roles, drop=(*roles.drop, *list_dropped(kinds)))
     has_target = find_rows_with_target(whole, roles.target, messages)
     rows = whole[has_target].reset_index(drop=True)
-    if len(rows) > _MANY_ROWS:
-        messages.add(f"a fit to {len(rows):,} rows takes minutes; a random part of them often says as much")
     goal = read_target(rows[roles.target], roles.target, task or choose_task(kinds, roles.target), messages)
     weight = read_weight(rows, roles.sample_weight)
     # Kinds are found in all rows: names of rows have gaps where rows are left out.
@@ -148,6 +146,13 @@ def score_table(
     _warn_of_duplicates(X, goal.y, messages)
     used = [column for column in columns if column.is_used]
     groups = read_groups(rows, roles.row_groups)
+    n_classes = len(np.unique(goal.y)) if goal.task == "classification" else 1
+    cost = Cost(settings, goal.task, count_encoded(used, X), n_classes, is_out_of_bag(settings, groups))
+    chosen = choose_rows(cost, goal.y, groups, messages)
+    if chosen is not None:
+        X, goal = X.iloc[chosen].reset_index(drop=True), replace(goal, y=goal.y[chosen])
+        weight = None if weight is None else weight[chosen]
+        groups = None if groups is None else np.unique(groups[chosen], return_inverse=True)[1]
     fitted = fit_model(used, X, goal, weight, groups, settings=settings, progress=progress or _ignore_progress)
     return score_model(
         fitted,
