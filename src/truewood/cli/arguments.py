@@ -12,6 +12,7 @@ FILE = {
     "bash": "_shtab_compgen_files",
     "zsh": "_files",
     "tcsh": "f",
+    "fish": "(__fish_complete_path (commandline -ct))",
 }
 SHELLS = tuple(FILE)
 
