@@ -41,6 +41,7 @@ _EXAMPLES = """examples:
   truewood importance cars.xlsx --target price --as doors=category --as built=date:%Y-%m
   truewood importance data.parquet --target churn --drop customer --output report.html
   truewood importance data.csv.gz --target churn --model lightgbm --json > scores.json
+  truewood importance patients.csv --time days --event died
   truewood importance test.csv --target churn --model-file model.ubj
   truewood importance 'rows/*.parquet' --target churn --model-file model.ubj
   truewood importance rows/ --target churn --model-file model.ubj --engine spark
@@ -89,6 +90,16 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         action=Once,
         metavar="COLUMN",
         help="the column that says which rows belong together (a patient, a shop); no fold parts them",
+    )
+    parser.add_argument(
+        "--time", action=Once, metavar="COLUMN", help="instead of --target: the column of times until an event"
+    )
+    parser.add_argument(
+        "--event",
+        action=Once,
+        metavar="COLUMN",
+        help="with --time: the column that says whether there was an event (true and false, 0 and 1, 1 and 2); fits a "
+        "survival forest",
     )
 
 
@@ -199,6 +210,7 @@ def _add_output(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Score the table, print, write."""
+    _read_survival(options)
     if options.target is None:
         list_columns(options)
         raise ValueError("--target: give the column to predict, one of these.")
@@ -241,6 +253,19 @@ def run(options: argparse.Namespace) -> None:
             messages.add(f"wrote {path}")
 
 
+def _read_survival(options: argparse.Namespace) -> None:
+    """Take --time for the target, with --event."""
+    if options.time is None and options.event is None:
+        return
+    for option in ("time", "event"):
+        if getattr(options, option) is None:
+            raise ValueError(f"--{option}: --time and --event go together, the time and whether there was an event.")
+    for option in ("target", "task", "model_file"):
+        if getattr(options, option) is not None:
+            raise ValueError(f"--{option.replace('_', '-')}: cannot be given with --time and --event.")
+    options.target = options.time
+
+
 def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
     """The files that are read, whatever their names here."""
     given = [0 if options.data == "-" else options.data, options.model_file]  # 0 is standard input
@@ -270,6 +295,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
             kinds=options.kinds,
             sample_weight=options.sample_weight,
             row_groups=options.row_groups,
+            event=options.event,
             settings=settings,
             measure=options.measure,
             contributions=options.contributions,
@@ -348,7 +374,7 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "truewood": truewood.__version__,
         "data": options.data,
         "target": options.target,
-        "task": result.task,
+        "task": result.task if options.event is None else "survival",
         "model": score.model_name,
         "n_trees": result.n_trees,
         "n_folds": None if result.per_fold is None else len(result.per_fold),

@@ -34,7 +34,7 @@ def as_options(text: str) -> str:
 
 def _make_option(mention: re.Match[str]) -> str:
     argument, value = mention.groups()
-    option = _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
+    option = "--trees" if argument == "n_trees" else f"--{argument.replace('_', '-')}"
     if value == "True":
         return option
     if value == "[...]":

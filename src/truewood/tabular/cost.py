@@ -26,7 +26,7 @@ MOST_SECONDS, MOST_BYTES = 300.0, 4 * 2**30
 FEWEST_SAMPLED = 2_000
 # Nanoseconds of a 2020s core for each row, level of the tree and column that is tried, with those of each class; and of
 # boosting for each row, column and class. Measured from 2,000 to 20,000 rows, 10 to 40 columns, 2 to 50 classes.
-_NANOSECONDS = {"regression": 70.0, "classification": 90.0}
+_NANOSECONDS = {"regression": 70.0, "classification": 90.0, "survival": 20.0}
 _NANOSECONDS_OF_CLASS, _NANOSECONDS_OF_BOOSTING = 1.5, 30.0
 _EASE_OF_EXTRA_TREES = 0.15
 # Part of the rows that are in a bag; bytes of a node, without what it holds of each class.
@@ -63,7 +63,8 @@ class Cost:
         if settings.is_forest:
             ease = _EASE_OF_EXTRA_TREES if settings.model == "extra-trees" else 1.0
             unit = _NANOSECONDS[self.task] + _NANOSECONDS_OF_CLASS * self.n_classes * (self.task == "classification")
-            work = ease * unit * levels * settings.count_candidates(self.task, self.n_columns)
+            depth = n_rows if self.task == "survival" else levels  # each split compares life tables of all times
+            work = ease * unit * depth * settings.count_candidates(self.task, self.n_columns)
         else:
             work = _NANOSECONDS_OF_BOOSTING * self.n_columns * (self.n_classes if self.n_classes > 2 else 1)
         return 1e-9 * work * n_rows * settings.count_trees() * self._count_fits()
@@ -94,7 +95,7 @@ class Cost:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self._is_affordable(middle) else (low, middle)
-        digit = 10 ** (len(str(low)) - 2)
+        digit = int(10 ** (len(str(low)) - 2))
         return low // digit * digit
 
     def _is_affordable(self, n_rows: int) -> bool:

@@ -136,7 +136,9 @@ def _grow_forest(
     max_samples: int | None = None,
 ) -> Any:
     """Grow a forest in steps."""
-    forest = _FORESTS[settings.model][task](
+    make, options = _choose_forest(settings.model, task)
+    forest = make(
+        **options,
         max_depth=settings.max_depth,
         max_features=settings.choose_max_features(task),
         min_samples_leaf=settings.choose_leaf_size(task, len(encoded)),
@@ -152,9 +154,19 @@ def _grow_forest(
     return forest.set_params(warm_start=False)
 
 
+def _choose_forest(model: str, task: str) -> tuple[Any, dict[str, Any]]:
+    """The class of a forest, and what only it takes."""
+    if task != "survival":
+        return _FORESTS[model][task], {}
+    from sksurv.ensemble import ExtraSurvivalTrees, RandomSurvivalForest
+
+    # Without low_memory each node would hold the survival at all times.
+    return (RandomSurvivalForest if model == "random-forest" else ExtraSurvivalTrees), {"low_memory": True}
+
+
 def _choose_bag_size(weight: NDArray[np.float64] | None, target: Target) -> int | None:
     """Number of draws for a bag; None for as many as there are rows, unless weights would put a class into all bags."""
-    if weight is None or not WEIGHTS_ARE_DRAWN or target.task == "regression":
+    if weight is None or not WEIGHTS_ARE_DRAWN or target.task != "classification":
         return None
     return choose_bag_size(weight, np.unique(target.y, return_inverse=True)[1])
 

@@ -17,8 +17,8 @@ FOLDS = 5
 ALL_ROWS = "all"
 # Fewer rows say too little for standard errors.
 FEWEST_ROWS = 20
-# Breiman's leaves; of more rows than these in larger ones.
-_LEAF_SIZE = {"classification": 1, "regression": 5}
+# Breiman's leaves, and Ishwaran's of survival forests; of more rows than these in larger ones.
+_LEAF_SIZE = {"classification": 1, "regression": 5, "survival": 15}
 _ROWS_OF_LEAF_SIZE = 50_000
 # Models whose libraries have no smallest number of rows in a leaf, or none that they heed.
 _WITHOUT_LEAF_SIZE = ("xgboost", "catboost")

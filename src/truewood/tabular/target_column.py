@@ -29,10 +29,10 @@ class Target:
 
     Parameters
     ----------
-    task : {"classification", "regression"}
-        Classes or numbers.
+    task : {"classification", "regression", "survival"}
+        Classes, numbers, or times until an event.
     y : ndarray of shape (n_rows,)
-        Labels as strings (numbers where they are numbers), or floats.
+        Labels as strings (numbers where they are numbers), floats, or records of event and time.
     """
 
     task: str
