@@ -16,8 +16,8 @@ from truewood.tabular.cost import MOST_BYTES, MOST_SECONDS, Cost, choose_rows, f
 from truewood.tabular.target_column import MOST_KEPT_CLASSES, read_target
 
 
-def make_cost(task="regression", n_columns=26, n_classes=1, is_out_of_bag=True, **settings):
-    return Cost(FitSettings(**settings), task, n_columns, n_classes, is_out_of_bag)
+def make_cost(task="regression", n_columns=26, n_classes=1, is_out_of_bag=True, n_flags=0, **settings):
+    return Cost(FitSettings(**settings), task, n_columns, n_flags, n_classes, is_out_of_bag)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -49,6 +49,7 @@ def test_cost_knows_model_columns_classes_and_folds():
     forest = make_cost()
     n_rows = 50_000
     assert make_cost(n_columns=52).find_seconds(n_rows) == pytest.approx(2 * forest.find_seconds(n_rows))
+    assert make_cost(n_flags=13).find_seconds(n_rows) == pytest.approx(0.55 * forest.find_seconds(n_rows))
     assert make_cost(max_features="sqrt").find_seconds(n_rows) == pytest.approx(forest.find_seconds(n_rows) * 5 / 26)
     assert make_cost(is_out_of_bag=False).find_seconds(n_rows) == pytest.approx(4 * forest.find_seconds(n_rows))
     assert make_cost(model="extra-trees").find_seconds(n_rows) < 0.2 * forest.find_seconds(n_rows)
@@ -75,7 +76,7 @@ def test_large_tables_are_sampled():
 
 
 def test_memory_bounds_the_sample():
-    cost = make_cost("classification", 4, 50)
+    cost = make_cost("classification", 3, 50)
     n_rows = cost.count_affordable(60_000)
     assert cost.find_seconds(60_000) < MOST_SECONDS
     assert 0.9 * MOST_BYTES < cost.find_bytes(n_rows) <= MOST_BYTES

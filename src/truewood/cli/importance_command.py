@@ -127,7 +127,7 @@ def _add_model(group: Any) -> None:
         "--sample",
         type=rows_to_use,
         metavar="N",
-        help="use so many rows, drawn at random with --seed, or all (default: all, or as many as 5 minutes of one core "
+        help="use so many rows, drawn at random with --seed, or all (default: all, or as many as 2 minutes of one core "
         "and 4 GiB of trees allow)",
     )
     group.add_argument(

@@ -21,14 +21,14 @@ from truewood.tabular.settings import ALL_ROWS, FitSettings
 from truewood.words import count
 
 # A table whose fit would take more than this is sampled: seconds of one core, and bytes of trees.
-MOST_SECONDS, MOST_BYTES = 300.0, 4 * 2**30
+MOST_SECONDS, MOST_BYTES = 120.0, 4 * 2**30
 # However many columns there are, so many rows are used.
 FEWEST_SAMPLED = 2_000
 # Nanoseconds of a 2020s core for each row, level of the tree and column that is tried, with those of each class; and of
 # boosting for each row, column and class. Measured from 2,000 to 20,000 rows, 10 to 40 columns, 2 to 50 classes.
 _NANOSECONDS = {"regression": 70.0, "classification": 90.0, "survival": 20.0}
 _NANOSECONDS_OF_CLASS, _NANOSECONDS_OF_BOOSTING = 1.5, 30.0
-_EASE_OF_EXTRA_TREES = 0.15
+_EASE_OF_EXTRA_TREES, _EFFORT_OF_FLAG = 0.15, 0.1
 # Part of the rows that are in a bag; bytes of a node, without what it holds of each class.
 _PART_IN_BAG, _BYTES_OF_NODE = 0.632, 64 + 8
 
@@ -45,6 +45,8 @@ class Cost:
         What it predicts.
     n_columns : int
         Number of encoded columns.
+    n_flags : int
+        How many of these have two values only: they are sorted at once, and seldom tried again below a split.
     n_classes : int
         Number of classes; 1 for numbers.
     is_out_of_bag : bool
@@ -54,6 +56,7 @@ class Cost:
     settings: FitSettings
     task: str
     n_columns: int
+    n_flags: int
     n_classes: int
     is_out_of_bag: bool
 
@@ -64,7 +67,8 @@ class Cost:
             ease = _EASE_OF_EXTRA_TREES if settings.model == "extra-trees" else 1.0
             unit = _NANOSECONDS[self.task] + _NANOSECONDS_OF_CLASS * self.n_classes * (self.task == "classification")
             depth = n_rows if self.task == "survival" else levels  # each split compares life tables of all times
-            work = ease * unit * depth * settings.count_candidates(self.task, self.n_columns)
+            tried = settings.count_candidates(self.task, self.n_columns) * self._find_mean_effort()
+            work = ease * unit * depth * tried
         else:
             work = _NANOSECONDS_OF_BOOSTING * self.n_columns * (self.n_classes if self.n_classes > 2 else 1)
         return 1e-9 * work * n_rows * settings.count_trees() * self._count_fits()
@@ -79,6 +83,10 @@ class Cost:
             n_leaves = min(n_leaves, 2.0 ** min(settings.max_depth, 60))
         n_models = 1 if self.is_out_of_bag else settings.count_folds() or 1
         return 2 * n_leaves * settings.count_trees() * n_models * (_BYTES_OF_NODE + 8 * self.n_classes)
+
+    def _find_mean_effort(self) -> float:
+        """Time that a forest takes for a column, of that for one of numbers."""
+        return 1.0 - (1.0 - _EFFORT_OF_FLAG) * self.n_flags / self.n_columns
 
     def _count_fits(self) -> float:
         """Number of fits to all rows that take as long."""

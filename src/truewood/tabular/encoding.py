@@ -89,9 +89,10 @@ def make_encoder(columns: list[Column]) -> ColumnTransformer:
     return ColumnTransformer(steps, sparse_threshold=0.0)
 
 
-def count_encoded(columns: list[Column], X: pd.DataFrame) -> int:
-    """Number of columns that the encoder makes, by the first rows: those that say what is missing may be a few more."""
-    return int(make_encoder(columns).fit_transform(X.head(_FIRST_ROWS)).shape[1])
+def count_encoded(columns: list[Column], X: pd.DataFrame) -> tuple[int, int]:
+    """Number of columns that the encoder makes, and how many of them have two values at most, by the first rows."""
+    encoded = make_encoder(columns).fit_transform(X.head(_FIRST_ROWS))
+    return encoded.shape[1], sum(len(np.unique(values)) <= 2 for values in encoded.T)
 
 
 def _make_imputer() -> SimpleImputer:

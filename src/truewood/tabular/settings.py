@@ -54,7 +54,7 @@ default="random-forest"
         Smallest number of rows in a leaf; None is 1 of forests for classes and 5 for numbers, more from 50,000 rows on,
         and of boosting what the library does by default.
     sample : int or "all", default=None
-        Number of rows to use, drawn at random; None is all, unless the fit would take more than 5 minutes of one core
+        Number of rows to use, drawn at random; None is all, unless the fit would take more than 2 minutes of one core
         or 4 GiB of trees.
 
     Examples

@@ -161,7 +161,7 @@ def score_table(
     used = [column for column in columns if column.is_used]
     groups = read_groups(rows, roles.row_groups)
     n_classes = len(np.unique(goal.y)) if goal.task == "classification" else 1
-    cost = Cost(settings, goal.task, count_encoded(used, X), n_classes, is_out_of_bag(settings, groups))
+    cost = Cost(settings, goal.task, *count_encoded(used, X), n_classes, is_out_of_bag(settings, groups))
     chosen = choose_rows(cost, goal.y, groups, messages)
     if chosen is not None:
         X, goal = X.iloc[chosen].reset_index(drop=True), replace(goal, y=goal.y[chosen])
