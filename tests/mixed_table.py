@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pandas as pd
 
@@ -42,20 +44,10 @@ def add_types(table):
     )
 
 
-def score(
-    table,
-    target,
-    *,
-    n_trees=60,
-    model="random-forest",
-    max_depth=None,
-    test_size=None,
-    cv=None,
-    random_state=0,
-    **given,
-):
-    """Score a table with few trees and one thread."""
-    settings = FitSettings(model, n_trees, max_depth, test_size, random_state, n_jobs=1, cv=cv)
+def score(table, target, *, n_trees=60, **given):
+    """Score a table with few trees and one thread; arguments are those of settings, or of `score_table`."""
+    chosen = {field.name: given.pop(field.name) for field in fields(FitSettings) if field.name in given}
+    settings = FitSettings(n_trees=n_trees, n_jobs=1, **chosen)
     return score_table(table, target, settings=settings, **given)
 
 

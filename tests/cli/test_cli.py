@@ -29,6 +29,17 @@ def test_demo_without_the_extra_says_how_to_get_the_report(tmp_path, capsys, mon
     assert [path.name for path in tmp_path.iterdir()] == ["truewood-demo.png"]
 
 
+def test_demo_of_a_real_table(tmp_path, capsys):
+    assert main(["demo", "diabetes", "--output", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("$ truewood importance ")
+    assert "log triglycerides" in shown
+    found = {path.name for path in tmp_path.iterdir()}
+    assert found == {f"truewood-diabetes.{end}" for end in ["csv", "png", *["html"] * can_write_reports()]}
+    assert main(["demo", "diabetes", "--task", "regression"]) == 2
+    assert "error: --task: it is for simulated data" in capsys.readouterr().err
+
+
 def test_demo_is_the_same_for_the_same_seed(tmp_path, capsys):
     shown = []
     for seed in (3, 3, 4):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from importlib.util import find_spec
 
 import numpy as np
@@ -165,11 +166,11 @@ def test_a_library_that_is_not_installed(library, arguments, remedy, folder, ref
 
 def test_completion(capsys):
     pytest.importorskip("shtab")
-    for shell in ("bash", "zsh", "tcsh"):
+    for shell in ("bash", "zsh", "tcsh", "fish"):
         with pytest.raises(SystemExit) as stopped:
             main(["--print-completion", shell])
         assert stopped.value.code == 0
-        assert "--model-file" in capsys.readouterr().out
+        assert re.search("(-l |--)model-file", capsys.readouterr().out)
 
 
 def test_help_has_examples_and_exit_codes(capsys):

@@ -43,6 +43,27 @@ INFINITE = "X must not hold infinite values, or values too large for float32."
 CASES = {
     "no rows": ("classifier", X[:0], y[:0], {}, "X must hold at least one row, got none."),
     "columns": ("classifier", X[:, :2], y, {}, "X must have the 3 columns RandomForestClassifier was fit on, got 2."),
+    "a column too many": (
+        "named",
+        frame.assign(other=1.0),
+        y,
+        {},
+        "X must have the 3 columns RandomForestClassifier was fit on, got 4; it does not know other.",
+    ),
+    "a column too few": (
+        "named",
+        frame.drop(columns="b"),
+        y,
+        {},
+        "X must have the 3 columns RandomForestClassifier was fit on, got 2; without b.",
+    ),
+    "columns of a model without names": (
+        "classifier",
+        frame[["a", "b"]],
+        y,
+        {},
+        "X must have the 3 columns RandomForestClassifier was fit on, got 2: a, b.",
+    ),
     "one axis": (
         "classifier",
         X[:, 0],

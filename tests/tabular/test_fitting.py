@@ -19,13 +19,12 @@ from mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import FitSettings, TableError, score_table
 from truewood.tabular.columns import read_column
 from truewood.tabular.encoding import make_encoder
-from truewood.tabular.fitting import choose_leaf_size
 
 
-@pytest.mark.parametrize("model", ["extra-trees", "xgboost", "lightgbm"])
+@pytest.mark.parametrize("model", ["extra-trees", "xgboost", "lightgbm", "catboost", "hist-gradient-boosting"])
 @pytest.mark.parametrize("target", ["y", "amount"])
 def test_other_models(model, target):
-    if model != "extra-trees":
+    if model not in ("extra-trees", "hist-gradient-boosting"):
         pytest.importorskip(model)
     scored = score(TABLE, target, drop=["amount" if target == "y" else "y"], model=model)
     result, is_forest = scored.result, model == "extra-trees"
@@ -133,9 +132,24 @@ def test_preprocessing_is_fit_within_folds():
 
 
 def test_leaves_grow_with_the_table():
-    sizes = [choose_leaf_size("classification", n_rows) for n_rows in (100, 50_000, 50_001, 1_000_000)]
+    sizes = [FitSettings().choose_leaf_size("classification", n_rows) for n_rows in (100, 50_000, 50_001, 1_000_000)]
     assert sizes == [1, 1, 2, 20]
-    assert choose_leaf_size("regression", 100) == 5
+    assert FitSettings().choose_leaf_size("regression", 100) == 5
+
+
+@pytest.mark.parametrize("model", ["random-forest", "lightgbm", "hist-gradient-boosting"])
+def test_smallest_leaves(model):
+    if model == "lightgbm":
+        pytest.importorskip(model)
+    scored = score(TABLE, "amount", drop=["y"], model=model, test_size=0.3, min_leaf=40, n_trees=2)
+    trees = tw.to_ensemble(scored.model[-1])
+    assert trees.weight[trees.left < 0].min() >= 40
+
+
+def test_columns_that_splits_choose_from():
+    for max_features in ("sqrt", 2, 0.5):
+        scored = score(TABLE, "amount", drop=["y"], n_trees=2, max_features=max_features)
+        assert scored.model[-1].max_features == max_features
 
 
 def test_numbers_of_trees():

@@ -132,10 +132,10 @@ def test_what_is_no_table(table):
         score_saved_model(score(SMALL, "y", n_trees=2).model, table, "y")
 
 
-def test_a_lazy_frame_is_not_in_memory():
+def test_a_lazy_frame_is_collected():
     polars = pytest.importorskip("polars")
-    with pytest.raises(TypeError, match=r"must be a data frame in memory, .* got LazyFrame"):
-        score_table(polars.from_pandas(SMALL).lazy(), "y")
+    lazy = polars.from_pandas(SMALL).lazy()
+    assert_array_equal(score(lazy, "y", n_trees=5).result.values, score(SMALL, "y", n_trees=5).result.values)
 
 
 @pytest.mark.parametrize(

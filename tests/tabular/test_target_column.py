@@ -47,6 +47,11 @@ def test_few_whole_numbers_are_classes_unless_told_otherwise(task, found):
     assert any("pass task='regression' to take them as numbers" in text for text in scored.messages) == (task is None)
 
 
+def test_two_numbers_are_two_classes_without_more_words():
+    table = TABLE[["x", "city"]].assign(stays=(TABLE["y"] == "stays").astype(int))
+    assert not any("task='regression'" in text for text in score(table, "stays", n_trees=2).messages)
+
+
 TARGETS = {
     "yes in other letters": (["Yes", "yes", "yes", "no", "No ", "no"], None, "2 classes (no 50.0%, yes 50.0%)"),
     "two numbers": (["0.5", "1.5", "1.50"], None, "2 classes (1.5 66.7%, 0.5 33.3%)"),

@@ -12,6 +12,7 @@ FILE = {
     "bash": "_shtab_compgen_files",
     "zsh": "_files",
     "tcsh": "f",
+    "fish": "(__fish_complete_path (commandline -ct))",
 }
 SHELLS = tuple(FILE)
 
@@ -113,6 +114,29 @@ def _at_least(least: int, text: str) -> int:
     if number < least:
         raise argparse.ArgumentTypeError(f"must be a whole number from {least} up, got {text}")
     return number
+
+
+def rows_to_use(text: str) -> int | str:
+    """Read a number of rows, or "all"."""
+    if text in ("all", "0"):
+        return "all"
+    if text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a number of rows, or all, got {text}")
+
+
+def columns_to_try(text: str) -> int | float | str:
+    """Read a number of columns, a part of them, or what scikit-learn knows by name."""
+    if text in ("sqrt", "log2"):
+        return text
+    if text == "all":
+        return 1.0
+    try:
+        return positive(text) if text.isdecimal() else fraction(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(
+            f"must be sqrt, log2, all, a number of columns, or a part of them between 0 and 1, got {text}"
+        ) from error
 
 
 def jobs(text: str) -> int:

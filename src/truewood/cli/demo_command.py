@@ -1,8 +1,9 @@
-"""`truewood demo`: the bias and its repair, on simulated data, in a few seconds."""
+"""`truewood demo`: the bias and its repair on simulated data, or a real table and its report, in a few seconds."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from truewood.cli.output import can_write_reports
 from truewood.words import count, format_p_value
-from truewood.writing import check_writable, write_picture
+from truewood.writing import check_writable, write_file, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 
 _N_TREES = 300
 _MAX_DEPTH = 10
+SIMULATED, DIABETES = "simulated", "diabetes"
+# What the columns of scikit-learn's table of diabetes are.
+_DIABETES_NAMES = {
+    "s1": "total cholesterol",
+    "s2": "ldl",
+    "s3": "hdl",
+    "s4": "cholesterol to hdl",
+    "s5": "log triglycerides",
+    "s6": "blood sugar",
+    "target": "progression",
+}
 # As narrow as a table can be, for terminals of 80 characters.
 _PLAIN: dict[str, Any] = {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
 
@@ -30,17 +42,24 @@ def add_command(commands: Any) -> None:
     """Add `demo` to the commands."""
     parser = commands.add_parser(
         "demo",
-        help="show the bias and its repair on simulated data",
-        description="Fit a forest to ten integer features with 2 to 11 levels, of which only the first, binary one is "
-        "informative, print the biased and the unbiased ranking side by side with errors and p-values, draw them, and "
-        "write the report if truewood[report] is installed.",
-        epilog="example: truewood demo --task regression --output pictures",
+        help="show the bias and its repair on simulated data, or a real table and its report",
+        description="simulated: fit a forest to ten integer features with 2 to 11 levels, of which only the first, "
+        "binary one is informative, print the biased and the unbiased ranking side by side with errors and p-values, "
+        "draw them, and write the report. diabetes: write a table of 442 patients that comes with scikit-learn to a "
+        "file, and run truewood importance on it. Reports need truewood[report].",
+        epilog="example: truewood demo diabetes --output pictures",
+    )
+    parser.add_argument(
+        "data",
+        nargs="?",
+        choices=[SIMULATED, DIABETES],
+        default=SIMULATED,
+        help="what to show (default: %(default)s)",
     )
     parser.add_argument(
         "--task",
         choices=["classification", "regression"],
-        default="classification",
-        help="what the forest predicts (default: %(default)s)",
+        help="what the forest predicts of simulated data (default: classification)",
     )
     parser.add_argument(
         "--output", type=Path, default=Path(), metavar="DIR", help="folder for the files (default: this folder)"
@@ -50,6 +69,36 @@ def add_command(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    """Show what was chosen."""
+    if options.data == SIMULATED:
+        _show_simulated(options, options.task or "classification")
+        return
+    if options.task is not None:
+        raise ValueError(f"--task: it is for {SIMULATED} data, and {DIABETES} is a table of numbers to predict.")
+    _show_diabetes(options)
+
+
+def _show_diabetes(options: argparse.Namespace) -> None:
+    """Write the table, and run the command that a user would."""
+    from sklearn.datasets import load_diabetes
+
+    from truewood.cli import make_parser
+
+    options.output.mkdir(parents=True, exist_ok=True)
+    path = options.output / "truewood-diabetes.csv"
+    patients = load_diabetes(as_frame=True, scaled=False).frame.rename(columns=_DIABETES_NAMES)
+    write_file(path, patients.to_csv(index=False).encode())
+    arguments = ["importance", str(path), "--target", "progression", "--seed", str(options.seed)]
+    for ending in ["png", *["html"] * can_write_reports()]:
+        arguments += ["--output", str(path.with_suffix(f".{ending}"))]
+    Console(highlight=False).print(f"$ truewood {shlex.join(arguments)}", soft_wrap=True, markup=False)
+    chosen = make_parser().parse_args(arguments)
+    chosen.run(chosen)
+    if not can_write_reports():
+        _say_how_to_get_reports()
+
+
+def _show_simulated(options: argparse.Namespace, task: str) -> None:
     """Fit, score, print, draw."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -61,9 +110,9 @@ def run(options: argparse.Namespace) -> None:
     for path in (picture, report):
         check_writable(path)
     console = Console(highlight=False)
-    problem = draw_ten(np.random.default_rng(options.seed), task=options.task)
+    problem = draw_ten(np.random.default_rng(options.seed), task=task)
     names = [f"{name} ({levels} levels)" for levels, name in enumerate(problem.X, start=2)]
-    forest = (RandomForestClassifier if options.task == "classification" else RandomForestRegressor)(
+    forest = (RandomForestClassifier if task == "classification" else RandomForestRegressor)(
         n_estimators=_N_TREES, max_depth=_MAX_DEPTH, n_jobs=-1, random_state=options.seed
     )
     with console.status(f"Fitting {_N_TREES} trees to {len(problem.y)} rows ..."):
@@ -71,13 +120,18 @@ def run(options: argparse.Namespace) -> None:
         result = importance(forest, problem.X, problem.y, groups=names, n_jobs=-1)
     console.print(_make_table(result))
     console.print(_explain(result))
-    _draw(result, options.task, picture)
+    _draw(result, task, picture)
     console.print(f"[dim]Picture: {picture}[/dim]", soft_wrap=True)
     if can_write_reports():
         result.report(report, title="Ten features, one informative", notes=[_explain(result)])
         console.print(f"[dim]Report: {report}[/dim]", soft_wrap=True)
     else:
-        console.print("[dim]No report: pip install 'truewood\\[report]' brings what it needs.[/dim]", soft_wrap=True)
+        _say_how_to_get_reports()
+
+
+def _say_how_to_get_reports() -> None:
+    words = "[dim]No report: pip install 'truewood\\[report]' brings what it needs.[/dim]"
+    Console(highlight=False).print(words, soft_wrap=True)
 
 
 def _make_table(result: ImportanceResult) -> Table:

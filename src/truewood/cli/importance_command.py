@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import truewood
-from truewood.cli.arguments import FILE, Once, add_columns, at_least_two, fraction, jobs, not_negative, positive
+from truewood.cli.arguments import (
+    FILE,
+    Once,
+    add_columns,
+    at_least_two,
+    columns_to_try,
+    fraction,
+    jobs,
+    not_negative,
+    positive,
+    rows_to_use,
+)
 from truewood.cli.describe_command import find_table, list_columns, make_messages
 from truewood.cli.output import check_outputs, make_frame, print_json, print_table, write_output
 from truewood.cli.wording import as_options
@@ -30,6 +41,7 @@ _EXAMPLES = """examples:
   truewood importance cars.xlsx --target price --as doors=category --as built=date:%Y-%m
   truewood importance data.parquet --target churn --drop customer --output report.html
   truewood importance data.csv.gz --target churn --model lightgbm --json > scores.json
+  truewood importance patients.csv --time days --event died
   truewood importance test.csv --target churn --model-file model.ubj
   truewood importance 'rows/*.parquet' --target churn --model-file model.ubj
   truewood importance rows/ --target churn --model-file model.ubj --engine spark
@@ -79,6 +91,16 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="the column that says which rows belong together (a patient, a shop); no fold parts them",
     )
+    parser.add_argument(
+        "--time", action=Once, metavar="COLUMN", help="instead of --target: the column of times until an event"
+    )
+    parser.add_argument(
+        "--event",
+        action=Once,
+        metavar="COLUMN",
+        help="with --time: the column that says whether there was an event (true and false, 0 and 1, 1 and 2); fits a "
+        "survival forest",
+    )
 
 
 def _add_model(group: Any) -> None:
@@ -87,6 +109,27 @@ def _add_model(group: Any) -> None:
         "--trees", type=positive, help=f"number of trees (default: {FOREST_TREES}; boosting: {BOOSTING_TREES})"
     )
     group.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
+    group.add_argument(
+        "--max-features",
+        type=columns_to_try,
+        metavar="N",
+        help="columns that a split of a forest may choose from, after encoding: a number, a part such as 0.33, sqrt, "
+        "log2 or all (default: sqrt for classes, all for numbers)",
+    )
+    group.add_argument(
+        "--min-leaf",
+        type=positive,
+        metavar="N",
+        help="smallest number of rows in a leaf (default: forests 1 for classes, 5 for numbers, more from 50,000 rows "
+        "on; boosting: that of the library)",
+    )
+    group.add_argument(
+        "--sample",
+        type=rows_to_use,
+        metavar="N",
+        help="use so many rows, drawn at random with --seed, or all (default: all, or as many as 2 minutes of one core "
+        "and 4 GiB of trees allow)",
+    )
     group.add_argument(
         "--cv",
         type=at_least_two,
@@ -123,7 +166,9 @@ def _add_model(group: Any) -> None:
         metavar="URL",
         help="the master of --engine spark, or sc://HOST for Connect (default: as Spark is set up, else local[*])",
     )
-    group.add_argument("--seed", type=not_negative, default=0, help="seed of the model (default: %(default)s)")
+    group.add_argument(
+        "--seed", type=not_negative, default=0, help="seed of the model and of --sample (default: %(default)s)"
+    )
     group.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
 
 
@@ -165,6 +210,7 @@ def _add_output(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Score the table, print, write."""
+    _read_survival(options)
     if options.target is None:
         list_columns(options)
         raise ValueError("--target: give the column to predict, one of these.")
@@ -207,6 +253,19 @@ def run(options: argparse.Namespace) -> None:
             messages.add(f"wrote {path}")
 
 
+def _read_survival(options: argparse.Namespace) -> None:
+    """Take --time for the target, with --event."""
+    if options.time is None and options.event is None:
+        return
+    for option in ("time", "event"):
+        if getattr(options, option) is None:
+            raise ValueError(f"--{option}: --time and --event go together, the time and whether there was an event.")
+    for option in ("target", "task", "model_file"):
+        if getattr(options, option) is not None:
+            raise ValueError(f"--{option.replace('_', '-')}: cannot be given with --time and --event.")
+    options.target = options.time
+
+
 def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
     """The files that are read, whatever their names here."""
     given = [0 if options.data == "-" else options.data, options.model_file]  # 0 is standard input
@@ -218,6 +277,9 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
         model=options.model or FitSettings.model,
         n_trees=options.trees,
         max_depth=options.max_depth,
+        max_features=options.max_features,
+        min_leaf=options.min_leaf,
+        sample=options.sample,
         cv=options.cv,
         test_size=options.test_size,
         random_state=options.seed,
@@ -233,6 +295,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
             kinds=options.kinds,
             sample_weight=options.sample_weight,
             row_groups=options.row_groups,
+            event=options.event,
             settings=settings,
             measure=options.measure,
             contributions=options.contributions,
@@ -281,7 +344,19 @@ def _check_engine(options: argparse.Namespace) -> None:
 
 def _check_options_of_fits(options: argparse.Namespace) -> None:
     """Refuse options that a saved model makes pointless."""
-    fits = ("task", "keep", "kinds", "model", "trees", "max_depth", "cv", "test_size")
+    fits = (
+        "task",
+        "keep",
+        "kinds",
+        "model",
+        "trees",
+        "max_depth",
+        "max_features",
+        "min_leaf",
+        "sample",
+        "cv",
+        "test_size",
+    )
     spelled = {"kinds": "--as"}
     given = [
         spelled.get(name, f"--{name.replace('_', '-')}")
@@ -299,7 +374,7 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "truewood": truewood.__version__,
         "data": options.data,
         "target": options.target,
-        "task": result.task,
+        "task": result.task if options.event is None else "survival",
         "model": score.model_name,
         "n_trees": result.n_trees,
         "n_folds": None if result.per_fold is None else len(result.per_fold),

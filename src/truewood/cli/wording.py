@@ -10,11 +10,12 @@ from truewood.tabular.errors import TableError, UnknownFormatError
 from truewood.words import in_one_line
 
 # Options whose names are not those of the arguments; the table itself has none.
-_OPTIONS = {"kinds": "--as", "saved_model": "--model-file", "table": None}
+_OPTIONS = {"kinds": "--as", "n_trees": "--trees", "saved_model": "--model-file", "table": None}
 _SINGLE_QUOTED, _DOUBLE_QUOTED = r"'(?:[^'\\]|\\.)*'", r'"(?:[^"\\]|\\.)*"'
 # Such as task='regression', drop=['x'], keep=[...], max_depth=3 and trust_pickle=True.
 _MENTION = re.compile(
-    rf"""(?<![\w'"/])(drop|keep|max_depth|measure|model|row_groups|sample_weight|task|test_size|trust_pickle)="""
+    rf"""(?<![\w'"/])(drop|keep|max_depth|max_features|measure|min_leaf|model|n_trees|row_groups|"""
+    rf"""sample|sample_weight|task|test_size|trust_pickle)="""
     rf"""(\[(?:{_SINGLE_QUOTED}|{_DOUBLE_QUOTED})\]|\[\.\.\.\]|{_SINGLE_QUOTED}|\d+(?:\.\d+)?|True)"""
 )
 _KIND = re.compile(rf"kinds=\{{({_SINGLE_QUOTED}|{_DOUBLE_QUOTED}): '(\w+)'\}}")
@@ -33,7 +34,7 @@ def as_options(text: str) -> str:
 
 def _make_option(mention: re.Match[str]) -> str:
     argument, value = mention.groups()
-    option = f"--{argument.replace('_', '-')}"
+    option = "--trees" if argument == "n_trees" else f"--{argument.replace('_', '-')}"
     if value == "True":
         return option
     if value == "[...]":

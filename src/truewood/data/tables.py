@@ -15,6 +15,8 @@ from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 from scipy import sparse
 
+from truewood.words import list_names
+
 # Row after row, aligned, and a plain array.
 _FOR_THE_KERNEL: list[Literal["C", "A", "E"]] = ["C", "A", "E"]
 
@@ -133,7 +135,7 @@ def read_features(X: Any, form: TableForm) -> FeatureMatrix:
     """
     names = read_names(X)
     if names is not None:
-        _check_width(len(names), form)
+        _check_width(len(names), form, names)
         _check_names(names, form)
     encoded = X if form.encode is None else form.encode(_open_arrow(X, form))
     values = encoded if form.dtype is None else _read_values(encoded, names, np.dtype(form.dtype))
@@ -245,9 +247,25 @@ def _check_finite(values: Any, form: TableForm) -> bool:
     return True
 
 
-def _check_width(n_features: int, form: TableForm) -> None:
+def _check_width(n_features: int, form: TableForm, names: list[str] | None = None) -> None:
     if form.n_features is not None and n_features != form.n_features:
-        raise ValueError(f"X must have the {form.n_features} columns {form.model} was fit on, got {n_features}.")
+        raise ValueError(
+            f"X must have the {form.n_features} columns {form.model} was fit on, got {n_features}"
+            f"{_tell_apart(names or [], form)}."
+        )
+
+
+def _tell_apart(names: list[str], form: TableForm) -> str:
+    """Which columns are too many, and which are missing, as far as names are known."""
+    if not names:
+        return ""
+    if form.names is None:
+        return f": {list_names(names)}"
+    known = [str(name) for name in form.names]
+    surplus = [name for name in names if form.spell(name) not in known]
+    absent = [name for name in known if name not in set(map(form.spell, names))]
+    parts = [("without ", absent), ("it does not know ", surplus)]
+    return "".join(f"; {words}{list_names(columns)}" for words, columns in parts if columns)
 
 
 def _check_names(names: list[str], form: TableForm) -> None:

@@ -24,6 +24,8 @@ from truewood.tabular.columns import BOOLEAN, CATEGORY, DATE, MANY_LEVELS, NUMBE
 
 # Years are not here: days tell them.
 _PARTS = ("month", "day", "day_of_week", "hour", "minute")
+# To count columns.
+_FIRST_ROWS = 1000
 
 
 class DateParts(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -85,6 +87,12 @@ def make_encoder(columns: list[Column]) -> ColumnTransformer:
     for k, column in enumerate(by_kind.get(DATE, [])):
         steps.append((f"date {k}", make_pipeline(DateParts(), _make_imputer()), [column.name]))
     return ColumnTransformer(steps, sparse_threshold=0.0)
+
+
+def count_encoded(columns: list[Column], X: pd.DataFrame) -> tuple[int, int]:
+    """Number of columns that the encoder makes, and how many of them have two values at most, by the first rows."""
+    encoded = make_encoder(columns).fit_transform(X.head(_FIRST_ROWS))
+    return encoded.shape[1], sum(len(np.unique(values)) <= 2 for values in encoded.T)
 
 
 def _make_imputer() -> SimpleImputer:

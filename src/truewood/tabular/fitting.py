@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from truewood.compat import WEIGHTS_ARE_DRAWN, draw_bag
 from truewood.rows.bag_weights import choose_bag_size
+from truewood.tabular.boosters import Progress, fit_booster
 from truewood.tabular.columns import Column
 from truewood.tabular.encoding import make_encoder
 from truewood.tabular.settings import FitSettings
@@ -25,14 +25,8 @@ _FORESTS = {
     "random-forest": {"classification": RandomForestClassifier, "regression": RandomForestRegressor},
     "extra-trees": {"classification": ExtraTreesClassifier, "regression": ExtraTreesRegressor},
 }
-# Breiman's leaves; of more rows than these in larger ones, to keep time and memory within bounds.
-_LEAF_SIZE = {"classification": 1, "regression": 5}
-_ROWS_OF_LEAF_SIZE = 50_000
 # A forest grows in so many steps at most, so that there is progress to show.
 _STEPS = 25
-
-# Takes the number of trees so far, and of all trees.
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,15 +95,14 @@ def fit_model(
     progress : callable
         Takes the number of trees so far, and of all trees.
     """
-    is_asked_for = settings.cv is not None or settings.test_size is not None
-    if settings.is_forest and row_groups is None and not is_asked_for:
+    if is_out_of_bag(settings, row_groups):
         return _fit_out_of_bag(columns, X, target, weight, settings, progress)
     return _fit_held_out(columns, X, target, weight, row_groups, settings, progress)
 
 
-def choose_leaf_size(task: str, n_rows: int) -> int:
-    """Smallest number of rows in the leaf of a forest."""
-    return _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
+def is_out_of_bag(settings: FitSettings, row_groups: NDArray[np.int64] | None) -> bool:
+    """Whether a forest is fit to all rows, and judged by those that each tree left out."""
+    return settings.is_forest and row_groups is None and settings.cv is None and settings.test_size is None
 
 
 def _fit_out_of_bag(
@@ -143,9 +136,12 @@ def _grow_forest(
     max_samples: int | None = None,
 ) -> Any:
     """Grow a forest in steps."""
-    forest = _FORESTS[settings.model][task](
+    make, options = _choose_forest(settings.model, task)
+    forest = make(
+        **options,
         max_depth=settings.max_depth,
-        min_samples_leaf=choose_leaf_size(task, len(encoded)),
+        max_features=settings.choose_max_features(task),
+        min_samples_leaf=settings.choose_leaf_size(task, len(encoded)),
         bootstrap=True,
         max_samples=max_samples,
         warm_start=True,  # grows on where it stopped
@@ -158,9 +154,19 @@ def _grow_forest(
     return forest.set_params(warm_start=False)
 
 
+def _choose_forest(model: str, task: str) -> tuple[Any, dict[str, Any]]:
+    """The class of a forest, and what only it takes."""
+    if task != "survival":
+        return _FORESTS[model][task], {}
+    from sksurv.ensemble import ExtraSurvivalTrees, RandomSurvivalForest
+
+    # Without low_memory each node would hold the survival at all times.
+    return (RandomSurvivalForest if model == "random-forest" else ExtraSurvivalTrees), {"low_memory": True}
+
+
 def _choose_bag_size(weight: NDArray[np.float64] | None, target: Target) -> int | None:
     """Number of draws for a bag; None for as many as there are rows, unless weights would put a class into all bags."""
-    if weight is None or not WEIGHTS_ARE_DRAWN or target.task == "regression":
+    if weight is None or not WEIGHTS_ARE_DRAWN or target.task != "classification":
         return None
     return choose_bag_size(weight, np.unique(target.y, return_inverse=True)[1])
 
@@ -250,46 +256,5 @@ def _fit_pipeline(
     if settings.is_forest:
         model = _grow_forest(encoded.astype(np.float32), y, weight, task, settings, progress)
     else:
-        make = _make_xgboost if settings.model == "xgboost" else _make_lightgbm
-        model, fit_options = make(task == "classification", settings, progress)
-        model.fit(encoded, y, sample_weight=weight, **fit_options)
-    if settings.model == "xgboost":
-        model.set_params(callbacks=None)  # which cannot be pickled
+        model = fit_booster(encoded, y, weight, task, settings, progress)
     return Pipeline([("columns", encoder), ("model", model)])
-
-
-def _make_xgboost(is_classifier: bool, settings: FitSettings, progress: Progress) -> tuple[Any, dict[str, Any]]:
-    import xgboost
-
-    class Report(xgboost.callback.TrainingCallback):
-        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-            del model, evals_log
-            progress(epoch + 1, settings.count_trees())
-            return False
-
-    make = xgboost.XGBClassifier if is_classifier else xgboost.XGBRegressor
-    model = make(
-        n_estimators=settings.count_trees(),
-        learning_rate=0.1,
-        max_depth=settings.max_depth,
-        n_jobs=settings.n_jobs,
-        random_state=settings.random_state,
-        callbacks=[Report()],
-        verbosity=0,
-    )
-    return model, {}
-
-
-def _make_lightgbm(is_classifier: bool, settings: FitSettings, progress: Progress) -> tuple[Any, dict[str, Any]]:
-    import lightgbm
-
-    make = lightgbm.LGBMClassifier if is_classifier else lightgbm.LGBMRegressor
-    model = make(
-        n_estimators=settings.count_trees(),
-        learning_rate=0.1,
-        max_depth=-1 if settings.max_depth is None else settings.max_depth,
-        n_jobs=settings.n_jobs,
-        random_state=settings.random_state,
-        verbose=-1,
-    )
-    return model, {"callbacks": [lambda env: progress(env.iteration + 1, settings.count_trees())]}

@@ -12,11 +12,13 @@ from truewood.tabular.errors import TableError
 
 
 def read_frame(table: Any) -> pd.DataFrame:
-    """A data frame of pandas, polars, pyarrow or another library that narwhals knows; the given one stays as it is."""
+    """A data frame of a library that narwhals knows in memory, or a LazyFrame of polars; it stays as it is."""
     return name_columns(table if isinstance(table, pd.DataFrame) else _convert(table), "the table")
 
 
 def _convert(table: Any) -> pd.DataFrame:
+    if nw.dependencies.is_polars_lazyframe(table):
+        table = table.collect()
     try:
         frame = nw.from_native(table, eager_only=True, pass_through=True)
     except DuplicateError as error:

@@ -17,8 +17,8 @@ from truewood.scale.files import open_files
 from truewood.scale.opened_model import OpenedModel
 from truewood.scale.passes import Part, Summed, add_up_parts, check_options, score_parts
 from truewood.scale.source import Source
+from truewood.tabular.boosters import Progress
 from truewood.tabular.errors import TableError
-from truewood.tabular.fitting import Progress
 from truewood.tabular.messages import Messages
 from truewood.tabular.model_score import Scoring
 from truewood.tabular.model_tables import match_target, prepare_table

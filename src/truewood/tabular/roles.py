@@ -23,6 +23,8 @@ class Roles:
         The column with weights of the rows.
     row_groups : str or None
         The column that says which rows belong together.
+    event : str or None
+        The column that says whether there was an event, of targets that are times.
     drop : tuple of str
         Columns to leave out.
     keep : tuple of str
@@ -32,14 +34,16 @@ class Roles:
     target: str
     sample_weight: str | None = None
     row_groups: str | None = None
+    event: str | None = None
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
 
     def check(self, names: list[str]) -> None:
         """Refuse names that the table does not have, and columns with two roles."""
         check_name(self.target, names, "target")
-        weight, groups = (() if name is None else (name,) for name in (self.sample_weight, self.row_groups))
-        roles = {"drop": self.drop, "keep": self.keep, "sample_weight": weight, "row_groups": groups}
+        single = {"sample_weight": self.sample_weight, "row_groups": self.row_groups, "event": self.event}
+        roles = {"drop": self.drop, "keep": self.keep}
+        roles |= {argument: (name,) for argument, name in single.items() if name is not None}
         for argument, given in roles.items():
             for name in given:
                 check_name(name, names, argument)
@@ -48,7 +52,7 @@ class Roles:
 
     def choose_features(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table without target, weights, groups of rows, and what is left out."""
-        absent = {self.target, self.sample_weight, self.row_groups, *self.drop}
+        absent = {self.target, self.sample_weight, self.row_groups, self.event, *self.drop}
         return table[[name for name in table if name not in absent]]
 
 
@@ -57,12 +61,13 @@ def read_roles(
     *,
     sample_weight: str | None,
     row_groups: str | None,
+    event: str | None = None,
     drop: str | Iterable[str],
     keep: str | Iterable[str] = (),
 ) -> Roles:
     """Roles as a user gives them: one name or several, which may be numbers in a data frame."""
-    weight, groups = (None if name is None else str(name) for name in (sample_weight, row_groups))
-    return Roles(str(target), weight, groups, _read_names(drop), _read_names(keep))
+    weight, groups, happened = (None if name is None else str(name) for name in (sample_weight, row_groups, event))
+    return Roles(str(target), weight, groups, happened, _read_names(drop), _read_names(keep))
 
 
 def _read_names(given: str | Iterable[str]) -> tuple[str, ...]:

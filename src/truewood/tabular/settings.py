@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from truewood.tabular.errors import TableError
 
 FORESTS = ("random-forest", "extra-trees")
-BOOSTERS = ("xgboost", "lightgbm")
+BOOSTERS = ("xgboost", "lightgbm", "catboost", "hist-gradient-boosting")
 MODELS = (*FORESTS, *BOOSTERS)
 # Forests only get steadier with more trees; boosting overfits.
 FOREST_TREES, BOOSTING_TREES = 500, 200
 FOLDS = 5
+ALL_ROWS = "all"
+# Fewer rows say too little for standard errors.
+FEWEST_ROWS = 20
+# Breiman's leaves, and Ishwaran's of survival forests; of more rows than these in larger ones.
+_LEAF_SIZE = {"classification": 1, "regression": 5, "survival": 15}
+_ROWS_OF_LEAF_SIZE = 50_000
+# Models whose libraries have no smallest number of rows in a leaf, or none that they heed.
+_WITHOUT_LEAF_SIZE = ("xgboost", "catboost")
 
 
 @dataclass(frozen=True)
@@ -21,7 +30,8 @@ class FitSettings:
 
     Parameters
     ----------
-    model : {"random-forest", "extra-trees", "xgboost", "lightgbm"}, default="random-forest"
+    model : {"random-forest", "extra-trees", "xgboost", "lightgbm", "catboost", "hist-gradient-boosting"}, \
+default="random-forest"
         Forests are scored on the rows that each tree left out; boosted trees, and forests where rows belong together,
         on folds that they do not see.
     n_trees : int, default=None
@@ -37,6 +47,15 @@ class FitSettings:
     cv : int, default=None
         Number of folds, each of which judges a model that is fit to the others; None is 5 where models are judged by
         folds.
+    max_features : {"sqrt", "log2"}, int or float, default=None
+        Number or part of the encoded columns that a split of a forest may choose from; None is the square root for
+        classes and all for numbers.
+    min_leaf : int, default=None
+        Smallest number of rows in a leaf; None is 1 of forests for classes and 5 for numbers, more from 50,000 rows on,
+        and of boosting what the library does by default.
+    sample : int or "all", default=None
+        Number of rows to use, drawn at random; None is all, unless the fit would take more than 2 minutes of one core
+        or 4 GiB of trees.
 
     Examples
     --------
@@ -52,6 +71,9 @@ class FitSettings:
     random_state: int = 0
     n_jobs: int | None = None
     cv: int | None = None
+    max_features: str | int | float | None = None
+    min_leaf: int | None = None
+    sample: int | str | None = None
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
@@ -69,6 +91,34 @@ class FitSettings:
                 f"is a number of folds, and cannot be given with test_size={self.test_size}, the part of a split.", "cv"
             )
 
+        self._check_splits()
+        if self.sample not in (None, ALL_ROWS) and (isinstance(self.sample, str) or self.sample < FEWEST_ROWS):
+            raise TableError(
+                f"must be a number of rows from {FEWEST_ROWS} up, or 'all', got {self.sample!r}.", "sample"
+            )
+
+    def _check_splits(self) -> None:
+        """Refuse what the model cannot do with splits and leaves."""
+        if self.max_features is not None:
+            if not self.is_forest:
+                raise TableError(f"is for {' and '.join(FORESTS)}, got model={self.model!r}.", "max_features")
+            if isinstance(self.max_features, str):
+                is_possible = self.max_features in ("sqrt", "log2")
+            else:
+                is_possible = (
+                    self.max_features >= 1 if isinstance(self.max_features, int) else 0 < self.max_features <= 1
+                )
+            if not is_possible:
+                raise TableError(
+                    "must be 'sqrt', 'log2', a number of columns, or a part of them between 0 and 1, got "
+                    f"{self.max_features!r}.",
+                    "max_features",
+                )
+        if self.min_leaf is not None and self.model in _WITHOUT_LEAF_SIZE:
+            raise TableError(f"{self.model} has no smallest number of rows in a leaf; pass max_depth=3.", "min_leaf")
+        if self.min_leaf is not None and self.min_leaf < 1:
+            raise TableError(f"must be a whole number from 1 up, got {self.min_leaf}.", "min_leaf")
+
     @property
     def is_forest(self) -> bool:
         """Whether the model has out-of-bag rows."""
@@ -82,9 +132,24 @@ class FitSettings:
         """The number of trees to grow."""
         return self.n_trees or (FOREST_TREES if self.is_forest else BOOSTING_TREES)
 
+    def choose_max_features(self, task: str) -> str | int | float:
+        """What a forest takes for `max_features`."""
+        return self.max_features or (1.0 if task == "regression" else "sqrt")
+
+    def count_candidates(self, task: str, n_columns: int) -> int:
+        """Number of columns that a split of a forest chooses from."""
+        chosen = self.choose_max_features(task)
+        if isinstance(chosen, str):
+            chosen = int(math.sqrt(n_columns) if chosen == "sqrt" else math.log2(n_columns))
+        return max(1, min(n_columns, int(chosen * n_columns) if isinstance(chosen, float) else chosen))
+
+    def choose_leaf_size(self, task: str, n_rows: int) -> int:
+        """Smallest number of rows in the leaf of a forest."""
+        return self.min_leaf or _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
+
     def check_installed(self) -> None:
         """Refuse a model whose library is not there."""
-        if not self.is_forest and find_spec(self.model) is None:
+        if self.model in ("xgboost", "lightgbm", "catboost") and find_spec(self.model) is None:
             raise TableError(
                 f"{self.model} is not installed: pip install 'truewood[{self.model}]', or take one of "
                 f"{', '.join(FORESTS)}.",

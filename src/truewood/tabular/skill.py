@@ -19,9 +19,9 @@ class Skill:
 
     Parameters
     ----------
-    name : {"AUC", "one-vs-rest AUC", "R2"}
+    name : {"AUC", "one-vs-rest AUC", "R2", "concordance"}
         Area under the ROC curve for two classes, that of each class against the others for more,
-        explained variance for numbers.
+        explained variance for numbers, Harrell's share of pairs in the right order for survival times.
     value : float
         The score.
     std_error : float
@@ -75,7 +75,7 @@ def measure_skill(
     Parameters
     ----------
     y : ndarray of shape (n_rows,)
-        The target.
+        The target; of survival times, records of event and time.
     predicted : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Numbers, or probabilities of classes; NaN for rows without a prediction.
     classes : array-like of shape (n_classes,), or None
@@ -93,6 +93,8 @@ def measure_skill(
     y, predicted, weight, row_groups = y[is_counted], predicted[is_counted], weight[is_counted], row_groups[is_counted]
     if len(y) < 2 or len(np.unique(y)) < 2:
         return None
+    if y.dtype.names is not None:
+        return _measure_times(y["time"], y["event"], predicted, row_groups, rows)
     if classes is None:
         return _measure_numbers(y.astype(np.float64), predicted, weight, row_groups, rows)
     return _measure_classes(y, predicted, np.asarray(classes), weight, row_groups, rows)
@@ -105,6 +107,26 @@ def _measure_numbers(y: Floats, predicted: Floats, weight: Floats, row_groups: I
     ratio = np.average(squares, weights=weight) / variance
     error = _find_error((ratio * around_mean - squares) / variance, weight, row_groups)
     return Skill("R2", float(1.0 - ratio), error, 0.0, rows)
+
+
+def _measure_times(
+    times: Floats, events: NDArray[np.bool_], risk: Floats, row_groups: Integers, rows: str
+) -> Skill | None:
+    """Harrell's concordance: of pairs of which one is known to end first, those where it has the higher risk."""
+    places, pairs = np.zeros(len(times)), np.zeros(len(times))
+    for row in np.flatnonzero(events):
+        is_later = (times > times[row]) | ((times == times[row]) & ~events)
+        agrees = np.where(risk[row] == risk, 0.5, risk[row] > risk) * is_later
+        places += agrees
+        pairs += is_later
+        places[row] += agrees.sum()
+        pairs[row] += is_later.sum()
+    if not pairs.any():
+        return None
+    share = float(places.sum() / pairs.sum())
+    # Each pair has two rows, and so counts twice in both sums.
+    error = _find_error(2.0 * (places - share * pairs) / pairs.mean(), np.ones(len(times)), row_groups)
+    return Skill("concordance", share, error, 0.5, rows)
 
 
 def _measure_classes(

@@ -14,11 +14,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood.rows.errors import TrainingRowsError
+from truewood.tabular.boosters import Progress
 from truewood.tabular.columns import Column, check_finite, describe, take_rows
+from truewood.tabular.cost import Cost, choose_rows
 from truewood.tabular.duplicates import count_duplicates
+from truewood.tabular.encoding import count_encoded
 from truewood.tabular.engines import score_on_engine
 from truewood.tabular.errors import TableError
-from truewood.tabular.fitting import Fitted, Progress, fit_model
+from truewood.tabular.fitting import Fitted, fit_model, is_out_of_bag
 from truewood.tabular.identifiers import find_units, warn_of_units
 from truewood.tabular.leaks import warn_of_leaks
 from truewood.tabular.many_files import is_many_files, score_many_files
@@ -29,6 +32,7 @@ from truewood.tabular.model_tables import match_target, prepare_table
 from truewood.tabular.roles import read_roles
 from truewood.tabular.saved_models import SavedModel
 from truewood.tabular.settings import FitSettings
+from truewood.tabular.survival_target import check_survival_settings, read_survival_target
 from truewood.tabular.table_score import ColumnSummary, TableScore
 from truewood.tabular.tables import open_table
 from truewood.tabular.target_column import find_rows_with_target, read_groups, read_target, read_weight
@@ -36,8 +40,6 @@ from truewood.tabular.wanted_kinds import check_kinds, choose_task, list_dropped
 from truewood.words import ROWS_IN_WORDS
 
 _TASKS = ("classification", "regression")
-# A fit to more rows than these takes minutes.
-_MANY_ROWS = 80_000
 
 
 def score_table(
@@ -50,6 +52,7 @@ def score_table(
     kinds: Mapping[str, str] | None = None,
     sample_weight: str | None = None,
     row_groups: str | None = None,
+    event: str | None = None,
     settings: FitSettings | None = None,
     measure: str = "auto",
     contributions: bool = False,
@@ -81,6 +84,9 @@ def score_table(
     row_groups : str, default=None
         The column that says which rows belong together, such as a patient; it is no feature. Models are
         judged by folds that keep these rows together, forests, too: their bags would part them.
+    event : str, default=None
+        The column that says whether there was an event, by true and false, 0 and 1, or 1 and 2: the target then is the
+        time until it, or until the row was lost from sight, and a survival forest of scikit-survival is fit.
     settings : FitSettings, default=None
         The model to fit; None is a random forest of 500 trees.
     measure : str, default="auto"
@@ -126,17 +132,22 @@ def score_table(
         )
     settings, messages = settings or FitSettings(), messages or Messages()
     settings.check_installed()
+    if event is not None:
+        check_survival_settings(settings, sample_weight, row_groups)
     scoring = Scoring(measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs)
     kinds = kinds or {}
-    roles = read_roles(target, sample_weight=sample_weight, row_groups=row_groups, drop=drop, keep=keep)
+    roles = read_roles(target, sample_weight=sample_weight, row_groups=row_groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)
     check_kinds(kinds, list(map(str, whole)), roles.target)
     roles = replace(roles, drop=(*roles.drop, *list_dropped(kinds)))
     has_target = find_rows_with_target(whole, roles.target, messages)
+    if roles.event is not None:
+        has_target &= find_rows_with_target(whole, roles.event, messages)
     rows = whole[has_target].reset_index(drop=True)
-    if len(rows) > _MANY_ROWS:
-        messages.add(f"a fit to {len(rows):,} rows takes minutes; a random part of them often says as much")
-    goal = read_target(rows[roles.target], roles.target, task or choose_task(kinds, roles.target), messages)
+    if roles.event is None:
+        goal = read_target(rows[roles.target], roles.target, task or choose_task(kinds, roles.target), messages)
+    else:
+        goal = read_survival_target(rows, roles.target, roles.event, messages)
     weight = read_weight(rows, roles.sample_weight)
     # Kinds are found in all rows: names of rows have gaps where rows are left out.
     columns = take_rows(read_columns(roles.choose_features(whole), roles.keep, kinds), has_target)
@@ -144,10 +155,18 @@ def score_table(
     X = _use_columns(columns, messages)
     if roles.row_groups is None:
         warn_of_units(X, messages)
-    warn_of_leaks(X.drop(columns=find_units(X)), goal, roles.target, messages)
-    _warn_of_duplicates(X, goal.y, messages)
+    numbers = replace(goal, task="regression", y=goal.y["time"]) if goal.task == "survival" else goal
+    warn_of_leaks(X.drop(columns=find_units(X)), numbers, roles.target, messages)
+    _warn_of_duplicates(X, numbers.y, messages)
     used = [column for column in columns if column.is_used]
     groups = read_groups(rows, roles.row_groups)
+    n_classes = len(np.unique(goal.y)) if goal.task == "classification" else 1
+    cost = Cost(settings, goal.task, *count_encoded(used, X), n_classes, is_out_of_bag(settings, groups))
+    chosen = choose_rows(cost, goal.y, groups, messages)
+    if chosen is not None:
+        X, goal = X.iloc[chosen].reset_index(drop=True), replace(goal, y=goal.y[chosen])
+        weight = None if weight is None else weight[chosen]
+        groups = None if groups is None else np.unique(groups[chosen], return_inverse=True)[1]
     fitted = fit_model(used, X, goal, weight, groups, settings=settings, progress=progress or _ignore_progress)
     return score_model(
         fitted,

@@ -13,13 +13,14 @@ from truewood.data.row_groups import read_row_groups
 from truewood.tabular.columns import BOOLEAN, CONSTANT, DATE, NESTED, NUMBER, Column, count_infinite, read_column
 from truewood.tabular.errors import TableError
 from truewood.tabular.messages import Messages
+from truewood.tabular.settings import FEWEST_ROWS
 from truewood.tabular.text_values import is_missing
 from truewood.words import count
 
 # Whole numbers of up to so many values are taken for classes.
 MOST_CLASSES = 10
-# Fewer rows say too little for standard errors.
-FEWEST_ROWS = 20
+# Of more classes than these, those of fewest rows become one.
+MOST_KEPT_CLASSES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +29,10 @@ class Target:
 
     Parameters
     ----------
-    task : {"classification", "regression"}
-        Classes or numbers.
+    task : {"classification", "regression", "survival"}
+        Classes, numbers, or times until an event.
     y : ndarray of shape (n_rows,)
-        Labels as strings (numbers where they are numbers), or floats.
+        Labels as strings (numbers where they are numbers), floats, or records of event and time.
     """
 
     task: str
@@ -97,14 +98,36 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
             f"{hint}.",
             "target",
         )
+    labels, n_joined = _join_rare(labels, classes, counts)
+    if n_joined:
+        part = np.mean(labels == _name_rest(n_joined))
+        hint = "; for numbers pass task='regression'" if column.kind == NUMBER else ""
+        messages.warn(
+            f"{name} has {len(classes):,} classes, too many to tell apart: the {MOST_KEPT_CLASSES - 1} with most rows "
+            f"stay, and the other {n_joined:,}, {part:.0%} of the rows, are taken as one{hint}"
+        )
+        classes, counts = np.unique(labels, return_counts=True)
     override = ""
-    if task is None and column.kind == NUMBER and column.values.notna().all():
+    if task is None and column.kind == NUMBER and column.values.notna().all() and len(classes) > 2:
         override = "; pass task='regression' to take them as numbers"
     order = np.argsort(-counts, kind="stable")
     shown = ", ".join(f"{classes[k]} {counts[k] / len(labels):.1%}" for k in order[:5])
     more = ", ..." if len(classes) > 5 else ""
     messages.add(f"target {name}: classification, {len(classes)} classes ({shown}{more}){override}")
     return Target(chosen, labels)
+
+
+def _join_rare(labels: NDArray[Any], classes: NDArray[Any], counts: NDArray[np.int64]) -> tuple[NDArray[Any], int]:
+    """Labels of which the rare ones are one, as text, if there are too many, and how many were joined."""
+    if len(classes) <= MOST_KEPT_CLASSES:
+        return labels, 0
+    kept = classes[np.argsort(-counts, kind="stable")[: MOST_KEPT_CLASSES - 1]]
+    n_joined = len(classes) - len(kept)
+    return np.where(np.isin(labels, kept), labels.astype(np.str_), _name_rest(n_joined)), n_joined
+
+
+def _name_rest(n_classes: int) -> str:
+    return f"any of {n_classes} others"
 
 
 def _check_numbers(column: Column, given: pd.Series[Any]) -> None:

@@ -1,0 +1,113 @@
+"""Survival times as the target of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+
+from mixed_table import find_significant, score
+from truewood.cli import main
+from truewood.tabular import Messages, TableError
+from truewood.tabular.skill import measure_skill
+from truewood.tabular.survival_target import read_survival_target
+
+
+def draw_patients(n_rows=200):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"dose": rng.normal(size=n_rows), "noise": rng.normal(size=n_rows)})
+    time, lost = rng.exponential(np.exp(-2.0 * X["dose"])), rng.exponential(2.0, n_rows)
+    return X.assign(days=np.minimum(time, lost) + 0.01, died=np.where(time <= lost, "yes", "no"))
+
+
+PATIENTS = draw_patients()
+
+
+@pytest.mark.parametrize("model", ["random-forest", "extra-trees"])
+def test_a_survival_forest_is_fit(model):
+    pytest.importorskip("sksurv")
+    scored = score(PATIENTS, "days", event="died", n_trees=20, model=model, max_features=1.0)
+    assert [column.name for column in scored.columns] == ["dose", "noise"]
+    assert find_significant(scored) == {"dose"}
+    assert scored.skill.name == "concordance"
+    assert 0.7 < scored.skill.value < 0.95
+    n_events = (PATIENTS["died"] == "yes").sum()
+    assert any(text.startswith(f"survival: {n_events} of 200 rows have the event") for text in scored.messages)
+
+
+def test_rows_without_time_or_event_are_not_used():
+    pytest.importorskip("sksurv")
+    table = PATIENTS.assign(
+        days=PATIENTS["days"].where(PATIENTS.index > 2), died=PATIENTS["died"].where(PATIENTS.index > 5)
+    )
+    assert score(table, "days", event="died", n_trees=5).result.n_rows == 194
+
+
+def test_concordance_is_that_of_the_definition():
+    metrics = pytest.importorskip("sksurv.metrics")
+    rng = np.random.default_rng(1)
+    y = np.empty(80, dtype=[("event", np.bool_), ("time", np.float64)])
+    y["event"], y["time"] = rng.random(80) < 0.6, rng.integers(1, 30, 80)
+    risk = (rng.normal(size=80) - 0.05 * y["time"]).round(1)
+    skill = measure_skill(y, risk, None, None, "rows")
+    assert skill.value == pytest.approx(metrics.concordance_index_censored(y["event"], y["time"], risk)[0])
+    drawn = [rng.integers(80, size=80) for _ in range(300)]
+    values = [measure_skill(y[rows], risk[rows], None, None, "rows").value for rows in drawn]
+    assert skill.std_error == pytest.approx(np.std(values), rel=0.25)
+
+
+@pytest.mark.parametrize("events", [[0, 1], [1, 2], [False, True], ["no", "yes"], ["0", "1"]])
+def test_forms_of_events(events):
+    rows = pd.DataFrame({"t": np.arange(1.0, 31.0), "e": np.array(events)[np.arange(30) % 2]})
+    assert_array_equal(read_survival_target(rows, "t", "e", Messages()).y["event"], np.arange(30) % 2 == 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"died": 1}, "event: column 'died' must say whether there was an event, .* got 1"),
+        ({"died": np.arange(200) % 3}, "event: column 'died' must say"),
+        ({"died": np.where(PATIENTS["died"] == "yes", "dead", "alive")}, "event: column 'died' must say"),
+        ({"days": PATIENTS["days"] - 1}, "target: column 'days' must hold numbers above 0"),
+        ({"days": "long"}, "target: column 'days' must hold numbers above 0"),
+    ],
+)
+def test_targets_that_cannot_be_used(changes, words):
+    pytest.importorskip("sksurv")
+    with pytest.raises(TableError, match=f"^{words}"):
+        score(PATIENTS.assign(**changes), "days", event="died")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"model": "hist-gradient-boosting"}, "model: survival times are for random-forest and extra-trees, got"),
+        ({"cv": 3}, "cv: survival forests are scored on out-of-bag rows only"),
+        ({"row_groups": "noise"}, "row_groups: survival forests are scored on out-of-bag rows only"),
+        ({"sample_weight": "noise"}, "sample_weight: weights are not taken with survival times"),
+    ],
+)
+def test_what_survival_forests_cannot_do(given, words):
+    pytest.importorskip("sksurv")
+    with pytest.raises(TableError, match=f"^{words}"):
+        score(PATIENTS, "days", event="died", **given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--time", "days"], "--event: --time and --event go together"),
+        (["--event", "died"], "--time: --time and --event go together"),
+        (
+            ["--time", "days", "--event", "died", "--target", "days"],
+            "--target: cannot be given with --time and --event",
+        ),
+        (["--time", "days", "--event", "dead"], "--event: the table has no column 'dead'"),
+    ],
+)
+def test_options(arguments, words, tmp_path, capsys):
+    pytest.importorskip("sksurv")
+    PATIENTS.to_csv(tmp_path / "patients.csv", index=False)
+    assert main(["importance", str(tmp_path / "patients.csv"), *arguments, "--quiet"]) == 2
+    assert f"error: {words}" in capsys.readouterr().err
