@@ -197,16 +197,19 @@ def oddly_named():
     return tw.importance(RandomForestRegressor(5, random_state=0).fit(X.to_numpy(), X.sum(axis=1)), X, X.sum(axis=1))
 
 
+PLAIN = {"alpha": 0.05, "title": "", "notes": [], "warnings": [], "explanation": None, "skill": None}
+
+
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_of_any_names(ending, oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / f"a.{ending}", None, alpha=0.05, title="", notes=[], warnings=[])
+    write_output(oddly_named, tmp_path / f"a.{ending}", None, **PLAIN)
     content = (tmp_path / f"a.{ending}").read_bytes()
     if ending == "svg":
         ElementTree.fromstring(content)
 
 
 def test_no_cell_is_a_formula(oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / "a.csv", None, alpha=0.05, title="", notes=[], warnings=[])
+    write_output(oddly_named, tmp_path / "a.csv", None, **PLAIN)
     with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
         names = {row["feature"] for row in csv.DictReader(file)}
     assert not [name for name in names if re.match(r"[=+\-@\t\r\n＝]", name)]
@@ -252,7 +255,7 @@ def test_markdown(data, tmp_path, call):
     shown, _ = call(data, "--target", "y", "--drop", "amount", "--output", tmp_path / "a.md", trees=20)
     lines = (tmp_path / "a.md").read_text().splitlines()
     assert lines[0] == "# What tells about y?"
-    assert "| # | feature | importance | 95 % interval | p-value |  | share | biased rank |" in lines
+    assert "| # | feature | share % | 95 % interval | p-value |  | direction | biased rank |" in lines
     assert sum(line.startswith("| ") for line in lines) == 2 + len(shown["features"])
     assert "- read data.csv: 300 rows, 10 columns" in lines
 

@@ -35,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from truewood.report.words import describe_measurement, list_cautions
+from truewood.report.words import describe_measurement, explain_reading
 
 N_ROWS = 90
 ERRORS = ("test_error", "std_error", "total_error")
@@ -274,10 +274,10 @@ def test_tables_files_pictures_and_words(tmp_path):
     axes = result.plot("box")
     assert axes.get_title() == "How scores differ between the 3 folds"
     assert len(axes.lines) >= 4
-    words = dict(describe_measurement(result))
+    words = dict(describe_measurement(result, None))
     assert words["Model"] == "regression, 36 trees whose values add up (boosting), in models of 3 folds."
     assert words["Rows"] == "90 rows held out in folds: each was judged by a model that was fit without its fold."
-    assert "for models of this kind on data like this" in list_cautions(result, None)[-1].text
+    assert "for models of this kind on data like this" in " ".join(explain_reading(result, 0.05))
     deeper = tw.cross_importance(clone(BOOSTING).set_params(max_depth=3), X, y, cv=3, inference="rows")
     plain = tw.cross_importance(BOOSTING, X, y, cv=3, inference="rows")
     comparison = tw.compare(plain, deeper)

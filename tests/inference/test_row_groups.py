@@ -18,7 +18,8 @@ from sklearn.ensemble import (
 import oracle
 import truewood as tw
 from group_forest import GroupForestClassifier, GroupForestRegressor, list_unseen
-from truewood.report.words import describe_measurement, list_cautions
+from truewood.report.words import describe_measurement
+from truewood.result.cautions import list_cautions
 from truewood.scoring import collector
 
 N_GROUPS, N_ROWS = 30, 120
@@ -284,9 +285,9 @@ def test_results_say_how_many_groups(forest, tmp_path):
     result = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", row_groups=NEW)
     assert "120 held-out rows in 30 groups" in repr(result)
     assert result.row_groups is None
-    facts = dict(describe_measurement(result))
+    facts = dict(describe_measurement(result, None))
     assert facts["Groups of rows"] == "30 groups of rows that belong together; errors are those of their sums."
-    assert "With 30 groups of rows" in next(c.text for c in list_cautions(result, None) if c.heading == "Few groups")
+    assert "with 30 groups of rows" in next(c.text for c in list_cautions(result, None) if c.heading == "Few groups")
     result.save(tmp_path / "result.json")
     loaded = tw.load(tmp_path / "result.json")
     assert (loaded.n_row_groups, loaded.row_groups) == (N_GROUPS, None)
