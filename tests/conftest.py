@@ -24,6 +24,9 @@ LIBRARIES = {
     "scoring/test_noise.py": ["catboost", "lightgbm", "xgboost"],
 }
 collect_ignore_glob = [files for files, needed in LIBRARIES.items() if lacks_any(needed)]
+if not has_kernel():
+    # What columns are taken for, pages and words are the same with any engine, and tested with the kernel.
+    collect_ignore_glob += ["app/*", "report/*", "tabular/*"]
 
 
 @pytest.fixture(params=ENGINES)

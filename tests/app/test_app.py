@@ -17,12 +17,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from installed import needs_kernel
 from truewood.app.server import serve_app
 
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
-pytestmark = [needs_kernel, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 # The command line, which also writes down whatever leaves this computer.
 PROGRAM = """

@@ -16,13 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from installed import needs_kernel
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
-pytestmark = [needs_kernel, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 NAMES = "#dots [aria-label^='Y-axis'] .role-axis-label text"
 NASTY = [
