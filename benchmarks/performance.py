@@ -1,6 +1,7 @@
 """What does truewood cost beside its peers? Prints tables of seconds and ratios, all measured in one run.
 
     python benchmarks/performance.py targets       # the targets of speed, each with what was measured
+    python benchmarks/performance.py targets --groups boosted start  # some of them; others stay as they were
     python benchmarks/performance.py rows          # cost against rows; also trees, features, depth
     python benchmarks/performance.py all --quick   # everything in small, to try the command: the figures mean nothing
 
@@ -17,6 +18,7 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL
 
 import argparse
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -62,22 +64,37 @@ def print_targets(rows: list[targets.Row], quick: bool) -> None:
     CONSOLE.print(table)
 
 
-def run_targets(missing: list[str], folder: Path, quick: bool) -> None:
-    """Measure all targets, and write and print them; a quick run meets and misses none."""
-    timings: list[dict[str, object]] = []
-    rows: list[targets.Row] = []
-
-    def report(case: str, behind: list[Timing]) -> None:
-        print_timings(case, behind)
-        timings.extend({"case": case, **asdict(timing), "how": timing.how} for timing in behind)
-        pd.DataFrame(timings).to_csv(folder / "timings.csv", index=False, float_format="%.6g")
-
+def run_targets(groups: list[str], missing: list[str], folder: Path, quick: bool) -> None:
+    """Measure targets, and write and print them; other groups stay as they were. A quick run meets and misses none."""
     sizes = targets.QUICK if quick else targets.Sizes()
     time_all = partial(measure, rounds=2, cap=0.5) if quick else partial(measure, rounds=5, cap=60)
-    for row in targets.list_rows(sizes, missing, time_all, report, folder):
-        rows.append(replace(row, met=None) if quick else row)
-        pd.DataFrame(rows).to_csv(folder / "targets.csv", index=False)
+    rows: list[targets.Row] = []
+    for group in groups:
+        timings: list[dict[str, object]] = []
+
+        def report(case: str, behind: list[Timing], into: list[dict[str, object]] = timings) -> None:
+            print_timings(case, behind)
+            into += [{"case": case, **asdict(timing), "how": timing.how} for timing in behind]
+
+        found = [
+            replace(row, met=None) if quick else row
+            for row in targets.list_rows(group, sizes, missing, time_all, report, folder)
+        ]
+        _replace_group(group, found, folder / "targets.csv")
+        if timings:
+            _replace_group(group, timings, folder / "timings.csv")
+        rows += found
     print_targets(rows, quick)
+
+
+def _replace_group(group: str, measured: Sequence[object], file: Path) -> None:
+    """Put what was measured in place of what the file has of this group."""
+    table = pd.DataFrame(measured).assign(group=group)
+    if file.exists():
+        known = pd.read_csv(file, keep_default_na=False)
+        table = pd.concat([known[known["group"] != group], table])
+    order = table["group"].map(targets.GROUPS.index)
+    table.iloc[order.argsort(kind="stable")].to_csv(file, index=False, float_format="%.6g")
 
 
 def run_sweep(name: str, missing: list[str], folder: Path, quick: bool) -> None:
@@ -93,6 +110,7 @@ def run_sweep(name: str, missing: list[str], folder: Path, quick: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["targets", *sweeps.SWEEPS, "all"], nargs="?", default="targets")
+    parser.add_argument("--groups", nargs="+", choices=targets.GROUPS, default=targets.GROUPS, help="groups of targets")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try the command")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write tables to")
     options = parser.parse_args()
@@ -106,7 +124,7 @@ def main() -> None:
     for name in missing:
         CONSOLE.print(f"{name} is not installed, and left out.")
     if options.what in ("targets", "all"):
-        run_targets(missing, options.results, options.quick)
+        run_targets(list(options.groups), missing, options.results, options.quick)
     for name in sweeps.SWEEPS:
         if options.what in (name, "all"):
             run_sweep(name, missing, options.results, options.quick)

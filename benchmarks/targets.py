@@ -61,20 +61,31 @@ def _at_least(case: str, value: float, limit: float, unit: str = " times") -> Ro
     )
 
 
-def list_rows(sizes: Sizes, missing: list[str], time_all: Measure, report: Report, results: Path) -> Iterator[Row]:
-    """All rows; `report` is told the seconds behind them."""
-    case = make_forest(sizes.rows, sizes.trees, sizes.features)
-    yield from _compare_forest(case, missing, time_all, report)
-    yield from _measure_memory(case)
-    del case
-    yield from _read_cores(results)
-    for library in ("XGBoost", "LightGBM", "CatBoost", "GradientBoosting"):
-        if library not in missing:
-            boosted = make_boosted(library, sizes.boosted_rows, sizes.boosted_trees)
-            yield from _compare_boosted(boosted, library, missing, time_all, report)
-    yield from _compare_hist(make_boosted("HistGradientBoosting", sizes.hist_rows, sizes.hist_trees), time_all, report)
-    yield _compare_levels(sizes, time_all)
-    yield from _measure_start(sizes.starts)
+# What can be measured by itself, in the order of the table.
+GROUPS = ("forest", "cores", "boosted", "levels", "start")
+
+
+def list_rows(
+    group: str, sizes: Sizes, missing: list[str], time_all: Measure, report: Report, results: Path
+) -> Iterator[Row]:
+    """All rows of a group; `report` is told the seconds behind them."""
+    if group == "forest":
+        case = make_forest(sizes.rows, sizes.trees, sizes.features)
+        yield from _compare_forest(case, missing, time_all, report)
+        yield from _measure_memory(case)
+    elif group == "cores":
+        yield from _read_cores(results)
+    elif group == "boosted":
+        for library in ("XGBoost", "LightGBM", "CatBoost", "GradientBoosting"):
+            if library not in missing:
+                boosted = make_boosted(library, sizes.boosted_rows, sizes.boosted_trees)
+                yield from _compare_boosted(boosted, library, missing, time_all, report)
+        hist = make_boosted("HistGradientBoosting", sizes.hist_rows, sizes.hist_trees)
+        yield from _compare_hist(hist, time_all, report)
+    elif group == "levels":
+        yield _compare_levels(sizes, time_all)
+    else:
+        yield from _measure_start(sizes.starts)
 
 
 def _compare_forest(case: ForestCase, missing: list[str], time_all: Measure, report: Report) -> Iterator[Row]:

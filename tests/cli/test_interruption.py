@@ -38,7 +38,7 @@ def fit_model(*given, **options):
     try:
         time.sleep(20)
     except KeyboardInterrupt:
-        raise ValueError("reading failed")
+        raise RuntimeError("reading failed")
 table_importance.fit_model = fit_model
 sys.exit(main())
 """
@@ -64,7 +64,12 @@ def table(tmp_path):
 
 @pytest.mark.parametrize(
     ("program", "sign", "trees"),
-    [(PROGRAM, "8 numbers", "20000"), (BUSY, "fitting", "5"), (HIDING, "fitting", "5"), (WRITING, "writing", "5")],
+    [
+        (PROGRAM, "the fit to these", "20000"),
+        (BUSY, "fitting", "5"),
+        (HIDING, "fitting", "5"),
+        (WRITING, "writing", "5"),
+    ],
     ids=["fit", "library", "hidden", "writing"],
 )
 def test_an_interrupt_is_one_line_soon(program, sign, trees, table, tmp_path):

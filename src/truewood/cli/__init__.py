@@ -61,15 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough; nothing may be written when Python ends either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError, MemoryError) as error:
-        if not interruption.has_come:
-            sys.stderr.write(f"truewood: error: {describe_error(error)}\n")
-            return 2
-        interruption.say()  # a library has made an error of it
-        return 130
     except KeyboardInterrupt:
         interruption.say()
         return 130
+    except Exception as error:
+        if interruption.has_come:
+            interruption.say()  # a library has made an error of it
+            return 130
+        if not isinstance(error, OSError | ValueError | MemoryError):
+            raise
+        sys.stderr.write(f"truewood: error: {describe_error(error)}\n")
+        return 2
     finally:
         interruption.end()
     return 0
