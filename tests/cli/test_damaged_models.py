@@ -13,11 +13,8 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from installed import needs_kernel
 from truewood.cli import main
 from truewood.tabular import model_trial
-
-pytestmark = needs_kernel
 
 FORMATS = ["xgboost.json", "xgboost.ubj", "lightgbm.txt", "catboost.cbm", "catboost.json", "skops.skops", "pickle.pkl"]
 
