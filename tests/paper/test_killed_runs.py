@@ -20,7 +20,7 @@ STUDY = Path(__file__).parents[2] / "experiments" / "calibration" / "study.py"
 
 
 def reproduce(folder):
-    options = ["--peers", "none", "--trees", "5", "--task", "regression", "--repetitions", "30", "--n-jobs", "2"]
+    options = ["--peers", "none", "--trees", "5", "--task", "regression", "--repetitions", "15", "--n-jobs", "2"]
     program = "import sys; from truewood.cli import main; sys.exit(main())"
     return [sys.executable, "-c", program, "reproduce", "table1", *options, "--output", folder]
 

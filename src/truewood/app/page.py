@@ -82,9 +82,11 @@ def add_pages(app: Any, mount_path: str, *, folder: Path, largest: int, reconnec
             raise HTTPException(404, "This report is gone with its page.")
         return FileResponse(pages[key].report, media_type="text/html", headers={"Cache-Control": "no-store"})
 
-    def close_pages() -> None:
+    async def close_pages() -> None:
         for page in pages.values():
             page.close()
+        for page in pages.values():
+            await page.work.wait()
 
     ui.page("/")(open_page)
     gui.get("/report/{key}")(send_report)

@@ -89,3 +89,8 @@ class Work:
         self._is_stopped = True
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
+
+    async def wait(self) -> None:
+        """Wait until the process has ended, before the loop that would hear of it does."""
+        if self._process is not None:
+            await self._process.wait()
