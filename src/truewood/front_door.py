@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from truewood.data.device_arrays import (
+    DeviceWarning,
+    as_host_array,
+    bring_to_host,
+    is_on_device,
+    warn_of_copy,
+)
 from truewood.data.named_columns import take_named
+from truewood.engines.cuda_device import find_problem
+from truewood.engines.engine import ENGINE_VARIABLE, engine_name, has_native_engine, use_engine
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.sources import is_of_dask, is_of_spark, open_source
 from truewood.scale.streaming import score_source
@@ -28,6 +39,7 @@ def importance(
     random_state: Any = None,
     target: Any = None,
     per_class: bool = False,
+    engine: str = "auto",
 ) -> ImportanceResult:
     """Score the features of a fitted tree model on rows its trees never saw.
 
@@ -82,6 +94,10 @@ def importance(
     per_class : bool, default=False
         Whether to add the parts that classes have in the scores, `per_class` of the result, with errors of their own.
         For classifiers, in time as many calls for a class each take.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        What routes the rows: the compiled kernel, the readable reference, or a GPU. "auto" takes the GPU where X lies
+        there already, as an array of CuPy, a tensor of PyTorch or a data frame of cuDF, which then stays there; else
+        the engine that the variable TRUEWOOD_ENGINE names, and the compiled kernel where it is installed.
 
     Returns
     -------
@@ -108,14 +124,58 @@ def importance(
         "n_jobs": n_jobs,
         "target": target,
     }
-    score = find_engine(X)
+    y, options["sample_weight"], row_groups = map(bring_to_host, (y, sample_weight, row_groups))
+    score = None if is_on_device(X) else find_engine(X)
     if score is not None:
         for asked, name in ((per_class, "per_class=True"), (row_groups is not None, "row_groups")):
             if asked:
                 raise ValueError(f"{name} needs a table in memory, got X as {type(X).__name__}; pass a table.")
-        return score(model, y=y, **options)
-    X, y, options["sample_weight"], row_groups = take_named(X, y=y, sample_weight=sample_weight, row_groups=row_groups)
-    return score_table(model, X, y, **options, row_groups=row_groups, random_state=random_state, per_class=per_class)
+        with use_engine(None if engine == "auto" else engine):
+            return score(model, y=y, **options)
+    X, y, options["sample_weight"], row_groups = take_named(
+        X, y=y, sample_weight=options["sample_weight"], row_groups=row_groups
+    )
+    options |= {"row_groups": row_groups, "random_state": random_state, "per_class": per_class}
+    X, name = _place_rows(X, engine)
+    try:
+        with use_engine(name):
+            return score_table(model, X, y, **options)
+    except MemoryError as error:
+        X = _take_from_device(X, engine, error)
+    with use_engine("native"):
+        return score_table(model, X, y, **options)
+
+
+def _place_rows(X: Any, asked: str) -> tuple[Any, str]:
+    """X where the engine takes it, and the engine that is asked for, or chosen."""
+    with use_engine(asked if asked != "auto" else _choose_engine(X)):
+        name = engine_name()
+    if name != "cuda" and is_on_device(X):
+        warn_of_copy(f"the engine {name!r}")
+        X = as_host_array(X)
+    return X, name
+
+
+def _take_from_device(X: Any, asked: str, error: MemoryError) -> Any:
+    """Rows that the GPU has too little memory to work on; where the GPU was asked for, that is an error."""
+    if type(error).__name__ != "OutOfMemoryError":
+        raise error
+    if asked != "auto":
+        raise MemoryError(
+            "the GPU has too little memory for these rows and trees; pass fewer rows, or engine='native'."
+        ) from error
+    warn_of_copy("the engine 'native', since the GPU has too little memory")
+    return bring_to_host(X)
+
+
+def _choose_engine(X: Any) -> str | None:
+    """The GPU where X lies there already and it can be used; None leaves the choice to TRUEWOOD_ENGINE."""
+    if not is_on_device(X) or ENGINE_VARIABLE in os.environ:
+        return None
+    problem = find_problem() if has_native_engine() else "the compiled kernel is not installed"
+    if problem is not None:
+        warnings.warn(f"X lies on the GPU, but {problem}; the host does the work.", DeviceWarning, stacklevel=4)
+    return "cuda" if problem is None else None
 
 
 def find_engine(X: Any) -> Callable[..., ImportanceResult] | None:

@@ -8,6 +8,7 @@ from importlib.metadata import requires, version
 
 from rich.console import Console
 
+from truewood.engines.cuda_device import describe_device, find_problem
 from truewood.engines.engine import engine_name
 
 
@@ -15,6 +16,8 @@ def show_versions() -> None:
     """Print the versions of truewood and what it stands on, and the engine that routes the rows."""
     needed = [re.split(r"[^\w.-]", line)[0] for line in requires("truewood") or [] if "extra ==" not in line]
     lines = [f"truewood      {version('truewood')}", f"engine        {engine_name()}"]
+    problem = find_problem()
+    lines.append(f"GPU           {describe_device() if problem is None else f'not used: {problem}'}")
     lines += [f"python        {platform.python_version()}", f"platform      {platform.platform()}"]
     lines += [f"{name:<13} {version(name)}" for name in needed]
     Console(highlight=False).print("\n".join(lines), soft_wrap=True)

@@ -421,3 +421,26 @@ def test_reading_does_not_go_node_by_node():
     small, large = (from_lightgbm({"num_leaves": n, "min_data_in_leaf": 1}) for n in (8, 80))
     assert len(tw.to_ensemble(large).left) > 9 * len(tw.to_ensemble(small).left)
     assert count_calls(lambda: tw.to_ensemble(large)) <= 1.1 * count_calls(lambda: tw.to_ensemble(small))
+
+
+class BaseRandomForestModel:
+    """Hands over its trees as a forest of cuML does, which needs a GPU and is not run here."""
+
+    __module__ = "cuml.ensemble.randomforest_common"
+
+    def __init__(self, trees=None):
+        self._trees = trees
+
+    def as_treelite(self):
+        if self._trees is None:
+            raise AttributeError("no trees")
+        return self._trees
+
+
+def test_forests_of_cuml_are_read_as_what_they_hand_over():
+    trees = from_sklearn(RandomForestRegressor(4))
+    X, y = make_rows(1)
+    own = tw.importance(BaseRandomForestModel(trees), X, y, rows="heldout")
+    np.testing.assert_array_equal(own.per_tree, tw.importance(trees, X, y, rows="heldout").per_tree)
+    with pytest.raises(NotFittedError, match="BaseRandomForestModel is not fitted"):
+        tw.to_ensemble(BaseRandomForestModel())

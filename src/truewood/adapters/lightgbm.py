@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
 from truewood.data import losses
+from truewood.data.device_arrays import is_on_device
 from truewood.data.tables import TableForm, read_features
 from truewood.data.target import TargetKind
 from truewood.trees.categories import Categories
@@ -235,6 +236,7 @@ def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Seq
         elif isinstance(X, np.ndarray) and X.dtype.kind in "iu":
             X = X.astype(np.float32)  # as LightGBM does with integers outside of data frames
         is_dense = isinstance(X, np.ndarray | list | pd.DataFrame) or getattr(X, "format", None) == "csc"
+        is_dense = is_dense or is_on_device(X)
         if is_dense and not len(zero_columns) and not len(category_columns):
             return X
         if sparse.issparse(X) and len(zero_columns) and not all_are_zero:
@@ -247,7 +249,8 @@ def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Seq
         # Categories are cut to integers, toward zero.
         return _put(values, category_columns, lambda x: (x > -1) & (x < 0), 0.0)
 
-    return replace(form, encode=encode)
+    has_plain_columns = not len(zero_columns) and not len(category_columns)
+    return replace(form, encode=encode, encodes_device=has_plain_columns)
 
 
 def _check_columns(

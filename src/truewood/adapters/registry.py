@@ -12,6 +12,7 @@ from truewood.trees.ensemble import TreeEnsemble
 # The only list of what is supported: class path -> adapter module.
 _REGISTRY = {
     "catboost.CatBoost": "truewood.adapters.catboost",
+    "cuml.ensemble.BaseRandomForestModel": "truewood.adapters.cuml",
     "econml.BaseGRF": "truewood.adapters.econml",
     "imblearn.ensemble.BalancedRandomForestClassifier": "truewood.adapters.imblearn",
     "lightgbm.Booster": "truewood.adapters.lightgbm",

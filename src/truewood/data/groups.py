@@ -91,7 +91,7 @@ def add_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.fl
     """Sum the columns (second axis) of each group, in the order of the columns."""
     if np.array_equal(grouping.group_of, np.arange(len(grouping.names))):
         return scores
-    grouped = np.zeros((scores.shape[0], len(grouping.names), *scores.shape[2:]))
+    grouped = np.zeros_like(scores, shape=(scores.shape[0], len(grouping.names), *scores.shape[2:]))  # on a GPU, too
     for column, group in enumerate(grouping.group_of):
         grouped[:, group] += scores[:, column]
     return grouped

@@ -15,6 +15,14 @@ from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 from scipy import sparse
 
+from truewood.data.device_arrays import (
+    as_host_array,
+    bring_to_host,
+    is_on_device,
+    read_device_names,
+    read_device_values,
+    warn_of_copy,
+)
 from truewood.words import list_names
 
 # Row after row, aligned, and a plain array.
@@ -28,7 +36,8 @@ class FeatureMatrix:
     Parameters
     ----------
     values : ndarray of float32 or float64, shape (n_rows, n_features), or scipy.sparse.csr_array
-        The numbers; or rows in a form of the library's own, where that finds the leaves.
+        The numbers; or the same as an array of CuPy on a GPU; or rows in a form of the library's own, where that finds
+        the leaves.
     names : ndarray of str, shape (n_features,)
         Column names.
     has_missing : bool
@@ -47,6 +56,11 @@ class FeatureMatrix:
         """Number of rows."""
         return int(self.values.shape[0])
 
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the numbers lie on a GPU."""
+        return is_on_device(self.values)
+
     @cached_property
     def parts(self) -> Any:
         """What the kernel reads: the array itself, or (data, indices, indptr, fill) of a sparse matrix."""
@@ -58,7 +72,7 @@ class FeatureMatrix:
 
     def take_rows(self, rows: NDArray[np.int64]) -> FeatureMatrix:
         """Return a matrix of some rows."""
-        is_array = isinstance(self.values, np.ndarray) or sparse.issparse(self.values)
+        is_array = isinstance(self.values, np.ndarray) or sparse.issparse(self.values) or self.is_on_device
         picked = self.values[rows] if is_array else self.values.slice(rows)
         return FeatureMatrix(picked, self.names, self.has_missing, self.fill)
 
@@ -69,8 +83,9 @@ class FeatureMatrix:
         return FeatureMatrix(self.values[start:stop], self.names, self.has_missing, self.fill)
 
     def take(self, rows: NDArray[np.int64], columns: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Rows by number, dense, shape (len(rows), n_features), or some of their columns."""
-        taken = self.values[rows] if columns is None else self.values[rows][:, columns]
+        """Rows by number, dense, in the host's memory, shape (len(rows), n_features), or some of their columns."""
+        taken = bring_to_host(self.values[rows])
+        taken = taken if columns is None else taken[:, columns]
         if not sparse.issparse(taken):
             return taken  # type: ignore[no-any-return]
         dense = np.full(taken.shape, self.fill, dtype=taken.dtype)
@@ -108,6 +123,8 @@ class TableForm:
         ``encode(X)`` gives the table as the trees read it: categories as numbers, missing values as NaN.
     takes_codes : bool
         Whether it takes categories of a data frame by their numbers there, and not by what they are called.
+    encodes_device : bool
+        Whether `encode` also takes arrays on a GPU, and leaves them there.
     """
 
     model: str
@@ -121,6 +138,12 @@ class TableForm:
     sparse_fill: float = 0.0
     encode: Callable[[Any], Any] | None = None
     takes_codes: bool = False
+    encodes_device: bool = False
+
+    @property
+    def takes_device(self) -> bool:
+        """Whether rows on a GPU can stay there."""
+        return self.dtype is not None and (self.encode is None or self.encodes_device)
 
 
 def read_features(X: Any, form: TableForm) -> FeatureMatrix:
@@ -137,6 +160,9 @@ def read_features(X: Any, form: TableForm) -> FeatureMatrix:
     if names is not None:
         _check_width(len(names), form, names)
         _check_names(names, form)
+    if is_on_device(X) and not form.takes_device:
+        warn_of_copy(f"{form.model}, whose library encodes its rows")
+        X = as_host_array(X)
     encoded = X if form.encode is None else form.encode(_open_arrow(X, form))
     values = encoded if form.dtype is None else _read_values(encoded, names, np.dtype(form.dtype))
     if len(values.shape) != 2:
@@ -170,6 +196,8 @@ def read_names(X: Any) -> list[str] | None:
     """Column names of a data frame; None for what has none."""
     if isinstance(X, pd.DataFrame):
         return [str(name) for name in X.columns]
+    if is_on_device(X):
+        return read_device_names(X)
     frame = _as_frame(X)
     return None if frame is None else list(frame.columns)
 
@@ -185,6 +213,8 @@ def _read_values(X: Any, names: list[str] | None, dtype: np.dtype[Any]) -> Any:
             matrix = matrix.copy()  # its arrays may be the caller's
             matrix.sum_duplicates()
         return matrix
+    if is_on_device(X):
+        return read_device_values(X, dtype)
     frame = _as_frame(X)
     if frame is None:
         return _read_array(X, dtype)
@@ -232,7 +262,7 @@ def _check_finite(values: Any, form: TableForm) -> bool:
     has_missing = bool(is_sparse and np.isnan(form.sparse_fill))
     with np.errstate(invalid="ignore", over="ignore"):
         # A sum is not finite if a value is not; the sum of very large numbers may not be finite either.
-        if np.isfinite(numbers.sum()):
+        if np.isfinite(float(numbers.sum())):
             return has_missing
     blocks = np.array_split(numbers, numbers.size // 1_000_000 + 1)
     if not form.takes_infinite and any(np.isinf(block).any() for block in blocks):

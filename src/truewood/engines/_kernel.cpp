@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "climb.hpp"
+#include "device_trees.hpp"
 #include "python_arrays.hpp"
 #include "row_products.hpp"
 #include "score.hpp"
@@ -253,6 +254,18 @@ Formula find_formula(const std::string& name) {
     throw std::invalid_argument("the kernel has no formula " + name + ".");
 }
 
+void put_results(Call& call, Array<double>& scores, Array<double>& mdi, Array<double>& counted_mdi,
+                 Array<double>& split_weight, Array<double>& skipped_weight, Array<double>& unseen_weight,
+                 Array<double>& unseen_impurity) {
+    call.scores = scores.mutable_data();
+    call.mdi = mdi.mutable_data();
+    call.counted_mdi = counted_mdi.mutable_data();
+    call.split_weight = split_weight.mutable_data();
+    call.skipped_weight = skipped_weight.mutable_data();
+    call.unseen_weight = unseen_weight.mutable_data();
+    call.unseen_impurity = unseen_impurity.mutable_data();
+}
+
 void bind_score(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_rows, std::size_t n_features,
                 const py::object& rows, const TargetArrays& target, const Array<double>& origin,
                 const std::optional<Array<std::int32_t>>& column, const std::optional<Array<double>>& tree_weight,
@@ -266,13 +279,7 @@ void bind_score(const Forest& forest, const py::object& X, bool has_missing, std
     call.tree_weight = data_or_null(tree_weight);
     call.target.has_squares = call.target.has_squares && !is_additive;
     call.rule = {find_formula(formula), skips, scale, is_additive};
-    call.scores = scores.mutable_data();
-    call.mdi = mdi.mutable_data();
-    call.counted_mdi = counted_mdi.mutable_data();
-    call.split_weight = split_weight.mutable_data();
-    call.skipped_weight = skipped_weight.mutable_data();
-    call.unseen_weight = unseen_weight.mutable_data();
-    call.unseen_impurity = unseen_impurity.mutable_data();
+    put_results(call, scores, mdi, counted_mdi, split_weight, skipped_weight, unseen_weight, unseen_impurity);
     if (phi) {
         call.contributions = {phi->mutable_data(),
                               psi ? psi->mutable_data() : nullptr,
@@ -285,6 +292,34 @@ void bind_score(const Forest& forest, const py::object& X, bool has_missing, std
     const Work work;
     Crew crew(n_threads, run_signal_handlers);
     Scoring(call, *walker, crew).run();
+}
+
+// Trees for an engine that walks elsewhere: 16 bytes a node, and where each node has gone to.
+void bind_lay_out(const Forest& forest, std::size_t n_features, std::size_t n_threads, Array<std::uint8_t>& nodes,
+                  Array<std::int32_t>& place) {
+    auto* out = reinterpret_cast<DeviceNode*>(nodes.mutable_data());
+    std::int32_t* places = place.mutable_data();
+    const Work work;
+    Crew crew(n_threads, run_signal_handlers);
+    lay_out(forest.trees(), n_features, crew, out, places);
+}
+
+// Scores by sums at leaves that such an engine found, and terms of rows by place where there is an array for them.
+void bind_score_sums(const Forest& forest, std::size_t n_features, const TargetArrays& target,
+                     const Array<double>& origin, const std::string& formula, bool skips, double scale,
+                     bool is_additive, std::size_t n_threads, const Array<double>& leaf_sums, std::size_t n_roles,
+                     std::optional<Array<double>>& terms, Array<double>& scores, Array<double>& mdi,
+                     Array<double>& counted_mdi, Array<double>& split_weight, Array<double>& skipped_weight,
+                     Array<double>& unseen_weight, Array<double>& unseen_impurity) {
+    Call call = make_call(forest, 0, n_features, target, origin, std::nullopt);
+    call.target.has_squares = call.target.has_squares && !is_additive;
+    call.rule = {find_formula(formula), skips, scale, is_additive};
+    put_results(call, scores, mdi, counted_mdi, split_weight, skipped_weight, unseen_weight, unseen_impurity);
+    const double* sums = leaf_sums.data();
+    double* into = terms ? terms->mutable_data() : nullptr;
+    const Work work;
+    Crew crew(n_threads, run_signal_handlers);
+    score_sums(call, sums, n_roles, into, crew);
 }
 
 // Sums at the nodes in the order of the arrays, of every row; without squares where `sums` has no room for them.
@@ -400,6 +435,15 @@ PYBIND11_MODULE(_kernel, module) {
                py::arg("unseen_weight").noconvert(), py::arg("unseen_impurity").noconvert(),
                py::arg("phi").noconvert().none(true), py::arg("psi").noconvert().none(true),
                py::arg("bags").noconvert().none(true), py::arg("first"));
+    module.def("lay_out", &bind_lay_out, py::arg("forest"), py::arg("n_features"), py::arg("n_threads"),
+               py::arg("nodes").noconvert(), py::arg("place").noconvert());
+    module.def("score_sums", &bind_score_sums, py::arg("forest"), py::arg("n_features"), py::arg("target"),
+               py::arg("origin").noconvert(), py::arg("formula"), py::arg("skips"), py::arg("scale"),
+               py::arg("is_additive"), py::arg("n_threads"), py::arg("leaf_sums").noconvert(), py::arg("n_roles"),
+               py::arg("terms").noconvert().none(true), py::arg("scores").noconvert(), py::arg("mdi").noconvert(),
+               py::arg("counted_mdi").noconvert(), py::arg("split_weight").noconvert(),
+               py::arg("skipped_weight").noconvert(), py::arg("unseen_weight").noconvert(),
+               py::arg("unseen_impurity").noconvert());
     module.def("sum_nodes", &bind_sum_nodes, py::arg("forest"), py::arg("X"), py::arg("has_missing"), py::arg("n_rows"),
                py::arg("n_features"), py::arg("target"), py::arg("origin").noconvert(),
                py::arg("column").noconvert().none(true), py::arg("n_threads"), py::arg("sums").noconvert());

@@ -123,6 +123,30 @@ def score(
     bags: NDArray[np.float32] | None,
     first: int,
 ) -> None: ...
+def lay_out(
+    forest: Forest, n_features: int, n_threads: int, nodes: NDArray[np.uint8], place: NDArray[np.int32]
+) -> None: ...
+def score_sums(
+    forest: Forest,
+    n_features: int,
+    target: Target,
+    origin: Floats,
+    formula: str,
+    skips: bool,
+    scale: float,
+    is_additive: bool,
+    n_threads: int,
+    leaf_sums: Floats,
+    n_roles: int,
+    terms: Floats | None,
+    scores: Floats,
+    mdi: Floats,
+    counted_mdi: Floats,
+    split_weight: Floats,
+    skipped_weight: Floats,
+    unseen_weight: Floats,
+    unseen_impurity: Floats,
+) -> None: ...
 def sum_nodes(
     forest: Forest,
     X: Any,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
-from functools import cache
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, wraps
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +23,12 @@ from truewood.trees.node_sums import NodeSums
 from truewood.trees.row_terms import RowTerms
 
 ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
+ENGINES = ("native", "numpy", "cuda")
 
+_chosen: ContextVar[str | None] = ContextVar("engine", default=None)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 Floats = NDArray[np.float64]
 
 
@@ -135,19 +143,54 @@ def has_native_engine() -> bool:
     return importlib.util.find_spec("truewood.engines._kernel") is not None
 
 
+@contextmanager
+def use_engine(name: str | None) -> Iterator[None]:
+    """Take an engine for all that is done within; None leaves the choice as it is."""
+    token = _chosen.set(name or _chosen.get())
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def keep_engine(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function, to be called in another thread with the engine that is in use here."""
+    name = _chosen.get()
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        with use_engine(name):
+            return function(*args, **options)
+
+    return call
+
+
 def engine_name() -> str:
-    """Name of the engine in use: that of the variable TRUEWOOD_ENGINE, else native where it is installed."""
-    name = os.environ.get(ENGINE_VARIABLE, "native" if has_native_engine() else "numpy")
-    if name not in ("native", "numpy"):
-        raise ValueError(f"{ENGINE_VARIABLE} must be 'native' or 'numpy', got {name!r}.")
-    if name == "native" and not has_native_engine():
-        raise ValueError(f"{ENGINE_VARIABLE} is 'native', but the compiled kernel is not installed.")
+    """Name of the engine in use: the caller's, else that of TRUEWOOD_ENGINE, else native where it is installed."""
+    name, source = _chosen.get(), "engine"
+    if name is None:
+        name, source = os.environ.get(ENGINE_VARIABLE, "native" if has_native_engine() else "numpy"), ENGINE_VARIABLE
+    if name not in ENGINES:
+        raise ValueError(f"{source} must be one of {', '.join(map(repr, ENGINES))}, got {name!r}.")
+    if name != "numpy" and not has_native_engine():
+        raise ValueError(f"{source} is {name!r}, but the compiled kernel is not installed.")
+    if name == "cuda":
+        from truewood.engines.cuda_device import find_problem
+
+        problem = find_problem()
+        if problem is not None:
+            raise ValueError(f"{source} is 'cuda', but {problem}.")
     return name
 
 
 def get_engine() -> Engine:
     """Return the engine in use."""
-    if engine_name() == "native":
+    name = engine_name()
+    if name == "cuda":
+        from truewood.engines import cuda_engine
+
+        return cuda_engine
+    if name == "native":
         from truewood.engines import native_engine
 
         return native_engine

@@ -93,7 +93,7 @@ def sum_leaves(
     sums = _make_room(ensemble, target)
     wrapped = wrap_target(kind, target, row_weight)
     _kernel.sum_leaves(wrap_trees(ensemble), leaves, rows.index, rows.offset, wrapped, ensemble.column, sums)
-    return _split_sums(sums, kind, target)
+    return split_sums(sums, kind, target)
 
 
 def sum_nodes(
@@ -114,7 +114,7 @@ def sum_nodes(
         n_threads,
         sums,
     )
-    return _split_sums(sums, kind, target)
+    return split_sums(sums, kind, target)
 
 
 def _make_room(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = True) -> Floats:
@@ -122,7 +122,7 @@ def _make_room(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = T
     return np.zeros((len(ensemble.feature), n_sums))
 
 
-def _split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
+def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
     """Sums of nodes from a row for each node: weight, sums of columns, and of numbers perhaps sums of squares."""
     weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
     if isinstance(target, ClassTarget):

@@ -169,7 +169,6 @@ private:
 
     // From sums at leaves to scores, and to what rows add to these.
     void finish_tree(std::size_t t, Nodes& nodes, Worker& worker, Scored& kept) const {
-        const std::size_t size = call_.n_features * call_.target.n_outputs;
         if (call_.terms) {
             const auto first = static_cast<std::size_t>(call_.trees[t].first);
             worker.terms.take(*nodes.tree, call_.target, *call_.terms, first);
@@ -185,12 +184,7 @@ private:
             }
             return;
         }
-        TreeScores out{call_.scores + t * size, call_.mdi + t * size, call_.counted_mdi + t * size};
-        worker.formulas.score(nodes, call_.n_features, out);
-        call_.split_weight[t] = out.split_weight;
-        call_.skipped_weight[t] = out.skipped_weight;
-        call_.unseen_weight[t] = nodes.unseen(0);
-        if (!call_.rule.is_additive) call_.unseen_impurity[t] = find_impurity(nodes, call_.target);
+        put_scores(call_, t, nodes, worker.formulas);
         if (!call_.contributions.phi) return;
         nodes.keep_means();
         worker.terms.make(nodes, call_.target, call_.rule);

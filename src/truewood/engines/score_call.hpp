@@ -54,4 +54,15 @@ struct Call {
     const NodeTerms* terms = nullptr;
 };
 
+// Scores of a tree whose nodes hold the sums of the unseen rows.
+inline void put_scores(const Call& call, std::size_t t, const Nodes& nodes, SplitFormulas& formulas) {
+    const std::size_t size = call.n_features * call.target.n_outputs;
+    TreeScores out{call.scores + t * size, call.mdi + t * size, call.counted_mdi + t * size};
+    formulas.score(nodes, call.n_features, out);
+    call.split_weight[t] = out.split_weight;
+    call.skipped_weight[t] = out.skipped_weight;
+    call.unseen_weight[t] = nodes.unseen(0);
+    if (!call.rule.is_additive) call.unseen_impurity[t] = find_impurity(nodes, call.target);
+}
+
 }  // namespace truewood

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import Target, TargetKind
+from truewood.engines.engine import engine_name
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.tree_in_place import TreeInPlace
 
@@ -50,6 +52,8 @@ class Rule:
 class Contributed:
     """What single rows contribute, added to these arrays; rows are those from `first` on.
 
+    With the engine "cuda" these may be arrays on the GPU.
+
     Parameters
     ----------
     phi, psi : ndarray of shape (n_rows, n_features)
@@ -60,9 +64,9 @@ class Contributed:
         The first row.
     """
 
-    phi: Floats
-    psi: Floats | None
-    bags: NDArray[np.float32] | None
+    phi: Any
+    psi: Any
+    bags: Any
     first: int
 
 
@@ -103,7 +107,7 @@ def score_whole(
     contributed: Contributed | None,
     n_threads: int,
 ) -> WholeScores:
-    """Score trees by the kernel, which has to be installed.
+    """Score trees by the kernel, which has to be installed, or with the engine "cuda" on the GPU.
 
     Parameters
     ----------
@@ -136,8 +140,17 @@ def score_whole(
     shape, to = (n_trees, n_features, kind.n_outputs), contributed
     found = WholeScores(*(np.zeros(shape) for _ in range(3)), *(np.zeros(n_trees) for _ in range(4)))
     try:
+        wrapped = (
+            wrap_trees(trees) if isinstance(trees, TreeEnsemble) else _kernel.Forest.of_trees([t[:7] for t in trees])
+        )
+        if engine_name() == "cuda":
+            from truewood.engines.cuda_way import score_on_device
+
+            what = (trees, kind, matrix, rows, target, row_weight, rule, tree_weight, contributed, n_threads)
+            score_on_device(wrapped, *what, found)
+            return found
         _kernel.score(
-            wrap_trees(trees) if isinstance(trees, TreeEnsemble) else _kernel.Forest.of_trees([t[:7] for t in trees]),
+            wrapped,
             matrix.parts,
             matrix.has_missing,
             matrix.n_rows,

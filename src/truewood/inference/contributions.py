@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 class Contributions:
     """What a block of rows contributes to the scores of single columns, times the sum of the trees' weights.
 
+    With the engine "cuda", `phi`, `psi` and `bags` may be arrays on the GPU.
+
     Parameters
     ----------
     phi : ndarray of shape (n_rows, n_columns)

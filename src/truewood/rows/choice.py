@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from truewood.adapters import ModelView
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import NumberTarget
-from truewood.engines.engine import get_engine
+from truewood.engines.engine import get_engine, keep_engine
 from truewood.engines.row_lists import RowLists
 from truewood.rows.errors import TrainingRowsError
 from truewood.rows.guard import have_training_sums, is_counted, is_training_data
@@ -118,7 +118,7 @@ def _are_training(view: ModelView, witnesses: list[int], data: RowData, n_thread
     if n_at_once == 1:
         return all(map(check, witnesses))
     with ThreadPoolExecutor(n_at_once) as pool:
-        return all(pool.map(check, witnesses))
+        return all(pool.map(keep_engine(check), witnesses))
 
 
 def _offer_heldout(view: ModelView) -> str:

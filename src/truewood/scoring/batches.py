@@ -6,7 +6,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from truewood.engines.engine import get_engine
+from truewood.engines.engine import get_engine, keep_engine
 from truewood.engines.row_lists import RowLists
 from truewood.formulas.hazards import NodeHazards, make_room
 from truewood.formulas.measure import Measure
@@ -58,7 +58,7 @@ def score_trees(
         return Scores.join(list(score_whole_forest(job, measure, collector, effective_n_jobs(n_jobs))))
     most_trees = max(1, _BATCH_ROWS // job.data.n_rows)
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(_score_batch)(job, measure, number, trees, seeds, collector, column)
+        delayed(keep_engine(_score_batch))(job, measure, number, trees, seeds, collector, column)
         for number, trees in enumerate(split_trees(job.view.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees))
     )
     return Scores.join(parts)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 from threading import Condition
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import Target
+from truewood.engines.cuda_device import find_free_memory, make_zeros
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
 from truewood.inference.contributions import Contributions
@@ -22,15 +24,19 @@ Floats = NDArray[np.float64]
 # Contributions that are held at a time, and weights in bags that are kept.
 _MOST_VALUES = 1 << 25
 _MOST_WEIGHTS = 1 << 25
+# On the GPU a contribution takes 8 bytes in each of two roles; as much is left for all else.
+_DEVICE_BYTES_A_VALUE = 32
 
 
-def split_rows(job: Job, n_features: int, *, with_bags: bool) -> list[NDArray[np.int64]]:
+def split_rows(job: Job, n_features: int, *, with_bags: bool, on_device: bool = False) -> list[NDArray[np.int64]]:
     """Blocks of rows whose contributions are collected one after the other, so that they fit into memory.
 
-    With bags, the weights of all rows of a block in all bags have to fit, too.
+    With bags, the weights of all rows of a block in all bags have to fit, too. Contributions that are collected on the
+    GPU have to fit there.
     """
     n_rows, n_bags = job.data.n_rows, job.view.n_trees if with_bags else 0
-    n_blocks = max(1, -(-n_rows * n_features // _MOST_VALUES), -(-n_rows * n_bags // _MOST_WEIGHTS))
+    most_values = max(_MOST_VALUES, find_free_memory() // _DEVICE_BYTES_A_VALUE) if on_device else _MOST_VALUES
+    n_blocks = max(1, -(-n_rows * n_features // most_values), -(-n_rows * n_bags // _MOST_WEIGHTS))
     return np.array_split(np.arange(n_rows), min(n_blocks, n_rows))
 
 
@@ -53,15 +59,20 @@ class Collector:
         Number of columns that splits are on.
     n_first : int
         Number of trees, the first ones, whose bags are kept.
+    on_device : bool
+        Whether to collect on the GPU, which the engine "cuda" then does.
     """
 
-    def __init__(self, job: Job, rows: NDArray[np.int64], n_features: int, n_first: int) -> None:
+    def __init__(
+        self, job: Job, rows: NDArray[np.int64], n_features: int, n_first: int, *, on_device: bool = False
+    ) -> None:
         self._job, self.rows, self.n_features = job, rows, n_features
         is_scoring = _find_scoring(job)
         self.n_scoring, self._is_scoring = int(np.count_nonzero(is_scoring)), is_scoring[rows]
-        self.phi = np.zeros((len(rows), n_features))
-        self.psi = np.zeros_like(self.phi) if job.choice.are_training else None
-        self.bags = np.zeros((n_first, len(rows)), dtype=np.float32) if job.choice.are_training else None
+        zeros = make_zeros if on_device else np.zeros
+        self.phi: Any = zeros((len(rows), n_features))
+        self.psi: Any = zeros((len(rows), n_features)) if job.choice.are_training else None
+        self.bags: Any = zeros((n_first, len(rows)), dtype=np.float32) if job.choice.are_training else None
         self._turn, self._is_broken, self._changed = 0, False, Condition()
 
     def add(self, turn: int, trees: range, ensemble: TreeEnsemble, unseen: RowLists, terms: BothTerms) -> None:

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from truewood.adapters import open_model
 from truewood.data.groups import Grouping, add_groups
+from truewood.engines.engine import engine_name
 from truewood.formulas.measure import Measure
 from truewood.inference.contributions import Contributions, sum_row_groups
 from truewood.inference.errors import count_trees, find_problem
@@ -41,6 +42,7 @@ from truewood.scoring.results import (
     make_tree_scores,
 )
 from truewood.scoring.scores import Scores
+from truewood.scoring.whole_forest import takes_whole_way
 
 # A feature whose p-value is at most this is one whose interval matters.
 _FOUND = 0.05
@@ -94,11 +96,15 @@ def score_table(
     seeds = _draw_seeds(random_state, view.n_trees) if chosen.loss_increase is not None else None
     class_names = name_classes(facts, chosen) if per_class else None
     if chosen.forest_loss is not None:
+        if job.data.matrix.is_on_device:
+            raise ValueError(f"measure={measure!r} needs X in the host's memory, got X on the GPU; pass a numpy array.")
         return join_results(score_projected(job, chosen, groupings, inference, no_inference, n_threads), notes)
 
     def score(column: int | None = None) -> list[ImportanceResult]:
         run = partial(score_trees, job, chosen, column=column, seeds=seeds, n_jobs=n_jobs)
-        return _score(facts, chosen, job, groupings, run, inference, no_inference, n_threads)
+        takes_all = column is None and inference is True and job.row_groups is None
+        on_device = takes_all and engine_name() == "cuda" and takes_whole_way(job, chosen)
+        return _score(facts, chosen, job, groupings, run, inference, no_inference, n_threads, on_device)
 
     results = score()
     if class_names is not None:
@@ -117,11 +123,16 @@ def _score(
     inference: bool | str,
     no_inference: str | None,
     n_threads: int,
+    on_device: bool,
 ) -> list[ImportanceResult]:
-    """Results of each grouping, with errors where there are; `run` scores all trees, of all classes or of one."""
+    """Results of each grouping, with errors where there are; `run` scores all trees, of all classes or of one.
+
+    `on_device` says whether contributions of rows stay on the GPU until they are summed.
+    """
     with_bags, n_features = inference == "bags", job.view.n_features
-    blocks = [] if no_inference is not None else split_rows(job, n_features, with_bags=with_bags)
-    collect = partial(Collector, job, n_features=n_features, n_first=count_bags(job, with_bags=with_bags))
+    blocks = [] if no_inference is not None else split_rows(job, n_features, with_bags=with_bags, on_device=on_device)
+    n_first = count_bags(job, with_bags=with_bags)
+    collect = partial(Collector, job, n_features=n_features, n_first=n_first, on_device=on_device)
     collector = collect(blocks[0]) if blocks else None
     scores = run(collector=collector)
     results = make_results(facts, measure, scores, groupings, stacklevel=5)

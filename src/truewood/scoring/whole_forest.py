@@ -27,12 +27,15 @@ from truewood.trees.tree_in_place import TreeInPlace
 # What is read at a time, where trees or rows have to be; a single tree may be larger.
 _BATCH_NODES = 1 << 18
 _BATCH_WEIGHTS = 1 << 22
+# On the GPU, which holds nodes, sums, terms and bags of a batch; of sums and terms the host holds a copy.
+_DEVICE_NODES = 1 << 22
+_DEVICE_WEIGHTS = 1 << 28
 
 
 def takes_whole_way(job: Job, measure: Measure) -> bool:
     """Whether the kernel can do it all: it has the formulas that have terms of rows, and finds leaves of its own."""
     return (
-        engine_name() == "native"
+        engine_name() in ("native", "cuda")
         and measure.row_terms is not None
         and not job.compares_hazards
         and not job.view.finds_leaves
@@ -44,8 +47,11 @@ def score_whole_forest(job: Job, measure: Measure, collector: Collector | None, 
     in_place = job.view.find_in_place() if _has_means(job) else None
     seeds = _find_seeds(job, with_rows=collector is not None)
     needs_lists = job.choice.name == "lists" or (job.choice.name == "oob" and seeds is None)
-    most_nodes = _BATCH_NODES if in_place is None else np.inf
+    most_nodes: float = _BATCH_NODES if in_place is None else np.inf
     most_trees = max(1, _BATCH_WEIGHTS // job.data.n_rows) if needs_lists else job.view.n_trees
+    if engine_name() == "cuda":
+        most_nodes = min(most_nodes, _DEVICE_NODES)
+        most_trees = max(1, min(most_trees, _DEVICE_WEIGHTS // job.data.n_rows)) if seeds is not None else most_trees
     for trees in split_trees(job.view.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
         rows: RowsOfTrees = None
         if needs_lists:

@@ -1,0 +1,178 @@
+"""The GPU: whether there is one to use, kernels compiled for it, and rows brought to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.data.tables import FeatureMatrix
+
+THREADS = 128
+# Threads that copy rows to where the GPU fetches them, and bytes that are copied at a time.
+_COPIERS = 4
+_COPY_BYTES = 1 << 26
+# Rows stay on the GPU for the next pass if they take at most this share of its free memory.
+_KEPT_SHARE = 0.5
+
+_kept: WeakKeyDictionary[FeatureMatrix, Any] = WeakKeyDictionary()
+
+
+@cache
+def find_problem() -> str | None:
+    """Why the GPU cannot be used, as the rest of a sentence; None where it can."""
+    if find_spec("cupy") is None:
+        return "CuPy is not installed; pip install 'truewood[cuda12]' or 'truewood[cuda13]', as the driver's CUDA is"
+    try:
+        import cupy
+
+        if cupy.cuda.runtime.getDeviceCount() == 0:
+            return "there is no GPU"
+        cupy.zeros(1).sum().get()
+    except Exception as error:  # CuPy raises errors of many types: no driver, an old one, libraries that are missing
+        return f"the GPU cannot be used: {type(error).__name__}: {error}"
+    return None
+
+
+def describe_device() -> str:
+    """Name of the GPU, and what drives it."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    name = runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
+    driver, built = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+    return f"{name} (driver for CUDA {_spell(driver)}, CuPy {cupy.__version__} with CUDA {_spell(built)})"
+
+
+def _spell(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+@cache
+def _compile(real: str) -> Any:
+    """The kernels for rows of a type; CuPy keeps what it has compiled on disk."""
+    import cupy
+
+    source = Path(__file__).with_name("cuda_kernels.cuh").read_text(encoding="utf-8")
+    return cupy.RawModule(code=source, options=("-std=c++17", "--fmad=false", f"-DREAL={real}"))
+
+
+def run_kernel(
+    name: str, dtype: Any, grid: tuple[int, int], arguments: list[Any], *, shared: int = 0, threads: int = THREADS
+) -> None:
+    """Start a kernel for rows of a type; None is no array."""
+    kernel = _compile("float" if dtype == np.float32 else "double").get_function(name)
+    if shared > 48 << 10:
+        kernel.max_dynamic_shared_size_bytes = shared
+    kernel(grid, (threads,), tuple(np.intp(0) if value is None else value for value in arguments), shared_mem=shared)
+
+
+def find_shared_memory() -> int:
+    """Bytes of shared memory that a block may use."""
+    import cupy
+
+    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+
+
+def find_free_memory() -> int:
+    """Bytes that are free on the GPU, those among them that CuPy holds for later."""
+    import cupy
+
+    return int(cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes())
+
+
+def empty_pinned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    """An array in the host's memory that the GPU reads and writes fast; CuPy keeps the memory for the next one."""
+    import cupyx
+
+    array: NDArray[Any] = cupyx.empty_pinned(shape, dtype=dtype)
+    return array
+
+
+def make_zeros(shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
+    """Zeros on the GPU."""
+    import cupy
+
+    return cupy.zeros(shape, dtype=dtype)
+
+
+def put(values: NDArray[Any] | None) -> Any:
+    """A copy on the GPU."""
+    import cupy
+
+    if values is None:
+        return None
+    copied = cupy.empty(values.shape, dtype=values.dtype)
+    copied.set(np.ascontiguousarray(values))
+    return copied
+
+
+def fetch(values: Any) -> NDArray[Any]:
+    """A copy in the host's memory."""
+    return values.get(out=empty_pinned(values.shape, values.dtype))  # type: ignore[no-any-return]
+
+
+def iterate_rows(matrix: FeatureMatrix, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+    """Blocks of rows on the GPU, each with the number of its first row.
+
+    Rows that lie there are one block. Others are copied block by block, while the GPU works on the block before, and
+    stay there for the next time if there is room. What a sparse matrix does not store is filled in, block by block.
+    """
+    import cupy
+
+    values, n_features = matrix.values, matrix.values.shape[1]
+    on_device = values if matrix.is_on_device else _kept.get(matrix)
+    if on_device is not None:
+        yield start, on_device[start:stop]
+        return
+    n_rows = max(1, min(stop - start, _COPY_BYTES // max(1, n_features * values.dtype.itemsize)))
+    is_whole = start == 0 and stop == matrix.n_rows
+    n_bytes = matrix.n_rows * n_features * values.dtype.itemsize
+    keeps = is_whole and n_bytes <= _KEPT_SHARE * find_free_memory()
+    room = cupy.empty((matrix.n_rows if keeps else 2 * n_rows, n_features), dtype=values.dtype)
+    yield from _copy_blocks(matrix, start, stop, n_rows, room, keeps=keeps)
+    if keeps:
+        _kept[matrix] = room
+
+
+def _copy_blocks(
+    matrix: FeatureMatrix, start: int, stop: int, n_rows: int, room: Any, *, keeps: bool
+) -> Iterator[tuple[int, Any]]:
+    """Copy blocks by a stream of their own, each in its place, or in one of two places in turn."""
+    import cupy
+
+    stream, current = cupy.cuda.Stream(non_blocking=True), cupy.cuda.get_current_stream()
+    staged = [empty_pinned((n_rows, room.shape[1]), room.dtype) for _ in range(2)]
+    copied, used = ([cupy.cuda.Event(disable_timing=True) for _ in range(2)] for _ in range(2))
+    with ThreadPoolExecutor(_COPIERS) as pool:
+        for number, first in enumerate(range(start, stop, n_rows)):
+            turn, n_here = number % 2, min(n_rows, stop - first)
+            copied[turn].synchronize()  # the staged rows before have left
+            _stage(matrix, first, staged[turn][:n_here], pool)
+            place = first if keeps else turn * n_rows
+            block = room[place : place + n_here]
+            stream.wait_event(used[turn])
+            block.set(staged[turn][:n_here], stream=stream)
+            copied[turn].record(stream)
+            current.wait_event(copied[turn])
+            yield first, block
+            used[turn].record(current)
+    stream.synchronize()
+
+
+def _stage(matrix: FeatureMatrix, first: int, into: NDArray[Any], pool: ThreadPoolExecutor) -> None:
+    if not isinstance(matrix.values, np.ndarray):
+        into[:] = matrix.take(np.arange(first, first + len(into)))
+        return
+    bounds = np.linspace(0, len(into), _COPIERS + 1).astype(int)
+    rows = matrix.values[first : first + len(into)]
+    parts = [slice(begin, end) for begin, end in pairwise(bounds)]
+    list(pool.map(lambda part: np.copyto(into[part], rows[part]), parts))

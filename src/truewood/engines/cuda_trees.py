@@ -1,0 +1,207 @@
+"""Trees on the GPU, and passes of all rows through them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood.data.tables import FeatureMatrix
+from truewood.data.target import ClassTarget, Target, TargetKind
+from truewood.engines import _kernel
+from truewood.engines.cuda_device import THREADS, empty_pinned, find_shared_memory, iterate_rows, put, run_kernel
+from truewood.engines.cuda_sums import Amounts
+from truewood.trees.ensemble import TreeEnsemble
+
+# Trees of at most so many nodes are summed in shared memory first, of which a block takes at most so many bytes, with
+# at most so many rows, or parts of amounts would overflow.
+_FEW_NODES = 1024
+_SHARED_SUMS = 64 << 10
+_MOST_ROWS = 4096
+# What a block keeps of its rows in shared memory, so that several blocks fit.
+_SHARED_ROWS = 64 << 10
+_SHARED_CONTRIBUTIONS = 112 << 10
+# Blocks of threads that keep a GPU busy.
+_MANY_BLOCKS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTrees:
+    """Trees laid out on the GPU.
+
+    Parameters
+    ----------
+    nodes : array of uint8, shape (n_nodes, 16)
+        The nodes, as cuda_kernels.cuh has them.
+    roots : array of int32, shape (n_trees + 1,)
+        Where each tree begins, and where the last one ends.
+    sets : tuple
+        Offsets and bits of sets of categories, or None twice.
+    column : array of int32, shape (n_trees,), or None
+        The column of the target that each tree speaks of.
+    place : ndarray of int32, shape (n_nodes,)
+        Where each node, in the order of the trees' arrays, has gone to.
+    sizes : ndarray of int64, shape (n_trees,)
+        Numbers of nodes.
+    """
+
+    nodes: Any
+    roots: Any
+    sets: tuple[Any, Any]
+    column: Any
+    place: NDArray[np.int32]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def lay_out(
+        cls,
+        forest: _kernel.Forest,
+        sizes: NDArray[np.int64],
+        n_features: int,
+        n_threads: int,
+        ensemble: TreeEnsemble | None = None,
+    ) -> DeviceTrees:
+        """Lay out trees as the kernel has them; `ensemble` is what they were read to, None for trees in place."""
+        offset = np.concatenate([[0], np.cumsum(sizes)])
+        nodes, place = empty_pinned((int(offset[-1]), 16), np.uint8), np.empty(offset[-1], dtype=np.int32)
+        _kernel.lay_out(forest, n_features, n_threads, nodes, place)
+        categories = None if ensemble is None else ensemble.categories
+        sets = (None, None) if categories is None else (put(categories.offset), put(categories.bits))
+        column = None if ensemble is None else put(ensemble.column)
+        return cls(put(nodes), put(offset.astype(np.int32)), sets, column, place, sizes)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """What rows are to some trees.
+
+    Parameters
+    ----------
+    times : array of uint32, shape (n_trees, n_rows), or None
+        How often each row is in the tree's bag, or how often it scores; None where every row scores every tree.
+    are_bags : bool
+        Whether `times` are bags: rows that are in none score.
+    grown : array of float64, shape (n_trees, n_rows), or None
+        Weights of rows in the trees' fits, where these do not follow from bags.
+    """
+
+    times: Any = None
+    are_bags: bool = False
+    grown: Any = None
+
+
+def sum_rows(trees: DeviceTrees, matrix: FeatureMatrix, amounts: Amounts, roles: Roles) -> Any:
+    """Sums at leaves, as integers, shape (n_nodes, width, 2)."""
+    import cupy
+
+    cells = cupy.zeros((int(trees.sizes.sum()), amounts.width, 2), dtype=np.uint64)
+    n_features, n_rows = matrix.values.shape[1], matrix.n_rows
+    itemsize = np.dtype(matrix.values.dtype).itemsize
+    staged_bytes = THREADS * n_features * itemsize
+    n_staged = n_features if staged_bytes <= _SHARED_ROWS else 0
+    what = [amounts.codes, np.int32(len(amounts.first_column)), amounts.first_column, amounts.amounts]
+    what += [np.int32(amounts.n_amounts), np.int32(amounts.width), trees.column]
+    groups = _group_small(trees, amounts.width) if roles.times is None else None
+    for first, x in iterate_rows(matrix, 0, n_rows):
+        n, shared = len(x), THREADS * n_staged * itemsize
+        rows = [*trees.sets, x, np.int32(n_features), np.int32(n_staged), np.int64(n), np.int64(first)]
+        if groups is None:
+            n_blocks = -(-n // THREADS)
+            trees_a_block = int(np.clip(n_blocks * trees.n_trees // _MANY_BLOCKS, 1, trees.n_trees))
+            arguments = [trees.nodes, trees.roots, np.int32(trees.n_trees), np.int32(trees_a_block), *rows, *what]
+            arguments += [roles.times, np.int32(roles.are_bags), np.int64(n_rows), cells]
+            grid = (n_blocks, -(-trees.n_trees // trees_a_block))
+            run_kernel("sum_rows", matrix.values.dtype, grid, arguments, shared=shared)
+        else:
+            most_nodes = max(int(trees.sizes[start:end].sum()) for start, end in pairwise(groups))
+            rows_a_block = int(np.clip(n * (len(groups) - 1) // _MANY_BLOCKS, THREADS, _MOST_ROWS))
+            arguments = [trees.nodes, trees.roots, put(groups.astype(np.int32)), *rows, np.int32(rows_a_block)]
+            arguments += [*what, cells]
+            grid = (-(-n // rows_a_block), len(groups) - 1)
+            shared += most_nodes * amounts.width * 12 + 15 & ~15
+            run_kernel("sum_small_trees", matrix.values.dtype, grid, arguments, shared=shared)
+    return cells
+
+
+def _group_small(trees: DeviceTrees, width: int) -> NDArray[np.int64] | None:
+    """Where groups of trees begin whose sums fit into shared memory, and where the last ends; None for large trees."""
+    if int(trees.sizes.max()) > _FEW_NODES:
+        return None
+    most = min(_SHARED_SUMS, find_shared_memory() - _SHARED_ROWS) // (12 * width)
+    if int(trees.sizes.max()) > most:
+        return None
+    starts, held = [0], 0
+    for tree, size in enumerate(trees.sizes.tolist()):
+        if held + size > most:
+            starts.append(tree)
+            held = 0
+        held += size
+    return np.array([*starts, trees.n_trees])
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTerms:
+    """What rows add at nodes, by place, on the GPU: `n_roles` times `n_terms` numbers a node."""
+
+    terms: Any
+    n_terms: int
+    n_roles: int
+
+
+def contribute(
+    trees: DeviceTrees,
+    matrix: FeatureMatrix,
+    kind: TargetKind,
+    target: Target,
+    row_weight: Any,
+    tree_weight: Any,
+    roles: Roles,
+    terms: DeviceTerms,
+    first: int,
+    phi: Any,
+    psi: Any,
+    bags: Any,
+) -> None:
+    """Add to `phi` and `psi`, of rows from `first` on, what these contribute to each feature.
+
+    `bags`, shape (n_first, n_rows), is filled with weights of rows in the fits of the first trees.
+    """
+    n_features, itemsize = matrix.values.shape[1], np.dtype(matrix.values.dtype).itemsize
+    n_kept = n_features * (1 if psi is None else 2)
+    kept_bytes, staged_bytes = THREADS * n_kept * 8, THREADS * n_features * itemsize
+    room = min(_SHARED_CONTRIBUTIONS, find_shared_memory())
+    n_kept = n_kept if kept_bytes <= room else 0
+    n_staged = n_features if staged_bytes + n_kept * THREADS * 8 <= room else 0
+    codes, numbers = (target.codes, None) if isinstance(target, ClassTarget) else (None, target.numbers)
+    stride = 0 if numbers is None else numbers.shape[1]
+    y = [put(codes), np.int32(kind.n_outputs), put(kind.first_column.astype(np.int32)), put(numbers), np.int32(stride)]
+    n_bags = 0 if bags is None else len(bags)
+    for start, x in iterate_rows(matrix, first, first + len(phi)):
+        here = slice(start - first, start - first + len(x))
+        arguments = [trees.nodes, trees.roots, np.int32(trees.n_trees), *trees.sets, x, np.int32(n_features)]
+        arguments += [np.int32(n_staged), np.int32(n_kept), np.int64(len(x)), np.int64(start)]
+        arguments += [terms.terms, np.int32(terms.n_terms), np.int32(terms.n_roles), *y, trees.column]
+        arguments += [put(row_weight), put(tree_weight), roles.times, np.int32(roles.are_bags), roles.grown]
+        arguments += [np.int64(matrix.n_rows), phi[here], None if psi is None else psi[here], bags, np.int32(n_bags)]
+        arguments += [np.int64(first), np.int64(len(phi))]
+        shared = THREADS * (n_kept * 8 + n_staged * itemsize)
+        run_kernel("contribute", matrix.values.dtype, (-(-len(x) // THREADS), 1), arguments, shared=shared)
+
+
+def draw_bags(seeds: NDArray[np.uint32], n_draws: int, n_rows: int) -> Any:
+    """How often each row is in the bag of each seed, shape (n_seeds, n_rows)."""
+    import cupy
+
+    counts = cupy.zeros((len(seeds), n_rows), dtype=np.uint32)
+    mask = (1 << int(n_rows - 1).bit_length()) - 1
+    arguments = [put(seeds), np.int64(n_draws), np.int64(n_rows), np.uint32(mask), counts]
+    run_kernel("draw_bags", np.float32, (len(seeds), 1), arguments, shared=4 * (3 * 624 + 1), threads=256)
+    return counts
