@@ -121,7 +121,8 @@ def measure_deep(table: Measured, sizes: Sizes) -> None:
     rate = sizes.trees * sizes.rows / work
     table.add("the same, row-trees a second", rate / 1e9, unit="G")
     table.add(f"the same, nodes of 16 bytes a second ({levels:.1f} levels)", rate * levels * 16 / 1e12, unit="TB/s")
-    terms = DeviceTerms(cupy.random.default_rng(0).standard_normal((int(laid_out.sizes.sum()), 2)), 2, 1)
+    drawn = np.random.default_rng(0).standard_normal((int(laid_out.sizes.sum()), 2))
+    terms = DeviceTerms.join(laid_out, drawn, 2)
     phi = cupy.zeros((sizes.rows, sizes.features))
     add = partial(contribute, laid_out, matrix, kind, target, None, None, Roles(), terms, 0, phi, None, None)
     both = work + time_of(add, sizes.rounds)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
 
-THREADS = 128
+THREADS = 256
 # Threads that copy rows to where the GPU fetches them, and bytes that are copied at a time.
 _COPIERS = 4
 _COPY_BYTES = 1 << 26
@@ -112,6 +112,7 @@ def put(values: NDArray[Any] | None) -> Any:
         return None
     copied = cupy.empty(values.shape, dtype=values.dtype)
     copied.set(np.ascontiguousarray(values))
+    cupy.cuda.get_current_stream().synchronize()  # what is copied may be written to again
     return copied
 
 
@@ -152,6 +153,8 @@ def _copy_blocks(
     stream, current = cupy.cuda.Stream(non_blocking=True), cupy.cuda.get_current_stream()
     staged = [empty_pinned((n_rows, room.shape[1]), room.dtype) for _ in range(2)]
     copied, used = ([cupy.cuda.Event(disable_timing=True) for _ in range(2)] for _ in range(2))
+    for event in used:
+        event.record(current)  # work that is under way may still use the memory that `room` was given
     with ThreadPoolExecutor(_COPIERS) as pool:
         for number, first in enumerate(range(start, stop, n_rows)):
             turn, n_here = number % 2, min(n_rows, stop - first)

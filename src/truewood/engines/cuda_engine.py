@@ -121,7 +121,7 @@ def contribute(
     in_order = np.hstack(parts)
     by_place = np.empty_like(in_order)
     by_place[trees.place] = in_order
-    of_nodes = DeviceTerms(put(by_place), by_place.shape[1], 1)
+    of_nodes = DeviceTerms.join(trees, by_place, by_place.shape[1])
     phi = cupy.zeros(out.shape)
     kind = ensemble.kind
     add_contributions(trees, matrix, kind, target, row_weight, tree_weight, Roles(), of_nodes, 0, phi, None, None)

@@ -236,17 +236,20 @@ KERNEL sum_small_trees(const Node* nodes, const int* roots, const int* groups, c
     }
 }
 
-// What a row adds at each node below a split that counts, in one of its roles.
-struct Terms {
-    const double* terms;  // n_terms a role, by place
-    int n_terms, n_roles;
+// Nodes, each with what a row adds there in each of its roles: below a split that counts, and else zeros. Both are
+// fetched at once.
+struct Records {
+    const unsigned char* records;
+    int size;  // bytes of one
+    int n_terms;
     const int* codes;
     int n_outputs;
     const int* first_column;
     const double* numbers;  // `stride` a row
     int stride;
-    INLINE double at(int place, int role, Int row, int column) const {
-        const double* own = terms + ((Int)place * n_roles + role) * n_terms;
+    INLINE const Node& node(int place) const { return *(const Node*)(records + (Int)place * size); }
+    INLINE double term(int place, int role, Int row, int column) const {
+        const double* own = (const double*)(records + (Int)place * size + sizeof(Node)) + role * n_terms;
         if (codes) {
             double sum = own[codes[row * n_outputs]];
             for (int o = 1; o < n_outputs; ++o) sum += own[first_column[o] + codes[row * n_outputs + o]];
@@ -265,15 +268,15 @@ struct Terms {
 // Adds to phi and psi what n rows contribute to each feature, rows from number `first` on, tree after tree. A row that
 // grew a tree adds to psi; its weight in the fit is `grown`, or how often it is in the bag. Sums of a row are kept in
 // shared memory where there is room for `n_kept` of them.
-KERNEL contribute(const Node* nodes, const int* roots, int n_trees, const Int* set_offset, const unsigned* set_bits,
-                  const REAL* x, int n_features, int n_staged, int n_kept, Int n, Int first, const double* terms,
-                  int n_terms, int n_roles, const int* codes, int n_outputs, const int* first_column,
+KERNEL contribute(const unsigned char* records, int record_size, int n_terms, const int* roots, int n_trees,
+                  const Int* set_offset, const unsigned* set_bits, const REAL* x, int n_features, int n_staged,
+                  int n_kept, Int n, Int first, const int* codes, int n_outputs, const int* first_column,
                   const double* numbers, int stride, const int* column, const double* row_weight,
                   const double* tree_weight, const unsigned* times, int are_bags, const double* grown, Int n_rows,
                   double* phi, double* psi, float* bags, int n_bags, Int first_bag_row, Int n_bag_rows) {
     SHARED
     const Sets sets = {set_offset, set_bits};
-    const Terms of = {terms, n_terms, n_roles, codes, n_outputs, first_column, numbers, stride};
+    const Records of = {records, record_size, n_terms, codes, n_outputs, first_column, numbers, stride};
     double* kept = (double*)shared;
     REAL* room = (REAL*)(kept + (Int)n_kept * BLOCK_SIZE);
     FOR_THREADS(tid) {
@@ -298,14 +301,14 @@ KERNEL contribute(const Node* nodes, const int* roots, int n_trees, const Int* s
                 if (tree_weight) weight *= tree_weight[t];
                 double* out = (role ? psi : phi) + i * n_features;
                 const int shift = role * n_features;
-                Node node = nodes[roots[t]];
+                Node node = of.node(roots[t]);
                 while (node.left >= 0) {
                     const unsigned feature = node.feature & FEATURE;
                     const int place = step(node, sets, values[feature]);
-                    const double added = weight * of.at(place, role, row, column ? column[t] : 0);
+                    const double added = weight * of.term(place, role, row, column ? column[t] : 0);
+                    node = of.node(place);
                     if (n_kept) kept[(feature + shift) * BLOCK_SIZE + tid] += added;
                     else out[feature] += added;
-                    node = nodes[place];
                 }
             }
             for (int k = 0; k < n_kept; ++k) {

@@ -23,7 +23,6 @@ _SHARED_SUMS = 64 << 10
 _MOST_ROWS = 4096
 # What a block keeps of its rows in shared memory, so that several blocks fit.
 _SHARED_ROWS = 64 << 10
-_SHARED_CONTRIBUTIONS = 112 << 10
 # Blocks of threads that keep a GPU busy.
 _MANY_BLOCKS = 4096
 
@@ -110,6 +109,7 @@ def sum_rows(trees: DeviceTrees, matrix: FeatureMatrix, amounts: Amounts, roles:
     what = [amounts.codes, np.int32(len(amounts.first_column)), amounts.first_column, amounts.amounts]
     what += [np.int32(amounts.n_amounts), np.int32(amounts.width), trees.column]
     groups = _group_small(trees, amounts.width) if roles.times is None else None
+    starts = None if groups is None else put(groups.astype(np.int32))
     for first, x in iterate_rows(matrix, 0, n_rows):
         n, shared = len(x), THREADS * n_staged * itemsize
         rows = [*trees.sets, x, np.int32(n_features), np.int32(n_staged), np.int64(n), np.int64(first)]
@@ -123,7 +123,7 @@ def sum_rows(trees: DeviceTrees, matrix: FeatureMatrix, amounts: Amounts, roles:
         else:
             most_nodes = max(int(trees.sizes[start:end].sum()) for start, end in pairwise(groups))
             rows_a_block = int(np.clip(n * (len(groups) - 1) // _MANY_BLOCKS, THREADS, _MOST_ROWS))
-            arguments = [trees.nodes, trees.roots, put(groups.astype(np.int32)), *rows, np.int32(rows_a_block)]
+            arguments = [trees.nodes, trees.roots, starts, *rows, np.int32(rows_a_block)]
             arguments += [*what, cells]
             grid = (-(-n // rows_a_block), len(groups) - 1)
             shared += most_nodes * amounts.width * 12 + 15 & ~15
@@ -149,11 +149,29 @@ def _group_small(trees: DeviceTrees, width: int) -> NDArray[np.int64] | None:
 
 @dataclass(frozen=True, eq=False)
 class DeviceTerms:
-    """What rows add at nodes, by place, on the GPU: `n_roles` times `n_terms` numbers a node."""
+    """Nodes on the GPU, each with what rows add there: `n_terms` numbers in each of their roles.
 
-    terms: Any
+    Parameters
+    ----------
+    records : array of uint8, shape (n_nodes, size)
+        By place, the node and the numbers.
+    n_terms : int
+        Numbers of a role.
+    """
+
+    records: Any
     n_terms: int
-    n_roles: int
+
+    @classmethod
+    def join(cls, trees: DeviceTrees, terms: NDArray[np.float64], n_terms: int) -> DeviceTerms:
+        """Put terms, by place, behind the nodes."""
+        import cupy
+
+        n_bytes = terms.shape[1] * 8
+        records = cupy.empty((len(terms), -(-(16 + n_bytes) // 16) * 16), dtype=np.uint8)
+        records[:, :16] = trees.nodes
+        records[:, 16 : 16 + n_bytes] = put(terms).view(np.uint8)
+        return cls(records, n_terms)
 
 
 def contribute(
@@ -175,25 +193,26 @@ def contribute(
     `bags`, shape (n_first, n_rows), is filled with weights of rows in the fits of the first trees.
     """
     n_features, itemsize = matrix.values.shape[1], np.dtype(matrix.values.dtype).itemsize
-    n_kept = n_features * (1 if psi is None else 2)
-    kept_bytes, staged_bytes = THREADS * n_kept * 8, THREADS * n_features * itemsize
-    room = min(_SHARED_CONTRIBUTIONS, find_shared_memory())
-    n_kept = n_kept if kept_bytes <= room else 0
-    n_staged = n_features if staged_bytes + n_kept * THREADS * 8 <= room else 0
+    n_kept, threads = n_features * (1 if psi is None else 2), THREADS
+    while threads > 32 and threads * n_kept * 8 > find_shared_memory():
+        threads //= 2
+    n_kept = n_kept if threads * n_kept * 8 <= find_shared_memory() else 0
+    n_staged = n_features if threads * (n_kept * 8 + n_features * itemsize) <= _SHARED_ROWS else 0
     codes, numbers = (target.codes, None) if isinstance(target, ClassTarget) else (None, target.numbers)
     stride = 0 if numbers is None else numbers.shape[1]
     y = [put(codes), np.int32(kind.n_outputs), put(kind.first_column.astype(np.int32)), put(numbers), np.int32(stride)]
+    weights = [put(row_weight), put(tree_weight), roles.times, np.int32(roles.are_bags), roles.grown]
     n_bags = 0 if bags is None else len(bags)
+    shared = threads * (n_kept * 8 + n_staged * itemsize)
     for start, x in iterate_rows(matrix, first, first + len(phi)):
         here = slice(start - first, start - first + len(x))
-        arguments = [trees.nodes, trees.roots, np.int32(trees.n_trees), *trees.sets, x, np.int32(n_features)]
-        arguments += [np.int32(n_staged), np.int32(n_kept), np.int64(len(x)), np.int64(start)]
-        arguments += [terms.terms, np.int32(terms.n_terms), np.int32(terms.n_roles), *y, trees.column]
-        arguments += [put(row_weight), put(tree_weight), roles.times, np.int32(roles.are_bags), roles.grown]
+        arguments = [terms.records, np.int32(terms.records.shape[1]), np.int32(terms.n_terms), trees.roots]
+        arguments += [np.int32(trees.n_trees), *trees.sets, x, np.int32(n_features), np.int32(n_staged)]
+        arguments += [np.int32(n_kept), np.int64(len(x)), np.int64(start), *y, trees.column, *weights]
         arguments += [np.int64(matrix.n_rows), phi[here], None if psi is None else psi[here], bags, np.int32(n_bags)]
         arguments += [np.int64(first), np.int64(len(phi))]
-        shared = THREADS * (n_kept * 8 + n_staged * itemsize)
-        run_kernel("contribute", matrix.values.dtype, (-(-len(x) // THREADS), 1), arguments, shared=shared)
+        grid = (-(-len(x) // threads), 1)
+        run_kernel("contribute", matrix.values.dtype, grid, arguments, shared=shared, threads=threads)
 
 
 def draw_bags(seeds: NDArray[np.uint32], n_draws: int, n_rows: int) -> Any:

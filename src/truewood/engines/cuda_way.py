@@ -67,10 +67,10 @@ def score_on_device(
         found.unseen_weight,
         found.unseen_impurity,
     )
-    if contributed is None:
+    if contributed is None or terms is None:
         return
     phi, psi, bags = (_on_device(part) for part in (contributed.phi, contributed.psi, contributed.bags))
-    of_nodes = DeviceTerms(put(terms), n_terms, n_roles)
+    of_nodes = DeviceTerms.join(laid_out, terms, n_terms)
     first = contributed.first
     contribute(laid_out, matrix, kind, target, row_weight, tree_weight, roles, of_nodes, first, phi, psi, bags)
     for part, summed in ((contributed.phi, phi), (contributed.psi, psi), (contributed.bags, bags)):
