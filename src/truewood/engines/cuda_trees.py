@@ -19,7 +19,8 @@ from truewood.trees.ensemble import TreeEnsemble
 # Trees of at most so many nodes are summed in shared memory first, of which a block takes at most so many bytes, with
 # at most so many rows, or parts of amounts would overflow.
 _FEW_NODES = 1024
-_SHARED_SUMS = 64 << 10
+_SHARED_SUMS = 32 << 10
+_SMALL_THREADS = 512
 _MOST_ROWS = 4096
 # What a block keeps of its rows in shared memory, so that several blocks fit.
 _SHARED_ROWS = 64 << 10
@@ -105,10 +106,10 @@ def sum_rows(trees: DeviceTrees, matrix: FeatureMatrix, amounts: Amounts, roles:
     n_features, n_rows = matrix.values.shape[1], matrix.n_rows
     itemsize = np.dtype(matrix.values.dtype).itemsize
     staged_bytes = THREADS * n_features * itemsize
-    n_staged = n_features if staged_bytes <= _SHARED_ROWS else 0
+    groups = _group_small(trees, amounts.width) if roles.times is None else None
+    n_staged = n_features if groups is None and staged_bytes <= _SHARED_ROWS else 0
     what = [amounts.codes, np.int32(len(amounts.first_column)), amounts.first_column, amounts.amounts]
     what += [np.int32(amounts.n_amounts), np.int32(amounts.width), trees.column]
-    groups = _group_small(trees, amounts.width) if roles.times is None else None
     starts = None if groups is None else put(groups.astype(np.int32))
     for first, x in iterate_rows(matrix, 0, n_rows):
         n, shared = len(x), THREADS * n_staged * itemsize
@@ -122,12 +123,12 @@ def sum_rows(trees: DeviceTrees, matrix: FeatureMatrix, amounts: Amounts, roles:
             run_kernel("sum_rows", matrix.values.dtype, grid, arguments, shared=shared)
         else:
             most_nodes = max(int(trees.sizes[start:end].sum()) for start, end in pairwise(groups))
-            rows_a_block = int(np.clip(n * (len(groups) - 1) // _MANY_BLOCKS, THREADS, _MOST_ROWS))
+            rows_a_block = int(np.clip(n * (len(groups) - 1) // _MANY_BLOCKS, _SMALL_THREADS, _MOST_ROWS))
             arguments = [trees.nodes, trees.roots, starts, *rows, np.int32(rows_a_block)]
             arguments += [*what, cells]
             grid = (-(-n // rows_a_block), len(groups) - 1)
-            shared += most_nodes * amounts.width * 12 + 15 & ~15
-            run_kernel("sum_small_trees", matrix.values.dtype, grid, arguments, shared=shared)
+            shared = most_nodes * amounts.width * 12
+            run_kernel("sum_small_trees", matrix.values.dtype, grid, arguments, shared=shared, threads=_SMALL_THREADS)
     return cells
 
 
@@ -135,7 +136,7 @@ def _group_small(trees: DeviceTrees, width: int) -> NDArray[np.int64] | None:
     """Where groups of trees begin whose sums fit into shared memory, and where the last ends; None for large trees."""
     if int(trees.sizes.max()) > _FEW_NODES:
         return None
-    most = min(_SHARED_SUMS, find_shared_memory() - _SHARED_ROWS) // (12 * width)
+    most = _SHARED_SUMS // (12 * width)
     if int(trees.sizes.max()) > most:
         return None
     starts, held = [0], 0
