@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.result.drawing import BIASED, MUTED, UNBIASED, add_colour_bar, find_height, make_axes, name_rows
 from truewood.result.fonts import give_fonts
-from truewood.result.pictures import BIASED, MUTED, UNBIASED, add_colour_bar, find_height, make_axes, name_rows
 from truewood.words import ROWS_IN_WORDS, count, shorten
 
 if TYPE_CHECKING:

@@ -31,6 +31,13 @@ def name_unit(result: ImportanceResult | Comparison) -> str:
     return get_measure(result.measure).unit[result.task]
 
 
+def name_axis(result: ImportanceResult, percent: Percent | None) -> str:
+    """Say what an axis of scores shows."""
+    if percent is None:
+        return name_unit(result)
+    return f"share of {percent.of}, %" if percent.is_share else f"% of {percent.of} ({name_unit(result)})"
+
+
 def name_level(alpha: float) -> str:
     """Name the level at which features are called significant."""
     return f"{100 * alpha:g} % false discovery rate"
