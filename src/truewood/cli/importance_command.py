@@ -66,7 +66,8 @@ def run(options: argparse.Namespace) -> None:
     check_options(options)
     messages = make_messages(is_quiet=options.quiet)
     score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
-    title = f"What tells about {options.target}?"
+    target = options.target if options.event is None else f"{options.time} until {options.event}"
+    title = f"What tells about {target}?"
     skill = None if score.skill is None else score.skill.describe()
     try:
         if options.json:
@@ -172,7 +173,7 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "truewood": truewood.__version__,
         "data": options.data,
         "target": options.target,
-        "task": result.task if options.event is None else "survival",
+        "task": result.task,
         "model": score.model_name,
         "n_trees": result.n_trees,
         "n_folds": None if result.per_fold is None else len(result.per_fold),

@@ -9,7 +9,7 @@ import numpy as np
 from truewood.formulas.registry import get_measure
 from truewood.result.cautions import TableCheck, describe_correlations, explain_intervals, explain_verdicts, is_useless
 from truewood.result.headline import name_measure, name_unit, write_headline
-from truewood.result.percent import Percent, find_percent, format_percent, name_impurity
+from truewood.result.percent import Percent, explain_impurity, find_percent, format_percent, name_impurity
 from truewood.words import ROWS_IN_WORDS, count, enumerate_names, shorten
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ def describe_measurement(result: ImportanceResult, check: TableCheck | None) -> 
     if result.n_row_groups is not None:
         groups = f"{count(result.n_row_groups, 'group')} of rows that belong together; errors are those of their sums."
         lines.insert(2, ("Groups of rows", groups))
-    percent = find_percent(result)
+    percent, meaning = find_percent(result), explain_impurity(result)
     if get_measure(result.measure).is_given_others:
         lines.append(("Share", f"The score is the part of {name_impurity(result)} that the model misses more."))
     elif percent is not None and percent.is_share:
-        lines.append(("Share", f"The part of {percent.of} that splits on the feature explain."))
+        lines.append(("Share", f"The part of {percent.of} that splits on the feature explain.{meaning}"))
     elif percent is not None:
         lines.append(("Percent", "Parts of the sum of all scores, which intervals take as known."))
     lines.append(("Beside it", "mdi: the usual, biased importance of the same trees, judged on their training rows."))

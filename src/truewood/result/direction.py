@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from truewood.result.importance_result import ImportanceResult
 
 RISING, FALLING, MIXED, BY_LEVEL = "rising", "falling", "mixed", "by level"
+HIGHER_RISK, LOWER_RISK = "higher risk", "lower risk"
 # Rows that are looked at, evenly taken from all.
 _MOST_ROWS = 2_000
 _FEWEST_ROWS = 20
@@ -37,7 +38,8 @@ class Direction:
     Parameters
     ----------
     word : str
-        Rising, falling, mixed or by level, with the class where there are several; "" where that is not known.
+        Rising, falling (of survival times higher risk, lower risk), mixed or by level, with the class where there are
+        several; "" where that is not known.
     moves : list of float
         Mean moves of the prediction: from low to high values in bins of about as many rows each, or by level.
     levels : list of str
@@ -85,17 +87,22 @@ def pick_rows(explanation: Explanation) -> NDArray[np.intp]:
 def explain_directions(explanation: Explanation) -> str:
     """How to read directions."""
     names = explanation.output_names
-    what = "raw score" if explanation.is_additive else "prediction"
+    what, (up, down) = explanation.name_prediction(), _name_ways(explanation)
     if names is not None and len(names) == 2:
         what += f" of {shorten(str(names[1]), 24)}"
     elif names is not None:
         what += " of the class that is named, which it moves most"
     rows = f"{count(len(pick_rows(explanation)), 'row').removesuffix(' rows')} {ROWS_IN_WORDS[explanation.rows]}"
     return (
-        f"Direction: from low to high values, the mean move of the {what} goes up (rising) or down (falling) for at "
+        f"Direction: from low to high values, the mean move of the {what} goes up ({up}) or down ({down}) for at "
         f"least {100 * _CLEAR:g} % of its way; mixed: neither, or other features decide ({rows}, by trees that never "
         "saw them)."
     )
+
+
+def _name_ways(explanation: Explanation) -> tuple[str, str]:
+    """Words for up and down: of survival times it must not be taken for the time."""
+    return (HIGHER_RISK, LOWER_RISK) if explanation.is_risk else (RISING, FALLING)
 
 
 def _find(explanation: Explanation, rows: NDArray[np.intp], j: int) -> Direction:
@@ -118,7 +125,8 @@ def _find(explanation: Explanation, rows: NDArray[np.intp], j: int) -> Direction
     steps = np.diff(means)
     way = float(np.abs(steps).sum())
     rises = float(steps.clip(min=0).sum()) / way if way > 0 and is_clear else 0.5
-    word = RISING if rises >= _CLEAR else FALLING if rises <= 1 - _CLEAR else MIXED
+    up, down = _name_ways(explanation)
+    word = up if rises >= _CLEAR else down if rises <= 1 - _CLEAR else MIXED
     return Direction(word + suffix, means.tolist(), [])
 
 

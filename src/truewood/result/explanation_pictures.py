@@ -90,7 +90,7 @@ def _find_row(row: int | None, is_explained: NDArray[np.bool_]) -> int:
 
 def _name_values(explanation: Explanation, output_name: str | None) -> str:
     """What the values move."""
-    what = "raw score" if explanation.is_additive else "prediction"
+    what = explanation.name_prediction()
     return what if output_name is None else f"{what} of {shorten(output_name, 24)}"
 
 

@@ -46,14 +46,14 @@ class ImportanceResult(ScoresWithErrors):
     mdi : ndarray of shape (n_features,)
         The biased score of the same trees (mean decrease in impurity, not normalised), for comparison.
     impurity : float
-        The target's impurity at the roots (Gini or variance; for boosted trees the variance of what they are scored
-        by): what `share` is a share of.
+        The target's impurity at the roots (Gini or variance; of survival times the variance of martingale residuals;
+        for boosted trees the variance of what they are scored by): what `share` is a share of.
     feature_names : ndarray of str, shape (n_features,)
         Names of the features, or of the groups.
     measure : str
         Name of the measure.
-    task : {"classification", "regression"}
-        What the model predicts.
+    task : {"classification", "regression", "survival"}
+        What the model predicts; "survival" where splits are scored by the hazards of their nodes.
     rows : {"oob", "heldout", "folds", "lists", "training"}
         Which rows scored the trees.
     n_rows : int
