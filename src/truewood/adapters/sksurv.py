@@ -67,9 +67,9 @@ def open_model(model: Any) -> ModelView:
 
 def _read_risk(model: Any, tree: Any) -> NDArray[np.float64]:
     """What a tree predicts at each node, shape (n_nodes,)."""
-    if model.low_memory:
-        return tree.value[:, 0, 0]
-    return tree.value[:, model.is_event_time_, 0].sum(axis=1)
+    hazard: NDArray[np.float64] = tree.value[:, :, 0]
+    risk: NDArray[np.float64] = hazard[:, 0] if model.low_memory else hazard[:, model.is_event_time_].sum(axis=1)
+    return risk
 
 
 def read_survival(y: Any) -> NDArray[np.float64]:

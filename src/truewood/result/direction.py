@@ -120,18 +120,34 @@ def _find(explanation: Explanation, rows: NDArray[np.intp], j: int) -> Direction
         column = column.astype("int64")
     if not pd.api.types.is_numeric_dtype(column):
         return _describe_levels(column, moves, suffix)
-    numbers: Floats = column.to_numpy().astype(np.float64)
-    means, is_clear = _average_bins(numbers, moves)
-    steps = np.diff(means)
-    way = float(np.abs(steps).sum())
-    rises = float(steps.clip(min=0).sum()) / way if way > 0 and is_clear else 0.5
+    way = measure_way(column.to_numpy().astype(np.float64), moves)
     up, down = _name_ways(explanation)
-    word = up if rises >= _CLEAR else down if rises <= 1 - _CLEAR else MIXED
-    return Direction(word + suffix, means.tolist(), [])
+    is_clear = way.explained >= _FEWEST_EXPLAINED
+    word = up if is_clear and way.rises >= _CLEAR else down if is_clear and way.rises <= 1 - _CLEAR else MIXED
+    return Direction(word + suffix, way.moves.tolist(), [])
 
 
-def _average_bins(numbers: Floats, moves: Floats) -> tuple[Floats, bool]:
-    """Mean moves from low to high numbers, and whether they explain enough of the moves."""
+@dataclass(frozen=True, eq=False)
+class Way:
+    """How predictions move from low to high numbers.
+
+    Parameters
+    ----------
+    moves : ndarray of shape (n_bins,)
+        Mean moves in bins from low to high numbers.
+    rises : float
+        The part of the way from bin to bin that goes up; 0.5 where there is none.
+    explained : float
+        The part of the variance of the moves that their means in bins explain; 0 where they do not vary.
+    """
+
+    moves: Floats
+    rises: float
+    explained: float
+
+
+def measure_way(numbers: Floats, moves: Floats) -> Way:
+    """Put rows into bins by their numbers, and follow the mean moves."""
     starts, counts = np.unique(numbers, return_counts=True)
     if len(starts) > _MOST_BINS:
         # A value that many rows have is a bin of its own.
@@ -140,7 +156,13 @@ def _average_bins(numbers: Floats, moves: Floats) -> tuple[Floats, bool]:
         starts = np.union1d(np.quantile(numbers, np.arange(_MOST_BINS) / _MOST_BINS, method="lower"), own)
     bins = np.searchsorted(starts, numbers, side="right") - 1
     means: Floats = np.bincount(bins, weights=moves) / np.bincount(bins)
-    return means, bool(means[bins].var() >= _FEWEST_EXPLAINED * moves.var())
+    steps, variance = np.diff(means), float(moves.var())
+    length = float(np.abs(steps).sum())
+    return Way(
+        means,
+        rises=float(steps.clip(min=0).sum()) / length if length > 0 else 0.5,
+        explained=float(means[bins].var()) / variance if variance > 0 else 0.0,
+    )
 
 
 def _describe_levels(column: pd.Series[Any], moves: Floats, suffix: str) -> Direction:

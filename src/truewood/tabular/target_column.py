@@ -41,7 +41,8 @@ class Target:
     @property
     def values(self) -> NDArray[Any]:
         """Labels or numbers, shape (n_rows,): of survival targets the times."""
-        return self.y["time"] if self.task == "survival" else self.y
+        values: NDArray[Any] = self.y["time"] if self.task == "survival" else self.y
+        return values
 
 
 def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) -> NDArray[np.bool_]:
