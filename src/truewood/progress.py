@@ -43,7 +43,7 @@ def show_progress(
     """
     console = Console(stderr=True)
     if not (is_wanted and console.is_terminal):
-        yield _show_nothing
+        yield show_nothing
         return
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit)
     bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
@@ -63,6 +63,6 @@ def show_progress(
         bar.stop()  # of work that was interrupted
 
 
-def _show_nothing(done: int, total: int | None = None) -> None:
+def show_nothing(done: int, total: int | None = None) -> None:
     """Move no bar."""
     del done, total

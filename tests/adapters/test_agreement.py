@@ -102,7 +102,6 @@ CASES = {
         lambda: RandomSurvivalForest(4, random_state=0).fit(X, survival),
         "truewood.adapters.sksurv",
         "scikit-survival",
-        ("threshold",),
     ),
     "regression forest": Case(
         lambda: RegressionForest(n_estimators=4, random_state=0, n_jobs=1).fit(X, number),

@@ -29,11 +29,12 @@ def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
     assert "a" * 50 in printed.out
     assert r"city\x1b[31m\nname" in printed.out
     assert "\x1b" not in printed.out + printed.err
-    table = printed.out[printed.out.index("#  feature") : printed.out.index("*  Found")]
+    table = printed.out[printed.out.index("#  feature") : printed.out.index("*   Found: ")]
     assert max(map(len, table.splitlines())) <= 120
     assert "share %" in table
     assert "direction" in table
     assert "biased" in printed.out
+    assert "\n(*) Found, but small: under 1 % of the target's" in printed.out
 
 
 def test_quiet_prints_the_table_only(data, capsys):

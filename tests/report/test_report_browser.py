@@ -340,7 +340,12 @@ def test_the_table_is_in_percent(open_report, table):
     cells = page.locator("#rows tr:first-child td").all_inner_texts()
     first = table.iloc[0]
     low, high = 100 * first[["ci_low", "ci_high"]] * first["share"] / first["importance"]
-    assert cells[:4] == [f"{100 * first['share']:.1f} %", f"{low:.1f} to {high:.1f} %", "found", "<0.001"]
+    assert cells[:4] == [
+        f"{100 * first['share']:.1f} %",
+        f"{low:.1f} to {high:.1f}\N{NO-BREAK SPACE}%",
+        "found",
+        "<0.001",
+    ]
     title = page.locator("#dots [aria-label^='X-axis'] .role-axis-title text").text_content()
     assert title == "share of the target's Gini impurity, %"
 

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestRegressor
 
 import truewood as tw
-from truewood.result.pictures import BIASED, UNBIASED
+from truewood.result.drawing import BIASED, UNBIASED
 
 N_TRAIN, N_TEST = 150, 200
 

@@ -12,7 +12,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 
 import truewood as tw
 from truewood.data.correlation import Correlations
-from truewood.result.cautions import TableCheck, check_table, explain_marks, list_cautions
+from truewood.result.cautions import TableCheck, check_table, explain_intervals, explain_verdicts, list_cautions
 from truewood.result.headline import say_total, write_headline
 from truewood.result.percent import find_percent, format_column, format_intervals, format_percent, judge_features
 
@@ -141,15 +141,22 @@ def test_small_is_less_than_one_percent(result):
     assert judge_features(made, 0.05).tolist() == ["found", "found", "found, but small", "no sign"]
 
 
-def test_marks_that_intervals_seem_to_contradict_are_explained(result):
+def test_verdicts_are_explained(result):
+    assert explain_verdicts(make_result(result, [40, 0.1], [SURE, 0.6]), 0.01) == {
+        "found": "Found: adjusted p-value (Benjamini & Hochberg) at most 0.01.",
+        "found, but small": "Found, but small: under 1 % of the target's variance.",
+    }
+
+
+def test_verdicts_that_intervals_seem_to_contradict_are_explained(result):
     plain = make_result(result, [40, 0.1], [SURE, 0.6])
-    assert len(explain_marks(plain, 0.05)) == 3
+    assert len(explain_intervals(plain, 0.05)) == 2
     # Twenty tests: 0.02 is below 0.025 and yet no discovery.
-    above = explain_marks(make_result(result, [40, *[0.1] * 19], [SURE, 0.02, *[0.6] * 18]), 0.05)
-    assert above[1].startswith("f1: its interval lies above zero, yet it is not called found.")
-    assert "among 20 features" in above[1]
-    below = explain_marks(make_result(result, [40, 5], [SURE, 0.04]), 0.05)
-    assert below[1].startswith("f1: found, though the interval reaches zero.")
+    above = explain_intervals(make_result(result, [40, *[0.1] * 19], [SURE, 0.02, *[0.6] * 18]), 0.05)
+    assert above[0].startswith("f1: its interval lies above zero, yet it is not called found.")
+    assert "among 20 features" in above[0]
+    below = explain_intervals(make_result(result, [40, 5], [SURE, 0.04]), 0.05)
+    assert below[0].startswith("f1: found, though the interval reaches zero.")
 
 
 def test_cautions_come_when_there_is_cause(result):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 import truewood as tw
-from truewood.result.pictures import SMALL, UNBIASED
+from truewood.result.drawing import SMALL, UNBIASED
 
 KINDS = ["bar", "compare", "box", "rank", "classes"]
 

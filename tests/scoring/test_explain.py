@@ -291,15 +291,39 @@ def test_the_lower_of_two_features_that_work_together_gets_more():
     np.testing.assert_allclose(explanation.values[0, [first, 1 - first]], [0.25, 0.5])
 
 
-def test_survival_forests_are_refused():
+@pytest.mark.parametrize("low_memory", [False, True])
+def test_survival_forests_are_explained_by_their_risk(low_memory):
     ensemble = pytest.importorskip("sksurv.ensemble")
     X, time = draw()
-    y = np.array([(True, t) for t in np.exp(time)], dtype=[("event", bool), ("time", float)])
-    forest = ensemble.RandomSurvivalForest(3, random_state=0).fit(X, y)
-    with pytest.raises(
-        TypeError, match="explain needs trees that store what they predict, and those of RandomSurvival"
-    ):
-        tw.explain(forest, X, y)
+    new, _ = draw(seed=1)
+    y = np.array([(t > -0.5, t) for t in time], dtype=[("event", bool), ("time", float)])
+    y["time"] = np.exp(y["time"])
+    forest = ensemble.RandomSurvivalForest(
+        25, min_samples_leaf=15, max_samples=0.5, random_state=0, low_memory=low_memory
+    )
+    forest.fit(X, y)
+    explanation = tw.explain(forest, new, y[::-1], rows="heldout")
+    np.testing.assert_allclose(explanation.predictions, forest.predict(new), rtol=1e-10)
+    assert explanation.is_risk
+    own, rows = np.full((25, len(X)), np.nan), np.arange(len(X))
+    for risk, tree, bag in zip(own, forest.estimators_, forest.estimators_samples_, strict=True):
+        unseen = np.setdiff1d(rows, bag)
+        risk[unseen] = tree.predict(X[unseen])
+    explanation = tw.explain(forest, X, y)
+    np.testing.assert_allclose(explanation.predictions, np.nanmean(own, axis=0), rtol=1e-10)
+    listed = tw.explain(forest, X[:50], y[:50], rows=[~np.isnan(risk[:50]) for risk in own])
+    np.testing.assert_allclose(listed.values, explanation.values[:50], rtol=1e-10, atol=1e-10)
+    for given in (y, None):
+        with pytest.raises(ValueError, match="got the rows it was fit on"):
+            tw.explain(forest, X, given, rows="heldout")
+
+
+def test_causal_forests_are_refused():
+    grf = pytest.importorskip("econml.grf")
+    X, y = draw()
+    forest = grf.CausalForest(4, random_state=0).fit(X, X[:, :1], y)
+    with pytest.raises(TypeError, match="explain needs trees that store what they predict, and those of CausalForest"):
+        tw.explain(forest, X, np.column_stack([y, X[:, 0]]))
 
 
 def test_honest_forests_are_explained_on_held_out_rows():

@@ -9,7 +9,8 @@ from numpy.testing import assert_array_equal
 
 from mixed_table import find_significant, score
 from truewood.cli import main
-from truewood.tabular import Messages, TableError
+from truewood.result.direction import find_directions
+from truewood.tabular import Messages, TableError, describe_table
 from truewood.tabular.skill import measure_skill
 from truewood.tabular.survival_target import read_survival_target
 
@@ -34,6 +35,23 @@ def test_a_survival_forest_is_fit(model):
     assert 0.7 < scored.skill.value < 0.95
     n_events = (PATIENTS["died"] == "yes").sum()
     assert any(text.startswith(f"survival: {n_events} of 200 rows have the event") for text in scored.messages)
+    assert scored.result.task == "survival"
+    words = [way.word for way in find_directions(scored.result, scored.explanation, 0.05)]
+    assert dict(zip(scored.result.feature_names.tolist(), words, strict=True)) == {"dose": "higher risk", "noise": ""}
+
+
+def test_words_about_survival_times(tmp_path, capsys):
+    pytest.importorskip("sksurv")
+    PATIENTS.assign(dose=-PATIENTS["dose"]).to_csv(tmp_path / "patients.csv", index=False)
+    arguments = ["--time", "days", "--event", "died", "--trees", "20", "--quiet"]
+    assert main(["importance", str(tmp_path / "patients.csv"), *arguments]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("What tells about days until died?")
+    assert "of the variance of martingale residuals (5 % false discovery rate)" in printed
+    assert "Martingale residuals: whether a row had the event" in printed
+    assert "target's variance" not in printed
+    assert " lower risk " in printed
+    assert "the mean move of the predicted risk goes up (higher risk) or down (lower risk)" in printed
 
 
 def test_rows_without_time_or_event_are_not_used():
@@ -42,6 +60,20 @@ def test_rows_without_time_or_event_are_not_used():
         days=PATIENTS["days"].where(PATIENTS.index > 2), died=PATIENTS["died"].where(PATIENTS.index > 5)
     )
     assert score(table, "days", event="died", n_trees=5).result.n_rows == 194
+
+
+def test_survival_times_are_described(tmp_path, capsys):
+    table = PATIENTS.assign(weeks=PATIENTS["days"] / 7, days=PATIENTS["days"].where(PATIENTS.index > 2))
+    table.to_csv(tmp_path / "patients.csv", index=False)
+    assert main(["describe", str(tmp_path / "patients.csv"), "--time", "days", "--event", "died"]) == 0
+    printed = capsys.readouterr()
+    roles = {line.split()[0]: line.split()[1] for line in printed.out.splitlines() if len(line.split()) > 1}
+    assert (roles["days"], roles["died"], roles["dose"]) == ("time", "event", "number")
+    assert "survival: " in printed.err
+    assert "of 197 rows have the event" in printed.err
+    assert "weeks alone tells 100.0% of days: " in printed.err
+    with pytest.raises(TableError, match=r"^event: an event needs the time until it"):
+        describe_table(PATIENTS, event="died")
 
 
 def test_concordance_is_that_of_the_definition():

@@ -73,6 +73,7 @@ def open_model(model: Any) -> ModelView:
         ),
         training=_remember_rows(model, draw_rows) if has_bags else None,
         why_no_bags="was fit with warm_start=True on different numbers of rows",
+        has_predictions=not is_causal,
         why_no_heldout="has no node means of the outcome that effects are scored by: pass its training data"
         if is_causal
         else None,

@@ -1,6 +1,6 @@
 """scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by residuals of the hazards of their nodes.
 
-Only leaves are compared with the library's own: the hazards that nodes hold are not read.
+Leaves hold the risk that trees predict: the cumulative hazard, summed over the times of events. Scores do not use it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ def open_model(model: Any) -> ModelView:
     check_is_fitted(model)
 
     def read(chosen: range) -> TreeEnsemble:
-        structure = join_structure([model.estimators_[t].tree_ for t in chosen])
+        inner = [model.estimators_[t].tree_ for t in chosen]
+        structure = join_structure(inner)
         return TreeEnsemble(
             **structure,
-            value=np.zeros((len(structure["feature"]), 1)),  # nodes hold hazards, not life tables
+            value=np.concatenate([_read_risk(model, tree) for tree in inner])[:, np.newaxis],
             root_impurity=np.full(len(chosen), np.nan),
             n_features=model.n_features_in_,
             kind=TargetKind(),
@@ -50,6 +51,9 @@ def open_model(model: Any) -> ModelView:
             library=Library(
                 "scikit-survival",
                 sksurv.__version__,
+                add_values=lambda chosen, values: np.sum(
+                    [model.estimators_[t].predict(values, check_input=False) for t in chosen], axis=0
+                ),
                 find_leaves=lambda chosen, values: np.column_stack(
                     [model.estimators_[t].tree_.apply(values) for t in chosen]
                 ),
@@ -59,6 +63,13 @@ def open_model(model: Any) -> ModelView:
         why_no_bags=WHY_NO_BAGS,
         why_no_heldout="has no life tables of its nodes: fit with bootstrap=True and pass the training data",
     )
+
+
+def _read_risk(model: Any, tree: Any) -> NDArray[np.float64]:
+    """What a tree predicts at each node, shape (n_nodes,)."""
+    hazard: NDArray[np.float64] = tree.value[:, :, 0]
+    risk: NDArray[np.float64] = hazard[:, 0] if model.low_memory else hazard[:, model.is_event_time_].sum(axis=1)
+    return risk
 
 
 def read_survival(y: Any) -> NDArray[np.float64]:

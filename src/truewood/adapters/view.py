@@ -142,6 +142,8 @@ class ModelView:
     why_no_heldout : str or None
         Why only out-of-bag rows can score, as the rest of a sentence that begins with the model's name: it has no node
         means of its target, and only the training rows give them.
+    has_predictions : bool
+        Whether the values of leaves are what the trees predict; if not, predictions cannot be explained.
     """
 
     table: TableForm
@@ -150,6 +152,7 @@ class ModelView:
     training: Training | None = None
     why_no_bags: str = "has no recorded bags"
     why_no_heldout: str | None = None
+    has_predictions: bool = True
 
     _reader: TreeReader = field(init=False)
     _read_one: Callable[[range], TreeEnsemble] = field(init=False)

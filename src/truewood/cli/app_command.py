@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.util import find_spec
 from typing import Any
 
 from truewood.app.server import serve_app
 from truewood.cli.arguments import not_negative, positive
+from truewood.cli.output import REPORT_PACKAGES, list_missing
 
 _DESCRIPTION = """Open a page in the browser: drop a table, choose what to explain, see what its columns
 are taken for, read the report. The page is served to this computer only, and needs
@@ -37,7 +37,7 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Serve the page until Ctrl-C."""
-    missing = [name for name in ("nicegui", "altair", "vl_convert") if find_spec(name) is None]
+    missing = list_missing(["nicegui", *REPORT_PACKAGES])
     if missing:
         raise ValueError(f"the app needs {', '.join(missing)}: pip install 'truewood[app]'.")
 

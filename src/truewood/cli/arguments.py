@@ -65,6 +65,34 @@ class PrintCompletion(argparse.Action):
         parser.exit(0)
 
 
+def add_target(parser: argparse.ArgumentParser, help_of_target: str) -> None:
+    """Add the options that say what is to be predicted."""
+    parser.add_argument("--target", action=Once, metavar="COLUMN", help=help_of_target)
+    parser.add_argument(
+        "--time", action=Once, metavar="COLUMN", help="instead of --target: the column of times until an event"
+    )
+    parser.add_argument(
+        "--event",
+        action=Once,
+        metavar="COLUMN",
+        help="with --time: the column that says whether there was an event (true and false, 0 and 1, 1 and 2); the "
+        "model is a survival forest",
+    )
+
+
+def take_time(options: argparse.Namespace) -> None:
+    """Take --time for the target, with --event."""
+    if options.time is None and options.event is None:
+        return
+    for option in ("time", "event"):
+        if getattr(options, option) is None:
+            raise ValueError(f"--{option}: --time and --event go together, the time and whether there was an event.")
+    for option in ("target", "task", "model_file"):
+        if getattr(options, option, None) is not None:
+            raise ValueError(f"--{option.replace('_', '-')}: cannot be given with --time and --event.")
+    options.target = options.time
+
+
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what columns are."""
     parser.add_argument(

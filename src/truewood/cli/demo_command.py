@@ -172,7 +172,7 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from truewood.result.pictures import BIASED, UNBIASED
+    from truewood.result.drawing import BIASED, UNBIASED
 
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     FigureCanvasAgg(figure)

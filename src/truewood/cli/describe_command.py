@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import truewood
-from truewood.cli.arguments import FILE, Once, add_columns
+from truewood.cli.arguments import FILE, add_columns, add_target, take_time
 from truewood.cli.output import print_json, show
 from truewood.cli.wording import as_options
 from truewood.tabular import ColumnDescription, FileContent, Messages, describe_table
@@ -25,6 +25,7 @@ nearly the target in other words."""
 _EXAMPLES = """examples:
   truewood describe data.csv
   truewood describe data.xlsx --target price --as height=number
+  truewood describe patients.csv --time days --event died
   truewood describe data.parquet --json
 """
 
@@ -44,7 +45,7 @@ def add_command(commands: Any) -> None:
         help="CSV, TSV, JSON lines, Parquet or Feather file, also with .gz, or Excel file; - is standard input",
     )
     data.complete = FILE
-    parser.add_argument("--target", action=Once, metavar="COLUMN", help="the column to predict")
+    add_target(parser, "the column to predict")
     add_columns(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     parser.set_defaults(run=run)
@@ -52,18 +53,19 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read, print."""
+    take_time(options)
     messages = make_messages(is_quiet=False)
     columns = _describe(options, messages)
     if options.json:
         print_json(_summarise(options, columns, messages))
     else:
-        show([_tabulate(columns, options.target)], sys.stdout)
+        show([_tabulate(columns, options)], sys.stdout)
 
 
 def list_columns(options: argparse.Namespace) -> None:
     """Show the columns of a file on standard error, for a user who has not named the target."""
     if not is_many_files(options.data):
-        show([_tabulate(_describe(options, Messages()), None)], sys.stderr)
+        show([_tabulate(_describe(options, Messages()), options)], sys.stderr)
 
 
 def find_table(data: str) -> str | FileContent:
@@ -91,11 +93,13 @@ def _describe(options: argparse.Namespace, messages: Messages) -> list[ColumnDes
         drop=options.drop,
         keep=options.keep,
         kinds=options.kinds,
+        event=options.event,
         messages=messages,
     )
 
 
-def _tabulate(columns: Sequence[ColumnDescription], target: str | None) -> Table:
+def _tabulate(columns: Sequence[ColumnDescription], options: argparse.Namespace) -> Table:
+    roles = {options.target: "target" if options.event is None else "time", options.event: "event"}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("column", overflow="fold", min_width=12)
     table.add_column("taken for", overflow="fold", min_width=10)
@@ -103,10 +107,9 @@ def _tabulate(columns: Sequence[ColumnDescription], target: str | None) -> Table
     table.add_column("different", justify="right", no_wrap=True)
     table.add_column("such as", overflow="ellipsis", no_wrap=True)
     for column in columns:
-        is_target = column.name == target
         table.add_row(
             Text(in_one_line(column.name)),
-            "target" if is_target else column.kind + ", left out" * (not column.is_used),
+            roles.get(column.name) or column.kind + ", left out" * (not column.is_used),
             f"{column.n_missing:,}",
             f"{column.n_distinct:,}",
             Text(in_one_line(", ".join(column.examples))),
@@ -120,11 +123,12 @@ def _summarise(options: argparse.Namespace, columns: Sequence[ColumnDescription]
         "truewood": truewood.__version__,
         "data": options.data,
         "target": options.target,
+        "event": options.event,
         "columns": [
             {
                 "name": column.name,
                 "kind": column.kind,
-                "used": column.is_used and column.name != options.target,
+                "used": column.is_used and column.name not in (options.target, options.event),
                 "note": None if column.note is None else as_options(column.note),
                 "n_missing": column.n_missing,
                 "n_distinct": column.n_distinct,

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from truewood.cli.markdown import format_markdown
-from truewood.result.cautions import TableCheck, check_table, explain_marks, list_cautions
+from truewood.result.cautions import TableCheck, check_table, explain_intervals, explain_verdicts, list_cautions
 from truewood.result.comparison import Comparison
 from truewood.result.correlated_groups import CorrelatedGroups
 from truewood.result.direction import explain_directions, find_directions
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _PICTURES = (".png", ".svg", ".pdf")
 ENDINGS = (".html", ".csv", ".md", ".json", *_PICTURES)
 ENDINGS_OF_COMPARISONS = (".html", ".csv", *_PICTURES)
+# What reports are made with.
+REPORT_PACKAGES = ("altair", "vl_convert")
 # What cells of formulas begin with, as in the table of the report.
 _FORMULA_MARKS = tuple("=+-@\t\r\n＝＋－＠")
 # Of a table that goes to a file or another program.
@@ -63,7 +65,12 @@ def check_outputs(paths: list[Path], inputs: list[os.stat_result], endings: tupl
 
 def can_write_reports() -> bool:
     """Whether the libraries are installed that reports need."""
-    return all(find_spec(name) is not None for name in ("altair", "vl_convert"))
+    return not list_missing(REPORT_PACKAGES)
+
+
+def list_missing(packages: Sequence[str]) -> list[str]:
+    """Those of some packages that are not installed."""
+    return [name for name in packages if find_spec(name) is None]
 
 
 def write_output(
@@ -261,8 +268,8 @@ def _count_decimals(values: NDArray[np.float64]) -> int:
 def _explain(result: ImportanceResult, check: TableCheck | None, n_hidden: int, alpha: float) -> list[str]:
     lines = [f"{count(n_hidden, 'more column')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
     if result.no_inference is None:
-        first, *others = explain_marks(result, alpha)
-        lines += [f"*  {first}", *others]
+        lines += [f"{STARS[verdict]:<3} {meaning}" for verdict, meaning in explain_verdicts(result, alpha).items()]
+        lines += explain_intervals(result, alpha)
     else:
         lines.append(f"No p-values: {result.no_inference}.")
     lines.append("Biased rank: by mdi, what feature_importances_ is made of.")

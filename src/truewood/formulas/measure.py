@@ -19,7 +19,11 @@ Terms = Callable[[TreeEnsemble, NodeSums, int | None], BothTerms]
 ForestLoss = Callable[[TargetKind, Floats, Floats], Floats]
 Increase = Callable[[TreeEnsemble, NDArray[np.int32], NDArray[np.int32], Target, Floats], Floats]
 
-_DECREASE = {"classification": "decrease in Gini impurity", "regression": "decrease in squared error"}
+_DECREASE = {
+    "classification": "decrease in Gini impurity",
+    "regression": "decrease in squared error",
+    "survival": "decrease in variance of martingale residuals",
+}
 
 
 @dataclass(frozen=True)

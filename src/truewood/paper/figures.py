@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from truewood.result.pictures import UNBIASED
+from truewood.result.drawing import UNBIASED
 from truewood.writing import write_picture
 
 TITLES = {"SI": "split improvement (SI)", "UFI": "unbiased feature importance (UFI)"}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truewood.result.headline import name_measure, name_unit
+from truewood.result.drawing import BIASED, FAINT, MUTED, SMALL, UNBIASED
+from truewood.result.headline import name_axis, name_measure, name_unit
 from truewood.result.percent import FOUND, FOUND_SMALL, NO_SIGN, find_percent
-from truewood.result.pictures import BIASED, FAINT, MUTED, SMALL, UNBIASED, name_axis
 
 if TYPE_CHECKING:
     import altair as alt

@@ -12,8 +12,8 @@ from truewood.formulas.registry import get_measure
 from truewood.report.charts import NOT_SIGNIFICANT, make_difference_chart
 from truewood.report.page import CITE, Column, Page, check_ending, list_items, list_terms, write_page
 from truewood.result.cautions import Caution
+from truewood.result.difference_picture import find_differing, say_differing
 from truewood.result.headline import name_level, name_unit
-from truewood.result.pictures import find_differing, say_differing
 from truewood.words import ROWS_IN_WORDS, enumerate_names, shorten
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ function writeInterval({ low, high }) {
   if (!isPercent) return `${format(low, "number")} to ${format(high, "number")}`;
   const [small, large] = Math.abs(low) < Math.abs(high) ? [low, high] : [high, low];
   const decimals = Math.max(1, countDecimals(large), Math.min(2, countDecimals(small)));
-  return `${write(low, decimals)} to ${write(high, decimals)} %`;
+  return `${write(low, decimals)} to ${write(high, decimals)}\u00a0%`;
 }
 
 function format(value, kind) {

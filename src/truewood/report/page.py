@@ -21,9 +21,9 @@ from truewood.report.groups_section import write_groups
 from truewood.report.vega import bundle_scripts, compile_chart
 from truewood.result.cautions import Caution, check_table, list_cautions
 from truewood.result.direction import Direction, explain_directions, find_directions
+from truewood.result.drawing import FAINT, SMALL, UNBIASED
 from truewood.result.headline import name_level
 from truewood.result.percent import find_percent, judge_features
-from truewood.result.pictures import FAINT, SMALL, UNBIASED
 from truewood.writing import write_file
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truewood.formulas.registry import get_measure
-from truewood.result.cautions import TableCheck, describe_correlations, explain_marks, is_useless
+from truewood.result.cautions import TableCheck, describe_correlations, explain_intervals, explain_verdicts, is_useless
 from truewood.result.headline import name_measure, name_unit, write_headline
-from truewood.result.percent import Percent, find_percent, format_percent, name_impurity
+from truewood.result.percent import Percent, explain_impurity, find_percent, format_percent, name_impurity
 from truewood.words import ROWS_IN_WORDS, count, enumerate_names, shorten
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ def describe_measurement(result: ImportanceResult, check: TableCheck | None) -> 
     if result.n_row_groups is not None:
         groups = f"{count(result.n_row_groups, 'group')} of rows that belong together; errors are those of their sums."
         lines.insert(2, ("Groups of rows", groups))
-    percent = find_percent(result)
+    percent, meaning = find_percent(result), explain_impurity(result)
     if get_measure(result.measure).is_given_others:
         lines.append(("Share", f"The score is the part of {name_impurity(result)} that the model misses more."))
     elif percent is not None and percent.is_share:
-        lines.append(("Share", f"The part of {percent.of} that splits on the feature explain."))
+        lines.append(("Share", f"The part of {percent.of} that splits on the feature explain.{meaning}"))
     elif percent is not None:
         lines.append(("Percent", "Parts of the sum of all scores, which intervals take as known."))
     lines.append(("Beside it", "mdi: the usual, biased importance of the same trees, judged on their training rows."))
@@ -124,17 +124,18 @@ def explain_reading(result: ImportanceResult, alpha: float) -> list[str]:
     """How to read the report."""
     if result.no_inference is not None:
         return []
+    marks = [*explain_verdicts(result, alpha).values(), *explain_intervals(result, alpha)]
     scope = "for this one fitted model" if result.rows == "heldout" else "for models of this kind on data like this"
     if get_measure(result.measure).is_given_others:
         return [
-            *explain_marks(result, alpha),
+            *marks,
             "What a p-value means here: if the model could do without the feature, so large a score would come with "
             f"this probability, {scope}. A small one does not say that the feature is a cause, nor a large one that it "
             "tells nothing: another may tell the same. P-values are not to be trusted where the model was chosen with "
             "the same rows.",
         ]
     return [
-        *explain_marks(result, alpha),
+        *marks,
         "What a p-value means here: if the feature told nothing about the target that the rest of a tree's path does "
         f"not tell already, so large a score would come with this probability, {scope}. A small one says that the "
         "model's splits on the feature hold up on unseen rows, not that the feature is a cause, nor that a model "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from truewood.data.column_samples import find_missing
 from truewood.data.correlation import STRONG, Correlations, find_correlations
 from truewood.formulas.registry import get_measure
-from truewood.result.percent import SMALL, find_percent
+from truewood.result.percent import FOUND, FOUND_SMALL, SMALL, find_percent
 from truewood.words import count, enumerate_names
 
 if TYPE_CHECKING:
@@ -203,11 +203,18 @@ def describe_correlations(check: TableCheck | None) -> str:
     return f"{count(len(found.pairs), 'pair')} of features strongly related ({looked_at})."
 
 
-def explain_marks(result: ImportanceResult, alpha: float) -> list[str]:
-    """How to read what is marked as found, and where a mark and an interval seem to disagree; with inference only."""
-    lines = [f"Found: adjusted p-value (Benjamini & Hochberg) at most {alpha:g}."]
-    if find_percent(result) is not None:
-        lines[0] += f" Small: under {SMALL:g} %."
+def explain_verdicts(result: ImportanceResult, alpha: float) -> dict[str, str]:
+    """What it means that features are found, or found but small, by verdict; with inference only."""
+    meanings = {FOUND: f"Found: adjusted p-value (Benjamini & Hochberg) at most {alpha:g}."}
+    percent = find_percent(result)
+    if percent is not None:
+        meanings[FOUND_SMALL] = f"Found, but small: under {SMALL:g} % of {percent.of}."
+    return meanings
+
+
+def explain_intervals(result: ImportanceResult, alpha: float) -> list[str]:
+    """Where a verdict and an interval seem to disagree, and what both rest on; with inference only."""
+    lines = []
     low, _ = result.interval()
     is_found = result.select(alpha)
     without = result.feature_names[result.order][(~is_found & (low > 0))[result.order]].tolist()

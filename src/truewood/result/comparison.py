@@ -150,7 +150,7 @@ class Comparison:
         -------
         matplotlib Axes
         """
-        from truewood.result.pictures import draw_differences
+        from truewood.result.difference_picture import draw_differences
 
         return draw_differences(self, top=top, ax=ax, alpha=alpha)
 

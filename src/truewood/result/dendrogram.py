@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram
 
+from truewood.result.drawing import MUTED, find_height, make_axes, name_rows
 from truewood.result.fonts import give_fonts
-from truewood.result.pictures import MUTED, find_height, make_axes, name_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from truewood.result.importance_result import ImportanceResult
 
 RISING, FALLING, MIXED, BY_LEVEL = "rising", "falling", "mixed", "by level"
+HIGHER_RISK, LOWER_RISK = "higher risk", "lower risk"
 # Rows that are looked at, evenly taken from all.
 _MOST_ROWS = 2_000
 _FEWEST_ROWS = 20
@@ -37,7 +38,8 @@ class Direction:
     Parameters
     ----------
     word : str
-        Rising, falling, mixed or by level, with the class where there are several; "" where that is not known.
+        Rising, falling (of survival times higher risk, lower risk), mixed or by level, with the class where there are
+        several; "" where that is not known.
     moves : list of float
         Mean moves of the prediction: from low to high values in bins of about as many rows each, or by level.
     levels : list of str
@@ -85,17 +87,22 @@ def pick_rows(explanation: Explanation) -> NDArray[np.intp]:
 def explain_directions(explanation: Explanation) -> str:
     """How to read directions."""
     names = explanation.output_names
-    what = "raw score" if explanation.is_additive else "prediction"
+    what, (up, down) = explanation.name_prediction(), _name_ways(explanation)
     if names is not None and len(names) == 2:
         what += f" of {shorten(str(names[1]), 24)}"
     elif names is not None:
         what += " of the class that is named, which it moves most"
     rows = f"{count(len(pick_rows(explanation)), 'row').removesuffix(' rows')} {ROWS_IN_WORDS[explanation.rows]}"
     return (
-        f"Direction: from low to high values, the mean move of the {what} goes up (rising) or down (falling) for at "
+        f"Direction: from low to high values, the mean move of the {what} goes up ({up}) or down ({down}) for at "
         f"least {100 * _CLEAR:g} % of its way; mixed: neither, or other features decide ({rows}, by trees that never "
         "saw them)."
     )
+
+
+def _name_ways(explanation: Explanation) -> tuple[str, str]:
+    """Words for up and down: of survival times it must not be taken for the time."""
+    return (HIGHER_RISK, LOWER_RISK) if explanation.is_risk else (RISING, FALLING)
 
 
 def _find(explanation: Explanation, rows: NDArray[np.intp], j: int) -> Direction:
@@ -113,17 +120,34 @@ def _find(explanation: Explanation, rows: NDArray[np.intp], j: int) -> Direction
         column = column.astype("int64")
     if not pd.api.types.is_numeric_dtype(column):
         return _describe_levels(column, moves, suffix)
-    numbers: Floats = column.to_numpy().astype(np.float64)
-    means, is_clear = _average_bins(numbers, moves)
-    steps = np.diff(means)
-    way = float(np.abs(steps).sum())
-    rises = float(steps.clip(min=0).sum()) / way if way > 0 and is_clear else 0.5
-    word = RISING if rises >= _CLEAR else FALLING if rises <= 1 - _CLEAR else MIXED
-    return Direction(word + suffix, means.tolist(), [])
+    way = measure_way(column.to_numpy().astype(np.float64), moves)
+    up, down = _name_ways(explanation)
+    is_clear = way.explained >= _FEWEST_EXPLAINED
+    word = up if is_clear and way.rises >= _CLEAR else down if is_clear and way.rises <= 1 - _CLEAR else MIXED
+    return Direction(word + suffix, way.moves.tolist(), [])
 
 
-def _average_bins(numbers: Floats, moves: Floats) -> tuple[Floats, bool]:
-    """Mean moves from low to high numbers, and whether they explain enough of the moves."""
+@dataclass(frozen=True, eq=False)
+class Way:
+    """How predictions move from low to high numbers.
+
+    Parameters
+    ----------
+    moves : ndarray of shape (n_bins,)
+        Mean moves in bins from low to high numbers.
+    rises : float
+        The part of the way from bin to bin that goes up; 0.5 where there is none.
+    explained : float
+        The part of the variance of the moves that their means in bins explain; 0 where they do not vary.
+    """
+
+    moves: Floats
+    rises: float
+    explained: float
+
+
+def measure_way(numbers: Floats, moves: Floats) -> Way:
+    """Put rows into bins by their numbers, and follow the mean moves."""
     starts, counts = np.unique(numbers, return_counts=True)
     if len(starts) > _MOST_BINS:
         # A value that many rows have is a bin of its own.
@@ -132,7 +156,13 @@ def _average_bins(numbers: Floats, moves: Floats) -> tuple[Floats, bool]:
         starts = np.union1d(np.quantile(numbers, np.arange(_MOST_BINS) / _MOST_BINS, method="lower"), own)
     bins = np.searchsorted(starts, numbers, side="right") - 1
     means: Floats = np.bincount(bins, weights=moves) / np.bincount(bins)
-    return means, bool(means[bins].var() >= _FEWEST_EXPLAINED * moves.var())
+    steps, variance = np.diff(means), float(moves.var())
+    length = float(np.abs(steps).sum())
+    return Way(
+        means,
+        rises=float(steps.clip(min=0).sum()) / length if length > 0 else 0.5,
+        explained=float(means[bins].var()) / variance if variance > 0 else 0.0,
+    )
 
 
 def _describe_levels(column: pd.Series[Any], moves: Floats, suffix: str) -> Direction:

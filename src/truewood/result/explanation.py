@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +29,8 @@ class Explanation:
         or raw scores, the last axis is the class or the output.
     base_values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
         The prediction before any split. Base and values add up to the prediction of the trees that never saw the row:
-        class proportions or numbers for forests, raw scores for boosted trees. NaN where every tree saw the row, as in
-        `values`.
+        class proportions or numbers for forests, risks for survival forests, raw scores for boosted trees. NaN where
+        every tree saw the row, as in `values`.
     data : ndarray of shape (n_rows, n_features)
         The columns of the table; missing for features that are made of several columns.
     feature_names : ndarray of str, shape (n_features,)
@@ -43,6 +43,8 @@ class Explanation:
         Which trees explain a row: those that it was left out of, all of them, or those it was listed for.
     is_additive : bool
         Whether the trees' values add up to a raw score, as in boosting.
+    is_risk : bool
+        Whether a larger prediction means an earlier event, as of survival times.
     notes : tuple of str
         What else to know, as sentences.
     """
@@ -55,6 +57,7 @@ class Explanation:
     target: NDArray[np.float64] | None = None
     rows: str = "heldout"
     is_additive: bool = False
+    is_risk: bool = False
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -65,6 +68,10 @@ class Explanation:
         """What the trees that never saw a row predict for it, shape (n_rows,) or (n_rows, n_outputs)."""
         summed: NDArray[np.float64] = self.base_values + self.values.sum(axis=1)
         return summed
+
+    def name_prediction(self) -> str:
+        """Say what the values move: a prediction, a risk or a raw score."""
+        return "raw score" if self.is_additive else "predicted risk" if self.is_risk else "prediction"
 
     def of_output(self, output: int | str | None = None) -> Explanation:
         """Return the explanation of one class or output.
@@ -85,8 +92,8 @@ class Explanation:
             return self
         k = self._find_output(output)
         target = None if self.target is None else self.target[:, k]
-        parts = (self.values[:, :, k], self.base_values[:, k], self.data, self.feature_names, None, target)
-        return Explanation(*parts, self.rows, self.is_additive, self.notes)
+        values, base_values = self.values[:, :, k], self.base_values[:, k]
+        return replace(self, values=values, base_values=base_values, output_names=None, target=target)
 
     def _find_output(self, output: int | str | None) -> int:
         names = [] if self.output_names is None else self.output_names.tolist()

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.result.drawing import BIASED, MUTED, UNBIASED, add_colour_bar, find_height, make_axes, name_rows
 from truewood.result.fonts import give_fonts
-from truewood.result.pictures import BIASED, MUTED, UNBIASED, add_colour_bar, find_height, make_axes, name_rows
 from truewood.words import ROWS_IN_WORDS, count, shorten
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _find_row(row: int | None, is_explained: NDArray[np.bool_]) -> int:
 
 def _name_values(explanation: Explanation, output_name: str | None) -> str:
     """What the values move."""
-    what = "raw score" if explanation.is_additive else "prediction"
+    what = explanation.name_prediction()
     return what if output_name is None else f"{what} of {shorten(output_name, 24)}"
 
 

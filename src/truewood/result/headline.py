@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truewood.formulas.registry import get_measure
-from truewood.result.percent import FOUND, FOUND_SMALL, SMALL, Percent, find_percent, format_percent, judge_features
+from truewood.result.percent import (
+    FOUND,
+    FOUND_SMALL,
+    SMALL,
+    Percent,
+    explain_impurity,
+    find_percent,
+    format_percent,
+    judge_features,
+)
 from truewood.words import count, enumerate_names
 
 if TYPE_CHECKING:
@@ -29,6 +38,13 @@ def name_unit(result: ImportanceResult | Comparison) -> str:
     if result.is_additive:
         return "covariance of raw score and target"
     return get_measure(result.measure).unit[result.task]
+
+
+def name_axis(result: ImportanceResult, percent: Percent | None) -> str:
+    """Say what an axis of scores shows."""
+    if percent is None:
+        return name_unit(result)
+    return f"share of {percent.of}, %" if percent.is_share else f"% of {percent.of} ({name_unit(result)})"
 
 
 def name_level(alpha: float) -> str:
@@ -97,5 +113,5 @@ def say_total(result: ImportanceResult, percent: Percent | None) -> str:
         return f"A feature's share is the part of {percent.of} that the model would miss more without it."
     return (
         f"All features together explain {format_percent(percent.total)} of {percent.of} on rows that the trees did not "
-        "learn from."
+        f"learn from.{explain_impurity(result)}"
     )

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from truewood.frozen import freeze_arrays, restore_frozen
-from truewood.inference.intervals import find_interval
-from truewood.inference.multiplicity import adjust, mirror
 from truewood.result.class_scores import ClassScores
+from truewood.result.scores_with_errors import ScoresWithErrors
 from truewood.result.table import make_class_frame, make_frame
 from truewood.result.text import write_html, write_text
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ImportanceResult:
+class ImportanceResult(ScoresWithErrors):
     """How much each feature is worth to a model.
 
     Attributes
@@ -49,14 +46,14 @@ class ImportanceResult:
     mdi : ndarray of shape (n_features,)
         The biased score of the same trees (mean decrease in impurity, not normalised), for comparison.
     impurity : float
-        The target's impurity at the roots (Gini or variance; for boosted trees the variance of what they are scored
-        by): what `share` is a share of.
+        The target's impurity at the roots (Gini or variance; of survival times the variance of martingale residuals;
+        for boosted trees the variance of what they are scored by): what `share` is a share of.
     feature_names : ndarray of str, shape (n_features,)
         Names of the features, or of the groups.
     measure : str
         Name of the measure.
-    task : {"classification", "regression"}
-        What the model predicts.
+    task : {"classification", "regression", "survival"}
+        What the model predicts; "survival" where splits are scored by the hazards of their nodes.
     rows : {"oob", "heldout", "folds", "lists", "training"}
         Which rows scored the trees.
     n_rows : int
@@ -136,33 +133,6 @@ class ImportanceResult:
         """
         return None if self.classes is None else self.classes.values
 
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """Numbers of the features, the most important first, shape (n_features,); of equal scores the earlier one."""
-        return np.argsort(-self.values, kind="stable")
-
-    @property
-    def z_score(self) -> NDArray[np.float64]:
-        """Scores in units of `test_error`, shape (n_features,); 0 for features that no split uses."""
-        return np.divide(self.values, self.test_error, out=np.zeros(len(self.values)), where=self.test_error != 0)
-
-    @property
-    def p_value(self) -> NDArray[np.float64]:
-        """One-sided p-values, shape (n_features,): the probability of such a score if the feature says nothing.
-
-        1 for features that no split uses, NaN without inference.
-        """
-        return np.where(self.test_error == 0, 1.0, norm.sf(self.z_score))
-
-    @property
-    def total_p_value(self) -> float:
-        """One-sided p-value of all features together: does the model see anything that holds for unseen rows?
-
-        Importances of a model that sees nothing mean nothing. 1 for a model without splits, NaN without inference and
-        for "sobol_mda".
-        """
-        return 1.0 if self.total_error == 0 else float(norm.sf(self.values.sum() / self.total_error))
-
     def expand(self) -> ImportanceResult:
         """Return the scores of the single columns whose sums this result holds.
 
@@ -174,58 +144,6 @@ class ImportanceResult:
         if self.columns is None:
             raise ValueError("there is nothing to expand: each feature of this result is a single column.")
         return self.columns
-
-    def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Confidence intervals of the expected scores.
-
-        Out of bag the upper end is further away: a score varies more, the larger the expected score is.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Share of data sets whose interval holds the expected score.
-
-        Returns
-        -------
-        low, high : ndarray of shape (n_features,)
-            The ends.
-        """
-        self._require_inference()
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level}.")
-        return find_interval(self.values, self.test_error, self.std_error, level)
-
-    def adjusted_p_value(self, correction: str | None = "bh") -> NDArray[np.float64]:
-        """P-values adjusted for testing all features at once.
-
-        Parameters
-        ----------
-        correction : {"bh", "by", "holm"} or None, default="bh"
-            Benjamini & Hochberg (false discovery rate), Benjamini & Yekutieli (the same under any dependence), Holm
-            (probability of any false discovery), or no adjustment.
-
-        Returns
-        -------
-        ndarray of shape (n_features,)
-        """
-        self._require_inference()
-        return adjust(self.p_value, correction)
-
-    def mirror_p_value(self) -> NDArray[np.float64]:
-        """P-values from all scores together: their null distribution is that of the scores that are not positive.
-
-        The test of Janitza, Celik & Boulesteix (2018), for many features of which most say nothing. z-scores are
-        mirrored, as scores of different kinds of features differ in spread; without inference, scores themselves.
-
-        Returns
-        -------
-        ndarray of shape (n_features,)
-        """
-        return mirror(self.values if self.no_inference is not None else self.z_score)
-
-    def _require_inference(self) -> None:
-        if self.no_inference is not None:
-            raise ValueError(f"this result has no standard errors and p-values: {self.no_inference}.")
 
     def require_classes(self) -> ClassScores:
         """Return the scores by class, or say how to get them."""
@@ -250,31 +168,6 @@ class ImportanceResult:
             and std_error to p_value.
         """
         return make_class_frame(self) if per_class else make_frame(self)
-
-    def select(self, alpha: float = 0.05, correction: str | None = "bh", *, k: int | None = None) -> NDArray[np.bool_]:
-        """Choose features by adjusted p-value, or the k of largest score.
-
-        Parameters
-        ----------
-        alpha : float, default=0.05
-            Largest adjusted p-value that is chosen. Features that are only correlated with useful ones pass, too.
-        correction : {"bh", "by", "holm"} or None, default="bh"
-            Adjustment, see `adjusted_p_value`.
-        k : int, default=None
-            Number of features; if given, the k largest scores are chosen whatever their p-value.
-
-        Returns
-        -------
-        ndarray of bool, shape (n_features,)
-            Mask of the chosen features; of equal scores the earlier feature is chosen.
-        """
-        if k is None:
-            if not 0 < alpha <= 1:
-                raise ValueError(f"alpha must lie between 0 and 1, got {alpha}.")
-            return self.adjusted_p_value(correction) <= alpha
-        if not 0 <= index(k) <= len(self.values):
-            raise ValueError(f"k must lie between 0 and the number of features, {len(self.values)}, got {k}.")
-        return np.isin(np.arange(len(self.values)), self.order[:k])
 
     def plot(
         self,

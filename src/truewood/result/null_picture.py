@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.formulas.registry import get_measure
+from truewood.result.drawing import MUTED, UNBIASED, head, make_key, name_rows, prepare
 from truewood.result.fonts import give_fonts
-from truewood.result.pictures import MUTED, UNBIASED, head, make_key, name_rows, prepare
 from truewood.words import count, format_p_value
 
 if TYPE_CHECKING:

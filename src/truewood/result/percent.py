@@ -60,8 +60,17 @@ def find_percent(result: ImportanceResult) -> Percent | None:
 
 def name_impurity(result: ImportanceResult) -> str:
     """Name what shares are shares of."""
+    if result.task == "survival":
+        return "the variance of martingale residuals"
     is_gini = result.task == "classification" and not result.is_additive
     return f"the target's {'Gini impurity' if is_gini else 'variance'}"
+
+
+def explain_impurity(result: ImportanceResult) -> str:
+    """Say what shares are of, in a sentence that follows another, where that is not plain; "" where it is."""
+    if result.task != "survival":
+        return ""
+    return " Martingale residuals: whether a row had the event, less how much of it was expected in its time."
 
 
 def judge_features(result: ImportanceResult, alpha: float) -> NDArray[np.str_]:

@@ -21,7 +21,11 @@ from truewood.writing import write_file
 FORMAT = "truewood.ImportanceResult"
 FORMAT_VERSION = 1
 
-_CHOICES = {"measure": tuple(OF_RESULTS), "task": ("classification", "regression"), "rows": tuple(ROWS_IN_WORDS)}
+_CHOICES = {
+    "measure": tuple(OF_RESULTS),
+    "task": ("classification", "regression", "survival"),
+    "rows": tuple(ROWS_IN_WORDS),
+}
 # More than any data set has; larger ones are no numbers of rows.
 _LARGEST = float(np.finfo(np.float64).max)
 _MOST_ROWS = 2**53

@@ -49,8 +49,6 @@ def choose_rows(rows: Any, view: ModelView, data: RowData, n_threads: int = 1) -
         return _choose_oob(rows, view, data, n_threads)
     if isinstance(rows, str) and rows != "heldout":
         raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {rows!r}.")
-    if view.why_no_heldout is not None:
-        raise ValueError(f"rows must be 'oob' for {view.name}, which {view.why_no_heldout}.")
     if isinstance(rows, str):
         return _choose_heldout(view, data, n_threads)
     return _choose_lists(rows, view, data, n_threads)
@@ -79,7 +77,8 @@ def choose_without_y(rows: Any, view: ModelView, matrix: FeatureMatrix, n_thread
         return NodeSums(count, nothing, nothing, np.zeros(1))
 
     every_row = np.arange(matrix.n_rows, dtype=np.int64)
-    if have_training_sums(view, find_sums, matrix.n_rows, are_counts=True, has_y=False):
+    is_known = is_training_data(view, int(view.n_nodes.argmax()), data, n_threads)  # where nodes hold no means of y
+    if is_known or have_training_sums(view, find_sums, matrix.n_rows, are_counts=True, has_y=False):
         raise TrainingRowsError("rows='heldout' needs rows the model never saw, got the rows it was fit on.")
     return RowChoice("heldout", lambda _tree: every_row)
 

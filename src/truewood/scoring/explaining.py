@@ -82,7 +82,7 @@ def explain(
     X, y, sample_weight = take_named(X, y=y, sample_weight=sample_weight)
     parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
-    if view.why_no_heldout is not None:
+    if not view.has_predictions:
         raise TypeError(f"explain needs trees that store what they predict, and those of {view.name} do not.")
     matrix = read_features(parts.X, view.table)
     n_threads = effective_n_jobs(n_jobs)
@@ -111,6 +111,7 @@ def explain(
         target=target,
         rows=choice.name,
         is_additive=view.is_additive,
+        is_risk=view.target.loss is not None and view.target.loss.is_life_table,
         notes=notes,
     )
 
@@ -119,7 +120,9 @@ def _choose_rows(
     view: ModelView, X: Any, y: Any, matrix: FeatureMatrix, rows: Any, sample_weight: Any, n_threads: int
 ) -> tuple[RowChoice, Floats | None]:
     """Which trees explain which rows, with the guards of `importance`; and what the library adds to additive trees."""
-    if y is None or view.is_additive:
+    # Of trees that have no means of y, y can only tell the training rows.
+    is_y_needed = view.why_no_heldout is None or not (isinstance(rows, str) and rows == "heldout")
+    if y is None or view.is_additive or not is_y_needed:
         constant = check_agreement(view, matrix)
         return choose_without_y(rows, view, matrix, n_threads), constant
     choice = make_job(view, X, y, rows=rows, sample_weight=sample_weight, n_threads=n_threads).choice

@@ -70,6 +70,8 @@ def score_table(
         raise ValueError(f"inference must be True, False, 'rows' or 'bags', got {inference!r}.")
     parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
+    if view.why_no_heldout is not None and not (isinstance(rows, str) and rows in ("auto", "oob")):
+        raise ValueError(f"rows must be 'oob' for {view.name}, which {view.why_no_heldout}.")
     n_threads = effective_n_jobs(n_jobs)
     job = make_job(
         view,

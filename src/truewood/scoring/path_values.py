@@ -68,8 +68,9 @@ def sum_paths(view: ModelView, matrix: FeatureMatrix, choice: RowChoice, n_threa
 
 
 def count_columns(view: ModelView) -> int:
-    """Number of values that trees predict together: classes, outputs or raw scores."""
-    return view.target.n_scores if view.is_additive else view.target.kind.n_columns
+    """Number of values that trees predict together: classes, outputs, raw scores or risks."""
+    target = view.target
+    return target.kind.n_columns if target.is_y and not view.is_additive else target.n_scores
 
 
 def _read_predicting(view: ModelView, trees: range) -> TreeEnsemble:

@@ -188,7 +188,7 @@ def _average(facts: Facts, measure: Measure, scores: Scores, grouping: Grouping)
         impurity=impurity,
         feature_names=grouping.names,
         measure=measure.name,
-        task=view.target.kind.task,
+        task="survival" if facts.compares_hazards else view.target.kind.task,
         rows=facts.rows,
         n_rows=facts.n_rows,
         n_row_groups=None if facts.row_groups is None else int(facts.row_groups.max()) + 1,

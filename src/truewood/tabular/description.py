@@ -9,13 +9,14 @@ from typing import Any
 import pandas as pd
 
 from truewood.tabular.columns import MISSING_LEVEL, Column, describe, take_rows
-from truewood.tabular.identifiers import find_units, warn_of_units
+from truewood.tabular.errors import TableError
+from truewood.tabular.goal import find_goal
+from truewood.tabular.identifiers import warn_of_units
 from truewood.tabular.leaks import warn_of_leaks
 from truewood.tabular.messages import Messages
 from truewood.tabular.roles import check_name, read_roles
 from truewood.tabular.tables import read_table
-from truewood.tabular.target_column import find_rows_with_target, read_target
-from truewood.tabular.wanted_kinds import check_kinds, choose_task, list_dropped, read_columns
+from truewood.tabular.wanted_kinds import check_kinds, list_dropped, read_columns
 
 _MOST_EXAMPLES = 3
 
@@ -51,14 +52,15 @@ def describe_table(
     drop: str | Iterable[str] = (),
     keep: str | Iterable[str] = (),
     kinds: Mapping[str, str] | None = None,
+    event: str | None = None,
     messages: Messages | None = None,
 ) -> list[ColumnDescription]:
     """Say what `score_table` would take the columns of a table for; nothing is fit.
 
     Parameters
     ----------
-    table, task, drop, keep, kinds, messages
-        As of `score_table`.
+    table, task, drop, keep, kinds, event, messages
+        As of `score_table`; an event needs a target, which is the time until it.
     target : str, default=None
         The column to predict, which is then told of, and columns that nearly determine it are warned of.
 
@@ -81,27 +83,27 @@ def describe_table(
     [('city', 'number', 'numbers of mpg'), ('built', 'date', 'read as year and quarter')]
     """
     kinds, messages = kinds or {}, messages or Messages()
+    if event is not None and target is None:
+        raise TableError("an event needs the time until it; pass that column as target.", "event")
     rows = read_table(table, messages)
     names = list(map(str, rows))
     check_kinds(kinds, names, target)
-    roles = read_roles(target or "", sample_weight=None, row_groups=None, drop=drop, keep=keep)
+    roles = read_roles(target or "", sample_weight=None, row_groups=None, event=event, drop=drop, keep=keep)
     for argument, given in (("drop", roles.drop), ("keep", roles.keep)):
         for name in given:
             check_name(name, names, argument)
     absent = {*roles.drop, *list_dropped(kinds)}
-    columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, roles.target}, kinds)
-    features = [column for column in columns if column.name != target]
+    predicted = {str(name) for name in (target, event) if name is not None}
+    columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, *predicted}, kinds)
+    features = [column for column in columns if column.name not in predicted]
     for line in describe(features):
         messages.add(line)
     warn_of_units(_join(features), messages)
     if target is not None:
         roles.check(names)
-        has_target = find_rows_with_target(rows, target, messages)
-        goal = read_target(
-            rows[target][has_target].reset_index(drop=True), target, task or choose_task(kinds, target), messages
-        )
+        has_target, goal = find_goal(rows, roles, task, kinds, messages)
         X = _join(take_rows(features, has_target))
-        warn_of_leaks(X.drop(columns=find_units(X)), goal, target, messages)
+        warn_of_leaks(X, goal, roles.target, messages)
     return [_describe_column(column, rows[column.name]) for column in columns]
 
 

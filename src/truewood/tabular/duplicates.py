@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.tabular.messages import Messages
+
 # Fewer repeated rows than this part do little harm.
 _FEW = 0.05
 # Numbers and dates of more values than these seldom agree by chance.
@@ -17,6 +19,16 @@ _RARE = 0.1
 _OFTEN = 5
 # Where numbers and dates agree, nearly all else does in duplicates.
 _NEARLY_ALL = 0.9
+
+
+def warn_of_duplicates(X: pd.DataFrame, y: NDArray[Any], messages: Messages) -> None:
+    """Warn of rows that look like duplicates of others; arguments as of `count_duplicates`."""
+    n_duplicates = count_duplicates(X, y)
+    if n_duplicates:
+        messages.warn(
+            f"{n_duplicates:,} of {len(X):,} rows are duplicates of other rows, in all columns and the target; if they "
+            "are the same observations again, scores and p-values are far too good: remove duplicates"
+        )
 
 
 def count_duplicates(X: pd.DataFrame, y: NDArray[Any]) -> int:

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from truewood.tabular.identifiers import is_time_name
+from truewood.tabular.identifiers import find_units, is_time_name
 from truewood.tabular.messages import Messages
 from truewood.tabular.target_column import Target
 from truewood.words import list_names
@@ -92,26 +92,45 @@ class _Target:
         return float(np.mean(0.5 * (a - b) ** 2 if self.are_ranks else a != b))
 
 
-def warn_of_leaks(X: pd.DataFrame, target: Target, name: str, messages: Messages) -> None:
-    """Warn of columns that nearly determine the target; arguments as of `find_leaks`, and the name of the target."""
-    leaks = find_leaks(X, target.y, target.task)
+def warn_of_leaks(X: pd.DataFrame, target: Target, name: str, messages: Messages, *, is_fit: bool = False) -> None:
+    """Warn of columns that nearly determine the target.
+
+    Parameters
+    ----------
+    X : DataFrame
+        The columns; see `find_leaks`. Those that name what rows belong to are not looked at.
+    target : Target
+        What is to be predicted.
+    name : str
+        Its name.
+    messages : Messages
+        Hears the warnings.
+    is_fit : bool, default=False
+        Whether there is a model already, which would have to be fit again without them.
+    """
+    task = "classification" if target.task == "classification" else "regression"
+    leaks = find_leaks(X.drop(columns=find_units(X)), target.values, task)
     for leak in leaks[:_MOST_NAMED]:
-        messages.warn(_describe(leak, name))
+        messages.warn(_describe(leak, name, is_fit=is_fit))
     if leaks[_MOST_NAMED:]:
         more = list_names([" with ".join(leak.columns) for leak in leaks[_MOST_NAMED:]])
         messages.warn(f"the same holds for {more}")
 
 
-def _describe(leak: Leak, target: str) -> str:
-    remedy = ", ".join(f"drop=[{column!r}]" for column in leak.columns)
-    if len(leak.columns) == 1:
+def _describe(leak: Leak, target: str, *, is_fit: bool) -> str:
+    is_one = len(leak.columns) == 1
+    them = "it" if is_one else "them"
+    remedy = f"leave {them} out then with {', '.join(f'drop=[{column!r}]' for column in leak.columns)}"
+    if is_fit:
+        remedy = f"fit a model without {them} then"
+    if is_one:
         return (
             f"{leak.columns[0]} alone tells {leak.share:.1%} of {target}: it may be the target in other words, or "
-            f"known only after it; leave it out then with {remedy}"
+            f"known only after it; {remedy}"
         )
     return (
         f"{' and '.join(leak.columns)} together tell {leak.share:.1%} of {target}: they may be parts of it, or known "
-        f"only after it; leave them out then with {remedy}"
+        f"only after it; {remedy}"
     )
 
 
@@ -130,6 +149,8 @@ def find_leaks(X: pd.DataFrame, y: NDArray[Any], task: str) -> list[Leak]:
     task : {"classification", "regression"}
         Which of both.
     """
+    if len(np.unique(y)) < 2:
+        return []
     are_numbers = task == "regression"
     names = [str(name) for name in X if X[name].dtype.kind != "M" and not is_time_name(str(name))]
     if are_numbers and not _is_sorted(y):

@@ -1,42 +1,35 @@
-"""Scoring the columns of a table: `score_table` fits a model, `score_saved_model` takes one that is fit already."""
+"""Scoring the columns of a table: `score_table` understands them, fits a model, and scores it."""
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from truewood.rows.errors import TrainingRowsError
+from truewood.progress import show_nothing
 from truewood.tabular.boosters import Progress
 from truewood.tabular.columns import Column, check_finite, describe, take_rows
 from truewood.tabular.cost import Cost, choose_rows
-from truewood.tabular.duplicates import count_duplicates
+from truewood.tabular.duplicates import warn_of_duplicates
 from truewood.tabular.encoding import count_encoded
-from truewood.tabular.engines import score_on_engine
 from truewood.tabular.errors import TableError
-from truewood.tabular.fitting import Fitted, fit_model, is_out_of_bag
-from truewood.tabular.identifiers import find_units, warn_of_units
+from truewood.tabular.fitting import fit_model, is_out_of_bag
+from truewood.tabular.goal import find_goal
+from truewood.tabular.identifiers import warn_of_units
 from truewood.tabular.leaks import warn_of_leaks
-from truewood.tabular.many_files import is_many_files, score_many_files
+from truewood.tabular.many_files import is_many_files
 from truewood.tabular.messages import Messages
-from truewood.tabular.model_files import open_model
 from truewood.tabular.model_score import Scoring, score_model
-from truewood.tabular.model_tables import match_target, prepare_table
 from truewood.tabular.roles import read_roles
-from truewood.tabular.saved_models import SavedModel
 from truewood.tabular.settings import FitSettings
-from truewood.tabular.survival_target import check_survival_settings, read_survival_target
+from truewood.tabular.survival_target import check_survival_settings
 from truewood.tabular.table_score import ColumnSummary, TableScore
 from truewood.tabular.tables import open_table
-from truewood.tabular.target_column import find_rows_with_target, read_groups, read_target, read_weight
-from truewood.tabular.wanted_kinds import check_kinds, choose_task, list_dropped, read_columns
+from truewood.tabular.target_column import read_groups, read_weight
+from truewood.tabular.wanted_kinds import check_kinds, list_dropped, read_columns
 from truewood.words import ROWS_IN_WORDS
 
 _TASKS = ("classification", "regression")
@@ -140,14 +133,8 @@ def score_table(
     whole = open_table(table, roles, messages)
     check_kinds(kinds, list(map(str, whole)), roles.target)
     roles = replace(roles, drop=(*roles.drop, *list_dropped(kinds)))
-    has_target = find_rows_with_target(whole, roles.target, messages)
-    if roles.event is not None:
-        has_target &= find_rows_with_target(whole, roles.event, messages)
+    has_target, goal = find_goal(whole, roles, task, kinds, messages)
     rows = whole[has_target].reset_index(drop=True)
-    if roles.event is None:
-        goal = read_target(rows[roles.target], roles.target, task or choose_task(kinds, roles.target), messages)
-    else:
-        goal = read_survival_target(rows, roles.target, roles.event, messages)
     weight = read_weight(rows, roles.sample_weight)
     # Kinds are found in all rows: names of rows have gaps where rows are left out.
     columns = take_rows(read_columns(roles.choose_features(whole), roles.keep, kinds), has_target)
@@ -155,9 +142,8 @@ def score_table(
     X = _use_columns(columns, messages)
     if roles.row_groups is None:
         warn_of_units(X, messages)
-    numbers = replace(goal, task="regression", y=goal.y["time"]) if goal.task == "survival" else goal
-    warn_of_leaks(X.drop(columns=find_units(X)), numbers, roles.target, messages)
-    _warn_of_duplicates(X, numbers.y, messages)
+    warn_of_leaks(X, goal, roles.target, messages)
+    warn_of_duplicates(X, goal.values, messages)
     used = [column for column in columns if column.is_used]
     groups = read_groups(rows, roles.row_groups)
     n_classes = len(np.unique(goal.y)) if goal.task == "classification" else 1
@@ -167,7 +153,7 @@ def score_table(
         X, goal = X.iloc[chosen].reset_index(drop=True), replace(goal, y=goal.y[chosen])
         weight = None if weight is None else weight[chosen]
         groups = None if groups is None else np.unique(groups[chosen], return_inverse=True)[1]
-    fitted = fit_model(used, X, goal, weight, groups, settings=settings, progress=progress or _ignore_progress)
+    fitted = fit_model(used, X, goal, weight, groups, settings=settings, progress=progress or show_nothing)
     return score_model(
         fitted,
         model_name=settings.model,
@@ -179,156 +165,6 @@ def score_table(
     )
 
 
-def score_saved_model(
-    saved_model: str | os.PathLike[str] | Any,
-    table: Any,
-    target: str,
-    *,
-    drop: str | Iterable[str] = (),
-    sample_weight: str | None = None,
-    row_groups: str | None = None,
-    trust_pickle: bool = False,
-    measure: str = "auto",
-    contributions: bool = False,
-    group_correlated: float | None = None,
-    alpha: float = 0.05,
-    random_state: int = 0,
-    n_jobs: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    messages: Messages | None = None,
-    progress: Progress | None = None,
-) -> TableScore:
-    """Score a model that is fit already on a table that it has not seen.
-
-    Parameters
-    ----------
-    saved_model : path or object
-        A file of XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), skops or pickle, the folder of a saved
-        model of Spark ML, or a model of these libraries or of scikit-learn that is loaded already.
-    table : data frame, path or FileContent
-        As of `score_table`; a text file is read as `pandas.read_csv` does. Columns that the model does not have are not
-        used. A folder or glob of Parquet or Arrow files is read in batches, and need not fit into memory.
-    target : str
-        The column that the model predicts; rows without it are not used.
-    drop : str or iterable of str, default=()
-        Columns to leave out.
-    sample_weight : str, default=None
-        The column with weights of the rows.
-    row_groups : str, default=None
-        The column that says which rows belong together, such as a patient; it is no feature.
-    trust_pickle : bool, default=False
-        Whether to open a file though it is a pickle, which can run any program.
-    measure : str, default="auto"
-        What to compute; see `truewood.measures`.
-    contributions : bool, default=False
-        Whether to keep what each row adds to the scores, which `truewood.compare` needs for results of the same rows.
-    group_correlated : float, default=None
-        Score columns together that correlate so strongly, see `truewood.correlated_groups`; None is each for itself.
-    alpha : float, default=0.05
-        p-values above this are no evidence that the model is better than chance.
-    random_state : int, default=0
-        Seed of ``measure="permutation"``.
-    n_jobs : int, default=None
-        Number of threads, as in scikit-learn; those of Dask and Spark have their own.
-    engine : {"local", "dask", "spark"}, default="local"
-        What reads Parquet files: this process, or a cluster, for which `table` is where the files are, as its workers
-        see it.
-    address : str, default=None
-        Of the scheduler of Dask, or the master of Spark, such as "spark://host:7077", or "sc://host" for Connect; None
-        is this machine, or what Spark is set to.
-    messages : Messages, default=None
-        Hears messages and warnings as they come.
-    progress : callable, default=None
-        ``progress(n_done, n_rows)`` is called while rows are read in batches.
-
-    Returns
-    -------
-    TableScore
-        Scores and what belongs to them; warnings as of `score_table`, and of levels that the model does not know.
-
-    Raises
-    ------
-    TableError
-        If the input cannot be used; its attribute `argument` says which argument to change.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.ensemble import RandomForestRegressor
-    >>> from truewood.tabular import score_saved_model
-    >>> patients = load_diabetes(as_frame=True, scaled=False).frame
-    >>> X, y = patients[:300].drop(columns="target"), patients["target"][:300]
-    >>> forest = RandomForestRegressor(random_state=0).fit(X, y)
-    >>> score_saved_model(forest, patients[300:], "target").result.frame()["feature"][:2].tolist()
-    ['s5', 'bmi']
-    """
-    messages = messages or Messages()
-    scoring = Scoring(measure, contributions, group_correlated, alpha, random_state, n_jobs)
-    saved = open_model(saved_model, trust_pickle=trust_pickle)
-    messages.add(_describe_model(saved_model, saved))
-    roles = read_roles(target, sample_weight=sample_weight, row_groups=row_groups, drop=drop)
-    if row_groups is not None and (engine != "local" or is_many_files(table)):
-        raise TableError("it needs a table in memory, and these rows are read in parts; pass one file.", "row_groups")
-    if engine != "local":
-        return _score_unseen(
-            partial(
-                score_on_engine,
-                saved,
-                table,
-                roles,
-                engine=engine,
-                address=address,
-                scoring=scoring,
-                messages=messages,
-            )
-        )
-    if is_many_files(table):
-        return _score_unseen(
-            partial(
-                score_many_files,
-                saved,
-                table,
-                roles,
-                scoring=scoring,
-                progress=progress or _ignore_progress,
-                messages=messages,
-            )
-        )
-    rows = open_table(table, roles, messages, is_for_model=True)
-    rows = rows[find_rows_with_target(rows, roles.target, messages)].reset_index(drop=True)
-    y = match_target(saved, rows[roles.target], roles.target)
-    weight, groups = read_weight(rows, roles.sample_weight), read_groups(rows, roles.row_groups)
-    X = prepare_table(saved, roles.choose_features(rows), messages)
-    _warn_of_duplicates(X, y, messages)
-    return _score_unseen(
-        partial(
-            score_model,
-            Fitted(saved.model, X, y, weight, groups, "heldout", _predict(saved, X), saved.classes),
-            model_name=saved.name,
-            columns=[ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X],
-            rows_in_words="the rows of the table",
-            scoring=scoring,
-            messages=messages,
-            may_be_too_deep=False,
-        )
-    )
-
-
-def _score_unseen(score: Callable[[], TableScore]) -> TableScore:
-    """Score, with errors about the model and its training rows as errors about the arguments."""
-    try:
-        return score()
-    except TypeError as error:  # not a tree model
-        raise TableError(str(error), "saved_model") from error
-    except TrainingRowsError as error:
-        raise TableError(
-            "the table holds the rows that the model was fit on, which cannot judge it; pass a table of rows it has "
-            "never seen.",
-            "saved_model",
-        ) from error
-
-
 def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:
     """The table of the columns that are used, and messages of what became of the others."""
     for line in describe(columns):
@@ -337,32 +173,3 @@ def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:
     if not used:
         raise TableError("no column is left to predict the target with.", "table")
     return pd.DataFrame(used)
-
-
-def _describe_model(saved_model: Any, saved: SavedModel) -> str:
-    source = f"loaded {saved_model}" if isinstance(saved_model, str | os.PathLike) else "the model"
-    task = "regression" if saved.classes is None else "classification"
-    return f"{source}: {saved.name}, {task}"
-
-
-def _predict(saved: SavedModel, X: pd.DataFrame) -> NDArray[np.float64]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return saved.predict_probabilities(X)
-    except Exception as error:  # each library has exceptions of its own for tables it does not take
-        reason = str(error).strip().partition("\n")[0]
-        raise TableError(f"the model does not take this table: {reason}", "saved_model") from error
-
-
-def _warn_of_duplicates(X: pd.DataFrame, y: NDArray[Any], messages: Messages) -> None:
-    n_duplicates = count_duplicates(X, y)
-    if n_duplicates:
-        messages.warn(
-            f"{n_duplicates:,} of {len(X):,} rows are duplicates of other rows, in all columns and the target; if they "
-            "are the same observations again, scores and p-values are far too good: remove duplicates"
-        )
-
-
-def _ignore_progress(n_done: int, n_trees: int) -> None:
-    """For callers that do not ask."""

@@ -38,6 +38,12 @@ class Target:
     task: str
     y: NDArray[Any]
 
+    @property
+    def values(self) -> NDArray[Any]:
+        """Labels or numbers, shape (n_rows,): of survival targets the times."""
+        values: NDArray[Any] = self.y["time"] if self.task == "survival" else self.y
+        return values
+
 
 def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) -> NDArray[np.bool_]:
     """Whether each row has a target; says how many have none."""
