@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from docutils.utils.math.latex2mathml import tex2mathml
 
 import truewood
 from truewood.cli import make_parser
@@ -24,7 +25,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -52,14 +52,17 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+html_math_renderer = "mathml"  # of the browser: nothing is loaded from elsewhere
 html_theme = "pydata_sphinx_theme"
 html_title = "truewood"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["truewood.css"]
+# Pages without others below them.
+html_sidebars = {page: [] for page in ("index", "start", "why", "choose", "develop")}
 html_theme_options = {
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 9,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
@@ -90,6 +93,14 @@ def _wide(formatter: Any) -> Any:
     return lambda prog: formatter(prog, width=100)
 
 
+def write_math(translator: Any, node: nodes.Element) -> None:
+    """Write a formula as MathML."""
+    formula = tex2mathml(node.astext().replace("'", r"^{\prime}"), as_block=isinstance(node, nodes.math_block))
+    translator.body.append(f"<p>{formula}</p>" if isinstance(node, nodes.math_block) else formula)
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
     """Add what this site has of its own."""
     app.add_directive("command-help", CommandHelp)
+    app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
