@@ -55,12 +55,14 @@ sphinx_gallery_conf = {
 html_math_renderer = "mathml"  # of the browser: nothing is loaded from elsewhere
 html_theme = "pydata_sphinx_theme"
 html_title = "truewood"
+html_favicon = html_logo = "../src/truewood/app/icon.svg"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["truewood.css"]
 # Pages without others below them.
 html_sidebars = {page: [] for page in ("index", "start", "why", "choose", "develop")}
 html_theme_options = {
+    "logo": {"text": "truewood", "alt_text": "truewood: the site's first page"},
     "navbar_align": "left",
     "header_links_before_dropdown": 9,
     "show_prev_next": False,
