@@ -60,11 +60,11 @@ html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["truewood.css"]
 # Pages without others below them.
-html_sidebars = {page: [] for page in ("index", "start", "why", "choose", "develop")}
+html_sidebars = {page: [] for page in ("index", "start", "why", "choose", "compare", "develop")}
 html_theme_options = {
     "logo": {"text": "truewood", "alt_text": "truewood: the site's first page"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 10,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
