@@ -36,7 +36,7 @@ NEEDS = {
     "polars": "polars",
     "report.estimator_": "skore",
 }
-# Blocks that hold this need a cluster. Tests that are marked "cluster" run the same calls in a session of Spark.
+# Blocks that hold this need a cluster: `test_clusters.py` has them.
 CLUSTER = ("pyspark", "spark.read", 'Client("tcp://')
 
 
