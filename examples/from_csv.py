@@ -1,8 +1,11 @@
-"""Which columns of a CSV file tell who cancels? From the file to the answer with one command.
+"""
+From a CSV file to the answer
+=============================
 
-The same in a terminal:
+Which columns of a CSV file tell who cancels? From the file to the answer with one command. The same in a
+terminal::
 
-    truewood importance customers.csv --target cancelled --output scores.csv
+    truewood importance customers.csv --target cancelled --output scores.csv --output result.json
 """
 
 import sys
@@ -10,9 +13,11 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+import truewood as tw
 from truewood.cli import main
 
 rng = np.random.default_rng(0)
@@ -35,10 +40,15 @@ customers = pd.DataFrame(
 )
 
 with TemporaryDirectory() as folder, redirect_stderr(sys.stdout):
-    table, scores = Path(folder) / "customers.csv", Path(folder) / "scores.csv"
+    table, scores, saved = (str(Path(folder) / name) for name in ("customers.csv", "scores.csv", "result.json"))
     customers.to_csv(table, index=False)
-    code = main(["importance", str(table), "--target", "cancelled", "--trees", "200", "--output", str(scores)])
-    found = pd.read_csv(scores)
+    outputs = ["--output", scores, "--output", saved]
+    code = main(["importance", table, "--target", "cancelled", "--trees", "200", *outputs])
+    found, result = pd.read_csv(scores), tw.load(saved)
 
 print("exit code:", code)
 print("significant:", ", ".join(sorted(found.loc[found["significant"], "feature"])))
+
+figure, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
+result.plot(ax=ax)
+plt.show()

@@ -1,5 +1,11 @@
-"""Which columns of a table matter? Numbers, texts and missing values, through a scikit-learn Pipeline."""
+"""
+Columns of a table, through a pipeline
+======================================
 
+Which columns of a table matter? Numbers, texts and missing values, through a scikit-learn Pipeline.
+"""
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
@@ -54,3 +60,7 @@ print("\nColumns that matter:", ", ".join(result.feature_names[result.select(alp
 print("\nThe encoded columns behind them:")
 columns = result.expand()
 print(columns.frame()[["feature", "share", "p_value"]].head(5).round(3).to_string(index=False))
+
+figure, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
+result.plot(ax=ax)
+plt.show()

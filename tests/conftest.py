@@ -20,6 +20,7 @@ LIBRARIES = {
     "*survival*.py": ["sksurv"],
     "*treelite*.py": ["treelite", "lightgbm", "xgboost"],
     "*xgboost*.py": ["xgboost"],
+    "docs/test_code_blocks.py": ["altair", "pyarrow", "xgboost"],
     "scale/test_dask.py": ["dask", "distributed", "lightgbm", "xgboost"],
     "scoring/test_noise.py": ["catboost", "lightgbm", "xgboost"],
 }

@@ -66,7 +66,7 @@ class ImportanceResult(ScoresWithErrors):
     std_error : ndarray of shape (n_features,)
         Standard errors of the scores: their spread over data sets like this one, or, for held-out rows, over held-out
         sets for this model. Of "sobol_mda" it counts the rows that score, not that rows grow trees, and is too small
-        for useful features (docs/needed.md). NaN without inference.
+        for useful features (docs/theory/needed.md). NaN without inference.
     test_error : ndarray of shape (n_features,)
         Spread of a score around zero if the feature says nothing; what `z_score` and `p_value` go by. Out of bag it is
         smaller than `std_error`, which also has to do with the size of a signal.

@@ -41,7 +41,7 @@ def explain(
 
     A split moves the prediction of a row from its own value to that of the child that the row goes to. These steps are
     summed by feature along the row's paths, and averaged over the trees that never saw the row; for boosted trees, they
-    are added up. They are no Shapley values: docs/explain.md says what that means.
+    are added up. They are no Shapley values: docs/howto/explain.md says what that means.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The lines that docs/integrations.md shows, run with the libraries themselves."""
+"""The lines that docs/howto/integrations.md shows, run with the libraries themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 import truewood as tw
 
-DOCUMENT = (Path(__file__).parent.parent / "docs" / "integrations.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "howto" / "integrations.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

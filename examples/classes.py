@@ -1,0 +1,24 @@
+"""
+For which class?
+================
+
+Three kinds of wine. The score of a feature is a sum over classes, and its parts say which of them it tells from
+the others.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+
+import truewood as tw
+
+wine = load_wine(as_frame=True)
+forest = RandomForestClassifier(200, random_state=0).fit(wine.data, wine.target)
+
+result = tw.importance(forest, wine.data, wine.target, per_class=True)
+for number, scores in enumerate(result.per_class):
+    print(f"class {number}: most by {result.feature_names[scores.argmax()]}")
+
+figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+result.plot("classes", ax=ax)
+plt.show()
