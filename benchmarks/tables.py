@@ -22,9 +22,9 @@ def write_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|---" * len(header) + "|", *lines[1:]])
 
 
-def write_targets(folder: Path) -> str:
+def write_targets(folder: Path, file: str = "targets.csv") -> str:
     """Case, measured, target, and whether it is met."""
-    table = pd.read_csv(folder / "targets.csv", keep_default_na=False)
+    table = pd.read_csv(folder / file, keep_default_na=False)
     met = {"True": "yes", "False": "no"}
     rows = [(row.case, row.measured, row.target, met.get(str(row.met), "")) for row in table.itertuples()]
     return write_table(("case", "measured", "target", "met"), rows)
@@ -83,6 +83,8 @@ def main() -> None:
     writers: dict[str, tuple[str, Callable[[Path], str]]] = {
         "machine": ("machine.txt", lambda folder: (folder / "machine.txt").read_text().strip() + "."),
         "cores machine": ("cores_machine.txt", lambda folder: (folder / "cores_machine.txt").read_text().strip() + "."),
+        "gpu machine": ("gpu_machine.txt", lambda folder: (folder / "gpu_machine.txt").read_text().strip() + "."),
+        "gpu": ("gpu.csv", partial(write_targets, file="gpu.csv")),
         "targets": ("targets.csv", write_targets),
         "timings": ("timings.csv", write_timings),
         "cores": ("cores.csv", write_cores),

@@ -8,6 +8,7 @@ from importlib.metadata import version as _version
 
 from truewood import tabular
 from truewood.adapters import load_spark_model, register_adapter, to_ensemble
+from truewood.data.device_arrays import DeviceWarning
 from truewood.data.target import TargetKind
 from truewood.engines.engine import NativeEngineWarning
 from truewood.estimators.cross_validation import cross_importance
@@ -41,6 +42,7 @@ __version__ = _version("truewood")
 
 __all__ = [
     "Comparison",
+    "DeviceWarning",
     "Explanation",
     "ImportanceDisplay",
     "ImportanceResult",

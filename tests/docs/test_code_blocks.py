@@ -29,6 +29,7 @@ PYTHON = [page for page in PAGES if any(block.language == "python" for block in 
 NEEDS = {
     ".report(": "altair",
     ".to_shap(": "shap",
+    "cupy": "cupy",
     "dask": "dask",
     "econml": "econml",
     "lightgbm": "lightgbm",

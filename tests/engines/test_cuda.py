@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import truewood as tw
 from cuda_on_host import stand_for_cupy
+from docs_pages import DOCS, list_blocks
 from truewood.adapters import open_model
 from truewood.data.device_arrays import DeviceWarning
 from truewood.data.tables import FeatureMatrix, read_features
@@ -292,3 +293,12 @@ def test_too_little_memory_is_one_line(monkeypatch):
 def test_matrix_knows_where_it_is():
     assert FeatureMatrix(to_device(X), np.array(["x"] * 8), has_missing=False).is_on_device
     assert not FeatureMatrix(X, np.array(["x"] * 8), has_missing=False).is_on_device
+
+
+def test_the_page_about_gpus(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in list_blocks(DOCS / "howto" / "gpu.md"):
+        if block.language == "python":
+            exec(block.text, names)
+    assert len(names["result"].values) == 10
