@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from truewood.data.correlation import relate_columns
@@ -112,6 +111,8 @@ def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:
     names, strength = relate_columns(X)
     if len(names) < 2:
         return CorrelatedGroups({name: [name] for name in names}, threshold, names, np.empty((0, 4)))
+    from scipy.cluster.hierarchy import fcluster, linkage  # which takes time to import
+
     tree = linkage(squareform(np.clip(1.0 - strength, 0.0, 1.0), checks=False), method="average")
     group_of = fcluster(tree, 1.0 - threshold + _ROUNDING, criterion="distance")
     columns: list[Any] = [name if names.count(name) == 1 else place for place, name in enumerate(names)]
