@@ -12,19 +12,20 @@
 #define BLOCK_X launch.block_x
 #define BLOCK_Y launch.block_y
 #define GRID_X launch.grid_x
+#define GRID_Y launch.grid_y
 #define BLOCK_SIZE launch.block_size
 #define __align__(n) alignas(n)
 
 // The block that is run next.
 struct Launch {
-    unsigned block_x, block_y, grid_x, block_size;
+    unsigned block_x, block_y, grid_x, grid_y, block_size;
     unsigned char* shared;
 };
 static Launch launch;
 
-extern "C" void set_launch(unsigned block_x, unsigned block_y, unsigned grid_x, unsigned block_size,
+extern "C" void set_launch(unsigned block_x, unsigned block_y, unsigned grid_x, unsigned grid_y, unsigned block_size,
                            unsigned char* shared) {
-    launch = {block_x, block_y, grid_x, block_size, shared};
+    launch = {block_x, block_y, grid_x, grid_y, block_size, shared};
 }
 
 using std::min;

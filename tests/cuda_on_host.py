@@ -54,11 +54,12 @@ class Module:
         function = getattr(self._library, name)
 
         def launch(grid, block, arguments, shared_mem=0):
+            assert grid[1] < 1 << 16
             shared = np.full(shared_mem + 64, 0x5A, dtype=np.uint8)
             passed = [_pass(value) for value in arguments]
             for y in range(grid[1]):
                 for x in range(grid[0]):
-                    self._library.set_launch(x, y, grid[0], block[0], shared.ctypes.data_as(ctypes.c_void_p))
+                    self._library.set_launch(x, y, *grid, block[0], shared.ctypes.data_as(ctypes.c_void_p))
                     function(*passed)
             assert (shared[shared_mem:] == 0x5A).all(), f"{name} writes beyond its shared memory"
 

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from truewood.data.tables import FeatureMatrix
 
 THREADS = 256
+# What CUDA allows.
+MOST_GRID_Y = (1 << 16) - 1
 # Threads that copy rows to where the GPU fetches them, and bytes that are copied at a time.
 _COPIERS = 4
 _COPY_BYTES = 1 << 26

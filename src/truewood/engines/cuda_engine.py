@@ -12,7 +12,7 @@ from truewood.data.device_arrays import is_on_device
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import ClassTarget, Target
 from truewood.engines import native_engine
-from truewood.engines.cuda_device import THREADS, fetch, find_free_memory, iterate_rows, put, run_kernel
+from truewood.engines.cuda_device import MOST_GRID_Y, THREADS, fetch, find_free_memory, iterate_rows, put, run_kernel
 from truewood.engines.cuda_sums import make_amounts, read_sums
 from truewood.engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, sum_rows
 from truewood.engines.cuda_trees import contribute as add_contributions
@@ -47,9 +47,9 @@ def find_leaves(ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n
     trees = _lay_out(ensemble, n_threads)
     leaves = cupy.empty(len(rows.index), dtype=np.int32)
     n_blocks = min(max(1, -(-int(np.diff(rows.offset).max(initial=1)) // THREADS)), _MOST_BLOCKS)
-    arguments = [trees.nodes, trees.roots, *trees.sets, values, np.int32(ensemble.n_features)]
+    arguments = [trees.nodes, trees.roots, np.int32(trees.n_trees), *trees.sets, values, np.int32(ensemble.n_features)]
     arguments += [put(rows.index), put(rows.offset), leaves]
-    run_kernel("find_leaves", values.dtype, (n_blocks, trees.n_trees), arguments)
+    run_kernel("find_leaves", values.dtype, (n_blocks, min(trees.n_trees, MOST_GRID_Y)), arguments)
     return fetch(leaves)
 
 

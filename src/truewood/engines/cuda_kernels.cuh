@@ -12,6 +12,7 @@
 #define BLOCK_X blockIdx.x
 #define BLOCK_Y blockIdx.y
 #define GRID_X gridDim.x
+#define GRID_Y gridDim.y
 #define BLOCK_SIZE blockDim.x
 #else
 #include "cuda_on_host.hpp"
@@ -82,15 +83,16 @@ INLINE unsigned count_scoring(const unsigned* times, int are_bags, Int n_rows, i
     return are_bags ? n == 0u : n;
 }
 
-// Leaves of listed rows, or of all rows in order where `index` is null; a tree has those from offset[tree] on.
-KERNEL find_leaves(const Node* nodes, const int* roots, const Int* set_offset, const unsigned* set_bits, const REAL* x,
-                   int n_features, const Int* index, const Int* offset, int* leaves) {
+// Leaves of listed rows; a tree has those from offset[tree] on.
+KERNEL find_leaves(const Node* nodes, const int* roots, int n_trees, const Int* set_offset, const unsigned* set_bits,
+                   const REAL* x, int n_features, const Int* index, const Int* offset, int* leaves) {
     const Sets sets = {set_offset, set_bits};
-    const Int begin = offset[BLOCK_Y], end = offset[BLOCK_Y + 1];
     FOR_THREADS(tid) {
-        for (Int i = begin + (Int)BLOCK_X * BLOCK_SIZE + tid; i < end; i += (Int)GRID_X * BLOCK_SIZE) {
-            const Row row = {x + (index ? index[i] : i - begin) * n_features, 1};
-            leaves[i] = find_leaf(nodes, roots[BLOCK_Y], sets, row);
+        for (int t = (int)BLOCK_Y; t < n_trees; t += (int)GRID_Y) {
+            const Int first = offset[t] + (Int)BLOCK_X * BLOCK_SIZE + tid;
+            for (Int i = first; i < offset[t + 1]; i += (Int)GRID_X * BLOCK_SIZE) {
+                leaves[i] = find_leaf(nodes, roots[t], sets, Row{x + index[i] * n_features, 1});
+            }
         }
     }
 }

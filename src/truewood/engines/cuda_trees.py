@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import ClassTarget, Target, TargetKind
 from truewood.engines import _kernel
-from truewood.engines.cuda_device import THREADS, empty_pinned, find_shared_memory, iterate_rows, put, run_kernel
+from truewood.engines.cuda_device import (
+    MOST_GRID_Y,
+    THREADS,
+    empty_pinned,
+    find_shared_memory,
+    iterate_rows,
+    put,
+    run_kernel,
+)
 from truewood.engines.cuda_sums import Amounts
 from truewood.trees.ensemble import TreeEnsemble
 
@@ -116,7 +124,8 @@ def sum_rows(trees: DeviceTrees, matrix: FeatureMatrix, amounts: Amounts, roles:
         rows = [*trees.sets, x, np.int32(n_features), np.int32(n_staged), np.int64(n), np.int64(first)]
         if groups is None:
             n_blocks = -(-n // THREADS)
-            trees_a_block = int(np.clip(n_blocks * trees.n_trees // _MANY_BLOCKS, 1, trees.n_trees))
+            least = -(-trees.n_trees // MOST_GRID_Y)
+            trees_a_block = int(np.clip(n_blocks * trees.n_trees // _MANY_BLOCKS, least, trees.n_trees))
             arguments = [trees.nodes, trees.roots, np.int32(trees.n_trees), np.int32(trees_a_block), *rows, *what]
             arguments += [roles.times, np.int32(roles.are_bags), np.int64(n_rows), cells]
             grid = (n_blocks, -(-trees.n_trees // trees_a_block))
