@@ -21,6 +21,7 @@ class HostArray(np.ndarray):
     """An array that counts as one on a GPU."""
 
     __cuda_array_interface__ = "none"
+    device = SimpleNamespace(id=0)
 
     def get(self, out=None):
         copied = np.array(self, copy=True, subok=False)
@@ -105,6 +106,15 @@ class Device:
     mem_info = (1 << 30, 1 << 30)
     id = 0
 
+    def __init__(self, number=0):
+        assert number == 0
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_error):
+        pass
+
 
 def make_cupy():
     cupy = ModuleType("cupy")
@@ -121,7 +131,7 @@ def make_cupy():
         Event=Stream,
         get_current_stream=Stream,
         Device=Device,
-        runtime=SimpleNamespace(getDeviceCount=lambda: 1),
+        runtime=SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=OSError),
     )
     return cupy
 
@@ -133,7 +143,7 @@ def stand_for_cupy():
     cupyx.empty_pinned = np.empty
     before = {name: sys.modules.get(name) for name in ("cupy", "cupyx")}
     sys.modules.update(cupy=cupy, cupyx=cupyx)
-    cuda_device.find_problem.cache_clear()
+    cuda_device._try_device.cache_clear()
     cuda_device._compile.cache_clear()
     try:
         yield
@@ -143,5 +153,5 @@ def stand_for_cupy():
                 del sys.modules[name]
             else:
                 sys.modules[name] = module
-        cuda_device.find_problem.cache_clear()
+        cuda_device._try_device.cache_clear()
         cuda_device._compile.cache_clear()

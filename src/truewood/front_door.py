@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from truewood.data.device_arrays import (
-    DeviceWarning,
-    as_host_array,
-    bring_to_host,
-    is_on_device,
-    warn_of_copy,
-)
+from truewood.data.device_arrays import bring_to_host, is_on_device, take_from_device
 from truewood.data.named_columns import take_named
 from truewood.engines.cuda_device import find_problem
 from truewood.engines.engine import ENGINE_VARIABLE, engine_name, has_native_engine, use_engine
@@ -124,13 +118,16 @@ def importance(
         "n_jobs": n_jobs,
         "target": target,
     }
-    y, options["sample_weight"], row_groups = map(bring_to_host, (y, sample_weight, row_groups))
+    given = (y, sample_weight, row_groups, target)
+    y, options["sample_weight"], row_groups, options["target"] = map(bring_to_host, given)
+    if isinstance(rows, list | tuple):
+        options["rows"] = [bring_to_host(listed) for listed in rows]
     score = None if is_on_device(X) else find_engine(X)
     if score is not None:
         for asked, name in ((per_class, "per_class=True"), (row_groups is not None, "row_groups")):
             if asked:
                 raise ValueError(f"{name} needs a table in memory, got X as {type(X).__name__}; pass a table.")
-        with use_engine(None if engine == "auto" else engine):
+        with use_engine(None if engine == "auto" else engine), _in_one_line():
             return score(model, y=y, **options)
     X, y, options["sample_weight"], row_groups = take_named(
         X, y=y, sample_weight=options["sample_weight"], row_groups=row_groups
@@ -138,44 +135,45 @@ def importance(
     options |= {"row_groups": row_groups, "random_state": random_state, "per_class": per_class}
     X, name = _place_rows(X, engine)
     try:
-        with use_engine(name):
+        with use_engine(name), _in_one_line():
             return score_table(model, X, y, **options)
-    except MemoryError as error:
-        X = _take_from_device(X, engine, error)
+    except DeviceMemoryError:
+        if engine != "auto" or not is_on_device(X):
+            raise
+    X = take_from_device(X, "the engine 'native', as the GPU has too little memory")
     with use_engine("native"):
         return score_table(model, X, y, **options)
 
 
 def _place_rows(X: Any, asked: str) -> tuple[Any, str]:
-    """X where the engine takes it, and the engine that is asked for, or chosen."""
-    with use_engine(asked if asked != "auto" else _choose_engine(X)):
+    """X where the engine takes it, and the engine that is asked for, or chosen: the GPU where X lies there already."""
+    problem = None
+    if asked == "auto" and is_on_device(X) and ENGINE_VARIABLE not in os.environ:
+        problem = find_problem() if has_native_engine() else "the compiled kernel is not installed"
+        asked = "cuda" if problem is None else asked
+    with use_engine(None if asked == "auto" else asked):
         name = engine_name()
-    if name != "cuda" and is_on_device(X):
-        warn_of_copy(f"the engine {name!r}")
-        X = as_host_array(X)
+    if name != "cuda":
+        why = "" if problem is None else f", as {problem}"
+        X = take_from_device(X, f"the engine {name!r}{why}", stacklevel=3)
     return X, name
 
 
-def _take_from_device(X: Any, asked: str, error: MemoryError) -> Any:
-    """Rows that the GPU has too little memory to work on; where the GPU was asked for, that is an error."""
-    if type(error).__name__ != "OutOfMemoryError":
-        raise error
-    if asked != "auto":
-        raise MemoryError(
+class DeviceMemoryError(MemoryError):
+    """The GPU has too little memory."""
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Say in a line that the GPU has too little memory."""
+    try:
+        yield
+    except MemoryError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # CuPy's
+            raise
+        raise DeviceMemoryError(
             "the GPU has too little memory for these rows and trees; pass fewer rows, or engine='native'."
         ) from error
-    warn_of_copy("the engine 'native', since the GPU has too little memory")
-    return bring_to_host(X)
-
-
-def _choose_engine(X: Any) -> str | None:
-    """The GPU where X lies there already and it can be used; None leaves the choice to TRUEWOOD_ENGINE."""
-    if not is_on_device(X) or ENGINE_VARIABLE in os.environ:
-        return None
-    problem = find_problem() if has_native_engine() else "the compiled kernel is not installed"
-    if problem is not None:
-        warnings.warn(f"X lies on the GPU, but {problem}; the host does the work.", DeviceWarning, stacklevel=4)
-    return "cuda" if problem is None else None
 
 
 def find_engine(X: Any) -> Callable[..., ImportanceResult] | None:

@@ -9,11 +9,14 @@ import pytest
 from sklearn.ensemble import (
     BaggingRegressor,
     GradientBoostingClassifier,
+    GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import truewood as tw
@@ -262,6 +265,47 @@ def test_rows_on_the_gpu_are_copied_for_another_engine_with_a_warning():
     np.testing.assert_array_equal(result.values, tw.importance(model, X, NUMBERS).values)
 
 
+def test_other_doors_copy_rows_with_a_warning():
+    model = forest().fit(X[FIT], NUMBERS[FIT])
+    with pytest.warns(DeviceWarning, match="copied to the host's memory for explain"):
+        explained = tw.explain(model, to_device(X[REST]), rows="heldout")
+    np.testing.assert_array_equal(explained.values, tw.explain(model, X[REST], rows="heldout").values)
+    pipeline = make_pipeline(StandardScaler(), forest()).fit(X[FIT], NUMBERS[FIT])
+    with pytest.warns(DeviceWarning, match="for the steps of the pipeline"):
+        result = tw.importance(pipeline, to_device(X[REST]), NUMBERS[REST], rows="heldout")
+    own = tw.importance(pipeline, X[REST], NUMBERS[REST], rows="heldout")
+    np.testing.assert_allclose(result.values, own.values, rtol=1e-12, atol=1e-12 * np.abs(own.values).max())
+
+
+def test_all_batches_are_of_the_engine_that_was_asked_for(monkeypatch):
+    from truewood.engines import cuda_engine
+    from truewood.scoring import batches
+
+    monkeypatch.setattr(batches, "_BATCH_NODES", 10)
+    found = []
+    own = cuda_engine.find_swapped_leaves
+    monkeypatch.setattr(cuda_engine, "find_swapped_leaves", lambda *args: found.append(1) or own(*args))
+    model = RandomForestRegressor(20, max_depth=3, random_state=0).fit(X, NUMBERS)
+    tw.importance(model, to_device(X), NUMBERS, measure="permutation", random_state=0, n_jobs=2)
+    assert len(found) == 20
+
+
+def test_tiny_and_huge_targets():
+    for factor in (1e-150, 1e60):
+        model = forest().fit(X, NUMBERS * factor)
+        native, cuda = (tw.importance(model, X, NUMBERS * factor, engine=engine) for engine in ("native", "cuda"))
+        np.testing.assert_allclose(cuda.values, native.values, rtol=0, atol=1e-9 * np.abs(native.values).max())
+
+
+def test_target_and_lists_of_rows_may_be_on_the_gpu():
+    model = GradientBoostingRegressor(n_estimators=5).fit(X[FIT], NUMBERS[FIT])
+    given = {"target": NUMBERS[REST], "rows": [np.arange(200)] * 5}
+    own = tw.importance(model, X[REST], NUMBERS[REST], **given)
+    given = {"target": to_device(NUMBERS[REST]), "rows": [to_device(np.arange(200))] * 5}
+    result = tw.importance(model, to_device(X[REST]), to_device(NUMBERS[REST]), **given)
+    np.testing.assert_allclose(result.values, own.values, rtol=0, atol=1e-12 * np.abs(own.values).max())
+
+
 def test_sobol_mda_says_where_its_rows_must_be():
     with pytest.raises(ValueError, match="'sobol_mda' needs X in the host's memory"):
         tw.importance(forest().fit(X, NUMBERS), to_device(X), NUMBERS, measure="sobol_mda")
@@ -285,7 +329,7 @@ def test_too_little_memory_is_one_line(monkeypatch):
     model = forest().fit(X, NUMBERS)
     with pytest.raises(MemoryError, match="the GPU has too little memory"):
         tw.importance(model, X, NUMBERS, engine="cuda")
-    with pytest.warns(DeviceWarning, match="since the GPU has too little memory"):
+    with pytest.warns(DeviceWarning, match="as the GPU has too little memory"):
         result = tw.importance(model, to_device(X), NUMBERS)
     np.testing.assert_array_equal(result.values, tw.importance(model, X, NUMBERS).values)
 

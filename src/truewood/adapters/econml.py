@@ -51,6 +51,7 @@ def open_model(model: Any) -> ModelView:
             model.n_features_,
             dtype="float64",
             why_no_missing=f"{name} does not take missing values",
+            takes_device=not is_causal,  # whose treatment is compared with the columns
         ),
         target=TargetForm(
             TargetKind((), 2 if is_causal else n_outputs),

@@ -250,7 +250,7 @@ def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Seq
         return _put(values, category_columns, lambda x: (x > -1) & (x < 0), 0.0)
 
     has_plain_columns = not len(zero_columns) and not len(category_columns)
-    return replace(form, encode=encode, encodes_device=has_plain_columns)
+    return replace(form, encode=encode, takes_device=has_plain_columns)
 
 
 def _check_columns(

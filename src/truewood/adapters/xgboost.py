@@ -212,7 +212,7 @@ def _find_form(booster: xgboost.Booster, dump: dict[str, Any], name: str, missin
         sparse_fill=np.nan,
         encode=encode,
         takes_codes=has_categories and not knows_categories,
-        encodes_device=bool(np.isnan(missing)),
+        takes_device=bool(np.isnan(missing)) and not has_categories,
     )
 
 

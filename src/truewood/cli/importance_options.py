@@ -42,7 +42,7 @@ _OF_FITS = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the table, its columns, the model and what to write."""
-    data = parser.add_argument(
+    data: Any = parser.add_argument(
         "data",
         metavar="DATA",
         help="CSV, TSV, JSON lines, Parquet or Feather file, also with .gz, or Excel file; - is standard input; with "

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood.data.device_arrays import (
-    as_host_array,
     bring_to_host,
     is_on_device,
     read_device_names,
     read_device_values,
-    warn_of_copy,
+    take_from_device,
 )
 from truewood.words import list_names
 
@@ -123,8 +122,8 @@ class TableForm:
         ``encode(X)`` gives the table as the trees read it: categories as numbers, missing values as NaN.
     takes_codes : bool
         Whether it takes categories of a data frame by their numbers there, and not by what they are called.
-    encodes_device : bool
-        Whether `encode` also takes arrays on a GPU, and leaves them there.
+    takes_device : bool or None
+        Whether rows on a GPU can stay there; None where they can if nothing encodes them.
     """
 
     model: str
@@ -138,15 +137,10 @@ class TableForm:
     sparse_fill: float = 0.0
     encode: Callable[[Any], Any] | None = None
     takes_codes: bool = False
-    encodes_device: bool = False
-
-    @property
-    def takes_device(self) -> bool:
-        """Whether rows on a GPU can stay there."""
-        return self.dtype is not None and (self.encode is None or self.encodes_device)
+    takes_device: bool | None = None
 
 
-def read_features(X: Any, form: TableForm) -> FeatureMatrix:
+def read_features(X: Any, form: TableForm, *, on_device: bool = False) -> FeatureMatrix:
     """Read X as the model's features, and refuse what the model would not take.
 
     Parameters
@@ -155,14 +149,16 @@ def read_features(X: Any, form: TableForm) -> FeatureMatrix:
         The features; never modified.
     form : TableForm
         What the model takes.
+    on_device : bool
+        Whether an X on a GPU is to stay there.
     """
     names = read_names(X)
     if names is not None:
         _check_width(len(names), form, names)
         _check_names(names, form)
-    if is_on_device(X) and not form.takes_device:
-        warn_of_copy(f"{form.model}, whose library encodes its rows")
-        X = as_host_array(X)
+    takes_device = form.encode is None if form.takes_device is None else form.takes_device
+    if not (on_device and takes_device and form.dtype is not None):
+        X = take_from_device(X, f"{form.model}, which is asked there" if on_device else "this call", stacklevel=5)
     encoded = X if form.encode is None else form.encode(_open_arrow(X, form))
     values = encoded if form.dtype is None else _read_values(encoded, names, np.dtype(form.dtype))
     if len(values.shape) != 2:

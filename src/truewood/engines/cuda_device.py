@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,26 +23,41 @@ MOST_GRID_Y = (1 << 16) - 1
 # Threads that copy rows to where the GPU fetches them, and bytes that are copied at a time.
 _COPIERS = 4
 _COPY_BYTES = 1 << 26
+# Smaller copies are not worth memory of that kind, which CuPy keeps.
+_PINNED_BYTES = 1 << 22
 # Rows stay on the GPU for the next pass if they take at most this share of its free memory.
 _KEPT_SHARE = 0.5
 
 _kept: WeakKeyDictionary[FeatureMatrix, Any] = WeakKeyDictionary()
+_bringing = Lock()
 
 
-@cache
 def find_problem() -> str | None:
     """Why the GPU cannot be used, as the rest of a sentence; None where it can."""
     if find_spec("cupy") is None:
         return "CuPy is not installed; pip install 'truewood[cuda12]' or 'truewood[cuda13]', as the driver's CUDA is"
     try:
-        import cupy
-
-        if cupy.cuda.runtime.getDeviceCount() == 0:
-            return "there is no GPU"
-        cupy.zeros(1).sum().get()
+        _try_device()
     except Exception as error:  # CuPy raises errors of many types: no driver, an old one, libraries that are missing
         return f"the GPU cannot be used: {type(error).__name__}: {error}"
     return None
+
+
+@cache
+def _try_device() -> None:
+    import cupy
+
+    if cupy.cuda.runtime.getDeviceCount() == 0:
+        raise RuntimeError("there is none")
+    cupy.zeros(1).sum()
+
+
+def keep_device() -> Callable[[], Any]:
+    """What another thread enters to use the GPU that is in use here."""
+    import cupy
+
+    number = cupy.cuda.Device().id
+    return lambda: cupy.cuda.Device(number)
 
 
 def describe_device() -> str:
@@ -84,6 +100,13 @@ def find_shared_memory() -> int:
     return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
 
 
+def find_memory() -> int:
+    """Bytes that the GPU has."""
+    import cupy
+
+    return int(cupy.cuda.Device().mem_info[1])
+
+
 def find_free_memory() -> int:
     """Bytes that are free on the GPU, those among them that CuPy holds for later."""
     import cupy
@@ -93,9 +116,15 @@ def find_free_memory() -> int:
 
 def empty_pinned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
     """An array in the host's memory that the GPU reads and writes fast; CuPy keeps the memory for the next one."""
+    import cupy
     import cupyx
 
-    array: NDArray[Any] = cupyx.empty_pinned(shape, dtype=dtype)
+    try:
+        array: NDArray[Any] = cupyx.empty_pinned(shape, dtype=dtype)
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise MemoryError(
+            f"the host has no {np.prod(shape) * np.dtype(dtype).itemsize:,} bytes that stay in memory"
+        ) from error
     return array
 
 
@@ -120,7 +149,25 @@ def put(values: NDArray[Any] | None) -> Any:
 
 def fetch(values: Any) -> NDArray[Any]:
     """A copy in the host's memory."""
-    return values.get(out=empty_pinned(values.shape, values.dtype))  # type: ignore[no-any-return]
+    copied: NDArray[Any]
+    copied = values.get() if values.nbytes < _PINNED_BYTES else values.get(out=empty_pinned(values.shape, values.dtype))
+    return copied
+
+
+def bring_rows(matrix: FeatureMatrix) -> Any:
+    """All rows on the GPU; None where they lie in the host's memory, and would take most of the GPU's."""
+    with _bringing:  # by one thread; the others find them there
+        if matrix.is_on_device:
+            return matrix.values
+        if matrix not in _kept and _fits(matrix):
+            for _ in iterate_rows(matrix, 0, matrix.n_rows):
+                pass
+        return _kept.get(matrix)
+
+
+def _fits(matrix: FeatureMatrix) -> bool:
+    n_bytes = matrix.n_rows * matrix.values.shape[1] * matrix.values.dtype.itemsize
+    return bool(n_bytes <= _KEPT_SHARE * find_free_memory())
 
 
 def iterate_rows(matrix: FeatureMatrix, start: int, stop: int) -> Iterator[tuple[int, Any]]:
@@ -137,9 +184,7 @@ def iterate_rows(matrix: FeatureMatrix, start: int, stop: int) -> Iterator[tuple
         yield start, on_device[start:stop]
         return
     n_rows = max(1, min(stop - start, _COPY_BYTES // max(1, n_features * values.dtype.itemsize)))
-    is_whole = start == 0 and stop == matrix.n_rows
-    n_bytes = matrix.n_rows * n_features * values.dtype.itemsize
-    keeps = is_whole and n_bytes <= _KEPT_SHARE * find_free_memory()
+    keeps = start == 0 and stop == matrix.n_rows and _fits(matrix)
     room = cupy.empty((matrix.n_rows if keeps else 2 * n_rows, n_features), dtype=values.dtype)
     yield from _copy_blocks(matrix, start, stop, n_rows, room, keeps=keeps)
     if keeps:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from truewood.data.device_arrays import is_on_device
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import ClassTarget, Target
 from truewood.engines import native_engine
-from truewood.engines.cuda_device import MOST_GRID_Y, THREADS, fetch, find_free_memory, iterate_rows, put, run_kernel
+from truewood.engines.cuda_device import MOST_GRID_Y, THREADS, bring_rows, fetch, put, run_kernel
 from truewood.engines.cuda_sums import make_amounts, read_sums
 from truewood.engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, sum_rows
 from truewood.engines.cuda_trees import contribute as add_contributions
@@ -29,19 +29,19 @@ from truewood.trees.row_terms import ClassTerms, RowTerms
 
 Floats = NDArray[np.float64]
 
-# Rows whose products a block of threads adds up, and rows that meet bags at a time.
+# Rows whose products a block of threads adds up, and values of rows that meet bags at a time.
 _PRODUCT_ROWS = 256
-_BLOCK_ROWS = 1 << 20
+_BLOCK_VALUES = 1 << 25
 _MOST_BLOCKS = 1 << 15
 
-_bringing = Lock()
+_laid_out: WeakKeyDictionary[TreeEnsemble, DeviceTrees] = WeakKeyDictionary()
 
 
 def find_leaves(ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1) -> NDArray[np.int32]:
     """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
     import cupy
 
-    values = _bring_rows(matrix)
+    values = bring_rows(matrix)
     if values is None:
         return native_engine.find_leaves(ensemble, matrix, rows, n_threads)
     trees = _lay_out(ensemble, n_threads)
@@ -59,7 +59,7 @@ def find_swapped_leaves(
     """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
     import cupy
 
-    values = _bring_rows(matrix)
+    values = bring_rows(matrix)
     if values is None:
         return native_engine.find_swapped_leaves(ensemble, matrix, rows, donors)
     trees = _lay_out(ensemble, 1)
@@ -72,17 +72,13 @@ def find_swapped_leaves(
 
 
 def _lay_out(ensemble: TreeEnsemble, n_threads: int) -> DeviceTrees:
-    return DeviceTrees.lay_out(wrap_trees(ensemble), np.diff(ensemble.offset), ensemble.n_features, n_threads, ensemble)
-
-
-def _bring_rows(matrix: FeatureMatrix) -> Any:
-    """All rows on the GPU; None where they lie in the host's memory, and do not fit."""
-    with _bringing:  # by one thread; the others find them there
-        n_bytes = matrix.n_rows * matrix.values.shape[1] * np.dtype(matrix.values.dtype).itemsize
-        if not matrix.is_on_device and n_bytes > find_free_memory() // 2:
-            return None
-        blocks = [block for _, block in iterate_rows(matrix, 0, matrix.n_rows)]
-        return blocks[0] if len(blocks) == 1 else next(iterate_rows(matrix, 0, matrix.n_rows))[1]
+    """The trees on the GPU, for as long as they are used: rows that come in parts ask for them again and again."""
+    found = _laid_out.get(ensemble)
+    if found is None:
+        sizes = np.diff(ensemble.offset)
+        found = DeviceTrees.lay_out(wrap_trees(ensemble), sizes, ensemble.n_features, n_threads, ensemble)
+        _laid_out[ensemble] = found
+    return found
 
 
 def sum_nodes(
@@ -173,8 +169,9 @@ def _project_on_bags(
 
     n_columns, n_bags, n_grown = phi.shape[1], 0 if bags is None else len(bags), 0
     K, L, d_d = cupy.zeros((n_bags, n_columns)), cupy.zeros((n_bags, n_columns)), cupy.zeros(n_bags)
-    for start in range(0, len(phi) if n_bags else 0, _BLOCK_ROWS):
-        part = slice(start, start + _BLOCK_ROWS)
+    n_rows = max(1, _BLOCK_VALUES // max(n_columns, n_bags))
+    for start in range(0, len(phi) if n_bags else 0, n_rows):
+        part = slice(start, start + n_rows)
         weights = bags[:, part].astype(np.float64)
         bag_mean = weights.mean(axis=0)
         is_grown = counts[part] & (bag_mean > 0)

@@ -199,16 +199,15 @@ struct AddParts {
 // The same for small trees that every row scores: a block sums up to 4,096 rows in shared memory first. `groups` has
 // the first tree of each group of trees that fit there.
 KERNEL sum_small_trees(const Node* nodes, const int* roots, const int* groups, const Int* set_offset,
-                       const unsigned* set_bits, const REAL* x, int n_features, int n_staged, Int n, Int first,
-                       int rows_a_block, const int* codes, int n_outputs, const int* first_column, const Int* amounts,
-                       int n_amounts, int width, const int* column, Word* sums) {
+                       const unsigned* set_bits, const REAL* x, int n_features, Int n, Int first, int rows_a_block,
+                       const int* codes, int n_outputs, const int* first_column, const Int* amounts, int n_amounts,
+                       int width, const int* column, Word* sums) {
     SHARED
     const Sets sets = {set_offset, set_bits};
     const Amounts of = {codes, n_outputs, first_column, amounts, n_amounts, width};
     const int start = groups[BLOCK_Y], end = groups[BLOCK_Y + 1];
     const int first_node = roots[start], n_cells = (roots[end] - first_node) * width;
     unsigned* cells = (unsigned*)shared;
-    REAL* room = (REAL*)(shared + ((n_cells * 12 + 15) & ~15));
     FOR_THREADS(tid) {
         for (int k = (int)tid; k < 3 * n_cells; k += (int)BLOCK_SIZE) cells[k] = 0u;
     }
@@ -216,7 +215,7 @@ KERNEL sum_small_trees(const Node* nodes, const int* roots, const int* groups, c
     FOR_THREADS(tid) {
         const Int from = (Int)BLOCK_X * rows_a_block, to = min(from + rows_a_block, n);
         for (Int i = from + tid; i < to; i += BLOCK_SIZE) {
-            const Row row = stage(x, i, n_features, n_staged, room, tid);
+            const Row row = {x + i * n_features, 1};
             for (int t = start; t < end; ++t) {
                 const int leaf = find_leaf(nodes, roots[t], sets, row) - first_node;
                 for_amounts(of, first + i, column ? column[t] : 0, AddParts{cells + 3 * leaf * width});

@@ -99,7 +99,7 @@ def make_amounts(
 def _round(xp: Any, numbers: Any, bits: int, largest: float | None = None) -> tuple[Any, float]:
     """Numbers as multiples of a unit, and the unit, a power of two."""
     largest = float(xp.abs(numbers).max()) if largest is None else largest
-    exponent = int(np.frexp(largest)[1]) - bits if largest > 0 else 0
+    exponent = max(int(np.frexp(largest)[1]) - bits, -1000) if largest > 0 else 0  # 2 to its negative is a number
     return xp.rint(numbers * 2.0**-exponent).astype(np.int64), 2.0**exponent
 
 

@@ -115,25 +115,26 @@ def sum_rows(trees: DeviceTrees, matrix: FeatureMatrix, amounts: Amounts, roles:
     itemsize = np.dtype(matrix.values.dtype).itemsize
     staged_bytes = THREADS * n_features * itemsize
     groups = _group_small(trees, amounts.width) if roles.times is None else None
-    n_staged = n_features if groups is None and staged_bytes <= _SHARED_ROWS else 0
+    n_staged = n_features if groups is None and staged_bytes <= min(_SHARED_ROWS, find_shared_memory()) else 0
     what = [amounts.codes, np.int32(len(amounts.first_column)), amounts.first_column, amounts.amounts]
     what += [np.int32(amounts.n_amounts), np.int32(amounts.width), trees.column]
     starts = None if groups is None else put(groups.astype(np.int32))
+    most_nodes = 0 if groups is None else max(int(trees.sizes[a:b].sum()) for a, b in pairwise(groups))
     for first, x in iterate_rows(matrix, 0, n_rows):
         n, shared = len(x), THREADS * n_staged * itemsize
-        rows = [*trees.sets, x, np.int32(n_features), np.int32(n_staged), np.int64(n), np.int64(first)]
+        rows = [*trees.sets, x, np.int32(n_features)]
         if groups is None:
             n_blocks = -(-n // THREADS)
             least = -(-trees.n_trees // MOST_GRID_Y)
             trees_a_block = int(np.clip(n_blocks * trees.n_trees // _MANY_BLOCKS, least, trees.n_trees))
-            arguments = [trees.nodes, trees.roots, np.int32(trees.n_trees), np.int32(trees_a_block), *rows, *what]
+            arguments = [trees.nodes, trees.roots, np.int32(trees.n_trees), np.int32(trees_a_block), *rows]
+            arguments += [np.int32(n_staged), np.int64(n), np.int64(first), *what]
             arguments += [roles.times, np.int32(roles.are_bags), np.int64(n_rows), cells]
             grid = (n_blocks, -(-trees.n_trees // trees_a_block))
             run_kernel("sum_rows", matrix.values.dtype, grid, arguments, shared=shared)
         else:
-            most_nodes = max(int(trees.sizes[start:end].sum()) for start, end in pairwise(groups))
             rows_a_block = int(np.clip(n * (len(groups) - 1) // _MANY_BLOCKS, _SMALL_THREADS, _MOST_ROWS))
-            arguments = [trees.nodes, trees.roots, starts, *rows, np.int32(rows_a_block)]
+            arguments = [trees.nodes, trees.roots, starts, *rows, np.int64(n), np.int64(first), np.int32(rows_a_block)]
             arguments += [*what, cells]
             grid = (-(-n // rows_a_block), len(groups) - 1)
             shared = most_nodes * amounts.width * 12
@@ -203,11 +204,10 @@ def contribute(
     `bags`, shape (n_first, n_rows), is filled with weights of rows in the fits of the first trees.
     """
     n_features, itemsize = matrix.values.shape[1], np.dtype(matrix.values.dtype).itemsize
-    n_kept, threads = n_features * (1 if psi is None else 2), THREADS
-    while threads > 32 and threads * n_kept * 8 > find_shared_memory():
-        threads //= 2
-    n_kept = n_kept if threads * n_kept * 8 <= find_shared_memory() else 0
-    n_staged = n_features if threads * (n_kept * 8 + n_features * itemsize) <= _SHARED_ROWS else 0
+    n_kept, most = n_features * (1 if psi is None else 2), find_shared_memory()
+    threads = next((n for n in (THREADS, THREADS // 2) if n * n_kept * 8 <= most), None)
+    n_kept, threads = (0, THREADS) if threads is None else (n_kept, threads)
+    n_staged = n_features if threads * (n_kept * 8 + n_features * itemsize) <= min(_SHARED_ROWS, most) else 0
     codes, numbers = (target.codes, None) if isinstance(target, ClassTarget) else (None, target.numbers)
     stride = 0 if numbers is None else numbers.shape[1]
     y = [put(codes), np.int32(kind.n_outputs), put(kind.first_column.astype(np.int32)), put(numbers), np.int32(stride)]

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -154,12 +154,17 @@ def use_engine(name: str | None) -> Iterator[None]:
 
 
 def keep_engine(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function, to be called in another thread with the engine that is in use here."""
+    """The same function, to be called in another thread with the engine, and the GPU, that is in use here."""
     name = _chosen.get()
+    enter_device: Callable[[], AbstractContextManager[Any]] = nullcontext
+    if engine_name() == "cuda":
+        from truewood.engines.cuda_device import keep_device
+
+        enter_device = keep_device()
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
-        with use_engine(name):
+        with use_engine(name), enter_device():
             return function(*args, **options)
 
     return call

@@ -18,6 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from truewood.adapters import find_spark_pipeline
+from truewood.data.device_arrays import take_from_device
 from truewood.pipelines.containers import adapt_table, find_rare_rows, take_rows
 from truewood.pipelines.grouping import Encoding
 from truewood.pipelines.leakage import check_rows
@@ -186,9 +187,9 @@ def _run_steps(unwrapped: Unwrapped, rows: Any, *, is_traced: bool, check_parts:
     preprocessing = [step for _, step in named]
     if not preprocessing:
         return replace(unwrapped, model=last)
-    table, before = unwrapped.X, unwrapped.encoding
+    table, before = take_from_device(unwrapped.X, "the steps of the pipeline", stacklevel=5), unwrapped.encoding
     if before is None:
-        table, inputs = adapt_table(unwrapped.X, preprocessing[0], _list_categories(preprocessing))
+        table, inputs = adapt_table(table, preprocessing[0], _list_categories(preprocessing))
         before = Encoding(inputs, Trace.start(inputs))
     if check_parts:
         head = take_rows(table, np.arange(min(table.shape[0], _MOST_ROWS)))

@@ -57,8 +57,9 @@ def score_trees(
     if column is None and takes_whole_way(job, measure):
         return Scores.join(list(score_whole_forest(job, measure, collector, effective_n_jobs(n_jobs))))
     most_trees = max(1, _BATCH_ROWS // job.data.n_rows)
+    score_batch = keep_engine(_score_batch)  # here, as joblib may ask for the next batch from a thread of its own
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(keep_engine(_score_batch))(job, measure, number, trees, seeds, collector, column)
+        delayed(score_batch)(job, measure, number, trees, seeds, collector, column)
         for number, trees in enumerate(split_trees(job.view.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees))
     )
     return Scores.join(parts)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import Target
-from truewood.engines.cuda_device import find_free_memory, make_zeros
+from truewood.engines.cuda_device import find_memory, make_zeros
 from truewood.engines.engine import get_engine
 from truewood.engines.row_lists import RowLists
 from truewood.inference.contributions import Contributions
@@ -24,8 +24,9 @@ Floats = NDArray[np.float64]
 # Contributions that are held at a time, and weights in bags that are kept.
 _MOST_VALUES = 1 << 25
 _MOST_WEIGHTS = 1 << 25
-# On the GPU a contribution takes 8 bytes in each of two roles; as much is left for all else.
-_DEVICE_BYTES_A_VALUE = 32
+# On the GPU a contribution takes 8 bytes in each of two roles; three times as much is left for all else. Of all of its
+# memory, not of what is free now, so that sums have the same bits the next time.
+_DEVICE_BYTES_A_VALUE = 64
 
 
 def split_rows(job: Job, n_features: int, *, with_bags: bool, on_device: bool = False) -> list[NDArray[np.int64]]:
@@ -35,7 +36,7 @@ def split_rows(job: Job, n_features: int, *, with_bags: bool, on_device: bool = 
     GPU have to fit there.
     """
     n_rows, n_bags = job.data.n_rows, job.view.n_trees if with_bags else 0
-    most_values = max(_MOST_VALUES, find_free_memory() // _DEVICE_BYTES_A_VALUE) if on_device else _MOST_VALUES
+    most_values = max(_MOST_VALUES, find_memory() // _DEVICE_BYTES_A_VALUE) if on_device else _MOST_VALUES
     n_blocks = max(1, -(-n_rows * n_features // most_values), -(-n_rows * n_bags // _MOST_WEIGHTS))
     return np.array_split(np.arange(n_rows), min(n_blocks, n_rows))
 

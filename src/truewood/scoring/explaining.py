@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood.adapters import ModelView, check_agreement, open_model
+from truewood.data.device_arrays import bring_to_host, take_from_device
 from truewood.data.groups import add_groups
 from truewood.data.named_columns import read_column, take_named
 from truewood.data.tables import FeatureMatrix, read_features, read_names
@@ -79,7 +80,8 @@ def explain(
     >>> bool(abs(explanation.predictions - forest.predict(X[300:])).max() < 1e-9)
     True
     """
-    X, y, sample_weight = take_named(X, y=y, sample_weight=sample_weight)
+    X, y = take_from_device(X, "explain"), bring_to_host(y)
+    X, y, sample_weight = take_named(X, y=y, sample_weight=bring_to_host(sample_weight))
     parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
     if not view.has_predictions:

@@ -19,6 +19,7 @@ from truewood.data.target import (
     read_sample_weight,
     read_target,
 )
+from truewood.engines.engine import engine_name
 from truewood.rows.bag_weights import weigh_by_probability
 from truewood.rows.choice import RowChoice, choose_rows
 from truewood.rows.group_bags import check_group_bags
@@ -77,7 +78,7 @@ def make_job(
     n_threads: int = 1,
 ) -> Job:
     """Read rows, target and weights as the model takes them, and choose the rows that score; see `importance`."""
-    matrix = read_features(X, view.table)
+    matrix = read_features(X, view.table, on_device=engine_name() == "cuda")
     check_agreement(view, matrix)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
     y = y if view.target.read_y is None or target is not None else view.target.read_y(y)

@@ -50,7 +50,7 @@ def score_whole_forest(job: Job, measure: Measure, collector: Collector | None, 
     most_nodes: float = _BATCH_NODES if in_place is None else np.inf
     most_trees = max(1, _BATCH_WEIGHTS // job.data.n_rows) if needs_lists else job.view.n_trees
     if engine_name() == "cuda":
-        most_nodes = min(most_nodes, _DEVICE_NODES)
+        most_nodes = min(most_nodes, _DEVICE_NODES // max(1, job.view.target.kind.n_columns // 2))
         most_trees = max(1, min(most_trees, _DEVICE_WEIGHTS // job.data.n_rows)) if seeds is not None else most_trees
     for trees in split_trees(job.view.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
         rows: RowsOfTrees = None
