@@ -14,6 +14,7 @@ import truewood as tw
 from truewood import TargetKind, TreeEnsemble
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import NumberTarget
+from truewood.engines.cuda_device import find_problem
 from truewood.engines.engine import ENGINE_VARIABLE, get_engine, has_native_engine
 from truewood.engines.row_lists import RowLists
 from truewood.trees.categories import Categories
@@ -139,7 +140,14 @@ def test_the_tests_know_the_engines_that_are_installed(engines):
 
 def test_an_unknown_engine_is_refused(monkeypatch):
     monkeypatch.setenv(ENGINE_VARIABLE, "gpu")
-    with pytest.raises(ValueError, match="must be 'native' or 'numpy', got 'gpu'"):
+    with pytest.raises(ValueError, match="must be one of 'native', 'numpy', 'cuda', got 'gpu'"):
+        get_engine()
+
+
+@pytest.mark.skipif(find_problem() is None, reason="there is a GPU to use")
+def test_a_gpu_that_cannot_be_used_is_one_line(monkeypatch):
+    monkeypatch.setenv(ENGINE_VARIABLE, "cuda")
+    with pytest.raises(ValueError, match="TRUEWOOD_ENGINE is 'cuda', but .*(installed|cannot be used)"):
         get_engine()
 
 
