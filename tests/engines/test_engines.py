@@ -147,7 +147,7 @@ def test_an_unknown_engine_is_refused(monkeypatch):
 @pytest.mark.skipif(find_problem() is None, reason="there is a GPU to use")
 def test_a_gpu_that_cannot_be_used_is_one_line(monkeypatch):
     monkeypatch.setenv(ENGINE_VARIABLE, "cuda")
-    with pytest.raises(ValueError, match="TRUEWOOD_ENGINE is 'cuda', but .*(installed|cannot be used)"):
+    with pytest.raises(ValueError, match=r"TRUEWOOD_ENGINE is 'cuda', but .*(installed|cannot be used)"):
         get_engine()
 
 
