@@ -1,0 +1,130 @@
+"""Which method keeps the right columns, and at which price? Data sets whose answer is known, see designs.py.
+
+Run: python experiments/selection/study.py [--datasets 30] [--designs PATTERN] [--methods PATTERN] [--results FILE]
+
+Appends a line to results.csv for each design, data set and method that it does not hold, so that a run that was stopped
+goes on where it was, and writes summary.csv, methods.csv and selection.png beside it. Remove lines after a change to a
+method. Data set k of a design always has the same seed. requirements.txt has the peers; ranger is that of R.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from designs import BESIDE, DESIGNS, NOISE, REAL, SIGNAL, Data
+from methods import NAMES, NoAnswerError, make_forest, run_method, score_by
+from pictures import draw_selection
+from sklearn.metrics import get_scorer
+from tables import ALL, ORACLE, compare_methods, summarise
+
+FIELDS = ("design", "dataset", "method", "seconds", "score", SIGNAL, BESIDE, NOISE, REAL, "problem")
+Line = dict[str, object]
+
+
+class Judge:
+    """Scores, on the test rows of a data set, of forests that are refit on the columns that were kept."""
+
+    def __init__(self, data: Data, seed: int) -> None:
+        self.data, self.seed = data, seed
+        self.known: dict[bytes, float] = {}
+
+    def score(self, is_kept: np.ndarray) -> float:
+        """The score; where nothing is kept, that of a constant."""
+        data, key = self.data, is_kept.tobytes()
+        if not is_kept.any():
+            return 0.5 if data.has_classes else 1 - np.mean((data.y_test - data.y.mean()) ** 2) / data.y_test.var()
+        if key not in self.known:
+            forest = make_forest(data.y, self.seed).fit(data.X[:, is_kept], data.y)
+            self.known[key] = get_scorer(score_by(data.y))(forest, data.X_test[:, is_kept], data.y_test)
+        return self.known[key]
+
+
+def ask(method: str, data: Data, roles: np.ndarray, seed: int) -> tuple[np.ndarray, float]:
+    """Which columns are kept, and what it cost; `ALL` costs one fit, and the signals are known for nothing."""
+    if method == ORACLE:
+        return roles == SIGNAL, 0.0
+    if method == ALL:
+        started = time.process_time()
+        make_forest(data.y, seed).fit(data.X, data.y)
+        return np.ones(len(roles), dtype=bool), time.process_time() - started
+    return run_method(method, data.X, data.y, seed)
+
+
+def run_one(design: str, number: int, methods: list[str]) -> Iterator[Line]:
+    """Select columns of a data set by some methods, and judge what they keep."""
+    data = DESIGNS[design].draw(np.random.default_rng([number, *design.encode()]))
+    roles = np.array(DESIGNS[design].roles)
+    judge = Judge(data, number)
+    for method in methods:
+        line: Line = {"design": design, "dataset": number, "method": method}
+        try:
+            is_kept, seconds = ask(method, data, roles, number)
+        except NoAnswerError as problem:
+            yield line | {"problem": str(problem)}
+            continue
+        counts = {role: int(is_kept[roles == role].sum()) for role in (SIGNAL, BESIDE, NOISE, REAL)}
+        yield line | counts | {"seconds": f"{seconds:.4g}", "score": f"{judge.score(is_kept):.5g}"}
+
+
+def list_missing(results: Path, n_sets: int, designs: str, methods: str) -> Iterator[tuple[str, int, list[str]]]:
+    """What the results do not hold, data set by data set of all designs."""
+    known = pd.read_csv(results) if results.exists() else pd.DataFrame(columns=FIELDS)
+    done = set(zip(known["design"], known["dataset"], known["method"], strict=True))
+    for number in range(n_sets):
+        for design in DESIGNS:
+            if not fnmatchcase(design, designs):
+                continue
+            asked = [ALL, *([ORACLE] if SIGNAL in DESIGNS[design].roles else [])]
+            asked += [name for name in NAMES if fnmatchcase(name, methods)]
+            missing = [method for method in asked if (design, number, method) not in done]
+            if missing:
+                yield design, number, missing
+
+
+def run(results: Path, n_sets: int, designs: str, methods: str) -> None:
+    """Append what is missing."""
+    if results.exists():  # a line that was cut off does not count
+        os.truncate(results, results.read_bytes().rfind(b"\n") + 1)
+    missing = list(list_missing(results, n_sets, designs, methods))
+    with results.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        if file.tell() == 0:
+            writer.writeheader()
+        for design, number, names in missing:
+            for line in run_one(design, number, names):
+                writer.writerow(line)
+                file.flush()
+
+
+def main() -> None:
+    """Run what is missing, and write tables and the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", type=int, default=30)
+    parser.add_argument("--designs", default="*")
+    parser.add_argument("--methods", default="*")
+    parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results.csv")
+    options = parser.parse_args()
+    os.environ["TQDM_DISABLE"] = "1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of the peers, one a fit
+        run(options.results, options.datasets, options.designs, options.methods)
+    lines, folder = pd.read_csv(options.results), options.results.parent
+    summary = summarise(lines)
+    table = compare_methods(summary)
+    summary.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
+    table.to_csv(folder / "methods.csv", index=False, float_format="%.4g")
+    draw_selection(summary, folder / "selection.png")
+    print(table.to_string(index=False, float_format=lambda number: f"{number:.3g}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""The study of selection: its data sets are what they say, its methods run, and a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from installed import lacks_any
+
+FOLDER = Path(__file__).parent.parent / "experiments" / "selection"
+BOOSTERS = ("lightgbm", "xgboost")  # the other peers are not installed for tests
+
+
+@pytest.fixture
+def study(monkeypatch):
+    """Modules of the study by name, with small forests; they are forgotten afterwards."""
+    monkeypatch.syspath_prepend(FOLDER)
+    names = [file.stem for file in FOLDER.glob("*.py")]
+    modules = {name: import_module(name) for name in names}
+    monkeypatch.setattr(modules["methods"], "N_TREES", 40)
+    yield modules
+    for name in names:
+        del sys.modules[name]
+
+
+def test_noise_tells_nothing_of_the_target_and_roles_fit(study):
+    for name, design in study["designs"].DESIGNS.items():
+        X, y = design.draw_rows(np.random.default_rng(0), 20_000)
+        assert X.shape[1] == len(design.roles), name
+        assert np.isfinite(X).all()
+        noise = X[:, np.array(design.roles) == "noise"]
+        correlation = np.abs(np.corrcoef(noise.T, y)[-1, :-1])
+        assert (correlation < 5 / np.sqrt(len(y))).all(), name
+        data, again = (design.draw(np.random.default_rng(1)) for _ in range(2))
+        assert len(data.X) == design.n_rows
+        assert len(data.X_test) == design.n_test
+        assert np.array_equal(data.X, again.X)
+        assert set(np.unique(data.y)) == {0, 1} if data.has_classes else len(np.unique(data.y)) >= 100
+
+
+@pytest.mark.parametrize("has_classes", [False, True])
+def test_every_method_finds_a_strong_signal(study, has_classes):
+    methods = study["methods"]
+    X = np.random.default_rng(0).standard_normal((150, 4))
+    y = (X[:, 1] > 0).astype(int) if has_classes else X[:, 1]
+    for name in methods.METHODS:
+        library = methods.LIBRARIES.get(name)
+        if library is None or (library in BOOSTERS and not lacks_any([library])):
+            is_kept, seconds = methods.run_method(name, X, y, 0)
+            assert is_kept[1], name
+            assert name == "RFECV" or not is_kept.all(), name  # which may score best with all of them
+            assert seconds > 0
+
+
+def test_a_run_that_was_stopped_goes_on(study, tmp_path):
+    results = tmp_path / "results.csv"
+    asked = {"n_sets": 2, "designs": "nulls*", "methods": "MDI*"}
+    study["study"].run(results, **asked)
+    whole = results.read_text()
+    results.write_text(whole[:-20])
+    study["study"].run(results, **asked)
+    lines = pd.read_csv(results)
+    assert results.read_text().splitlines()[:-1] == whole.splitlines()[:-1]
+    assert len(lines) == 6
+    assert not lines.duplicated(["design", "dataset", "method"]).any()
+    table = study["tables"].summarise(lines).set_index("method")
+    assert table.loc["all columns", "false discovery"] == 0.5
+    assert table.loc["all columns", "false discovery, wide"] == 0.8
+    assert table.loc["only the signals", ["power", "false discovery, wide"]].tolist() == [1, 0]
+    study["pictures"].draw_selection(table.reset_index(), tmp_path / "selection.png")
+    assert (tmp_path / "selection.png").stat().st_size > 10_000
