@@ -24,7 +24,7 @@ from designs import BESIDE, DESIGNS, NOISE, REAL, SIGNAL, Data
 from methods import NAMES, NoAnswerError, make_forest, run_method, score_by
 from pictures import draw_selection
 from sklearn.metrics import get_scorer
-from tables import ALL, ORACLE, compare_methods, summarise
+from tables import ALL, ORACLE, compare_methods, summarise, write_markdown
 
 FIELDS = ("design", "dataset", "method", "seconds", "score", SIGNAL, BESIDE, NOISE, REAL, "problem")
 Line = dict[str, object]
@@ -123,7 +123,7 @@ def main() -> None:
     summary.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
     table.to_csv(folder / "methods.csv", index=False, float_format="%.4g")
     draw_selection(summary, folder / "selection.png")
-    print(table.to_string(index=False, float_format=lambda number: f"{number:.3g}"))
+    print(write_markdown(table))
 
 
 if __name__ == "__main__":

@@ -65,3 +65,17 @@ def compare_methods(summary: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return table.reindex([name for name in (ALL, ORACLE, *NAMES) if name in table.index]).reset_index()
+
+
+def write_markdown(table: pd.DataFrame) -> str:
+    """Lines of `compare_methods` as a table of docs/selection.md."""
+    lines = [
+        "| method | noise among what is kept: mean, largest | with columns beside | power | score gain | fits |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in table.to_dict("records"):
+        shares = [100 * row[name] for name in ("false discovery", "largest", "wide", "power")]
+        noise, largest, wide, power = (f"{share:.0f} %" for share in shares)
+        cells = [noise + ", " + largest, wide, power, f"{100 * row['score gain']:+.1f}", f"{row['fits']:.2g}"]
+        lines.append(f"| {row['method']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
