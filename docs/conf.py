@@ -92,7 +92,7 @@ class CommandHelp(Directive):
 
 def _wide(formatter: Any) -> Any:
     """The same layout at a width of its own, so that the page does not depend on the terminal of the build."""
-    return lambda prog: formatter(prog, width=100)
+    return lambda prog: formatter(prog, width=90)
 
 
 def write_math(translator: Any, node: nodes.Element) -> None:
