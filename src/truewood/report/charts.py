@@ -31,6 +31,8 @@ _PHONE_ROW = 40
 # Letters of names of classes that fit side by side.
 _MOST_LETTERS = 60
 _MOST_NUMBERED = 10
+# Pixels that a number in a cell needs.
+_NUMBER_WIDTH = 56
 _FONT = "system-ui, sans-serif"
 # Long names lose their middle, as they are often told apart by their ends; the tooltip has them whole.
 _IS_PHONE = "windowSize()[0] < 600"
@@ -162,7 +164,7 @@ def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.To
         alt.Chart()
         .mark_text(align="left", dx=12, dy=-13, fontSize=12, limit={"expr": "width - 12"})
         .encode(x=alt.value(0), y=y, text="above:N")
-        .transform_calculate(above=f"{_IS_PHONE} ? ({_SHORTEN.format('datum.label', '48')}) : ''")
+        .transform_calculate(above=f"{_IS_PHONE} ? ({_SHORTEN.format('datum.label', '38')}) : ''")
     )
     hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["place"], empty=False)
     # The whole row answers to the pointer: most points of useless features are hard to hit.
@@ -263,18 +265,19 @@ def _make_classes(parts: ClassScores) -> Chart:
     columns: list[Any] = [name_class_column(k) for k in range(len(parts.names))]
     names = alt.param(name="class_names", value=dict(zip(columns, parts.names.tolist(), strict=True)))
     most = float(np.abs(parts.values).max()) or 1.0
+    is_crowded = str(sum(len(name) for name in parts.names) > _MOST_LETTERS).lower()
     axis = alt.Axis(
         title="class",
         orient="top",
         labelExpr=_SHORTEN.format("class_names[datum.value]", "24"),
-        labelAngle=0 if sum(len(name) for name in parts.names) <= _MOST_LETTERS else -45,
+        labelAngle={"expr": f"{_IS_PHONE} || {is_crowded} ? 45 : 0"},
         ticks=False,
         domain=False,
     )
     colour = alt.Color(
         "part:Q",
         scale=alt.Scale(domain=[-most, 0, most], range=[BIASED, "white", UNBIASED], interpolate="rgb"),
-        legend=alt.Legend(orient="right", format=".2g"),
+        legend=alt.Legend(format=".2g"),
     )
     y = _name_rows(_SHORTEN.format("data('features')[datum.value].label", f"({_IS_PHONE} ? 20 : 40)"))
     base = alt.Chart().transform_fold(columns, as_=["class", "part"])
@@ -298,7 +301,10 @@ def _make_classes(parts: ClassScores) -> Chart:
         is_dark = f"abs(datum.part) > {0.6 * most}"
         ink = alt.condition(is_dark, alt.value("white"), alt.value("#1a1d21"))
         x = alt.X("class:O", sort=columns, axis=axis)
-        numbers = base.mark_text(fontSize=11).encode(x=x, y=y, text=alt.Text("part:Q", format=".2~g"), color=ink)
+        has_room = f"width >= {_NUMBER_WIDTH * len(columns)} ? 1 : 0"
+        numbers = base.mark_text(fontSize=11, opacity={"expr": has_room}).encode(
+            x=x, y=y, text=alt.Text("part:Q", format=".2~g"), color=ink
+        )
         layers.append(numbers)
     return alt.layer(*layers, data=alt.NamedData("features")).properties(
         height=alt.Step(_ROW), description="Scores by feature and class, as numbers in the downloaded table."
