@@ -32,7 +32,7 @@ def test_frames_of_spark(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     names = {"tw": tw, "spark": get_spark(), **prepare_big_data()}
-    exec(find_block("howto/big_data.md", "s3a://bucket/rows/").replace("s3a://bucket/rows/", f"{tmp_path}/rows"), names)
+    exec(find_block("howto/big_data.md", "spark.read").replace("s3a://bucket/rows/", f"{tmp_path}/rows"), names)
     assert names["frame"].count() == 320
 
 
@@ -46,7 +46,7 @@ def test_models_of_spark(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "c"])
     table["label"] = (table["a"] > 0).astype(float)
-    frame = get_spark().createDataFrame(table[:200])
+    frame = get_spark().createDataFrame(table[:200].to_numpy().tolist(), list(table))
     train = VectorAssembler(inputCols=["a", "b", "c"], outputCol="features").transform(frame)
     names = {"tw": tw, "train": train, "X": table[["a", "b", "c"]][200:], "y": table["label"][200:]}
     block = find_block("reference/models.md", "pyspark").replace('"models/forest"', repr(f"{tmp_path}/forest"))
