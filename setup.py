@@ -1,28 +1,36 @@
 """The optional C++ kernel; everything else is in pyproject.toml."""
 
-import sys
 from glob import glob
 
 from pybind11 import get_include
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 # No fused multiply-add: both engines must give the same bits on every machine.
-flags = (
-    ["/O2", "/std:c++17"]
-    if sys.platform == "win32"
-    else ["-O3", "-std=c++17", "-ffp-contract=off", "-fvisibility=hidden", "-g0"]
-)
+GNU_FLAGS = ["-O3", "-std=c++17", "-ffp-contract=off", "-fvisibility=hidden", "-g0"]
+MICROSOFT_FLAGS = ["/O2", "/std:c++17", "/fp:precise", "/EHsc", "/bigobj"]
+
+
+class BuildKernel(build_ext):
+    """Gives the kernel the flags of the compiler that is found."""
+
+    def build_extensions(self) -> None:
+        """Build with the flags of the compiler."""
+        for extension in self.extensions:
+            extension.extra_compile_args = MICROSOFT_FLAGS if self.compiler.compiler_type == "msvc" else GNU_FLAGS
+        super().build_extensions()
+
 
 setup(
+    cmdclass={"build_ext": BuildKernel},
     ext_modules=[
         Extension(
             "truewood.engines._kernel",
             sources=["src/truewood/engines/_kernel.cpp"],
             depends=sorted(glob("src/truewood/engines/*.hpp")),
             include_dirs=[get_include()],
-            extra_compile_args=flags,
             language="c++",
             optional=True,
         )
-    ]
+    ],
 )

@@ -8,6 +8,10 @@
 #include <cstring>
 #include <vector>
 
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
 #include "tile.hpp"
 #include "tree.hpp"
 
@@ -21,7 +25,7 @@ struct BitSplit {
     std::uint32_t missing[2];  // and those that a missing value strikes out
 };
 
-#if defined(__GNUC__) || defined(__clang__)
+#if defined(__GNUC__)  // clang too, but not where it stands in for Microsoft's compiler
 // Leaves that are struck out by the splits of a tree, for the rows of a tile, BYTES of them at once. A macro, since a
 // template's vectors would be taken apart before it is known which processor they are for.
 #define TRUEWOOD_STRIKE_OUT(NAME, TARGET, BYTES)                                                      \
@@ -69,8 +73,8 @@ void strike_out(const float* tile, const std::vector<BitSplit>& splits, std::uin
         const float* x = tile + split.column * kTile;
         for (std::size_t w = 0; w < Words; ++w) {
             for (std::size_t i = 0; i < kTile; ++i) {
-                struck[w * kTile + i] |=
-                    (x[i] > split.threshold ? split.left[w] : 0) | (x[i] != x[i] ? split.missing[w] : 0);
+                struck[w * kTile + i] |= x[i] > split.threshold ? split.left[w] : 0u;
+                if constexpr (HasMissing) struck[w * kTile + i] |= x[i] != x[i] ? split.missing[w] : 0u;
             }
         }
     }
@@ -79,12 +83,12 @@ void strike_out(const float* tile, const std::vector<BitSplit>& splits, std::uin
 
 // The number of the lowest bit that is set.
 inline std::size_t find_lowest(std::uint64_t bits) {
-#if defined(__GNUC__) || defined(__clang__)
-    return static_cast<std::size_t>(__builtin_ctzll(bits));
-#else
-    std::size_t place = 0;
-    while (!((bits >> place) & 1u)) ++place;
+#if defined(_MSC_VER)
+    unsigned long place;
+    _BitScanForward64(&place, bits);
     return place;
+#else
+    return static_cast<std::size_t>(__builtin_ctzll(bits));
 #endif
 }
 

@@ -7,7 +7,7 @@
 namespace truewood {
 
 inline void prefetch_line(const void* address) {
-#if defined(__GNUC__) || defined(__clang__)
+#if defined(__GNUC__)
     __builtin_prefetch(address);
 #else
     (void)address;
