@@ -8,6 +8,8 @@ from installed import has_kernel, lacks_any
 
 ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
 collect_ignore = [f"src/truewood/adapters/{library}.py" for library in ADAPTERS if lacks_any([library])]
+if lacks_any(["treelite"]):
+    collect_ignore.append("src/truewood/adapters/cuml.py")
 if lacks_any(["nicegui"]):
     collect_ignore += ["src/truewood/app/door.py", "src/truewood/app/page.py"]
 if not has_kernel():

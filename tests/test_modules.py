@@ -11,15 +11,21 @@ import pytest
 
 import truewood
 
-OPTIONAL = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
+ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
+# Modules that cannot be imported without what they need.
+NEEDED = {
+    **{f"truewood.adapters.{library}": library for library in ADAPTERS},
+    "truewood.adapters.cuml": "treelite",
+    "truewood.app.door": "nicegui",
+    "truewood.app.page": "nicegui",
+    "truewood.engines.native_engine": "truewood.engines._kernel",
+}
 
 
 def list_modules():
-    absent = {library for library in OPTIONAL if find_spec(library) is None}
-    if find_spec("truewood.engines._kernel") is None:
-        absent.add("native_engine")
     names = [module.name for module in walk_packages(truewood.__path__, "truewood.")]
-    return [name for name in names if name.rpartition(".")[2] not in absent and not name.endswith("._kernel")]
+    absent = {name for name, needed in NEEDED.items() if find_spec(needed) is None}
+    return [name for name in names if name not in absent and not name.endswith("._kernel")]
 
 
 @pytest.mark.parametrize("name", list_modules())

@@ -74,3 +74,12 @@ def test_a_run_that_was_stopped_goes_on(study, tmp_path):
     assert table.loc["only the signals", ["power", "false discovery, wide"]].tolist() == [1, 0]
     study["pictures"].draw_selection(table.reset_index(), tmp_path / "selection.png")
     assert (tmp_path / "selection.png").stat().st_size > 10_000
+
+
+def test_the_table_in_the_document_is_the_committed_one(study):
+    text = (FOLDER.parent.parent / "docs" / "selection.md").read_text(encoding="utf-8")
+    lines = pd.read_csv(FOLDER / "results.csv")
+    table = study["tables"].compare_methods(study["tables"].summarise(lines))
+    committed = pd.read_csv(FOLDER / "methods.csv")
+    pd.testing.assert_frame_equal(table, committed, rtol=1e-3, check_dtype=False)
+    assert study["tables"].write_markdown(committed) in text
