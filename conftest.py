@@ -6,6 +6,7 @@ import os
 
 from installed import has_kernel, lacks_any
 
+NEED_KERNEL = ("native_engine", "cuda_engine", "cuda_trees", "cuda_way")
 ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
 collect_ignore = [f"src/truewood/adapters/{library}.py" for library in ADAPTERS if lacks_any([library])]
 if lacks_any(["treelite"]):
@@ -13,7 +14,7 @@ if lacks_any(["treelite"]):
 if lacks_any(["nicegui"]):
     collect_ignore += ["src/truewood/app/door.py", "src/truewood/app/page.py"]
 if not has_kernel():
-    collect_ignore.append("src/truewood/engines/native_engine.py")
+    collect_ignore += [f"src/truewood/engines/{name}.py" for name in NEED_KERNEL]
 
 
 def pytest_configure(config):

@@ -27,7 +27,7 @@ LIBRARIES = {
 collect_ignore_glob = [files for files, needed in LIBRARIES.items() if lacks_any(needed)]
 if not has_kernel():
     # What columns are taken for, pages and words are the same with any engine, and tested with the kernel.
-    collect_ignore_glob += ["app/*", "cli/test_[!c]*", "report/*", "tabular/*"]
+    collect_ignore_glob += ["engines/test_cuda.py", "app/*", "cli/test_[!c]*", "report/*", "tabular/*"]
 
 
 @pytest.fixture(params=ENGINES)

@@ -11,6 +11,7 @@ import pytest
 
 import truewood
 
+NEED_KERNEL = ("native_engine", "cuda_engine", "cuda_trees", "cuda_way")
 ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
 # Modules that cannot be imported without what they need.
 NEEDED = {
@@ -18,7 +19,7 @@ NEEDED = {
     "truewood.adapters.cuml": "treelite",
     "truewood.app.door": "nicegui",
     "truewood.app.page": "nicegui",
-    "truewood.engines.native_engine": "truewood.engines._kernel",
+    **{f"truewood.engines.{name}": "truewood.engines._kernel" for name in NEED_KERNEL},
 }
 
 

@@ -26,13 +26,12 @@ from truewood.adapters import open_model
 from truewood.data.device_arrays import DeviceWarning
 from truewood.data.tables import FeatureMatrix, read_features
 from truewood.engines import cuda_device, native_engine, numpy_engine
-from truewood.engines.engine import has_native_engine, use_engine
+from truewood.engines.engine import use_engine
 from truewood.engines.row_lists import RowLists
 
 HAS_GPU = cuda_device.find_problem() is None
 
 pytestmark = [
-    pytest.mark.skipif(not has_native_engine(), reason="the engine needs the compiled kernel"),
     pytest.mark.skipif(not HAS_GPU and shutil.which("c++") is None, reason="no GPU, and no compiler to do without"),
     pytest.mark.filterwarnings("ignore:Training data will be checked"),
 ]

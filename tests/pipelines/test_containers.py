@@ -25,7 +25,9 @@ def test_sparse_stays_sparse(monkeypatch):
     table = TRAIN[["s", "t"]]
     pipeline = fit(OneHotEncoder(), table=table)
     seen = []
-    monkeypatch.setattr(job, "read_features", lambda X, form: seen.append(X) or read_features(X, form))
+    monkeypatch.setattr(
+        job, "read_features", lambda X, form, **options: seen.append(X) or read_features(X, form, **options)
+    )
     tw.importance(pipeline, table, Y)
     assert sparse.issparse(seen[0])
     numbers = sparse.csr_matrix(np.column_stack([TRAIN["a"], TRAIN["b"] > 0.5]))

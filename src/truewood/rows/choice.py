@@ -56,7 +56,8 @@ def choose_rows(rows: Any, view: ModelView, data: RowData, n_threads: int = 1) -
 
 def choose_without_y(rows: Any, view: ModelView, matrix: FeatureMatrix, n_threads: int = 1) -> RowChoice:
     """Read the argument `rows` where y is not known: rows are held-out ones, as far as counts at leaves tell."""
-    data = RowData(matrix, NumberTarget.of_numbers(np.zeros((matrix.n_rows, 1))), None)
+    nothing = np.zeros((matrix.n_rows, view.target.kind.n_columns))
+    data = RowData(matrix, NumberTarget.of_numbers(nothing), None)
     if view.is_additive:
         return choose_rows(rows, view, data, n_threads)
     if not isinstance(rows, str) or rows != "heldout":
@@ -73,11 +74,12 @@ def choose_without_y(rows: Any, view: ModelView, matrix: FeatureMatrix, n_thread
         leaves = view.find_leaves(trees, ensemble, matrix, RowLists.join([every_row]), n_threads)
         n_nodes = len(ensemble.left)
         count = add_up(ensemble, np.bincount(leaves, minlength=n_nodes).astype(np.float64))
-        nothing = np.zeros((n_nodes, 1))
-        return NodeSums(count, nothing, nothing, np.zeros(1))
+        zeros = np.zeros((n_nodes, 1))
+        return NodeSums(count, zeros, zeros, np.zeros(1))
 
     every_row = np.arange(matrix.n_rows, dtype=np.int64)
-    is_known = is_training_data(view, int(view.n_nodes.argmax()), data, n_threads)  # where nodes hold no means of y
+    # Where nodes hold no means of y, y is not needed to compare all that they do hold.
+    is_known = view.why_no_heldout is not None and is_training_data(view, int(view.n_nodes.argmax()), data, n_threads)
     if is_known or have_training_sums(view, find_sums, matrix.n_rows, are_counts=True, has_y=False):
         raise TrainingRowsError("rows='heldout' needs rows the model never saw, got the rows it was fit on.")
     return RowChoice("heldout", lambda _tree: every_row)
