@@ -26,7 +26,7 @@ from truewood.adapters import open_model
 from truewood.data.device_arrays import DeviceWarning
 from truewood.data.tables import FeatureMatrix, read_features
 from truewood.engines import cuda_device, native_engine, numpy_engine
-from truewood.engines.engine import use_engine
+from truewood.engines.engine import ENGINE_VARIABLE, use_engine
 from truewood.engines.row_lists import RowLists
 
 HAS_GPU = cuda_device.find_problem() is None
@@ -49,7 +49,8 @@ FIT, REST = slice(0, 400), slice(400, N)
 
 @pytest.fixture(autouse=True, scope="module")
 def gpu():
-    with nullcontext() if HAS_GPU else stand_for_cupy():
+    with pytest.MonkeyPatch.context() as patch, nullcontext() if HAS_GPU else stand_for_cupy():
+        patch.delenv(ENGINE_VARIABLE, raising=False)  # "auto" follows it
         yield
 
 
