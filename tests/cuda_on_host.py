@@ -8,6 +8,7 @@ import tempfile
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType, ModuleType, SimpleNamespace
 
 import numpy as np
@@ -49,6 +50,7 @@ class Module:
         command += [f"-I{Path(__file__).parent}", str(folder / "kernels.cpp"), "-o", str(folder / "kernels.so")]
         subprocess.run(command, check=True)
         self._library = ctypes.CDLL(str(folder / "kernels.so"))
+        self._working = Lock()
         shutil.rmtree(folder)
 
     def get_function(self, name):
@@ -58,13 +60,17 @@ class Module:
             assert grid[1] < 1 << 16
             shared = np.full(shared_mem + 64, 0x5A, dtype=np.uint8)
             passed = [_pass(value) for value in arguments]
-            for y in range(grid[1]):
-                for x in range(grid[0]):
-                    self._library.set_launch(x, y, *grid, block[0], shared.ctypes.data_as(ctypes.c_void_p))
-                    function(*passed)
+            with self._working:  # which block is run is the same for all threads
+                self._run(function, passed, grid, block, shared)
             assert (shared[shared_mem:] == 0x5A).all(), f"{name} writes beyond its shared memory"
 
         return SimpleKernel(launch)
+
+    def _run(self, function, passed, grid, block, shared):
+        for y in range(grid[1]):
+            for x in range(grid[0]):
+                self._library.set_launch(x, y, *grid, block[0], shared.ctypes.data_as(ctypes.c_void_p))
+                function(*passed)
 
 
 class SimpleKernel:
