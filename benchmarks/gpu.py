@@ -110,11 +110,11 @@ def measure_deep(table: Measured, sizes: Sizes) -> None:
     laid_out, kind = lay_out(forest, sizes.features)
     matrix = read_features(X, open_model(forest).table)
     target = encode_target(y, kind, np.zeros(kind.n_columns))
-    amounts = make_amounts(cupy, kind, target, None, with_squares=True)
+    amounts = make_amounts(kind, target, None, with_squares=True)
     words = f"{sizes.trees} trees of {nodes:,.0f} nodes x {sizes.rows:,} rows x {sizes.features} features on the GPU"
 
     def find_sums(rows: FeatureMatrix) -> Any:
-        return read_sums(cupy, kind, amounts, sum_rows(laid_out, rows, amounts, Roles()))
+        return read_sums(kind, amounts, sum_rows(laid_out, rows, amounts, Roles()))
 
     work = time_of(lambda: find_sums(matrix), sizes.rounds)
     table.add(f"{words}, held-out, kernel and sums", work, 0.25)
@@ -170,8 +170,8 @@ def measure_small(table: Measured, sizes: Sizes) -> None:
     laid_out, kind = lay_out(model, sizes.features)
     target: Target = NumberTarget.of_numbers(np.asarray(y, dtype=np.float64)[:, np.newaxis])
     matrix = read_features(X, open_model(model).table)
-    amounts: Amounts = make_amounts(cupy, kind, target, None, with_squares=False)
-    work = time_of(lambda: read_sums(cupy, kind, amounts, sum_rows(laid_out, matrix, amounts, Roles())), sizes.rounds)
+    amounts: Amounts = make_amounts(kind, target, None, with_squares=False)
+    work = time_of(lambda: read_sums(kind, amounts, sum_rows(laid_out, matrix, amounts, Roles())), sizes.rounds)
     words = f"{sizes.boosted:,} trees of 31 leaves x {sizes.rows:,} rows of float64"
     table.add(f"{words}, kernel and sums", work, 0.5)
     score = partial(tw.importance, model, X, y.astype(float), rows="heldout", n_jobs=N_CORES)

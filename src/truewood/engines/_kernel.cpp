@@ -4,61 +4,20 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <atomic>
-#include <chrono>
 #include <memory>
 #include <optional>
-#include <stdexcept>
-#include <thread>
-#include <utility>
+#include <vector>
 
 #include "climb.hpp"
-#include "device_trees.hpp"
 #include "python_arrays.hpp"
+#include "python_work.hpp"
 #include "row_products.hpp"
-#include "score.hpp"
+#include "score_bindings.hpp"
 
 namespace py = pybind11;
 using namespace truewood;
 
 namespace {
-
-// A thread that asks for the GIL when the interpreter has ended is ended by Python, and C++ then ends the process with
-// an error. So the interpreter waits for threads that are at work here, and they stop at the next pause.
-std::atomic<bool> is_ending{false};
-std::atomic<int> n_working{0};
-std::thread::id last_thread;  // the one that ends the interpreter may work on
-
-void stop_if_ending() {
-    if (is_ending && std::this_thread::get_id() != last_thread) throw std::runtime_error("the interpreter is ending.");
-}
-
-void wait_for_threads() {
-    last_thread = std::this_thread::get_id();
-    is_ending = true;
-    py::gil_scoped_release release;
-    while (n_working > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-// Work without the GIL.
-class Work {
-    struct Count {
-        Count() {
-            stop_if_ending();
-            ++n_working;
-        }
-        ~Count() { --n_working; }
-    };
-    Count count_;
-    py::gil_scoped_release release_;  // begins last and ends first
-};
-
-// Lets Python run its handlers of signals, so that Ctrl-C ends long work; called without the GIL.
-void run_signal_handlers() {
-    stop_if_ending();
-    py::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
 
 // Numbers of a tree's nodes in its arrays, by place.
 std::vector<std::int32_t> list_originals(const Structure& tree) {
@@ -229,129 +188,6 @@ void bind_climb(const Array<std::int64_t>& parent, const Array<std::int32_t>& fe
             pacer.count(static_cast<std::int64_t>(climber.path_length()));
         }
     }
-}
-
-// What every row says to every tree, and what is asked of it.
-Call make_call(const Forest& forest, std::size_t n_rows, std::size_t n_features, const TargetArrays& target,
-               const Array<double>& origin, const std::optional<Array<std::int32_t>>& column) {
-    Call call;
-    call.trees = forest.trees();
-    call.rows.resize(call.trees.size());
-    call.column.assign(call.trees.size(), 0);
-    if (column) call.column.assign(column->data(), column->data() + column->size());
-    call.n_rows = n_rows;
-    call.n_features = n_features;
-    call.target = target.view();
-    call.origin = origin.data();
-    if (forest.n_columns() != call.target.n_columns) throw BrokenTree("the trees have another target.");
-    return call;
-}
-
-Formula find_formula(const std::string& name) {
-    if (name == "ufi") return Formula::kUfi;
-    if (name == "ufi_centered") return Formula::kUfiCentered;
-    if (name == "mdi_oob") return Formula::kMdiOob;
-    throw std::invalid_argument("the kernel has no formula " + name + ".");
-}
-
-void put_results(Call& call, Array<double>& scores, Array<double>& mdi, Array<double>& counted_mdi,
-                 Array<double>& split_weight, Array<double>& skipped_weight, Array<double>& unseen_weight,
-                 Array<double>& unseen_impurity) {
-    call.scores = scores.mutable_data();
-    call.mdi = mdi.mutable_data();
-    call.counted_mdi = counted_mdi.mutable_data();
-    call.split_weight = split_weight.mutable_data();
-    call.skipped_weight = skipped_weight.mutable_data();
-    call.unseen_weight = unseen_weight.mutable_data();
-    call.unseen_impurity = unseen_impurity.mutable_data();
-}
-
-void bind_score(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_rows, std::size_t n_features,
-                const py::object& rows, const TargetArrays& target, const Array<double>& origin,
-                const std::optional<Array<std::int32_t>>& column, const std::optional<Array<double>>& tree_weight,
-                const std::string& formula, bool skips, double scale, bool is_additive, std::size_t n_threads,
-                Array<double>& scores, Array<double>& mdi, Array<double>& counted_mdi, Array<double>& split_weight,
-                Array<double>& skipped_weight, Array<double>& unseen_weight, Array<double>& unseen_impurity,
-                std::optional<Array<double>>& phi, std::optional<Array<double>>& psi, std::optional<Array<float>>& bags,
-                std::int64_t first) {
-    Call call = make_call(forest, n_rows, n_features, target, origin, column);
-    call.rows = read_rows(rows, call.trees.size());
-    call.tree_weight = data_or_null(tree_weight);
-    call.target.has_squares = call.target.has_squares && !is_additive;
-    call.rule = {find_formula(formula), skips, scale, is_additive};
-    put_results(call, scores, mdi, counted_mdi, split_weight, skipped_weight, unseen_weight, unseen_impurity);
-    if (phi) {
-        call.contributions = {phi->mutable_data(),
-                              psi ? psi->mutable_data() : nullptr,
-                              bags ? bags->mutable_data() : nullptr,
-                              bags ? static_cast<std::size_t>(bags->shape(0)) : 0,
-                              first,
-                              static_cast<std::size_t>(phi->shape(0))};
-    }
-    const auto walker = make_walker(X, has_missing, forest.has_categories(), n_features);
-    const Work work;
-    Crew crew(n_threads, run_signal_handlers);
-    Scoring(call, *walker, crew).run();
-}
-
-// Trees for an engine that walks elsewhere: 16 bytes a node, and where each node has gone to.
-void bind_lay_out(const Forest& forest, std::size_t n_features, std::size_t n_threads, Array<std::uint8_t>& nodes,
-                  Array<std::int32_t>& place) {
-    auto* out = reinterpret_cast<DeviceNode*>(nodes.mutable_data());
-    std::int32_t* places = place.mutable_data();
-    const Work work;
-    Crew crew(n_threads, run_signal_handlers);
-    lay_out(forest.trees(), n_features, crew, out, places);
-}
-
-// Scores by sums at leaves that such an engine found, and terms of rows by place where there is an array for them.
-void bind_score_sums(const Forest& forest, std::size_t n_features, const TargetArrays& target,
-                     const Array<double>& origin, const std::string& formula, bool skips, double scale,
-                     bool is_additive, std::size_t n_threads, const Array<double>& leaf_sums, std::size_t n_roles,
-                     std::optional<Array<double>>& terms, Array<double>& scores, Array<double>& mdi,
-                     Array<double>& counted_mdi, Array<double>& split_weight, Array<double>& skipped_weight,
-                     Array<double>& unseen_weight, Array<double>& unseen_impurity) {
-    Call call = make_call(forest, 0, n_features, target, origin, std::nullopt);
-    call.target.has_squares = call.target.has_squares && !is_additive;
-    call.rule = {find_formula(formula), skips, scale, is_additive};
-    put_results(call, scores, mdi, counted_mdi, split_weight, skipped_weight, unseen_weight, unseen_impurity);
-    const double* sums = leaf_sums.data();
-    double* into = terms ? terms->mutable_data() : nullptr;
-    const Work work;
-    Crew crew(n_threads, run_signal_handlers);
-    score_sums(call, sums, n_roles, into, crew);
-}
-
-// Sums at the nodes in the order of the arrays, of every row; without squares where `sums` has no room for them.
-void bind_sum_nodes(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_rows,
-                    std::size_t n_features, const TargetArrays& target, const Array<double>& origin,
-                    const std::optional<Array<std::int32_t>>& column, std::size_t n_threads, Array<double>& sums) {
-    Call call = make_call(forest, n_rows, n_features, target, origin, column);
-    call.target.has_squares =
-        call.target.has_squares && static_cast<std::size_t>(sums.shape(1)) == call.target.n_sums();
-    call.node_sums = sums.mutable_data();
-    const auto walker = make_walker(X, has_missing, forest.has_categories(), n_features);
-    const Work work;
-    Crew crew(n_threads, run_signal_handlers);
-    Scoring(call, *walker, crew).run();
-}
-
-// Adds to phi what every row contributes, by terms of the nodes in the order of the arrays.
-void bind_contribute(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_features,
-                     const TargetArrays& target, const Array<double>& origin,
-                     const std::optional<Array<std::int32_t>>& column, const std::optional<Array<double>>& tree_weight,
-                     const Array<double>& linear, const std::optional<Array<double>>& square,
-                     const std::optional<Array<double>>& constant, std::size_t n_threads, Array<double>& phi) {
-    const auto n_rows = static_cast<std::size_t>(phi.shape(0));
-    Call call = make_call(forest, n_rows, n_features, target, origin, column);
-    const NodeTerms terms{linear.data(), data_or_null(square), data_or_null(constant)};
-    call.terms = &terms;
-    call.tree_weight = data_or_null(tree_weight);
-    call.contributions = {phi.mutable_data(), nullptr, nullptr, 0, 0, n_rows};
-    const auto walker = make_walker(X, has_missing, forest.has_categories(), n_features);
-    const Work work;
-    Crew crew(n_threads, run_signal_handlers);
-    Scoring(call, *walker, crew).run();
 }
 
 void bind_sum_row_products(const Array<double>& phi, const std::optional<Array<double>>& psi,

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "formulas.hpp"
+#include "row_terms.hpp"
 #include "target.hpp"
 #include "threads.hpp"
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "formulas.hpp"
 #include "matrix.hpp"
+#include "row_terms.hpp"
 #include "target.hpp"
 #include "tree.hpp"
 #include "wide.hpp"

@@ -122,9 +122,8 @@ def empty_pinned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any
     try:
         array: NDArray[Any] = cupyx.empty_pinned(shape, dtype=dtype)
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise MemoryError(
-            f"the host has no {np.prod(shape) * np.dtype(dtype).itemsize:,} bytes that stay in memory"
-        ) from error
+        n_bytes = np.prod(shape) * np.dtype(dtype).itemsize
+        raise MemoryError(f"the host has no {n_bytes:,} bytes of memory that the GPU may read.") from error
     return array
 
 

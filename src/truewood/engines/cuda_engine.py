@@ -85,12 +85,10 @@ def sum_nodes(
     ensemble: TreeEnsemble, matrix: FeatureMatrix, target: Target, row_weight: Floats | None, n_threads: int = 1
 ) -> NodeSums:
     """Sums of every row at the nodes of all trees; squares are not summed for additive trees."""
-    import cupy
-
     kind, with_squares = ensemble.kind, not ensemble.is_additive
-    amounts = make_amounts(cupy, kind, target, row_weight, with_squares=with_squares)
+    amounts = make_amounts(kind, target, row_weight, with_squares=with_squares)
     cells = sum_rows(_lay_out(ensemble, n_threads), matrix, amounts, Roles())
-    return native_engine.split_sums(add_up(ensemble, fetch(read_sums(cupy, kind, amounts, cells))), kind, target)
+    return native_engine.split_sums(add_up(ensemble, fetch(read_sums(kind, amounts, cells))), kind, target)
 
 
 def contribute(

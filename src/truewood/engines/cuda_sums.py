@@ -49,14 +49,12 @@ class Amounts:
 
 
 def make_amounts(
-    xp: Any, kind: TargetKind, target: Target, row_weight: Any, *, with_squares: bool, most_times: int = 1
+    kind: TargetKind, target: Target, row_weight: Any, *, with_squares: bool, most_times: int = 1
 ) -> Amounts:
-    """Amounts of all rows, in arrays of CuPy or of numpy.
+    """Amounts of all rows.
 
     Parameters
     ----------
-    xp : module
-        CuPy, or numpy.
     kind : TargetKind
         What trees predict: for trees that speak of one column of the target each, one number.
     target : ClassTarget or NumberTarget
@@ -68,48 +66,50 @@ def make_amounts(
     most_times : int
         How often a row is added to one tree at most.
     """
+    import cupy
+
     bits = AMOUNT_BITS - int(most_times - 1).bit_length()
-    first_column = xp.asarray(kind.first_column.astype(np.int32))
+    first_column = cupy.asarray(kind.first_column.astype(np.int32))
     if isinstance(target, ClassTarget):
-        codes, width = xp.asarray(target.codes), kind.n_columns
+        codes, width = cupy.asarray(target.codes), kind.n_columns
         if row_weight is None:
-            return Amounts(codes, first_column, None, xp.ones(width), width)
-        amount, unit = _round(xp, xp.asarray(row_weight), bits)
-        return Amounts(codes, first_column, amount[:, np.newaxis], xp.full(width, unit), width)
-    numbers = xp.asarray(target.numbers)
-    weighted = numbers if row_weight is None else numbers * xp.asarray(row_weight)[:, np.newaxis]
+            return Amounts(codes, first_column, None, cupy.ones(width), width)
+        amount, unit = _round(cupy.asarray(row_weight), bits)
+        return Amounts(codes, first_column, amount[:, np.newaxis], cupy.full(width, unit), width)
+    numbers = cupy.asarray(target.numbers)
+    weighted = numbers if row_weight is None else numbers * cupy.asarray(row_weight)[:, np.newaxis]
     columns = [weighted[:, c] for c in range(numbers.shape[1])]
     if with_squares:
         columns += [weighted[:, c] * numbers[:, c] for c in range(numbers.shape[1])]
-    amounts = xp.ones((len(numbers), 1 + len(columns)), dtype=np.int64)
+    amounts = cupy.ones((len(numbers), 1 + len(columns)), dtype=np.int64)
     units = [1.0]
     if row_weight is not None:
-        amounts[:, 0], units[0] = _round(xp, xp.asarray(row_weight), bits)
+        amounts[:, 0], units[0] = _round(cupy.asarray(row_weight), bits)
     # Trees of one column each have a common unit for all columns, as cells do not say which of them it is.
-    largest = [float(xp.abs(column).max()) for column in columns]
+    largest = [float(cupy.abs(column).max()) for column in columns]
     if kind.n_columns < numbers.shape[1]:
         largest = [max(largest)] * len(largest)
     for k, (column, most) in enumerate(zip(columns, largest, strict=True), start=1):
-        amounts[:, k], unit = _round(xp, column, bits, most)
+        amounts[:, k], unit = _round(column, bits, most)
         units.append(unit)
     width = 1 + (2 if with_squares else 1) * kind.n_columns
-    return Amounts(None, first_column, amounts, xp.asarray(np.array(units[:width])), width)
+    return Amounts(None, first_column, amounts, cupy.asarray(np.array(units[:width])), width)
 
 
-def _round(xp: Any, numbers: Any, bits: int, largest: float | None = None) -> tuple[Any, float]:
+def _round(numbers: Any, bits: int, largest: float | None = None) -> tuple[Any, float]:
     """Numbers as multiples of a unit, and the unit, a power of two."""
-    largest = float(xp.abs(numbers).max()) if largest is None else largest
+    import cupy
+
+    largest = float(cupy.abs(numbers).max()) if largest is None else largest
     exponent = max(int(np.frexp(largest)[1]) - bits, -1000) if largest > 0 else 0  # 2 to its negative is a number
-    return xp.rint(numbers * 2.0**-exponent).astype(np.int64), 2.0**exponent
+    return cupy.rint(numbers * 2.0**-exponent).astype(np.int64), 2.0**exponent
 
 
-def read_sums(xp: Any, kind: TargetKind, amounts: Amounts, cells: Any) -> Any:
+def read_sums(kind: TargetKind, amounts: Amounts, cells: Any) -> Any:
     """Sums at leaves as the kernel takes them, shape (n_nodes, n_sums); zeros at inner nodes.
 
     Parameters
     ----------
-    xp : module
-        CuPy, or numpy.
     kind : TargetKind
         What trees predict.
     amounts : Amounts
@@ -117,9 +117,11 @@ def read_sums(xp: Any, kind: TargetKind, amounts: Amounts, cells: Any) -> Any:
     cells : array of uint64, shape (n_nodes, width, 2)
         High and low parts of sums.
     """
+    import cupy
+
     parts = cells.view(np.int64)
     sums = (parts[..., 0].astype(np.float64) * 2.0**LOW_BITS + parts[..., 1].astype(np.float64)) * amounts.unit
     if amounts.codes is not None:
         weight = sums[:, : len(kind.classes[0])].sum(axis=1, keepdims=True)
-        sums = xp.concatenate([weight, sums], axis=1)
+        sums = cupy.concatenate([weight, sums], axis=1)
     return sums

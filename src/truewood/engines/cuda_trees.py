@@ -144,10 +144,8 @@ def sum_rows(trees: DeviceTrees, matrix: FeatureMatrix, amounts: Amounts, roles:
 
 def _group_small(trees: DeviceTrees, width: int) -> NDArray[np.int64] | None:
     """Where groups of trees begin whose sums fit into shared memory, and where the last ends; None for large trees."""
-    if int(trees.sizes.max()) > _FEW_NODES:
-        return None
     most = _SHARED_SUMS // (12 * width)
-    if int(trees.sizes.max()) > most:
+    if int(trees.sizes.max()) > min(_FEW_NODES, most):
         return None
     starts, held = [0], 0
     for tree, size in enumerate(trees.sizes.tolist()):

@@ -34,15 +34,13 @@ def score_on_device(
     found: WholeScores,
 ) -> None:
     """Fill `found`, and add to `contributed`; see `score_whole`, from which it is called."""
-    import cupy
-
     n_features = matrix.values.shape[1]
     ensemble = trees if isinstance(trees, TreeEnsemble) else None
     sizes = np.diff(trees.offset) if isinstance(trees, TreeEnsemble) else np.array([len(t.feature) for t in trees])
     laid_out = DeviceTrees.lay_out(forest, sizes, n_features, n_threads, ensemble)
     roles, most_times = find_roles(rows, matrix.n_rows, with_rows=contributed is not None)
-    amounts = make_amounts(cupy, kind, target, row_weight, with_squares=not rule.is_additive, most_times=most_times)
-    leaf_sums = fetch(read_sums(cupy, kind, amounts, sum_rows(laid_out, matrix, amounts, roles)))
+    amounts = make_amounts(kind, target, row_weight, with_squares=not rule.is_additive, most_times=most_times)
+    leaf_sums = fetch(read_sums(kind, amounts, sum_rows(laid_out, matrix, amounts, roles)))
     n_roles = 0 if contributed is None else 1 if contributed.psi is None else 2
     n_terms = kind.n_columns if isinstance(target, ClassTarget) else kind.n_columns + 2
     terms = empty_pinned((len(leaf_sums), n_roles * n_terms)) if n_roles else None

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formulas.hpp"
+#include "row_terms.hpp"
 #include "score_call.hpp"
 #include "target.hpp"
 #include "threads.hpp"

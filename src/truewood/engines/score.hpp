@@ -14,6 +14,7 @@
 #include "bags.hpp"
 #include "contribute.hpp"
 #include "formulas.hpp"
+#include "row_terms.hpp"
 #include "score_call.hpp"
 #include "target.hpp"
 #include "threads.hpp"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formulas.hpp"
+#include "row_terms.hpp"
 #include "target.hpp"
 #include "tree.hpp"
 

@@ -56,7 +56,7 @@ def choose_rows(rows: Any, view: ModelView, data: RowData, n_threads: int = 1) -
 
 def choose_without_y(rows: Any, view: ModelView, matrix: FeatureMatrix, n_threads: int = 1) -> RowChoice:
     """Read the argument `rows` where y is not known: rows are held-out ones, as far as counts at leaves tell."""
-    nothing = np.zeros((matrix.n_rows, view.target.kind.n_columns))
+    nothing = np.zeros((matrix.n_rows, view.read(range(1)).kind.n_columns))
     data = RowData(matrix, NumberTarget.of_numbers(nothing), None)
     if view.is_additive:
         return choose_rows(rows, view, data, n_threads)
