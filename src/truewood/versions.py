@@ -20,4 +20,4 @@ def show_versions() -> None:
     lines.append(f"GPU           {describe_device() if problem is None else f'not used: {problem}'}")
     lines += [f"python        {platform.python_version()}", f"platform      {platform.platform()}"]
     lines += [f"{name:<13} {version(name)}" for name in needed]
-    Console(highlight=False).print("\n".join(lines), soft_wrap=True)
+    Console(highlight=False).print("\n".join(lines), soft_wrap=True, markup=False)

@@ -10,6 +10,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
+from truewood.engines.cuda_device import find_problem
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((90, 12))
@@ -172,5 +173,7 @@ def test_show_versions_names_the_engine(capsys, engine):
     tw.show_versions()
     shown = capsys.readouterr().out
     assert f"engine        {engine}\n" in shown
+    problem = find_problem()
+    assert problem is None or f"GPU           not used: {problem}\n" in shown
     for name in ("truewood", "scikit-learn", "numpy", "narwhals"):
         assert f"\n{name}" in f"\n{shown}"
