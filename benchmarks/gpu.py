@@ -108,7 +108,7 @@ def measure_deep(table: Measured, sizes: Sizes) -> None:
     levels = count_levels([tree.tree_ for tree in forest.estimators_])
     X, y = draw_rows(sizes.rows, sizes.features)
     laid_out, kind = lay_out(forest, sizes.features)
-    matrix = read_features(X, open_model(forest).table)
+    matrix = read_features(X, open_model(forest).table, on_device=True)
     target = encode_target(y, kind, np.zeros(kind.n_columns))
     amounts = make_amounts(kind, target, None, with_squares=True)
     words = f"{sizes.trees} trees of {nodes:,.0f} nodes x {sizes.rows:,} rows x {sizes.features} features on the GPU"
@@ -169,7 +169,7 @@ def measure_small(table: Measured, sizes: Sizes) -> None:
     X, y = draw_rows(sizes.rows, sizes.features, np.float64)
     laid_out, kind = lay_out(model, sizes.features)
     target: Target = NumberTarget.of_numbers(np.asarray(y, dtype=np.float64)[:, np.newaxis])
-    matrix = read_features(X, open_model(model).table)
+    matrix = read_features(X, open_model(model).table, on_device=True)
     amounts: Amounts = make_amounts(kind, target, None, with_squares=False)
     work = time_of(lambda: read_sums(kind, amounts, sum_rows(laid_out, matrix, amounts, Roles())), sizes.rounds)
     words = f"{sizes.boosted:,} trees of 31 leaves x {sizes.rows:,} rows of float64"

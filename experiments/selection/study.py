@@ -1,10 +1,12 @@
 """Which method keeps the right columns, and at which price? Data sets whose answer is known, see designs.py.
 
-Run: python experiments/selection/study.py [--datasets 30] [--designs PATTERN] [--methods PATTERN] [--results FILE]
+Run: python experiments/selection/study.py [--jobs 1] [--datasets 30] [--designs PATTERN] [--methods PATTERN]
+[--results FILE]
 
-Appends a line to results.csv for each design, data set and method that it does not hold, so that a run that was stopped
-goes on where it was, and writes summary.csv, methods.csv and selection.png beside it. Remove lines after a change to a
-method. Data set k of a design always has the same seed. requirements.txt has the peers; ranger is that of R.
+Appends a line to results.csv for each design, data set and method that it does not hold, a data set of a design at a
+time, so that a run that was stopped goes on where it was, and writes summary.csv, methods.csv and selection.png beside
+it. Remove lines after a change to a method. Data set k of a design always has the same seed. Each job is a process of
+its own on one core. requirements.txt has the peers; ranger is that of R.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from designs import BESIDE, DESIGNS, NOISE, REAL, SIGNAL, Data
+from joblib import Parallel, delayed
 from methods import NAMES, NoAnswerError, make_forest, run_method, score_by
 from pictures import draw_selection
 from sklearn.metrics import get_scorer
@@ -59,8 +62,14 @@ def ask(method: str, data: Data, roles: np.ndarray, seed: int) -> tuple[np.ndarr
     return run_method(method, data.X, data.y, seed)
 
 
-def run_one(design: str, number: int, methods: list[str]) -> Iterator[Line]:
+def run_one(design: str, number: int, methods: list[str]) -> list[Line]:
     """Select columns of a data set by some methods, and judge what they keep."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of the peers, one a fit
+        return list(_judge_methods(design, number, methods))
+
+
+def _judge_methods(design: str, number: int, methods: list[str]) -> Iterator[Line]:
     data = DESIGNS[design].draw(np.random.default_rng([number, *design.encode()]))
     roles = np.array(DESIGNS[design].roles)
     judge = Judge(data, number)
@@ -90,7 +99,7 @@ def list_missing(results: Path, n_sets: int, designs: str, methods: str) -> Iter
                 yield design, number, missing
 
 
-def run(results: Path, n_sets: int, designs: str, methods: str) -> None:
+def run(results: Path, n_sets: int, designs: str, methods: str, n_jobs: int) -> None:
     """Append what is missing."""
     if results.exists():  # a line that was cut off does not count
         os.truncate(results, results.read_bytes().rfind(b"\n") + 1)
@@ -99,24 +108,24 @@ def run(results: Path, n_sets: int, designs: str, methods: str) -> None:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if file.tell() == 0:
             writer.writeheader()
-        for design, number, names in missing:
-            for line in run_one(design, number, names):
-                writer.writerow(line)
-                file.flush()
+        found = Parallel(n_jobs, return_as="generator")(delayed(run_one)(*place) for place in missing)
+        for done, lines in enumerate(found, 1):
+            writer.writerows(lines)
+            file.flush()
+            print(f"{done} of {len(missing)}: {missing[done - 1][0]}, data set {missing[done - 1][1]}", flush=True)
 
 
 def main() -> None:
     """Run what is missing, and write tables and the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--datasets", type=int, default=30)
     parser.add_argument("--designs", default="*")
     parser.add_argument("--methods", default="*")
     parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results.csv")
     options = parser.parse_args()
     os.environ["TQDM_DISABLE"] = "1"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of the peers, one a fit
-        run(options.results, options.datasets, options.designs, options.methods)
+    run(options.results, options.datasets, options.designs, options.methods, options.jobs)
     lines, folder = pd.read_csv(options.results), options.results.parent
     summary = summarise(lines)
     table = compare_methods(summary)
