@@ -9,6 +9,7 @@ import matplotlib
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx_gallery.sorting import ExplicitOrder
 
 import truewood
 from truewood.cli import make_parser
@@ -44,7 +45,23 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": ExplicitOrder(
+        [
+            "first_result.py",
+            "bias.py",
+            "from_csv.py",
+            "boosting_heldout.py",
+            "boosting_folds.py",
+            "pipeline.py",
+            "correlated.py",
+            "needed.py",
+            "directions.py",
+            "classes.py",
+            "selection.py",
+            "clustered_rows.py",
+            "comparing.py",
+        ]
+    ),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
@@ -52,6 +69,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
 }
 
+toc_object_entries_show_parents = "hide"
 html_math_renderer = "mathml"  # of the browser: nothing is loaded from elsewhere
 html_theme = "pydata_sphinx_theme"
 html_title = "truewood"
@@ -102,7 +120,16 @@ def write_math(translator: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
+def keep_percent(_app: Any, doctree: nodes.document) -> None:
+    """Keep percent signs on the line of their numbers."""
+    for text in list(doctree.findall(nodes.Text)):
+        is_code = isinstance(text.parent, nodes.literal | nodes.FixedTextElement)
+        if " %" in text and not is_code:
+            text.parent.replace(text, nodes.Text(text.replace(" %", "\N{NO-BREAK SPACE}%")))
+
+
 def setup(app: Any) -> None:
     """Add what this site has of its own."""
     app.add_directive("command-help", CommandHelp)
+    app.connect("doctree-read", keep_percent)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))

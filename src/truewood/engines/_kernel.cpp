@@ -219,7 +219,7 @@ void bind_sum_row_products(const Array<double>& phi, const std::optional<Array<d
 
 }  // namespace
 
-PYBIND11_MODULE(_kernel, module) {
+PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
     py::module_::import("atexit").attr("register")(py::cpp_function(wait_for_threads));
     const auto os = py::module_::import("os");
     if (py::hasattr(os, "register_at_fork")) {  // a child has none of the threads of its parent

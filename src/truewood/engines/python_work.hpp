@@ -32,9 +32,15 @@ inline void wait_for_threads() {
 // Work without the GIL.
 class Work {
     struct Count {
+        // Counts before it asks: without a GIL, the interpreter may begin to end between the two.
         Count() {
-            stop_if_ending();
             ++n_working;
+            try {
+                stop_if_ending();
+            } catch (...) {
+                --n_working;
+                throw;
+            }
         }
         ~Count() { --n_working; }
     };
