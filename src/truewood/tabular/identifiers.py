@@ -68,8 +68,7 @@ def warn_of_units(X: pd.DataFrame, messages: Messages) -> None:
         n_units = X[name].nunique()
         messages.warn(
             f"rows seem to belong together: {name} has {count(n_units, 'value')} in {count(len(X), 'row')}; if rows of "
-            f"one {name} are alike, scores and p-values are too good: keep them together with row_groups={name!r} and "
-            "model='lightgbm'"
+            f"one {name} are alike, scores and p-values are too good: keep them together with row_groups={name!r}"
         )
 
 
