@@ -44,6 +44,13 @@ def test_other_numbers_are_no_truth_values():
         encode([True, False], [2, 3])
 
 
+@pytest.mark.parametrize("dtype", [">i4", ">f8", np.float16, np.longdouble])
+def test_numbers_that_pandas_has_no_index_of(dtype):
+    numbers = np.array([3, 1, 3, 2], dtype=dtype)
+    assert encode(numbers, [1, 2, 3]) == encode([3, 1, 3, 2], np.unique(numbers)) == [2, 0, 2, 1]
+    assert encode(numbers, np.unique(numbers)) == [2, 0, 2, 1]
+
+
 def test_dates_of_another_unit_are_the_same_labels():
     days = np.array(["2020-01-01", "2020-02-01"], dtype="datetime64[D]")
     assert encode(days.astype("datetime64[ns]")[[1, 0]], days) == [1, 0]

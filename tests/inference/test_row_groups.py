@@ -122,6 +122,7 @@ def test_labels_of_any_kind_and_rows_in_any_order(forest):
         pd.Categorical(NEW),
         pd.Series(NEW, index=np.arange(N_ROWS)[::-1]),
         pd.Series(numbers, dtype="Int64"),
+        numbers.astype(">i4"),
         pl.Series(NEW),
         np.datetime64("2026-01-01") + numbers,
     ]

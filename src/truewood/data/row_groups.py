@@ -27,8 +27,11 @@ def read_row_groups(given: Any, n_rows: int) -> NDArray[np.int64] | None:
         raise ValueError(f"row_groups must be a label for each row, shape ({n_rows},), got shape {np.shape(labels)}.")
     if len(labels) != n_rows:
         raise ValueError(f"row_groups must be a label for each of the {n_rows} rows, got {len(labels)}.")
+    labels = labels if isinstance(labels, pd.Series | pd.Index) else np.asarray(labels)
+    if isinstance(labels.dtype, np.dtype):
+        labels = labels.astype(labels.dtype.newbyteorder("="))  # pandas takes no other
     try:
-        codes, _ = pd.factorize(labels if isinstance(labels, pd.Series | pd.Index) else np.asarray(labels))
+        codes, _ = pd.factorize(labels)
     except TypeError as error:
         raise TypeError(
             f"row_groups must be labels that can be told apart, such as names or numbers: {error}."

@@ -251,8 +251,7 @@ def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
     """Position of each label of y among those of the model; False and True are the numbers 0 and 1."""
     kinds = {y.dtype.kind, labels.dtype.kind}
     if kinds <= set("biuf"):
-        given, known_labels = (part.astype(np.int8) if part.dtype == bool else part for part in (y, labels))
-        codes = pd.Index(known_labels).get_indexer(pd.Index(given))
+        codes = _index_numbers(labels).get_indexer(_index_numbers(y))
     elif kinds <= set("mM"):
         codes = pd.Index(labels).get_indexer(pd.Index(y))
     else:
@@ -264,6 +263,16 @@ def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
         known = ", ".join(repr(label) for label in labels[:3].tolist()) + (", ..." if len(labels) > 3 else "")
         raise ValueError(f"y holds labels the model was not fit on: {found}; it knows {known}.")
     return np.asarray(codes, dtype=np.int32)
+
+
+def _index_numbers(labels: NDArray[Any]) -> pd.Index[Any]:
+    """Labels that are numbers or truth values, in a type of which pandas makes an index: not all have one there."""
+    if labels.dtype == bool:
+        return pd.Index(labels.astype(np.int8))
+    index: pd.Index[Any] = pd.Index(
+        labels.astype(np.float64 if labels.dtype.kind == "f" else labels.dtype.newbyteorder("="))
+    )
+    return index
 
 
 def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
