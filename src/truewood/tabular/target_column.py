@@ -21,6 +21,8 @@ from truewood.words import count
 MOST_CLASSES = 10
 # Of more classes than these, those of fewest rows become one.
 MOST_KEPT_CLASSES = 50
+# Whole numbers up to here are numbers of labels; larger ones are not exact, and the largest are no integers of numpy.
+_LARGEST_LABEL = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +167,7 @@ def _read_labels(column: Column, given: pd.Series[Any]) -> NDArray[Any]:
     if column.kind == BOOLEAN:  # Yes and yes are one label, the one that is there more often
         no, yes = (pd.Series(texts[numbers == value]).mode()[0] for value in (0.0, 1.0))
         return np.array([no, yes])[numbers.astype(np.int64)]
-    if (numbers == np.floor(numbers)).all():
+    if (numbers == np.floor(numbers)).all() and np.abs(numbers).max() <= _LARGEST_LABEL:
         return numbers.astype(np.int64)
     return np.array([f"{number:.15g}" for number in numbers], dtype=np.str_)
 
