@@ -76,6 +76,8 @@ def test_repeated_and_taken_names_make_no_trouble(rng):
     groups = tw.correlated_groups(X)
     assert groups == {"a + a + c'": [0, 1, "c"], "b": ["b"], "a + a + c": ["a + a + c"]}
     assert tw.correlated_groups(X[["b"]]) == {"b": ["b"]}
+    alone = X.iloc[:, 1:4].set_axis(["a", "b", "a"], axis=1)
+    assert tw.correlated_groups(alone) == {"a": [0], "b": ["b"], "a'": [2]}
 
 
 @pytest.mark.parametrize("threshold", [0, 1, -0.5, "0.7", True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,18 +120,15 @@ def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:
     groups: dict[str, list[Any]] = {}
     for group in dict.fromkeys(group_of.tolist()):
         members = np.flatnonzero(group_of == group).tolist()
-        groups[_name_group([names[place] for place in members], {*groups, *names})] = [
-            columns[place] for place in members
-        ]
+        name = _name_group([names[place] for place in members], groups, names)
+        groups[name] = [columns[place] for place in members]
     return CorrelatedGroups(groups, threshold, names, tree)
 
 
-def _name_group(members: list[str], taken: set[str]) -> str:
+def _name_group(members: list[str], groups: Collection[str], columns: Collection[str]) -> str:
     """A name of all members, or of the first ones and how many more there are, that no other group or column has."""
-    if len(members) == 1:
-        return members[0]
     shown = members if len(members) <= _MOST_NAMED else [*members[:2], f"{len(members) - 2} more"]
     name = " + ".join(shown)
-    while name in taken:
+    while name in groups or (len(members) > 1 and name in columns):
         name += "'"
     return name
