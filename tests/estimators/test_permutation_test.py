@@ -7,8 +7,10 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse, stats
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
@@ -16,6 +18,8 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import shuffle
 
@@ -253,6 +257,18 @@ def test_a_file_of_another_test_is_refused(change, name, tmp_path):
     with pytest.raises(ValueError, match=rf"^resume='.*test\.jsonl' was begun with another {name}; go on .*$"):
         run(**change, resume=path)
     assert path.read_text() == before
+
+
+def test_a_pipeline_of_text_goes_on_and_takes_weights(tmp_path):
+    path, weight = tmp_path / "test.jsonl", np.ones(50)
+    table = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(c=np.where(X[:, 2] > 0, "yes", "no"))
+    encoder = make_column_transformer((OneHotEncoder(), ["c"]), remainder="passthrough")
+    options = {"estimator": make_pipeline(encoder, FOREST), "sample_weight": weight, "n_permutations": 2}
+    expected = run(X=table, **options, resume=path)
+    assert_same(expected, run(X=table, **options))
+    assert_same(expected, run(X=pl.from_pandas(table), **options, resume=path))
+    with pytest.raises(ValueError, match="was begun with another X; go on"):
+        run(X=table.assign(c=table["c"][::-1].to_numpy()), **options, resume=path)
 
 
 def test_the_container_of_the_data_is_not_another_test(tmp_path):

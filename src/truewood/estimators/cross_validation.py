@@ -12,21 +12,14 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    RandomizedSearchCV,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    check_cv,
-)
-from sklearn.pipeline import Pipeline
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, indexable
 
 from truewood.data.named_columns import take_named
 from truewood.data.row_groups import read_row_groups
 from truewood.data.target import read_sample_weight
 from truewood.estimators.joined_folds import join_folds
+from truewood.estimators.weights import name_weight
 from truewood.formulas.registry import AUTO, get_measure
 from truewood.front_door import find_engine, importance
 from truewood.progress import show_progress
@@ -209,7 +202,7 @@ class _Fold:
             name: _take(value, train) if _has_rows(value, n_rows) else value for name, value in self.params.items()
         }
         if self.weight is not None:
-            params[_name_weight(self.estimator)] = self.weight[train]
+            params[name_weight(self.estimator)] = self.weight[train]
         return params
 
 
@@ -221,16 +214,6 @@ def _take(values: Any, rows: NDArray[np.int64]) -> Any:
 def _has_rows(value: Any, n_rows: int) -> bool:
     """Whether an argument has an entry for each row."""
     return hasattr(value, "__len__") and not isinstance(value, str | Mapping) and len(value) == n_rows
-
-
-def _name_weight(estimator: Any) -> str:
-    """The name by which weights reach the model: a pipeline passes them on by the name of its step."""
-    if isinstance(estimator, Pipeline):
-        name, last = estimator.steps[-1]
-        return f"{name}__{_name_weight(last)}"
-    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
-        return _name_weight(estimator.estimator)
-    return "sample_weight"
 
 
 def _choose_splitter(cv: Any, estimator: Any, y: Any, row_groups: Any) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import joblib
+import narwhals as nw
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
@@ -17,9 +18,11 @@ from scipy.stats import norm, rankdata
 from sklearn.base import clone
 from sklearn.utils import check_random_state, shuffle
 
+from truewood.data.column_samples import read_shape
 from truewood.data.groups import read_groups
-from truewood.data.tables import TableForm, read_features
+from truewood.data.tables import TableForm, read_features, read_names
 from truewood.estimators.seeds import N_SEEDS, set_seeds
+from truewood.estimators.weights import name_weight
 from truewood.front_door import importance
 from truewood.frozen import freeze_arrays, restore_frozen
 from truewood.journal import append_to, read_entries, read_first_entry
@@ -235,7 +238,7 @@ class _Refit:
         rng = np.random.default_rng([seed, number])
         y = shuffle(self.y, random_state=int(rng.integers(N_SEEDS))) if number else self.y
         model = set_seeds(clone(self.estimator), int(rng.integers(N_SEEDS)))
-        model.fit(self.X, y, **({} if self.sample_weight is None else {"sample_weight": self.sample_weight}))
+        model.fit(self.X, y, **({} if self.sample_weight is None else {name_weight(model): self.sample_weight}))
         return importance(
             model,
             self.X,
@@ -253,17 +256,26 @@ class _Refit:
 
     def fingerprint(self) -> dict[str, str]:
         """What tells this test from others; the container of the data does not matter."""
-        matrix = read_features(self.X, TableForm(type(self.estimator).__name__, None, dtype="float64"))
+        names = np.asarray(read_shape(self.X, [])[1], dtype=np.str_)
         weight = None if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)
         parts = {
-            "X": matrix.parts,
+            "X": _identify_rows(self.X, type(self.estimator).__name__),
             "y": np.ascontiguousarray(self.y),
             "sample_weight": weight,
             "estimator": self.estimator,
             "measure": self.measure,
-            "groups": None if self.groups is None else read_groups(self.groups, matrix.names),
+            "groups": None if self.groups is None else read_groups(self.groups, names),
         }
         return {name: joblib.hash(part) for name, part in parts.items()}
+
+
+def _identify_rows(X: Any, model: str) -> Any:
+    """What tells X from other tables: its numbers, or hashes of its rows where columns are text for a pipeline."""
+    if read_names(X) is not None:
+        table = X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True).to_pandas()
+        if table.select_dtypes(exclude=["number", "bool"]).shape[1]:
+            return pd.util.hash_pandas_object(table, index=False).to_numpy()
+    return read_features(X, TableForm(model, None, dtype="float64")).parts
 
 
 def _begin_or_resume(

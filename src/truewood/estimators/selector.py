@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import SelectorMixin
-from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +17,7 @@ from truewood.compat import SKLEARN_VERSION
 from truewood.data.groups import Grouping, read_groups
 from truewood.data.tables import read_names
 from truewood.estimators.seeds import set_seeds
+from truewood.estimators.weights import name_weight
 from truewood.formulas.registry import get_measure
 from truewood.front_door import importance
 from truewood.words import count
@@ -180,7 +180,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
                 "'heldout' and lists of rows need prefit=True."
             )
         estimator = self._make_estimator(y)
-        weights = {} if sample_weight is None else {_name_weight(estimator): sample_weight}
+        weights = {} if sample_weight is None else {name_weight(estimator): sample_weight}
         self.estimator_ = estimator.fit(X, y, **weights)
 
     def _name_columns(self, X: Any) -> list[str]:
@@ -265,14 +265,6 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.target_tags.required = True
         return tags
-
-
-def _name_weight(estimator: Any) -> str:
-    """What `fit` calls the weights of rows: a pipeline passes them on to its model, under the model's name."""
-    if not isinstance(estimator, Pipeline):
-        return "sample_weight"
-    name, last = estimator.steps[-1]
-    return f"{name}__{_name_weight(last)}"
 
 
 def _has_classes(y: Any) -> bool:
