@@ -119,6 +119,15 @@ def test_errors_where_some_rows_fit_models_and_score_none():
     assert result.notes == ("30 rows of 90 never held out: they fit models and score none.",)
 
 
+def test_folds_that_look_like_each_other():
+    """A design that is there twice: the rows of the one fold fall into the leaves of the other as its own do."""
+    design = np.indices((4, 4, 4)).reshape(3, -1).T.astype(float)
+    twice, noise = np.vstack([design, design]), np.random.default_rng(0).standard_normal(128)
+    result = tw.cross_importance(BOOSTING, twice, twice[:, 0] + noise, cv=2)
+    assert result.rows == "folds"
+    assert result.select().tolist() == [True, False, False]
+
+
 def test_one_split_is_importance_of_held_out_rows():
     cv = ShuffleSplit(1, test_size=0.4, random_state=0)
     ((train, test),) = cv.split(X)

@@ -116,6 +116,25 @@ def test_training_rows_are_no_heldout_rows(name, request):
         tw.importance(model, X, y, rows="heldout")
 
 
+def test_new_rows_in_the_same_leaves_are_taken_as_lists():
+    """Halves of a table whose classes are far apart: each half has the counts and means of the other."""
+    X, y = np.repeat([0.0, 1.0], 20)[:, np.newaxis], np.repeat([0, 1], 20)
+    tree = DecisionTreeClassifier().fit(X[::2], y[::2])
+    with pytest.raises(ValueError, match=r"fall into the same leaves, pass rows=\[range\(len\(X\)\)\] \* number"):
+        tw.importance(tree, X[1::2], y[1::2], rows="heldout")
+    assert tw.importance(tree, X[1::2], y[1::2], rows=[range(20)]).values == [0.5]
+
+
+def test_lists_are_checked_by_the_tree_that_can_tell_most():
+    X, y = np.append(np.arange(20.0), np.arange(100.0, 120.0))[:, np.newaxis], np.repeat([0, 1], 20)
+    forest = RandomForestClassifier(20, random_state=0).fit(X[::2], np.append(1, y[2::2]))
+    n_nodes = [tree.tree_.node_count for tree in forest.estimators_]
+    assert max(n_nodes) > min(n_nodes) == 3
+    # The first tree did not see the odd row, and cannot tell the new rows from its own.
+    forest.estimators_.insert(0, forest.estimators_.pop(int(np.argmin(n_nodes))))
+    assert tw.importance(forest, X[1::2], y[1::2], rows=[range(20)] * 20).values > 0
+
+
 def test_as_many_heldout_rows_as_training_rows_are_fine(rng, forest):
     other = rng.standard_normal((120, 3))
     assert tw.importance(forest, other, (other[:, 0] > 0).astype(int), rows="heldout").n_rows == 120

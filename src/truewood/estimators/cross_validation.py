@@ -24,6 +24,7 @@ from truewood.formulas.registry import AUTO, get_measure
 from truewood.front_door import find_engine, importance
 from truewood.progress import show_progress
 from truewood.result.importance_result import ImportanceResult
+from truewood.rows.choice import UNSEEN
 from truewood.rows.folds import read_folds
 from truewood.scoring.results import check_measure
 from truewood.words import list_names
@@ -178,8 +179,9 @@ class _Fold:
         self, train: NDArray[np.int64], test: NDArray[np.int64], model: Any | None
     ) -> tuple[ImportanceResult, list[str]]:
         """Fit to some rows, unless the model is given, and score the model on others; with what there is to warn of."""
+        rows = "heldout"
         if model is None:
-            model = clone(self.estimator)
+            rows, model = UNSEEN, clone(self.estimator)  # folds have no row in common
             model.fit(_take(self.X, train), _take(self.y, train), **self._list_params(train))
         is_listed = self.target is not None and not callable(self.target)
         with warnings.catch_warnings(record=True) as caught:
@@ -188,7 +190,7 @@ class _Fold:
                 model,
                 _take(self.X, test),
                 _take(self.y, test),
-                rows="heldout",
+                rows=rows,
                 sample_weight=None if self.weight is None else self.weight[test],
                 target=_take(self.target, test) if is_listed else self.target,
                 **self.options,

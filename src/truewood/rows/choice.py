@@ -21,6 +21,9 @@ from truewood.rows.guard import have_training_sums, is_counted, is_training_data
 from truewood.rows.row_data import RowData
 from truewood.trees.node_sums import NodeSums, add_up
 
+# What `rows` is where rows are known to be unseen: "heldout" without a look at whether they could be those of the fit,
+# which new rows that fall into the same leaves look like.
+UNSEEN = "unseen"
 _MOST_WITNESSES = 20
 
 
@@ -47,10 +50,13 @@ def choose_rows(rows: Any, view: ModelView, data: RowData, n_threads: int = 1) -
     """Read the argument `rows` of `importance`, and check that the data fits it."""
     if isinstance(rows, str) and rows in ("auto", "oob"):
         return _choose_oob(rows, view, data, n_threads)
-    if isinstance(rows, str) and rows != "heldout":
+    if isinstance(rows, str) and rows not in ("heldout", UNSEEN):
         raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {rows!r}.")
     if isinstance(rows, str):
-        return _choose_heldout(view, data, n_threads)
+        if rows != UNSEEN:
+            _refuse_training(view, data, n_threads)
+        every_row = np.arange(data.n_rows, dtype=np.int64)
+        return RowChoice("heldout", lambda _tree: every_row)
     return _choose_lists(rows, view, data, n_threads)
 
 
@@ -140,7 +146,8 @@ def _choose_witnesses(view: ModelView) -> list[int]:
     return witnesses
 
 
-def _choose_heldout(view: ModelView, data: RowData, n_threads: int) -> RowChoice:
+def _refuse_training(view: ModelView, data: RowData, n_threads: int) -> None:
+    """Refuse rows that the model was fit on as held-out ones."""
     largest = int(view.n_nodes.argmax())
     is_known = (
         is_counted(view, data, n_threads) if view.is_additive else is_training_data(view, largest, data, n_threads)
@@ -148,14 +155,11 @@ def _choose_heldout(view: ModelView, data: RowData, n_threads: int) -> RowChoice
     if view.n_nodes[largest] > 1 and is_known:
         remedy = "rows='oob' uses what each tree never saw"
         if not view.has_bags:
-            remedy = f"{view.name} {view.why_no_bags}"
-        if view.is_additive:
-            remedy += (
-                "; if they are new rows that fall into the same leaves, pass rows=[range(len(X))] * number of trees"
+            remedy = (
+                f"{view.name} {view.why_no_bags}; if they are new rows that fall into the same leaves, pass "
+                "rows=[range(len(X))] * number of trees"
             )
         raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
-    every_row = np.arange(data.n_rows, dtype=np.int64)
-    return RowChoice("heldout", lambda _tree: every_row)
 
 
 def _choose_lists(rows: Any, view: ModelView, data: RowData, n_threads: int) -> RowChoice:
@@ -168,7 +172,8 @@ def _choose_lists(rows: Any, view: ModelView, data: RowData, n_threads: int) -> 
         raise ValueError(f"rows must hold one list per tree: {view.n_trees}, got {len(given)}.")
     lists = [_read_list(tree, listed, data.n_rows) for tree, listed in enumerate(given)]
     training = view.training
-    are_training = training is not None and training.has_bags and is_training_data(view, 0, data, n_threads)
+    has_bags, largest = training is not None and training.has_bags, int(view.n_nodes.argmax())
+    are_training = has_bags and is_training_data(view, largest, data, n_threads)
     if training is not None and are_training:
         bags = (training.list_bag(tree, data.n_rows) for tree in range(view.n_trees))
         pairs = enumerate(zip(lists, bags, strict=True))
