@@ -123,6 +123,9 @@ def test_columns_of_any_name(forest, expected, columns):
     result = tw.importance(forest, table, y)
     np.testing.assert_array_equal(result.per_tree, expected.per_tree)
     assert result.feature_names.tolist() == [str(name) for name in table.columns]
+    table.insert(1, ("y", 1) if table.columns.nlevels == 2 else 7, y)
+    name = [str(column) for column in table.columns][1]
+    np.testing.assert_array_equal(tw.importance(forest, table, name).per_tree, expected.per_tree)
 
 
 def test_columns_of_numbers_by_another_type(forest, expected):

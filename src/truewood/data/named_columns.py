@@ -33,8 +33,9 @@ def take_named(X: Any, **given: Any) -> tuple[Any, ...]:
     if not names:
         return X, *given.values()
     values = [_get_column(X, value, argument) if isinstance(value, str) else value for argument, value in given.items()]
-    rest = X.drop(columns=names) if isinstance(X, pd.DataFrame) else nw.from_native(X).drop(names).to_native()
-    return rest, *values
+    if isinstance(X, pd.DataFrame):
+        return X.loc[:, [str(column) not in names for column in X.columns]], *values
+    return nw.from_native(X).drop(names).to_native(), *values
 
 
 def _get_column(X: Any, name: str, argument: str) -> Any:
@@ -51,7 +52,7 @@ def _get_column(X: Any, name: str, argument: str) -> Any:
 def read_column(X: Any, name: str) -> Any:
     """A column of a data frame as numpy reads it."""
     if isinstance(X, pd.DataFrame):
-        return X[name]
+        return X.iloc[:, [str(column) for column in X.columns].index(name)]  # it may be a number there
     if nw.dependencies.is_pyarrow_table(X):
         return X[name].to_pandas()  # missing values of categories get lost on the straight way to numpy
     return nw.from_native(X, eager_only=True)[name].to_numpy()
