@@ -225,6 +225,23 @@ CASES = {
         "X must be numbers, but column 'b' is Datetime",
     ),
     "masked": ("classifier", np.ma.masked_greater(X, 1), y, {}, "X must not be a masked array"),
+    "masked y": ("regressor", X, np.ma.masked_greater(X[:, 0], 1), {}, "y must not hold masked values"),
+    "masked weights": (
+        "classifier",
+        X,
+        y,
+        {"sample_weight": np.ma.masked_array(np.ones(60), mask=y > 0)},
+        "sample_weight must not hold masked values",
+    ),
+    "numbers beyond floats": ("classifier", [[10**400] * X.shape[1]], y, {}, "X must be a table of numbers, got list"),
+    "y beyond floats": ("regressor", X, [10**400] * 60, {}, "y must be numbers, as the model is a regressor"),
+    "a column without a group": (
+        "named",
+        frame,
+        y,
+        {"groups": frame.columns.map({"a": "group"})},
+        "groups must name the group of each column, but gives none for 'b'; a dict of name to columns leaves the",
+    ),
     "group name": (
         "named",
         frame,

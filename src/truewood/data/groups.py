@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 
@@ -43,19 +44,29 @@ def read_groups(groups: Any, names: NDArray[np.str_]) -> Grouping:
         labels = _labels_from_mapping(groups, names)
     elif isinstance(groups, str) or not isinstance(groups, Iterable):
         raise TypeError(f"groups must be a dict or a sequence, got {type(groups).__name__}.")
-    elif any(not isinstance(label, str) and np.ndim(label) != 0 for label in groups):
-        raise TypeError(
-            "groups must be a dict of name to columns, such as {'size': ['height', 'width']}, or a sequence with the "
-            "name of the group of each column; got a sequence of sequences."
-        )
     else:
-        labels = [str(label) for label in groups]
-        if len(labels) != len(names):
-            raise ValueError(f"groups must name the group of each of the {len(names)} columns, got {len(labels)}.")
+        labels = _labels_from_sequence(list(groups), names)
     order = list(dict.fromkeys(labels))
     position = {label: g for g, label in enumerate(order)}
     group_of = np.array([position[label] for label in labels], dtype=np.int32)
     return Grouping(np.asarray(order, dtype=np.str_), group_of)
+
+
+def _labels_from_sequence(groups: list[Any], names: NDArray[np.str_]) -> list[str]:
+    if any(not isinstance(label, str) and np.ndim(label) != 0 for label in groups):
+        raise TypeError(
+            "groups must be a dict of name to columns, such as {'size': ['height', 'width']}, or a sequence with the "
+            "name of the group of each column; got a sequence of sequences."
+        )
+    if len(groups) != len(names):
+        raise ValueError(f"groups must name the group of each of the {len(names)} columns, got {len(groups)}.")
+    nameless = next((name for label, name in zip(groups, names, strict=True) if pd.isna(label)), None)
+    if nameless is not None:
+        raise ValueError(
+            f"groups must name the group of each column, but gives none for {str(nameless)!r}; a dict of name to "
+            "columns leaves the others for themselves."
+        )
+    return [str(label) for label in groups]
 
 
 def _labels_from_mapping(groups: Mapping[Any, Any], names: NDArray[np.str_]) -> list[str]:

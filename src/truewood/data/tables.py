@@ -229,7 +229,7 @@ def _read_array(X: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
         with np.errstate(over="ignore"), warnings.catch_warnings():
             warnings.simplefilter("error", ComplexWarning)
             return np.require(X, dtype, _FOR_THE_KERNEL)
-    except (TypeError, ValueError, ComplexWarning) as error:
+    except (TypeError, ValueError, OverflowError, ComplexWarning) as error:
         raise ValueError(f"X must be a table of numbers, got {_describe(X)}: {error}") from error
 
 
@@ -245,7 +245,7 @@ def _read_column(column: nw.Series[Any], name: str, dtype: np.dtype[Any]) -> NDA
         if is_number and column.null_count():
             return column.cast(nw.Float64).to_numpy()
         return column.to_numpy().astype(dtype)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"X must be numbers, but column {name!r} is {column.dtype}; encode it as when the model was fit."
         ) from error

@@ -202,6 +202,7 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
     origin : ndarray of shape (n_columns,)
         A typical value of each number, which is taken from it; not read for classes.
     """
+    _refuse_masked("y", y)
     try:
         array = np.asarray(y)
     except ValueError:
@@ -282,7 +283,7 @@ def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
         # Always in C order: the kernel reads rows, and sums must not depend on how y lies in memory.
         with np.errstate(over="ignore"):
             numbers = np.array(y, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, as {why}, got {y.dtype} values.") from error
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must not hold NaN or infinite values.")
@@ -291,13 +292,20 @@ def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
     return numbers
 
 
+def _refuse_masked(name: str, values: Any) -> None:
+    """Refuse values that are masked, as numpy gives what is below the mask."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must not hold masked values; leave out their rows.")
+
+
 def read_sample_weight(sample_weight: Any, n_rows: int, *, may_be_zero: bool = False) -> NDArray[np.float64] | None:
     """Check the weights of the scoring rows, which may all be zero for a part of them; None where each counts once."""
     if sample_weight is None:
         return None
+    _refuse_masked("sample_weight", sample_weight)
     try:
         weight = np.require(sample_weight, np.float64, ["C", "A", "E"])
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"sample_weight must be numbers, one per row, got {type(sample_weight).__name__}.") from error
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weight.shape}.")
