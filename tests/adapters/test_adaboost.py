@@ -131,3 +131,13 @@ def test_adaboost_takes_no_missing_values():
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="AdaBoostClassifier does not take missing values"):
         tw.importance(fit_adaboost("binary"), X, y, rows="heldout")
+
+
+@pytest.mark.parametrize("name", ["binary", "multiclass", "regression"])
+def test_shares_weigh_the_roots_as_scores_weigh_the_trees(name, engine):
+    model = fit_adaboost(name)
+    result = tw.importance(model, *draw_data(ADABOOST[name][1], seed=1), rows="heldout")
+    weight = model.estimator_weights_[: len(model.estimators_)]
+    expected = np.average([tree.tree_.impurity[0] for tree in model.estimators_], weights=weight)
+    assert result.impurity == pytest.approx(expected)
+    np.testing.assert_allclose(result.share, result.values / expected)

@@ -14,7 +14,7 @@ from truewood.data.groups import add_groups, read_groups
 from truewood.data.tables import TableForm, read_features
 from truewood.formulas.mdi import MDI
 from truewood.result.importance_result import ImportanceResult
-from truewood.scoring.averaging import average, average_biased
+from truewood.scoring.averaging import average, average_biased, average_impurity
 from truewood.scoring.batches import score_trees
 from truewood.scoring.job import make_job
 
@@ -69,8 +69,8 @@ def corrected_importance(
     job = make_job(view, joined, y, rows=[[]] * view.n_trees)
     scores, n_columns = score_trees(job, MDI, n_jobs=n_jobs), len(matrix.names)
     corrected = add_groups(scores.scores[:, :n_columns] - scores.scores[:, n_columns:], grouping)
-    averages = average(corrected, view, np.ones(view.n_trees, dtype=np.bool_))
-    impurity = float(scores.impurity.mean())
+    every_tree = np.ones(view.n_trees, dtype=np.bool_)
+    averages, impurity = average(corrected, view, every_tree), average_impurity(scores.impurity, view, every_tree)
     return ImportanceResult(
         values=averages.values,
         share=averages.values / impurity if impurity > 0 else np.full(len(grouping.names), np.nan),

@@ -51,6 +51,11 @@ def average_biased(scores: Floats, view: ModelView) -> Floats:
     return averaged
 
 
+def average_impurity(impurity: Floats, view: ModelView, is_kept: NDArray[np.bool_]) -> float:
+    """Impurity of the target at the roots of the trees that are kept, each as much as its score counts."""
+    return float(np.average(impurity[is_kept], weights=weigh_trees(view)[is_kept]))
+
+
 def weigh_trees(view: ModelView) -> Floats:
     """How much each tree counts, shape (n_trees,)."""
     return np.ones(view.n_trees) if view.tree_weight is None else view.tree_weight

@@ -18,7 +18,7 @@ from truewood.inference.errors import measure_errors
 from truewood.inference.moments import Moments, TreeScores
 from truewood.pipelines.grouping import Encoding, group_columns
 from truewood.result.importance_result import ImportanceResult
-from truewood.scoring.averaging import average, average_biased, weigh_trees
+from truewood.scoring.averaging import average, average_biased, average_impurity, weigh_trees
 from truewood.scoring.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -177,7 +177,7 @@ def _average(facts: Facts, measure: Measure, scores: Scores, grouping: Grouping)
     view, is_kept = facts.view, ~scores.is_left_out
     averages = average(add_groups(scores.scores, grouping), view, is_kept)
     has_impurity = facts.compares_hazards or not view.is_additive
-    impurity = float(scores.impurity[is_kept].mean()) if has_impurity else facts.target_variance
+    impurity = average_impurity(scores.impurity, view, is_kept) if has_impurity else facts.target_variance
     split_weight = scores.split_weight.sum()
     return ImportanceResult(
         values=averages.values,
