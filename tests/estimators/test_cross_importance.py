@@ -17,6 +17,7 @@ from sklearn.ensemble import (
     GradientBoostingRegressor,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
+    RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import (
@@ -51,6 +52,7 @@ def draw(seed=0, n_rows=N_ROWS):
 X, y, WEIGHT = draw()
 LABELS = np.array([f"shop {number}" for number in np.random.default_rng(3).permutation(np.arange(N_ROWS) % 30)])
 BOOSTING = GradientBoostingRegressor(n_estimators=12, max_depth=2, random_state=0)
+FOREST = RandomForestRegressor(5, random_state=0)
 CLASSES = GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0)
 
 
@@ -117,6 +119,15 @@ def test_errors_where_some_rows_fit_models_and_score_none():
     result = tw.cross_importance(BOOSTING, X, y, cv=splits)
     assert_equal(result, add_up(BOOSTING, splits, both_roles=0.5))
     assert result.notes == ("30 rows of 90 never held out: they fit models and score none.",)
+
+
+@pytest.mark.parametrize(
+    ("model", "measure", "scale"), [(BOOSTING, "auto", 1), (FOREST, "auto", 1), (FOREST, "ufi", 2)]
+)
+def test_shares_are_of_the_impurity_of_all_folds(model, measure, scale):
+    uneven = y * np.exp(1.5 * np.random.default_rng(1).standard_normal(N_ROWS))
+    result = tw.cross_importance(model, X, uneven, cv=3, measure=measure)
+    np.testing.assert_allclose(result.share, result.values / (scale * result.impurity), rtol=1e-12)
 
 
 def test_folds_that_look_like_each_other():

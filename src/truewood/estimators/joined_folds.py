@@ -73,14 +73,17 @@ def _join(
     def mean(name: str) -> Any:
         return np.tensordot(share, np.stack([getattr(result, name) for result in results]), axes=1)
 
+    impurity = share * [result.impurity for result in results]
+    shares = np.stack([result.share for result in results])
     joined = ImportanceResult(
         values=mean("values"),
-        share=mean("share"),
+        # The mean score as a part of the mean impurity: what a fold explains counts by what there is to explain.
+        share=impurity @ shares / impurity.sum() if impurity.any() else shares[0],
         per_tree=np.concatenate([result.per_tree for result in results]),
         per_output=mean("per_output"),
         per_fold=per_fold,
         mdi=mean("mdi"),
-        impurity=float(mean("impurity")),
+        impurity=float(impurity.sum()),
         feature_names=first.feature_names,
         measure=first.measure,
         task=first.task,
