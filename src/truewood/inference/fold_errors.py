@@ -4,8 +4,8 @@ Is a score zero? Given the models, contributions phi of a fold's rows have mean 
 rows in different folds each scores a model that the other grew, so that their contributions vary together. A sum over
 pairs of rows, of which each pair is in it twice, has twice the variance of the sum over rows that phi alone tells of.
 
-How large is it? Then a row counts by growing models as much as by scoring them, phi + phi. docs/theory/folds.md has what
-was measured.
+How large is it? Then a row counts by growing models as much as by scoring them, phi + phi. docs/theory/folds.md has
+what was measured.
 """
 
 from __future__ import annotations
