@@ -19,9 +19,15 @@ LIBRARIES = {
     "*spark_models.py": ["pyspark"],
     "*survival*.py": ["sksurv"],
     "*treelite*.py": ["treelite", "lightgbm", "xgboost"],
+    "*ubjson.py": ["xgboost"],
     "*xgboost*.py": ["xgboost"],
+    "cli/test_importance_folder.py": ["lightgbm", "xgboost"],
     "docs/test_code_blocks.py": ["altair", "pyarrow", "xgboost"],
+    "engines/test_every_row.py": ["lightgbm", "xgboost"],
+    "scale/test_accumulating.py": ["lightgbm", "xgboost"],
     "scale/test_dask.py": ["dask", "distributed", "lightgbm", "xgboost"],
+    "scale/test_sources.py": ["duckdb", "lightgbm", "xgboost"],
+    "scale_models.py": ["lightgbm", "xgboost"],
     "scoring/test_noise.py": ["catboost", "lightgbm", "xgboost"],
 }
 collect_ignore_glob = [files for files, needed in LIBRARIES.items() if lacks_any(needed)]

@@ -80,6 +80,7 @@ def test_hints_are_options(tmp_path, call):
 
 
 def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
+    pytest.importorskip("altair")
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"wage": rng.lognormal(2, 0.5, 200), "school": rng.integers(8, 18, 200)})
     table.assign(lwage=np.log(table["wage"])).to_csv(tmp_path / "a.csv", index=False)

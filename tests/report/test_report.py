@@ -295,15 +295,16 @@ def test_bad_arguments(result, tmp_path):
         result.report(tmp_path / "report.html", X=[1, 2, 3])
 
 
-def test_a_missing_library_is_named(tmp_path):
+@pytest.mark.parametrize("library", ["altair", "vl_convert"])
+def test_a_missing_library_is_named(library, tmp_path):
     """Without the libraries everything else works, and a report says what to install."""
     code = f"""
 import sys
-sys.modules["vl_convert"] = None
 import truewood as tw
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 assert "altair" not in sys.modules
+sys.modules[{library!r}] = None
 X, y = load_iris(return_X_y=True)
 result = tw.importance(RandomForestClassifier(5, random_state=0).fit(X, y), X, y)
 try:
@@ -313,6 +314,6 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "a report needs altair and vl-convert-python, but vl_convert is not installed; "
+        f"a report needs altair and vl-convert-python, but {library} is not installed; "
         "pip install 'truewood[report]' brings both.\n"
     )

@@ -336,6 +336,7 @@ def test_trees_without_splits_score_zero(engine):
 
 
 def test_a_result_is_drawn_saved_and_compared(fitted, tmp_path):
+    pytest.importorskip("altair")
     forest, X, y = fitted
     result = score(forest, X, y, inference="rows")
     result.save(tmp_path / "result.json")

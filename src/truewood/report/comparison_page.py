@@ -10,7 +10,7 @@ import numpy as np
 
 from truewood.formulas.registry import get_measure
 from truewood.report.charts import NOT_SIGNIFICANT, make_difference_chart
-from truewood.report.page import CITE, Column, Page, check_ending, list_items, list_terms, write_page
+from truewood.report.page import CITE, Column, Page, check_report, list_items, list_terms, write_page
 from truewood.result.cautions import Caution
 from truewood.result.difference_picture import find_differing, say_differing
 from truewood.result.headline import name_level, name_unit
@@ -24,7 +24,7 @@ def write_comparison(
     comparison: Comparison, path: str | PathLike[str], *, title: str | None, notes: Sequence[str], alpha: float
 ) -> None:
     """Write a report; see `Comparison.report`."""
-    check_ending(path)
+    check_report(path)
     if isinstance(notes, str):
         raise TypeError("notes must be a sequence of sentences, got one str; put it into a list.")
     table = comparison.frame()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from truewood.report import words
 from truewood.report.charts import make_charts, make_room_for_names, name_class_column
 from truewood.report.groups_section import write_groups
-from truewood.report.vega import bundle_scripts, compile_chart
+from truewood.report.vega import bundle_scripts, compile_chart, import_libraries
 from truewood.result.cautions import Caution, check_table, list_cautions
 from truewood.result.direction import Direction, explain_directions, find_directions
 from truewood.result.drawing import FAINT, SMALL, UNBIASED
@@ -126,10 +126,11 @@ class Page:
     charts: dict[str, dict[str, Any]]
 
 
-def check_ending(path: str | PathLike[str]) -> None:
-    """Refuse names that promise another kind of file."""
+def check_report(path: str | PathLike[str]) -> None:
+    """Refuse a path that is not one of a report, and reports where what they need is not installed."""
     if not fspath(path).lower().endswith(_ENDINGS):
         raise ValueError(f"path must end in .html, as the report is a page for a browser, got {fspath(path)!r}.")
+    import_libraries()
 
 
 def write_report(
@@ -146,7 +147,7 @@ def write_report(
     alpha: float,
 ) -> None:
     """Write a report; see `ImportanceResult.report`."""
-    check_ending(path)
+    check_report(path)
     for name, sentences in (("notes", notes), ("warnings", warnings)):
         if isinstance(sentences, str):
             raise TypeError(f"{name} must be a sequence of sentences, got one str; put it into a list.")
