@@ -325,3 +325,12 @@ def test_useless_features_are_rejected_at_the_level_of_the_test():
     ratio = (values**2).mean(axis=0) / (errors**2).mean(axis=0)
     assert 0.7 < ratio.mean() < 1.3  # with the squares of contributions alone it would be about 2
     assert 0.01 <= rate <= 0.07
+
+
+def test_a_fold_whose_target_does_not_vary_leaves_shares_of_the_others(rng):
+    X = rng.normal(size=(90, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=90)
+    y[60:] = 1.0
+    result = tw.cross_importance(HistGradientBoostingRegressor(max_iter=10), X, y, cv=KFold(3), progress=False)
+    np.testing.assert_allclose(result.per_fold[2], 0.0, atol=1e-15)
+    np.testing.assert_allclose(result.share, result.values / result.impurity, rtol=1e-12)

@@ -271,7 +271,7 @@ def _index_numbers(labels: NDArray[Any]) -> pd.Index[Any]:
     if labels.dtype == bool:
         return pd.Index(labels.astype(np.int8))
     index: pd.Index[Any] = pd.Index(
-        labels.astype(np.float64 if labels.dtype.kind == "f" else labels.dtype.newbyteorder("="))
+        labels.astype(np.float64 if labels.dtype.kind == "f" else labels.dtype.newbyteorder("="), copy=False)
     )
     return index
 

@@ -74,11 +74,11 @@ def _join(
         return np.tensordot(share, np.stack([getattr(result, name) for result in results]), axes=1)
 
     impurity = share * [result.impurity for result in results]
-    shares = np.stack([result.share for result in results])
+    shares, is_varied = np.stack([result.share for result in results]), impurity > 0
     joined = ImportanceResult(
         values=mean("values"),
-        # The mean score as a part of the mean impurity: what a fold explains counts by what there is to explain.
-        share=impurity @ shares / impurity.sum() if impurity.any() else shares[0],
+        # The mean score as a part of the mean impurity: where y does not vary, scores are zero and shares are none.
+        share=impurity[is_varied] @ shares[is_varied] / impurity.sum() if is_varied.any() else shares[0],
         per_tree=np.concatenate([result.per_tree for result in results]),
         per_output=mean("per_output"),
         per_fold=per_fold,
