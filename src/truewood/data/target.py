@@ -117,6 +117,10 @@ class ClassTarget:
         """Zeros of shape (n_columns,): nothing is taken from counts of classes."""
         return np.zeros(self.kind.n_columns)
 
+    def find_largest(self, n_columns: int) -> NDArray[np.float64]:
+        """Largest absolute value of what is summed, shape (n_columns,)."""
+        return np.ones(n_columns)
+
     @property
     def vectors(self) -> NDArray[np.float64]:
         """The classes one-hot, shape (n_rows, n_columns)."""
@@ -172,6 +176,16 @@ class NumberTarget:
     def encoded(self) -> NDArray[np.float64]:
         """The numbers, shape (n_rows, n_outputs): what a loss takes."""
         return self.numbers
+
+    def find_largest(self, n_columns: int) -> NDArray[np.float64]:
+        """Largest absolute value of what is summed, shape (n_columns,); their sum where trees have others."""
+        by_column = self._largest
+        return by_column if len(by_column) == n_columns else np.full(n_columns, by_column.sum())
+
+    @cached_property
+    def _largest(self) -> NDArray[np.float64]:
+        largest: NDArray[np.float64] = np.abs(self.numbers).max(axis=0, initial=0.0)
+        return largest
 
     @property
     def vectors(self) -> NDArray[np.float64]:
@@ -244,8 +258,12 @@ def read_target(target: Any, y: Any, n_scores: int) -> NumberTarget:
 
 
 def centre_target(target: NumberTarget, sample_weight: NDArray[np.float64] | None) -> NumberTarget:
-    """Numbers less their mean: no score of additive trees depends on it, and sums stay exact near zero."""
-    return NumberTarget.of_numbers(target.numbers - np.average(target.numbers, axis=0, weights=sample_weight))
+    """Numbers minus their mean: no score of additive trees depends on it, and sums stay exact near zero.
+
+    The first row is taken off before, so that a target that does not vary is zero, without rounding errors.
+    """
+    near_zero = target.numbers - target.numbers[:1]
+    return NumberTarget.of_numbers(near_zero - np.average(near_zero, axis=0, weights=sample_weight))
 
 
 def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:

@@ -208,6 +208,7 @@ void bind_sum_row_products(const Array<double>& phi, const std::optional<Array<d
                             by_column,
                             by_column + n_columns,
                             by_column + 2 * n_columns,
+                            by_column + 3 * n_columns,
                             totals.mutable_data(),
                             K.mutable_data(),
                             L.mutable_data(),
@@ -264,9 +265,10 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
                py::arg("constant").noconvert().none(true), py::arg("out").noconvert());
     module.def("score", &bind_score, py::arg("forest"), py::arg("X"), py::arg("has_missing"), py::arg("n_rows"),
                py::arg("n_features"), py::arg("rows"), py::arg("target"), py::arg("origin").noconvert(),
-               py::arg("column").noconvert().none(true), py::arg("tree_weight").noconvert().none(true),
-               py::arg("formula"), py::arg("skips"), py::arg("scale"), py::arg("is_additive"), py::arg("n_threads"),
-               py::arg("scores").noconvert(), py::arg("mdi").noconvert(), py::arg("counted_mdi").noconvert(),
+               py::arg("largest").noconvert(), py::arg("column").noconvert().none(true),
+               py::arg("tree_weight").noconvert().none(true), py::arg("formula"), py::arg("skips"), py::arg("scale"),
+               py::arg("is_additive"), py::arg("n_threads"), py::arg("scores").noconvert(), py::arg("mdi").noconvert(),
+               py::arg("counted_mdi").noconvert(), py::arg("magnitude").noconvert(),
                py::arg("split_weight").noconvert(), py::arg("skipped_weight").noconvert(),
                py::arg("unseen_weight").noconvert(), py::arg("unseen_impurity").noconvert(),
                py::arg("phi").noconvert().none(true), py::arg("psi").noconvert().none(true),
@@ -274,12 +276,12 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
     module.def("lay_out", &bind_lay_out, py::arg("forest"), py::arg("n_features"), py::arg("n_threads"),
                py::arg("nodes").noconvert(), py::arg("place").noconvert());
     module.def("score_sums", &bind_score_sums, py::arg("forest"), py::arg("n_features"), py::arg("target"),
-               py::arg("origin").noconvert(), py::arg("formula"), py::arg("skips"), py::arg("scale"),
-               py::arg("is_additive"), py::arg("n_threads"), py::arg("leaf_sums").noconvert(), py::arg("n_roles"),
-               py::arg("terms").noconvert().none(true), py::arg("scores").noconvert(), py::arg("mdi").noconvert(),
-               py::arg("counted_mdi").noconvert(), py::arg("split_weight").noconvert(),
-               py::arg("skipped_weight").noconvert(), py::arg("unseen_weight").noconvert(),
-               py::arg("unseen_impurity").noconvert());
+               py::arg("origin").noconvert(), py::arg("largest").noconvert(), py::arg("formula"), py::arg("skips"),
+               py::arg("scale"), py::arg("is_additive"), py::arg("n_threads"), py::arg("leaf_sums").noconvert(),
+               py::arg("n_roles"), py::arg("terms").noconvert().none(true), py::arg("scores").noconvert(),
+               py::arg("mdi").noconvert(), py::arg("counted_mdi").noconvert(), py::arg("magnitude").noconvert(),
+               py::arg("split_weight").noconvert(), py::arg("skipped_weight").noconvert(),
+               py::arg("unseen_weight").noconvert(), py::arg("unseen_impurity").noconvert());
     module.def("sum_nodes", &bind_sum_nodes, py::arg("forest"), py::arg("X"), py::arg("has_missing"), py::arg("n_rows"),
                py::arg("n_features"), py::arg("target"), py::arg("origin").noconvert(),
                py::arg("column").noconvert().none(true), py::arg("n_threads"), py::arg("sums").noconvert());

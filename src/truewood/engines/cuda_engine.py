@@ -138,7 +138,7 @@ def sum_row_products(
 
     n_rows, n_columns = phi.shape
     less, counts = put(mean), put(is_scoring)
-    blocks = cupy.empty((-(-n_rows // _PRODUCT_ROWS), 3, n_columns))
+    blocks = cupy.empty((-(-n_rows // _PRODUCT_ROWS), 4, n_columns))
     totals = cupy.empty((2, n_rows))
     what = [phi, psi, counts, np.float64(total_weight), less, np.int32(n_columns), np.int64(n_rows)]
     threads = min(1024, -(-n_columns // 32) * 32)
@@ -150,6 +150,7 @@ def sum_row_products(
         phi_phi=products[0],
         phi_psi=products[1],
         psi_psi=products[2],
+        phi_sum=products[3],
         total_phi_phi=float(total[0]),
         total_phi_psi=float(total[1]),
         K=K,

@@ -332,16 +332,17 @@ KERNEL sum_products(const double* phi, const double* psi, const bool* counts, do
     const Int from = (Int)BLOCK_X * rows_a_block, to = min(from + rows_a_block, n);
     FOR_THREADS(tid) {
         for (int column = (int)tid; column < n_columns; column += (int)BLOCK_SIZE) {
-            double products[3] = {0.0, 0.0, 0.0};
+            double products[4] = {0.0, 0.0, 0.0, 0.0};
             for (Int row = from; row < to; ++row) {
                 const double a = find_part(phi, counts, total_weight, mean, n_columns, row, column);
                 products[0] += a * a;
+                products[3] += a;
                 if (!psi) continue;
                 const double b = find_part(psi, counts, total_weight, mean, n_columns, row, column);
                 products[1] += a * b;
                 products[2] += b * b;
             }
-            for (int k = 0; k < 3; ++k) sums[((Int)BLOCK_X * 3 + k) * n_columns + column] = products[k];
+            for (int k = 0; k < 4; ++k) sums[((Int)BLOCK_X * 4 + k) * n_columns + column] = products[k];
         }
     }
 }

@@ -29,6 +29,7 @@ struct Rule {
 struct Nodes {
     const Structure* tree = nullptr;
     std::size_t n_columns = 0, n_sums = 0;
+    const double* origin = nullptr;  // what values of numbers are less, a column
     std::vector<double> weight, omega, value, sums, means, rates;
 
     std::size_t size() const { return weight.size(); }
@@ -50,10 +51,17 @@ struct Nodes {
         }
     }
 
-    // Takes weights, and values less `origin`, from where they lie; sums are zeros.
-    void read(const Source& source, const Structure& structure, const Target& target, const double* origin) {
+    // Training weight of a left child as a share of both children's.
+    double left_share(std::size_t l) const {
+        const double both = omega[l] + omega[l + 1];
+        return both > 0 ? omega[l] / both : 0.0;
+    }
+
+    // Takes weights, and values less `taken`, from where they lie; sums are zeros.
+    void read(const Source& source, const Structure& structure, const Target& target, const double* taken) {
         const std::size_t n = source.n_nodes;
         tree = &structure;
+        origin = taken;
         n_columns = target.n_columns;
         n_sums = target.n_sums();
         weight.resize(n);
@@ -97,6 +105,8 @@ struct TreeScores {
     double* score;
     double* mdi;
     double* counted_mdi;
+    double*
+        magnitude;  // n_features: size of what is added up to the scores, which rounding errors are in proportion to
     double split_weight = 0.0, skipped_weight = 0.0;
 };
 
@@ -116,9 +126,13 @@ public:
             const bool is_counted = !rule_.skips || (nodes.unseen(l) > 0 && nodes.unseen(r) > 0);
             const std::size_t into = static_cast<std::size_t>(tree.feature[m]) * n_outputs;
             out.split_weight += nodes.omega[m];
-            if (!is_counted) out.skipped_weight += nodes.omega[m];
+            if (is_counted) out.magnitude[tree.feature[m]] += find_magnitude(nodes, m, l);
+            else out.skipped_weight += nodes.omega[m];
             for (std::size_t o = 0; o < n_outputs; ++o) {
-                const double gain = own_[l * n_outputs + o] + own_[r * n_outputs + o] - own_[m * n_outputs + o];
+                const double gain = weigh(nodes, l) * add_columns(o, [&](std::size_t c) {
+                                        const double step = nodes.v(l)[c] - nodes.v(r)[c];
+                                        return step * step;
+                                    });
                 out.mdi[into + o] += gain;
                 if (!is_counted) continue;
                 out.counted_mdi[into + o] += gain;
@@ -131,7 +145,27 @@ public:
 private:
     const Target& target_;
     const Rule& rule_;
-    std::vector<double> own_, with_unseen_;
+    std::vector<double> with_unseen_;
+
+    // omega_l omega_r / (omega_l + omega_r): what the product of two differences of the children counts for.
+    static double weigh(const Nodes& nodes, std::size_t l) { return nodes.omega[l] * (1.0 - nodes.left_share(l)); }
+
+    // find_magnitude() of truewood/formulas/splits.py.
+    double find_magnitude(const Nodes& nodes, std::size_t m, std::size_t l) const {
+        const double* largest = target_.largest;
+        const auto size = [&](std::size_t p, std::size_t c) {
+            const double origin = std::abs(nodes.origin[c]);
+            return std::abs(nodes.v(p)[c]) + (rule_.is_additive ? origin : origin + largest[c]);
+        };
+        double magnitude = 0.0;
+        for (const std::size_t child : {l, l + 1}) {
+            const double share = nodes.omega[child] + nodes.unseen(child) / nodes.divisor(0);
+            double sum = (size(child, 0) + size(m, 0)) * largest[0];
+            for (std::size_t c = 1; c < nodes.n_columns; ++c) sum += (size(child, c) + size(m, c)) * largest[c];
+            magnitude += share * sum;
+        }
+        return magnitude;
+    }
 
     template <class Product>
     double add_columns(std::size_t o, const Product& product) const {
@@ -142,18 +176,14 @@ private:
         return sum;
     }
 
-    // omega |v|^2 at each node, and of ufi what it compares at the nodes.
+    // Of ufi, what it compares at the nodes.
     void score_nodes(const Nodes& nodes) {
         const std::size_t n = nodes.size(), n_outputs = target_.n_outputs;
-        const bool is_ufi = rule_.formula == Formula::kUfi;
-        own_.resize(n * n_outputs);
-        with_unseen_.resize(is_ufi ? n * n_outputs : 0);
+        if (rule_.formula != Formula::kUfi) return;
+        with_unseen_.resize(n * n_outputs);
         for (std::size_t p = 0; p < n; ++p) {
-            const double* v = nodes.v(p);
+            const double *v = nodes.v(p), *total = nodes.total(p);
             for (std::size_t o = 0; o < n_outputs; ++o) {
-                own_[p * n_outputs + o] = nodes.omega[p] * add_columns(o, [&](std::size_t c) { return v[c] * v[c]; });
-                if (!is_ufi) continue;
-                const double* total = nodes.total(p);
                 double node = add_columns(o, [&](std::size_t c) { return v[c] * total[c]; });
                 if (!target_.has_classes()) node = 2.0 * node - nodes.square(p)[o];
                 with_unseen_[p * n_outputs + o] = nodes.omega[p] / nodes.divisor(p) * node;
@@ -166,19 +196,19 @@ private:
         if (rule_.formula == Formula::kUfi) {
             return with_unseen_[l * n_outputs + o] + with_unseen_[r * n_outputs + o] - with_unseen_[m * n_outputs + o];
         }
+        if (rule_.formula == Formula::kUfiCentered) {
+            const double *left = nodes.v(l), *right = nodes.v(r);
+            return weigh(nodes, l) * add_columns(o, [&](std::size_t c) {
+                       return (left[c] - right[c]) * (nodes.find_mean(l, c) - nodes.find_mean(r, c));
+                   });
+        }
         double score = 0.0;
         const double *v = nodes.v(m), *root = nodes.total(0);
         for (const std::size_t child : {l, r}) {
             const double *own = nodes.v(child), *total = nodes.total(child);
-            if (rule_.formula == Formula::kUfiCentered) {
-                const double d = nodes.divisor(child);
-                score += nodes.omega[child] *
-                         add_columns(o, [&](std::size_t c) { return (own[c] - v[c]) * (total[c] / d - v[c]); });
-            } else {
-                const double n = nodes.unseen(child), n_root = nodes.divisor(0);
-                score += add_columns(
-                    o, [&](std::size_t c) { return (own[c] - v[c]) * ((total[c] - n * (root[c] / n_root)) / n_root); });
-            }
+            const double n = nodes.unseen(child), n_root = nodes.divisor(0);
+            score += add_columns(
+                o, [&](std::size_t c) { return (own[c] - v[c]) * ((total[c] - n * (root[c] / n_root)) / n_root); });
         }
         return score;
     }

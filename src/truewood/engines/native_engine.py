@@ -212,13 +212,14 @@ def sum_row_products(
 ) -> RowProducts:
     """Sums over rows of products of what they contribute, each divided by `total_weight` and less `mean`."""
     n_columns, n_bags = phi.shape[1], 0 if bags is None else len(bags)
-    products, totals = np.zeros((3, n_columns)), np.zeros(3)
+    products, totals = np.zeros((4, n_columns)), np.zeros(3)
     K, L, d_d = np.zeros((n_bags, n_columns)), np.zeros((n_bags, n_columns)), np.zeros(n_bags)
     _kernel.sum_row_products(phi, psi, is_scoring, total_weight, mean, bags, n_threads, products, totals, K, L, d_d)
     return RowProducts(
         phi_phi=products[0],
         phi_psi=products[1],
         psi_psi=products[2],
+        phi_sum=products[3],
         total_phi_phi=float(totals[0]),
         total_phi_psi=float(totals[1]),
         K=K,

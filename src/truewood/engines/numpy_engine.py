@@ -243,6 +243,7 @@ def sum_row_products(
         phi_phi=sum_blocks(phi * phi),
         phi_psi=sum_blocks(phi * psi),
         psi_psi=sum_blocks(psi * psi),
+        phi_sum=sum_blocks(phi),
         total_phi_phi=float(sum_blocks(phi_total * phi_total)[0]),
         total_phi_psi=float(sum_blocks(phi_total * psi_total)[0]),
         K=np.array(K) if n_bags else empty,

@@ -25,7 +25,7 @@ struct ProductsCall {
     std::size_t n_bags;
     const float* bags;  // weights of rows in bags, n_rows a bag
     // Results.
-    double *phi_phi, *phi_psi, *psi_psi;  // n_columns each
+    double *phi_phi, *phi_psi, *psi_psi, *phi_sum;  // n_columns each
     double* totals;  // phi_phi and phi_psi of the sums over columns, and the number of rows in any bag
     double *K, *L;   // n_columns a bag
     double* d_d;     // a bag
@@ -64,8 +64,9 @@ public:
             call_.phi_phi[j] = total[j];
             call_.phi_psi[j] = total[n_ + j];
             call_.psi_psi[j] = total[2 * n_ + j];
+            call_.phi_sum[j] = total[3 * n_ + j];
         }
-        for (std::size_t k = 0; k < 3; ++k) call_.totals[k] = total[3 * n_ + k];
+        for (std::size_t k = 0; k < 3; ++k) call_.totals[k] = total[4 * n_ + k];
         for (std::size_t t = 0; t < call_.n_bags; ++t) {
             const double* of_bag = total.data() + n_own() + t * per_bag();
             for (std::size_t j = 0; j < n_; ++j) {
@@ -83,7 +84,7 @@ private:
     std::vector<double> row_, by_rate_, bag_mean_, rate_, more_;
     std::vector<std::size_t> number_;
 
-    std::size_t n_own() const { return 3 * n_ + 3; }
+    std::size_t n_own() const { return 4 * n_ + 3; }
     std::size_t per_bag() const { return width_ + 1; }
 
     void add_rows(std::size_t first, std::size_t last) {
@@ -117,6 +118,7 @@ private:
         for (std::size_t j = 0; j < n_; ++j) {
             row_[j] = call_.phi[i * n_ + j] / call_.total_weight - call_.mean[j];
             sums_[j] += row_[j] * row_[j];
+            sums_[3 * n_ + j] += row_[j];
             phi_total += row_[j];
         }
         for (std::size_t j = n_; j < width_; ++j) {
@@ -125,9 +127,9 @@ private:
             sums_[n_ + j] += row_[j] * row_[j];
             psi_total += row_[j];
         }
-        sums_[3 * n_] += phi_total * phi_total;
-        sums_[3 * n_ + 1] += phi_total * psi_total;
-        sums_[3 * n_ + 2] += bag_mean > 0 ? 1.0 : 0.0;
+        sums_[4 * n_] += phi_total * phi_total;
+        sums_[4 * n_ + 1] += phi_total * psi_total;
+        sums_[4 * n_ + 2] += bag_mean > 0 ? 1.0 : 0.0;
         const double rate = bag_mean > 0 ? 1.0 / bag_mean : 0.0;
         number_.push_back(i);
         rate_.push_back(rate);

@@ -18,6 +18,8 @@ class RowProducts:
     ----------
     phi_phi, phi_psi, psi_psi : ndarray of shape (n_columns,)
         By column.
+    phi_sum : ndarray of shape (n_columns,)
+        Sums of the contributions themselves, each minus its mean: zero, but for rounding, over all rows of a score.
     total_phi_phi, total_phi_psi : float
         Of the sums over columns.
     K, L : ndarray of shape (n_bags, n_columns)
@@ -32,6 +34,7 @@ class RowProducts:
     phi_phi: Floats
     phi_psi: Floats
     psi_psi: Floats
+    phi_sum: Floats
     total_phi_phi: float
     total_phi_psi: float
     K: Floats

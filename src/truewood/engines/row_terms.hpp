@@ -177,14 +177,11 @@ private:
     void centred(const Nodes& nodes, std::size_t p, std::size_t m, std::size_t l, Terms& unseen, Terms& training,
                  Rest& of_unseen, Rest& of_training) {
         const std::size_t n_columns = nodes.n_columns;
-        const double rate = nodes.rate(p);
-        const double both = nodes.omega[l] + nodes.omega[l + 1];
-        const double share = both > 0 ? nodes.omega[l] / both : 0.0;
+        const double rate = nodes.rate(p), share = nodes.left_share(l), other = p == l ? 1.0 - share : -share;
         const double *v = nodes.v(m), *origin = origin_.data() + m * n_columns;
         for (std::size_t c = 0; c < n_columns; ++c) {
-            const double middle = share * nodes.mean(l, c) + (1.0 - share) * nodes.mean(l + 1, c);
-            unseen[c] = rate * (nodes.v(p)[c] - v[c]);
-            training[c] = (nodes.mean(p, c) - middle) / nodes.weight[0];
+            unseen[c] = rate * (other * (nodes.v(l)[c] - nodes.v(l + 1)[c]));
+            training[c] = other * (nodes.mean(l, c) - nodes.mean(l + 1, c)) / nodes.weight[0];
         }
         of_unseen.constant = -add(n_columns, [&](std::size_t c) { return unseen[c] * origin[c]; });
         of_training.constant = -add(n_columns, [&](std::size_t c) { return training[c] * v[c]; });

@@ -38,11 +38,12 @@ inline Formula find_formula(const std::string& name) {
 }
 
 inline void put_results(Call& call, Array<double>& scores, Array<double>& mdi, Array<double>& counted_mdi,
-                        Array<double>& split_weight, Array<double>& skipped_weight, Array<double>& unseen_weight,
-                        Array<double>& unseen_impurity) {
+                        Array<double>& magnitude, Array<double>& split_weight, Array<double>& skipped_weight,
+                        Array<double>& unseen_weight, Array<double>& unseen_impurity) {
     call.scores = scores.mutable_data();
     call.mdi = mdi.mutable_data();
     call.counted_mdi = counted_mdi.mutable_data();
+    call.magnitude = magnitude.mutable_data();
     call.split_weight = split_weight.mutable_data();
     call.skipped_weight = skipped_weight.mutable_data();
     call.unseen_weight = unseen_weight.mutable_data();
@@ -51,18 +52,22 @@ inline void put_results(Call& call, Array<double>& scores, Array<double>& mdi, A
 
 inline void bind_score(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_rows,
                        std::size_t n_features, const py::object& rows, const TargetArrays& target,
-                       const Array<double>& origin, const std::optional<Array<std::int32_t>>& column,
+                       const Array<double>& origin, const Array<double>& largest,
+                       const std::optional<Array<std::int32_t>>& column,
                        const std::optional<Array<double>>& tree_weight, const std::string& formula, bool skips,
                        double scale, bool is_additive, std::size_t n_threads, Array<double>& scores, Array<double>& mdi,
-                       Array<double>& counted_mdi, Array<double>& split_weight, Array<double>& skipped_weight,
-                       Array<double>& unseen_weight, Array<double>& unseen_impurity, std::optional<Array<double>>& phi,
-                       std::optional<Array<double>>& psi, std::optional<Array<float>>& bags, std::int64_t first) {
+                       Array<double>& counted_mdi, Array<double>& magnitude, Array<double>& split_weight,
+                       Array<double>& skipped_weight, Array<double>& unseen_weight, Array<double>& unseen_impurity,
+                       std::optional<Array<double>>& phi, std::optional<Array<double>>& psi,
+                       std::optional<Array<float>>& bags, std::int64_t first) {
     Call call = make_call(forest, n_rows, n_features, target, origin, column);
     call.rows = read_rows(rows, call.trees.size());
     call.tree_weight = data_or_null(tree_weight);
     call.target.has_squares = call.target.has_squares && !is_additive;
+    call.target.largest = largest.data();
     call.rule = {find_formula(formula), skips, scale, is_additive};
-    put_results(call, scores, mdi, counted_mdi, split_weight, skipped_weight, unseen_weight, unseen_impurity);
+    put_results(call, scores, mdi, counted_mdi, magnitude, split_weight, skipped_weight, unseen_weight,
+                unseen_impurity);
     if (phi) {
         call.contributions = {phi->mutable_data(),
                               psi ? psi->mutable_data() : nullptr,
@@ -89,16 +94,18 @@ inline void bind_lay_out(const Forest& forest, std::size_t n_features, std::size
 
 // Scores by sums at leaves that such an engine found, and terms of rows by place where there is an array for them.
 inline void bind_score_sums(const Forest& forest, std::size_t n_features, const TargetArrays& target,
-                            const Array<double>& origin, const std::string& formula, bool skips, double scale,
-                            bool is_additive, std::size_t n_threads, const Array<double>& leaf_sums,
-                            std::size_t n_roles, std::optional<Array<double>>& terms, Array<double>& scores,
-                            Array<double>& mdi, Array<double>& counted_mdi, Array<double>& split_weight,
-                            Array<double>& skipped_weight, Array<double>& unseen_weight,
-                            Array<double>& unseen_impurity) {
+                            const Array<double>& origin, const Array<double>& largest, const std::string& formula,
+                            bool skips, double scale, bool is_additive, std::size_t n_threads,
+                            const Array<double>& leaf_sums, std::size_t n_roles, std::optional<Array<double>>& terms,
+                            Array<double>& scores, Array<double>& mdi, Array<double>& counted_mdi,
+                            Array<double>& magnitude, Array<double>& split_weight, Array<double>& skipped_weight,
+                            Array<double>& unseen_weight, Array<double>& unseen_impurity) {
     Call call = make_call(forest, 0, n_features, target, origin, std::nullopt);
     call.target.has_squares = call.target.has_squares && !is_additive;
+    call.target.largest = largest.data();
     call.rule = {find_formula(formula), skips, scale, is_additive};
-    put_results(call, scores, mdi, counted_mdi, split_weight, skipped_weight, unseen_weight, unseen_impurity);
+    put_results(call, scores, mdi, counted_mdi, magnitude, split_weight, skipped_weight, unseen_weight,
+                unseen_impurity);
     const double* sums = leaf_sums.data();
     double* into = terms ? terms->mutable_data() : nullptr;
     const Work work;

@@ -44,8 +44,8 @@ struct Call {
     Target target;
     const double* origin = nullptr;  // of the target's columns
     Rule rule;
-    // Results, (tree, feature, output) and (tree,).
-    double *scores = nullptr, *mdi = nullptr, *counted_mdi = nullptr;
+    // Results, (tree, feature, output), (tree, feature) for the magnitude, and (tree,).
+    double *scores = nullptr, *mdi = nullptr, *counted_mdi = nullptr, *magnitude = nullptr;
     double *split_weight = nullptr, *skipped_weight = nullptr, *unseen_weight = nullptr;
     double* unseen_impurity = nullptr;  // not of additive trees
     Contributions contributions;
@@ -58,7 +58,8 @@ struct Call {
 // Scores of a tree whose nodes hold the sums of the unseen rows.
 inline void put_scores(const Call& call, std::size_t t, const Nodes& nodes, SplitFormulas& formulas) {
     const std::size_t size = call.n_features * call.target.n_outputs;
-    TreeScores out{call.scores + t * size, call.mdi + t * size, call.counted_mdi + t * size};
+    TreeScores out{call.scores + t * size, call.mdi + t * size, call.counted_mdi + t * size,
+                   call.magnitude + t * call.n_features};
     formulas.score(nodes, call.n_features, out);
     call.split_weight[t] = out.split_weight;
     call.skipped_weight[t] = out.skipped_weight;

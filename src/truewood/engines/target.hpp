@@ -16,10 +16,11 @@ struct Target {
     const double* numbers;      // `stride` a row
     std::size_t stride;
     std::size_t n_outputs;
-    std::size_t n_columns;        // of a node's value
-    const std::int64_t* columns;  // output o has the columns columns[o] .. columns[o + 1]
-    const double* row_weight;     // null: every row counts once
-    bool has_squares;             // whether squares of numbers are summed, too
+    std::size_t n_columns;            // of a node's value
+    const std::int64_t* columns;      // output o has the columns columns[o] .. columns[o + 1]
+    const double* row_weight;         // null: every row counts once
+    bool has_squares;                 // whether squares of numbers are summed, too
+    const double* largest = nullptr;  // absolute value, a column; for scores only
 
     bool has_classes() const { return codes != nullptr; }
     double weight(std::int64_t row) const { return row_weight ? row_weight[row] : 1.0; }

@@ -72,11 +72,12 @@ class Contributed:
 
 @dataclass(frozen=True, eq=False)
 class WholeScores:
-    """Scores of trees, shape (n_trees, n_features, n_outputs), and numbers of trees, shape (n_trees,)."""
+    """Scores, (n_trees, n_features, n_outputs), their magnitude, (n_trees, n_features), and numbers by tree."""
 
     scores: Floats
     mdi: Floats
     counted_mdi: Floats
+    magnitude: Floats
     split_weight: Floats
     skipped_weight: Floats
     unseen_weight: Floats
@@ -138,7 +139,9 @@ def score_whole(
     n_trees, column = (trees.n_trees, trees.column) if isinstance(trees, TreeEnsemble) else (len(trees), None)
     n_features = matrix.values.shape[1]
     shape, to = (n_trees, n_features, kind.n_outputs), contributed
-    found = WholeScores(*(np.zeros(shape) for _ in range(3)), *(np.zeros(n_trees) for _ in range(4)))
+    found = WholeScores(
+        *(np.zeros(shape) for _ in range(3)), np.zeros(shape[:2]), *(np.zeros(n_trees) for _ in range(4))
+    )
     try:
         wrapped = (
             wrap_trees(trees) if isinstance(trees, TreeEnsemble) else _kernel.Forest.of_trees([t[:7] for t in trees])
@@ -158,6 +161,7 @@ def score_whole(
             rows,
             wrap_target(kind, target, row_weight),
             target.origin,
+            target.find_largest(kind.n_columns),
             column,
             tree_weight,
             rule.formula,
@@ -168,6 +172,7 @@ def score_whole(
             found.scores,
             found.mdi,
             found.counted_mdi,
+            found.magnitude,
             found.split_weight,
             found.skipped_weight,
             found.unseen_weight,

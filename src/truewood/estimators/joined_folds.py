@@ -102,7 +102,8 @@ def _join(
     for rows, result, part in zip(folds.test, results, share, strict=True):
         own, scoring = part * np.asarray(result.contributions), is_scoring[rows]
         np.add.at(phi, rows, own)
-        np.add.at(centred, rows[scoring], own[scoring] - own.sum(axis=0) / np.count_nonzero(scoring))
+        varied = own[scoring] - own.sum(axis=0) / np.count_nonzero(scoring)
+        np.add.at(centred, rows[scoring], np.where(result.std_error == 0, 0.0, varied))  # zero: rounding errors
     if inference == "rows":
         joined = replace(joined, contributions=phi, row_groups=row_groups)
     problem = find_problem(int(np.count_nonzero(is_scoring)))
@@ -118,7 +119,6 @@ def _join(
         per_fold,
         both_roles=folds.measure_both_roles(share),
         unseen_per_grown=folds.unseen_per_grown,
-        scale=float(np.abs(joined.mdi).max()),
     )
     return replace(joined, **vars(errors))
 
@@ -148,7 +148,7 @@ def _place(result: ImportanceResult, names: list[str]) -> ImportanceResult:
         per_tree=spread(result.per_tree),
         per_output=spread(result.per_output),
         mdi=spread(result.mdi),
-        std_error=np.empty(0),
-        test_error=np.empty(0),
+        std_error=spread(result.std_error),
+        test_error=spread(result.test_error),
         contributions=None if result.contributions is None else spread(result.contributions),
     )

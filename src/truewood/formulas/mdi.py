@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from truewood.formulas.measure import Measure
-from truewood.formulas.splits import Floats, centre, children_less_parent
+from truewood.formulas.splits import Floats, centre, multiply_steps
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 
@@ -14,10 +12,10 @@ def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Split improvement on the training rows, eq. (di): omega_m H(m) - omega_l H(l) - omega_r H(r).
 
     H is 1 - |v|^2 for classes and the variance for numbers. As v_m and the mean square are weighted means of the
-    children's, all but the squares of v cancel.
+    children's, that is sum_c omega_c |v_c - v_m|^2.
     """
     value = centre(trees, sums)
-    return children_less_parent(trees, trees.omega[:, np.newaxis] * trees.kind.sum_columns(value * value))
+    return multiply_steps(trees, value, value)
 
 
 MDI = Measure(

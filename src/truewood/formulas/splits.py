@@ -27,6 +27,57 @@ def centre(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     return trees.value - (sums.origin[0] if trees.kind.n_outputs == 1 else sums.origin)
 
 
+def find_steps(trees: TreeEnsemble, at_nodes: Floats) -> Floats:
+    """Numbers at the children minus their weighted mean at the split, shape (n_nodes, n_columns); zero at roots.
+
+    Computed from the difference of the children, so that a constant added to all nodes of a tree cancels exactly
+    instead of leaving rounding errors of its size.
+    """
+    left, right = trees.split_children
+    difference, share = at_nodes[left] - at_nodes[right], _find_left_share(trees)
+    steps = np.zeros_like(at_nodes)
+    steps[left], steps[right] = (1.0 - share) * difference, -share * difference
+    return steps
+
+
+def multiply_steps(trees: TreeEnsemble, a: Floats, b: Floats) -> Floats:
+    """Sum over the children of each split of omega_c times the products of steps of `a` and `b`.
+
+    Shape (n_splits, n_outputs). With the two children's difference in both factors, no weighted mean is needed.
+    """
+    left, right = trees.split_children
+    products = trees.kind.sum_columns((a[left] - a[right]) * (b[left] - b[right]))
+    return (trees.omega[left] * (1.0 - _find_left_share(trees)[:, 0]))[:, np.newaxis] * products
+
+
+def _find_left_share(trees: TreeEnsemble) -> Floats:
+    """Training weight of the left child as a share of both children's, shape (n_splits, 1)."""
+    left, right = trees.split_children
+    both = trees.omega[left] + trees.omega[right]
+    return np.divide(trees.omega[left], both, out=np.zeros(len(both)), where=both > 0)[:, np.newaxis]
+
+
+def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floats:
+    """Size of what is added up to the score of each split, shape (n_splits,): rounding errors are in proportion to it.
+
+    Parameters
+    ----------
+    trees : TreeEnsemble
+        The trees.
+    sums : NodeSums
+        Sums of the evaluation rows.
+    largest : ndarray of shape (n_columns,)
+        Largest absolute value of each column of the target minus its origin.
+    """
+    size = np.abs(centre(trees, sums)) + (np.abs(sums.origin) if trees.is_additive else np.abs(sums.origin) + largest)
+    share = trees.omega + sums.weight / trees.repeat_for_nodes(sums.divisor[trees.offset[:-1]])
+    size_at_splits = size[trees.splits]
+    magnitude = np.zeros(len(trees.splits))
+    for child in trees.split_children:
+        magnitude += share[child] * multiply(size[child] + size_at_splits, largest[np.newaxis])
+    return magnitude
+
+
 def children_less_parent(trees: TreeEnsemble, node: Floats) -> Floats:
     """For each split, the numbers at its children less the number at the split itself, shape (n_splits, ...)."""
     left, right = trees.split_children
@@ -88,10 +139,9 @@ def add_features(trees: TreeEnsemble, split_scores: Floats) -> Floats:
     if trees.n_trees > 1:
         cell += np.repeat(np.arange(trees.n_trees) * trees.n_features, np.diff(trees.offset))[trees.splits]
     scores = [
-        np.bincount(cell, weights=split_scores[:, o], minlength=trees.n_trees * trees.n_features)
-        for o in range(trees.kind.n_outputs)
+        np.bincount(cell, weights=of_output, minlength=trees.n_trees * trees.n_features) for of_output in split_scores.T
     ]
-    return np.stack(scores, axis=-1, dtype=np.float64).reshape(trees.n_trees, trees.n_features, trees.kind.n_outputs)
+    return np.stack(scores, axis=-1, dtype=np.float64).reshape(trees.n_trees, trees.n_features, -1)
 
 
 def weigh_roots(trees: TreeEnsemble) -> Floats:

@@ -10,9 +10,11 @@ from truewood.formulas.splits import (
     average_all_rows,
     centre,
     find_counted,
+    find_steps,
     keep_column,
     make_terms,
     multiply,
+    multiply_steps,
     weigh_roots,
 )
 from truewood.trees.ensemble import TreeEnsemble
@@ -21,15 +23,12 @@ from truewood.trees.row_terms import BothTerms
 
 
 def score_splits(trees: TreeEnsemble, sums: NodeSums) -> Floats:
-    """Sum over children of omega_c (v_c - v_m) . (v'_c - v_m)."""
-    value = centre(trees, sums)
-    mean = sums.mean
-    parent = value[trees.splits]
-    score = np.zeros((len(trees.splits), trees.kind.n_outputs))
-    for child in trees.split_children:
-        products = trees.kind.sum_columns((value[child] - parent) * (mean[child] - parent))
-        score += trees.omega[child, np.newaxis] * products
-    return score
+    """Sum over children of omega_c (v_c - v_m) . (v'_c - v_m).
+
+    As v_m is the weighted mean of v_l and v_r, that is a (v_l - v_r) . (v'_l - v'_r), a = omega_l omega_r / (omega_l +
+    omega_r).
+    """
+    return multiply_steps(trees, centre(trees, sums), sums.mean)
 
 
 def make_row_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = None) -> BothTerms:
@@ -38,20 +37,15 @@ def make_row_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = Non
     vbar'_m is the mean of v' over the children, weighted as in training. In both, y is less a mean at the split, which
     changes no score. `column` is a class, if only its part is asked for.
     """
-    up, value, mean = trees.parent, centre(trees, sums), sums.mean
-    left, right = trees.split_children
-    both = trees.omega[left] + trees.omega[right]
-    share = np.divide(trees.omega[left], both, out=np.zeros(len(both)), where=both > 0)[:, np.newaxis]
-    middle = mean.copy()
-    middle[trees.splits] = share * mean[left] + (1.0 - share) * mean[right]
-    nothing, is_counted = np.zeros(len(up)), find_counted(trees, sums)
+    up, value, is_counted = trees.parent, centre(trees, sums), find_counted(trees, sums)
+    nothing = np.zeros(len(up))
     both_terms = []
     for all_steps, origin in (
-        ((trees.omega / sums.divisor)[:, np.newaxis] * (value - value[up]), average_all_rows(trees, sums)[up]),
-        ((mean - middle[up]) / weigh_roots(trees)[:, np.newaxis], value[up]),
+        ((trees.omega / sums.divisor)[:, np.newaxis] * find_steps(trees, value), average_all_rows(trees, sums)),
+        (find_steps(trees, sums.mean) / weigh_roots(trees)[:, np.newaxis], value),
     ):
         step = keep_column(trees, all_steps, column)
-        both_terms.append(make_terms(trees, step, nothing, -multiply(step, origin), is_counted))
+        both_terms.append(make_terms(trees, step, nothing, -multiply(step, origin[up]), is_counted))
     return BothTerms(*both_terms)
 
 

@@ -21,13 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.inference.moments import Moments, TreeScores, sum_products
+from truewood.inference.rounding import drop_rounding
 
 Floats = NDArray[np.float64]
 
 # Fewer rows than this say too little about their spread.
 _FEWEST_ROWS = 20
-# Spreads that are so much smaller than scores are rounding errors.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +55,7 @@ def find_problem(n_scoring: int) -> str | None:
     return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {n_scoring}"
 
 
-def measure_errors(
-    moments: Moments, scores: TreeScores, scale: float, *, with_bags: bool = False, widening: float = 1.0
-) -> Errors:
+def measure_errors(moments: Moments, scores: TreeScores, *, with_bags: bool = False, widening: float = 1.0) -> Errors:
     """How far scores may be off.
 
     Parameters
@@ -67,23 +64,20 @@ def measure_errors(
         Sums over all rows of what they contribute.
     scores : TreeScores
         The scores.
-    scale : float
-        Size of a large score: where all unseen rows say the same, spreads are rounding errors of it, and count as 0.
     with_bags : bool
         Whether `std_error` counts all that rows do by growing trees, as the bags tell it.
     widening : float
         What variances are multiplied by, see `widen_for_groups`.
     """
-    least = (_ROUNDING * scale) ** 2
     variance = np.append(moments.phi_phi, moments.total_phi_phi)
     if moments.n_grown:
         variance = variance + np.maximum(_sum_phi_a(moments, scores), 0.0)
-    variance = np.where(variance > least, variance, 0.0)
+    variance = drop_rounding(variance, np.append(scores.magnitude, scores.magnitude.sum()))
     tested = _straighten(variance, moments, scores) if moments.n_grown else np.sqrt(variance)
     spread = variance[:-1]
     if moments.n_grown:
         both = _spread_both(moments, scores, with_bags=with_bags)
-        spread = np.maximum(spread, np.where(both > least, both, 0.0))
+        spread = np.maximum(spread, drop_rounding(both, scores.magnitude))
     tested = np.sqrt(widening) * tested
     return Errors(test_error=tested[:-1], std_error=np.sqrt(widening * spread), total_error=float(tested[-1]))
 

@@ -17,13 +17,8 @@ from truewood.inference.errors import Errors
 
 Floats = NDArray[np.float64]
 
-# Spreads that are so much smaller than scores are rounding errors.
-_ROUNDING = 1e-12
 
-
-def measure_fold_errors(
-    phi: Floats, per_fold: Floats, *, both_roles: float, unseen_per_grown: float, scale: float
-) -> Errors:
+def measure_fold_errors(phi: Floats, per_fold: Floats, *, both_roles: float, unseen_per_grown: float) -> Errors:
     """How far means over folds may be off.
 
     Parameters
@@ -37,11 +32,8 @@ def measure_fold_errors(
         k-fold cross-validation, 0 where later rows are held out only.
     unseen_per_grown : float
         Rows that score a model, as a multiple of those that grew it.
-    scale : float
-        Size of a large score, of which small spreads are rounding errors, and count as 0.
     """
     squares = np.append((phi**2).sum(axis=0), (phi.sum(axis=1) ** 2).sum())
-    squares = np.where(squares > (_ROUNDING * scale) ** 2, squares, 0.0)
     tested = np.sqrt((1.0 + both_roles) * squares)
     spread = (1.0 + both_roles) ** 2 * squares[:-1]
     if len(per_fold) > 1:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.inference.rounding import drop_rounding
+
 Floats = NDArray[np.float64]
 
-# Spreads of shares that are smaller than this are rounding errors.
-_ROUNDING = 1e-12
+# Scores are differences of squared errors, which are of the order of the variance that they are shares of.
+_MAGNITUDE = 512.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,5 +71,6 @@ def score_losses(increase: Floats, deviation: Floats, row_weight: Floats, *, wit
     variance = (share[:, np.newaxis] * deviation).sum(axis=0)
     added = increase * (share[:, np.newaxis] / variance)[:, np.newaxis, :]
     per_output, phi = added.sum(axis=0).T, added.mean(axis=2)
-    error = np.sqrt(((phi - share[:, np.newaxis] * per_output.mean(axis=0)) ** 2).sum(axis=0))
-    return LossScores(per_output, phi if with_rows else None, np.where(error > _ROUNDING, error, 0.0))
+    squares = ((phi - share[:, np.newaxis] * per_output.mean(axis=0)) ** 2).sum(axis=0)
+    magnitude = np.full(len(squares), _MAGNITUDE)
+    return LossScores(per_output, phi if with_rows else None, np.sqrt(drop_rounding(squares, magnitude)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,15 @@ class TreeScores:
         How much each tree counts, 0 for trees without unseen rows; for trees that add up, all of it is 1.
     mdi : ndarray of shape (n_groups,)
         What the same splits score on the rows that grew them.
+    magnitude : ndarray of shape (n_groups,)
+        Size of what is added up to the scores, which rounding errors are in proportion to.
     """
 
     values: Floats
     per_tree: Floats
     tree_weight: Floats
     mdi: Floats
+    magnitude: Floats
 
     def spread(self, n_first: int) -> Floats:
         """Scores of the first trees less the model's, times how much these trees count, shape (n_first, n_groups)."""
@@ -123,6 +126,8 @@ def measure_moments(
     if count is not None:
         phi = weight * (np.sqrt(count)[:, np.newaxis] * (phi / weight - mean) + mean)
     products = get_engine().sum_row_products(phi, psi, is_scoring, weight, mean, bags, n_threads)
+    if count is not None:
+        products = replace(products, phi_sum=(np.sqrt(count)[:, np.newaxis] * (phi / weight - mean)).sum(axis=0))
     C_C = np.zeros(n_groups)
     if with_bags and bags is not None:
         C = _vary_with_bags(bags[:, is_scoring], scores)

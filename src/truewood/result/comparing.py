@@ -6,14 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.inference.differences import pair_grown_rows, pair_rows
+from truewood.inference.rounding import drop_rounding
 from truewood.result.comparison import Comparison
 from truewood.result.importance_result import ImportanceResult
 from truewood.words import count
 
 Floats = NDArray[np.float64]
-
-# Spreads that are so much smaller than scores are rounding errors.
-_ROUNDING = 1e-12
 
 
 def compare(
@@ -72,7 +70,7 @@ def compare(
     is_paired = _decide_pairing(a, b, same_rows)
     _check_row_groups(a, b, is_paired=is_paired)
     values_b = b.values[b_order]
-    variance = a.std_error**2 + b.std_error[b_order] ** 2
+    variance = independent = a.std_error**2 + b.std_error[b_order] ** 2
     if is_paired and a.contributions is not None and b.contributions is not None:
         phi_a, phi_b = a.contributions, b.contributions[:, b_order]
         if a.rows == "heldout":
@@ -81,10 +79,9 @@ def compare(
             errors = (a.std_error, b.std_error[b_order])
             noise = (_find_noise(a), _find_noise(b)[b_order])
             variance = pair_grown_rows(phi_a, phi_b, *errors, *noise, a.row_groups)
-    least = (_ROUNDING * float(np.abs([a.mdi, b.mdi[b_order]]).max())) ** 2
     return Comparison(
         difference=a.values - values_b,
-        std_error=np.sqrt(np.where(variance > least, variance, 0.0)),
+        std_error=np.sqrt(drop_rounding(variance, np.sqrt(independent))),
         values_a=a.values,
         values_b=values_b,
         feature_names=a.feature_names,

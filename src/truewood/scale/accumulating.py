@@ -103,15 +103,17 @@ def sum_rows(opened: OpenedModel, rows: Rows, *, n_sample: int, n_threads: int) 
     origin = np.average(rows.said, axis=0, weights=weight) if opened.is_additive else opened.model_origin
     target = opened.make_target(rows.said, origin)
     each = np.ones(len(is_scoring)) if weight is None else weight
-    moments = none.moments
+    moments, y_range = none.moments, none.y_range
     if isinstance(target, NumberTarget):
         moments = np.stack([each @ target.numbers, each @ target.numbers**2])
+        y_range = np.stack([rows.said[is_scoring].min(axis=0), rows.said[is_scoring].max(axis=0)])
     can_sample = n_sample > 0 and not opened.view.finds_leaves
     return replace(
         none,
         sums=sum_at_leaves(opened, rows.matrix, target, weight, n_threads),
         origin=origin,
         moments=moments,
+        y_range=y_range,
         n_scoring=int(np.count_nonzero(is_scoring)),
         weight=float(each.sum()),
         least_weight=float(each[is_scoring].min()),
@@ -140,6 +142,7 @@ def make_empty(opened: OpenedModel, n_sample: int) -> Partial:
         column=opened.column,
         origin=np.zeros(n_columns),
         moments=np.zeros((2, n_moments)),
+        y_range=np.repeat([[np.inf], [-np.inf]], n_moments, axis=1),
         y_sums=np.zeros((2, 1)),
         n_rows=0,
         n_scoring=0,

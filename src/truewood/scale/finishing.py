@@ -27,6 +27,11 @@ Floats = NDArray[np.float64]
 # Of sums of weights in another order.
 _ROUNDING = 1e-9
 
+_OTHER_ROWS = (
+    "X must give the same rows each time it is read; where a random step selects or changes rows, save its output and "
+    "pass that."
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialErrors:
@@ -208,7 +213,7 @@ def finish_totals(
     problem = find_inference_problem(totals.measure, inference)
     if problem is not None:
         return _give_up(totals, problem)
-    all_rows = f"all {count(partial.n_rows, 'row')}"
+    all_rows, is_whole = f"all {count(partial.n_rows, 'row')}", True
     if errors is not None:
         moments, used = errors.moments or (), all_rows
     elif partial.sample is not None:
@@ -218,7 +223,8 @@ def finish_totals(
         used = all_rows if is_whole else f"a sample of {count(n_kept, 'row')} out of {partial.n_scoring:,}"
     else:
         return _give_up(totals, "the rows were read once, and no sample of them was kept")
-    results = add_errors(results, moments, totals.tree_scores, find_problem(partial.n_scoring))
+    problem, cause = find_problem(partial.n_scoring), _OTHER_ROWS if is_whole else None
+    results = add_errors(results, moments, totals.tree_scores, problem, cause=cause)
     return join_results(results, (*notes, f"Standard errors from {used}."))
 
 

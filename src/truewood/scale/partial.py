@@ -41,6 +41,7 @@ class Partial:
     column: NDArray[np.int32] | None  # (n_trees,): the column that a tree sums, where it is one
     origin: Floats  # (n_columns,)
     moments: Floats  # (2, n_columns): of numbers, sums and sums of squares less origin over all rows
+    y_range: Floats  # (2, n_columns): of numbers, the smallest and the largest among rows that count
     y_sums: Floats  # of what rows say, and of its size
     n_rows: int
     n_scoring: int
@@ -67,6 +68,9 @@ class Partial:
             column=self.column,
             origin=first.origin,
             moments=first.moments + second.moments,
+            y_range=np.stack(
+                [np.minimum(self.y_range[0], other.y_range[0]), np.maximum(self.y_range[1], other.y_range[1])]
+            ),
             y_sums=self.y_sums + other.y_sums,
             n_rows=self.n_rows + other.n_rows,
             n_scoring=self.n_scoring + other.n_scoring,

@@ -81,7 +81,9 @@ class Totals:
         partial = self.partial
         self._centre, self._factor = partial.origin, np.ones_like(partial.origin)
         if self.opened.is_additive:
-            self._centre = partial.origin + partial.moments[0] / partial.weight
+            low, high = partial.y_range
+            # A target that does not vary is zero, without rounding errors.
+            self._centre = np.where(low == high, low, partial.origin + partial.moments[0] / partial.weight)
             has_target, constant, _ = partial.settings
             if not has_target and constant is None:
                 self._factor = self.opened.of_mean.find_factor(self._centre)
@@ -91,6 +93,13 @@ class Totals:
         if not self.opened.is_additive:
             return np.nan
         return float((self._factor**2 * self._settled.moments[1]).sum() / self.partial.weight)
+
+    def _find_largest(self, n_columns: int) -> Floats:
+        """Largest absolute value of the target, shape (n_columns,); of all columns together where trees sum others."""
+        if self.opened.counts_classes:
+            return np.ones(n_columns)
+        largest: Floats = (np.abs(self._factor) * np.abs(self.partial.y_range - self._centre)).max(axis=0)
+        return largest if len(largest) == n_columns else np.full(n_columns, largest.sum())
 
     def make_target(self, said: NDArray[Any]) -> Target:
         """The target of rows, given what is summed of them."""
@@ -143,7 +152,13 @@ class Totals:
         """Scores of all trees."""
         return Scores.join(
             [
-                score_sums(self.opened.view, self.measure, ensemble, self.sum_nodes(run))
+                score_sums(
+                    self.opened.view,
+                    self.measure,
+                    ensemble,
+                    self.sum_nodes(run),
+                    self._find_largest(ensemble.kind.n_columns),
+                )
                 for run, (_, ensemble) in enumerate(self.opened.runs)
             ]
         )

@@ -102,4 +102,5 @@ def _score_batch(
         permuted = permute_columns(job, measure, trees, ensemble, rows, seeds)
     if column is not None:
         ensemble, sums = take_column(ensemble, sums, column)
-    return score_sums(job.view, measure, ensemble, sums, permuted)
+    largest = job.data.target.find_largest(ensemble.kind.n_columns)
+    return score_sums(job.view, measure, ensemble, sums, largest, permuted)

@@ -62,12 +62,14 @@ def average_leaves(ensemble: TreeEnsemble) -> TreeEnsemble:
 
     Libraries round the weights of inner nodes, and a score is free of the target's mean only where they add up.
     """
-    is_leaf = ensemble.left < 0
-    weight = add_up(ensemble, np.where(is_leaf, ensemble.weight, 0.0))
-    is_leaf, divisor = is_leaf[:, np.newaxis], np.where(weight > 0, weight, 1.0)[:, np.newaxis]
-    weighted = add_up(ensemble, np.where(is_leaf, ensemble.value * weight[:, np.newaxis], 0.0))
-    means = np.where(is_leaf, ensemble.value, weighted / divisor)
-    return ensemble.with_means(means, ensemble.root_impurity, weight)
+    weight = add_up(ensemble, np.where(ensemble.left < 0, ensemble.weight, 0.0))
+    value = ensemble.value.copy()
+    for level in reversed(ensemble.levels):
+        # By the difference of the children: the mean of equal values is that value, to the last bit.
+        left, right = ensemble.left[level], ensemble.right[level]
+        share = np.divide(weight[right], weight[level], out=np.zeros(len(level)), where=weight[level] > 0)
+        value[level] = value[left] + share[:, np.newaxis] * (value[right] - value[left])
+    return ensemble.with_means(value, ensemble.root_impurity, weight)
 
 
 def root_impurity(ensemble: TreeEnsemble, sums: NodeSums) -> NDArray[np.float64]:

@@ -171,7 +171,7 @@ def _predict(job: Job, n_threads: int) -> _Forest:
         in_bags += np.bincount(batch.grown.index, weights=batch.grown_weight, minlength=data.n_rows)
         square += float((batch.grown_weight**2).sum())
         sums = get_engine().sum_leaves(batch.ensemble, batch.leaves, batch.unseen, data.target, data.weight)
-        parts.append(score_sums(job.view, MDI, batch.ensemble, sums))
+        parts.append(score_sums(job.view, MDI, batch.ensemble, sums, data.target.find_largest(kind.n_columns)))
     row_weight = _weigh_rows(n_trees > 0, data.weight)
     if isinstance(data.target, ClassTarget):
         row_weight = match_classes(data.target, row_weight, in_bags, square)

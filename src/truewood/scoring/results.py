@@ -16,12 +16,15 @@ from truewood.formulas.measure import Measure
 from truewood.formulas.registry import MEASURES, choose_measure, measures
 from truewood.inference.errors import measure_errors
 from truewood.inference.moments import Moments, TreeScores
+from truewood.inference.rounding import find_mismatch, find_unresolved
 from truewood.pipelines.grouping import Encoding, group_columns
 from truewood.result.importance_result import ImportanceResult
 from truewood.scoring.averaging import average, average_biased, average_impurity, weigh_trees
 from truewood.scoring.scores import Scores
 
 Floats = NDArray[np.float64]
+
+_BUG = "these numbers cannot be trusted; please report this as a bug, with the class of the model."
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +144,10 @@ def make_tree_scores(
     is_kept = ~scores.is_left_out
     tree_weight = np.ones(1) if view.is_additive else weigh_trees(view) * is_kept
     counted_mdi = [average(add_groups(scores.counted_mdi, columns), view, is_kept).values for columns in groupings]
+    magnitude = average(scores.magnitude[:, :, np.newaxis], view, is_kept).values
     return [
-        TreeScores(result.values, result.per_tree, tree_weight, own)
-        for result, own in zip(results, counted_mdi, strict=True)
+        TreeScores(result.values, result.per_tree, tree_weight, own, add_groups(magnitude[np.newaxis], columns)[0])
+        for result, own, columns in zip(results, counted_mdi, groupings, strict=True)
     ]
 
 
@@ -155,16 +159,43 @@ def add_errors(
     *,
     with_bags: bool = False,
     widening: float = 1.0,
+    cause: str | None = _BUG,
 ) -> list[ImportanceResult]:
-    """Results with errors, given sums over all rows that score, for each grouping; or why there are none."""
+    """Results with errors, given sums over all rows that score, for each grouping; or why there are none.
+
+    `cause` says why contributions would not sum to the scores; None where the sums are of a sample of the rows only.
+    """
+    if cause is not None:
+        for result, own, score in zip(results, moments, scores, strict=True):
+            _check_contributions(result, own, score, cause)
+    for result, own, score in zip(results, moments, scores, strict=True):
+        j = find_unresolved(result.values, own.phi_phi, score.magnitude)
+        if j is not None and problem is None:
+            problem = (
+                f"what rows contribute to {str(result.feature_names[j])!r} differs by less than rounding errors of the "
+                "model's values; center y, fit the model again and score it"
+            )
     if problem is not None:
         return [replace(result, no_inference=problem) for result in results]
-    scale = float(np.abs(results[0].mdi).max())
     errors = [
-        measure_errors(own, score, scale, with_bags=with_bags, widening=widening)
+        measure_errors(own, score, with_bags=with_bags, widening=widening)
         for own, score in zip(moments, scores, strict=True)
     ]
     return [replace(result, **vars(own)) for result, own in zip(results, errors, strict=True)]
+
+
+def _check_contributions(result: ImportanceResult, moments: Moments, scores: TreeScores, cause: str) -> None:
+    """Refuse sums over all rows whose contributions are not the score, but for rounding.
+
+    Both come from the same rows by different ways: one of them is wrong where they differ, and `cause` says why.
+    """
+    j = find_mismatch(moments.phi_sum, scores.magnitude, result.n_rows)
+    if j is not None:
+        value = float(result.values[j])
+        raise ValueError(
+            f"row contributions to {str(result.feature_names[j])!r} sum to {value + float(moments.phi_sum[j]):.9g}, "
+            f"but its score is {value:.9g}; {cause}"
+        )
 
 
 def join_results(results: Sequence[ImportanceResult], notes: tuple[str, ...]) -> ImportanceResult:

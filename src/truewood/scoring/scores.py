@@ -18,6 +18,7 @@ class Scores:
     scores: Floats  # (n_trees, n_features, n_outputs)
     mdi: Floats  # (n_trees, n_features, n_outputs)
     counted_mdi: Floats  # the same of splits that count, on the scale of the scores
+    magnitude: Floats  # (n_trees, n_features): size of what scores add up, which rounding errors are in proportion to
     impurity: Floats
     split_weight: Floats
     skipped_weight: Floats

@@ -144,6 +144,7 @@ def _score(
         scores=place_outputs(column, found.scores, n_scores),
         mdi=place_outputs(column, found.mdi, n_scores),
         counted_mdi=place_outputs(column, found.counted_mdi, n_scores),
+        magnitude=found.magnitude,
         impurity=impurity,
         split_weight=found.split_weight,
         skipped_weight=found.skipped_weight,
