@@ -41,6 +41,8 @@ class Case:
     weighted: bool = False
     warm: bool = False
     odd: bool = False  # columns that are constant, tiny, huge or repeated
+    scale: float = 1.0  # what numbers of y are multiplied by
+    offset: float = 0.0  # what is added before
 
     @property
     def is_classifier(self) -> bool:
@@ -216,7 +218,7 @@ def draw_rows(rng: np.random.Generator, case: Case) -> tuple[np.ndarray, np.ndar
     other = rng.integers(0, 3, N_ROWS)
     if case.labels in ("number", "numbers"):
         columns = [np.exp(signal / 2.0)] + ([other + X[:, 2] ** 2] if case.labels == "numbers" else [])
-        columns = [np.nan_to_num(column) for column in columns]
+        columns = [case.scale * (np.nan_to_num(column) + case.offset) for column in columns]
     else:
         columns = [np.digitize(signal, [0.0, 1.2])] if case.labels == "three" else [(signal > 0.8).astype(int)]
         columns += [other] if case.labels == "several" else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -40,9 +41,9 @@ def step(tree, columns, node, x):
 
 
 def vectors(y, output, n_classes):
-    """Target of one output as vectors: one-hot for classes, a single number otherwise."""
+    """Target of one output as vectors: one-hot for classes, a single number otherwise, as a fraction."""
     if n_classes is None:
-        return [[float(value)] for value in y[:, output]]
+        return [[Fraction(float(value))] for value in y[:, output]]
     return [[1.0 if k == code else 0.0 for k in range(n_classes[output])] for code in y[:, output]]
 
 
@@ -58,12 +59,19 @@ def summarise(tree, columns, X, targets, rows):
     members = [[] for _ in range(tree.node_count)]
     for row, weight in rows:
         for node in walk(tree, columns, X[row]):
-            members[node].append((weight, targets[row]))
+            members[node].append((Fraction(float(weight)), targets[row]))
     return [summarise_members(member) for member in members]
 
 
+def add(numbers):
+    """Sum without rounding errors of its own: of fractions, which have none at all, or of floats."""
+    numbers = list(numbers)
+    is_exact = any(isinstance(number, Fraction) for number in numbers)
+    return sum(numbers, Fraction(0)) if is_exact else math.fsum(numbers)
+
+
 def dot(a, b):
-    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+    return add(x * y for x, y in zip(a, b, strict=True))
 
 
 def minus(a, b):
@@ -324,15 +332,14 @@ def leaves_below(trees, node):
 
 
 def train_from_leaves(trees, node, columns):
-    """What a node holds from training, as its leaves have it: weighted means of their values."""
+    """What a node holds from training, as its leaves have it: weighted means of their values, as fractions."""
     leaves = leaves_below(trees, node)
-    weights = [float(trees.weight[leaf]) for leaf in leaves]
-    values = [[float(v) for v in trees.value[leaf][columns]] for leaf in leaves]
-    total = math.fsum(weights)
+    weights = [Fraction(float(trees.weight[leaf])) for leaf in leaves]
+    values = [[Fraction(float(v)) for v in trees.value[leaf][columns]] for leaf in leaves]
+    total = add(weights)
     if total <= 0:  # a node that training rows of no weight fell into
-        return Node(0.0, [0.0] * len(values[0]), 0.0)
-    mean = [math.fsum(w * v[k] for w, v in zip(weights, values, strict=True)) / total for k in range(len(values[0]))]
-    return Node(total, mean, math.fsum(w * dot(v, v) for w, v in zip(weights, values, strict=True)) / total)
+        return Node(Fraction(0), [Fraction(0)] * len(values[0]), Fraction(0))
+    return summarise_members(list(zip(weights, values, strict=True)))
 
 
 def score_arrays(measure, trees, X, target, row_weight, lists, outputs, *, is_classification=False):
@@ -340,6 +347,7 @@ def score_arrays(measure, trees, X, target, row_weight, lists, outputs, *, is_cl
 
     `target` is an array (n_rows, n_columns), of classes one-hot; `lists` has the rows of each tree, `outputs` the value
     columns of each output. A tree of one value that speaks of one column of the target is scored by that column.
+    Numbers are fractions, so that only the result is rounded.
     """
     return [
         score_tree_of_arrays(measure, trees, tree, X, target, row_weight, lists[tree], outputs, is_classification)
@@ -348,24 +356,13 @@ def score_arrays(measure, trees, X, target, row_weight, lists, outputs, *, is_cl
 
 
 def score_tree_of_arrays(measure, trees, tree, X, target, row_weight, rows, outputs, is_classification):
-    root, end = int(trees.offset[tree]), int(trees.offset[tree + 1])
     scores = np.zeros((X.shape[1], len(outputs)))
     if measure != "mdi" and math.fsum(row_weight[i] for i in rows) <= 0:
         return None
-    paths = [walk_arrays(trees, tree, X[i]) for i in rows]
-    for o, columns in enumerate(outputs):
-        own = columns if trees.column is None else [int(trees.column[tree])]
-        members = {node: [] for node in range(root, end)}
-        for i, path in zip(rows, paths, strict=True):
-            for node in path:
-                members[node].append((float(row_weight[i]), [float(target[i, k]) for k in own]))
-        unseen = {node: summarise_members(member) for node, member in members.items()}
-        trained = {node: train_from_leaves(trees, node, columns) for node in range(root, end)}
-        for m in range(root, end):
-            if trees.left[m] < 0 or trained[m].weight == 0:
-                continue
-            pair = (int(trees.left[m]), int(trees.right[m]))
-            scores[trees.feature[m], o] += split_score(
+    for o, m, trained, unseen in split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
+        pair, root = (int(trees.left[m]), int(trees.right[m])), int(trees.offset[tree])
+        scores[trees.feature[m], o] += float(
+            split_score(
                 measure,
                 is_classification,
                 trained[m],
@@ -375,16 +372,58 @@ def score_tree_of_arrays(measure, trees, tree, X, target, row_weight, rows, outp
                 [unseen[c] for c in pair],
                 unseen[root],
             )
+        )
     return scores
+
+
+def split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
+    """For each output, the splits of a tree, with what its nodes hold from training and of the rows."""
+    root, end = int(trees.offset[tree]), int(trees.offset[tree + 1])
+    paths = [walk_arrays(trees, tree, X[i]) for i in rows]
+    for o, columns in enumerate(outputs):
+        own = columns if trees.column is None else [int(trees.column[tree])]
+        members = {node: [] for node in range(root, end)}
+        for i, path in zip(rows, paths, strict=True):
+            for node in path:
+                said = [Fraction(float(target[i, k])) for k in own]
+                members[node].append((Fraction(float(row_weight[i])), said))
+        unseen = {node: summarise_members(member) for node, member in members.items()}
+        trained = {node: train_from_leaves(trees, node, columns) for node in range(root, end)}
+        for m in range(root, end):
+            if trees.left[m] >= 0 and trained[m].weight > 0:
+                yield o, m, trained, unseen
+
+
+def size_arrays(trees, X, target, row_weight, lists, outputs):
+    """Size of what scores add up, (n_features,): no computation in floats is closer than some 1e-16 of it.
+
+    Training shares and shares of the rows at both children, times the size of values and targets there. For trees that
+    are estimates of the target, values and targets also meet themselves, and are taken around the value of a root.
+    """
+    sizes = np.zeros(X.shape[1])
+    for tree, rows in enumerate(lists):
+        for o, m, trained, unseen in split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
+            root = int(trees.offset[tree])
+            columns = outputs[o] if trees.column is None else [int(trees.column[tree])]
+            largest = max((abs(float(target[i, k])) for i in rows for k in columns), default=0.0)
+            if not trees.is_additive:
+                largest += max(abs(float(trees.value[0, k])) for k in columns)
+            for c in (int(trees.left[m]), int(trees.right[m])):
+                share = float(trained[c].weight / trained[root].weight)
+                if unseen[c] is not None:
+                    share += float(unseen[c].weight / unseen[root].weight)
+                values = sum(abs(float(v)) for node in (c, m) for v in trained[node].mean)
+                sizes[trees.feature[m]] += share * (values * largest if trees.is_additive else (values + largest) ** 2)
+    return sizes
 
 
 def summarise_members(member):
     """Weight, mean and mean square of (weight, vector) pairs; None where there is no weight."""
-    total = math.fsum(weight for weight, _ in member)
+    total = add(weight for weight, _ in member)
     if total <= 0:
         return None
-    mean = [math.fsum(w * t[k] for w, t in member) / total for k in range(len(member[0][1]))]
-    return Node(total, mean, math.fsum(w * dot(t, t) for w, t in member) / total)
+    mean = [add(w * t[k] for w, t in member) / total for k in range(len(member[0][1]))]
+    return Node(total, mean, add(w * dot(t, t) for w, t in member) / total)
 
 
 def best_constant_gradient(loss, y, weight, level=0.5):

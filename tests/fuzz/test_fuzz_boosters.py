@@ -16,9 +16,9 @@ from sklearn.ensemble import (
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
-from fuzz.checks import check_scores, score_everywhere
+from fuzz.checks import check_scores, check_sizes, score_everywhere
 from fuzz.profiles import share
-from oracle import best_constant_gradient, score_arrays, walk_arrays
+from oracle import best_constant_gradient, score_arrays, size_arrays, walk_arrays
 
 N_TRAIN, N_FEATURES, CATEGORICAL = 60, 4, 3
 # Loss of the oracle -> what the libraries call it.
@@ -63,9 +63,12 @@ def plans(draw):
     library = draw(st.sampled_from(list(LOSSES)))
     losses = list(LOSSES[library]) + (["logistic", "softmax"] if library in ("sklearn", "hist") else [])
     styles = {"xgboost": ["plain", "dart", "forest", "exact", "lossguide"], "lightgbm": ["plain", "dart", "rf", "goss"]}
+    loss = draw(st.sampled_from(losses))
+    offsets = [0.0, -1.0, 1e3, -1e6] + ([] if library == "catboost" else [1e9])  # y must vary as float32 there
+    rates = [0.1, 1.0] if loss in ("poisson", "gamma") else [0.1, 1.0, 100.0]  # exponentials would overflow
     return {
         "library": library,
-        "loss": draw(st.sampled_from(losses)),
+        "loss": loss,
         "style": draw(st.sampled_from(styles.get(library, ["plain"]))),
         "depth": draw(st.sampled_from([1, 2, 4])),
         "categories": draw(st.booleans()),
@@ -75,6 +78,9 @@ def plans(draw):
         "seed": draw(st.integers(0, 2**31 - 1)),
         "is_sparse": draw(st.booleans()),
         "measure": draw(st.sampled_from(["auto", "ufi", "ufi_centered", "mdi", "mdi_oob"])),
+        "scale": draw(st.sampled_from([1.0, 1e-12, 1e-6, 1e6, 1e12])),
+        "offset": draw(st.sampled_from(offsets)),  # in units of the scale
+        "rate": draw(st.sampled_from(rates)),  # of learning: trees diverge at the last
     }
 
 
@@ -92,7 +98,7 @@ def draw_rows(rng, plan):
         "softmax": np.digitize(score, [0.0, 1.0]).astype(float),
         "poisson": np.floor(np.exp(np.clip(score / 2, -3, 3))),
         "gamma": np.exp(score / 2),
-    }.get(plan["loss"], score)
+    }.get(plan["loss"], plan["scale"] * (score + plan["offset"]))
     for first in (0, N_TRAIN):  # all classes, on both sides
         y[first : first + 3] = {"logistic": [0, 1, 0], "softmax": [0, 1, 2]}.get(plan["loss"], y[first : first + 3])
     return X, y
@@ -100,6 +106,7 @@ def draw_rows(rng, plan):
 
 def fit_sklearn(plan, X, y):
     options = {"n_estimators": 3, "max_depth": plan["depth"], "random_state": 0, "subsample": 0.8}
+    options["learning_rate"] = plan["rate"]
     if plan["loss"] in ("logistic", "softmax"):
         return GradientBoostingClassifier(**options).fit(X, y), None
     name = LOSSES["sklearn"][plan["loss"]]
@@ -108,6 +115,7 @@ def fit_sklearn(plan, X, y):
 
 def fit_hist(plan, X, y):
     options = {"max_iter": 3, "max_depth": plan["depth"], "min_samples_leaf": 3, "early_stopping": False}
+    options["learning_rate"] = plan["rate"]
     options["categorical_features"] = [CATEGORICAL] if plan["categories"] else None
     if plan["loss"] in ("logistic", "softmax"):
         model = HistGradientBoostingClassifier(**options).fit(X, y)
@@ -130,6 +138,7 @@ def fit_xgboost(plan, X, y):
     types = ["q"] * CATEGORICAL + ["c" if categorical else "q"]
     params = {"objective": LOSSES["xgboost"][plan["loss"]], "max_depth": plan["depth"], "nthread": 1, **style}
     params |= {"num_class": 3} if plan["loss"] == "softmax" else {}
+    params["learning_rate"] = plan["rate"]
     booster = xgb.train(params, xgb.DMatrix(X, y, feature_types=types, enable_categorical=True), 3)
     return booster, lambda rows: booster.predict(
         xgb.DMatrix(rows, feature_types=types, enable_categorical=True), output_margin=True
@@ -146,6 +155,7 @@ def fit_lightgbm(plan, X, y):
     params = {"objective": LOSSES["lightgbm"][plan["loss"]], "verbose": -1, "num_threads": 1, "min_data_in_leaf": 3}
     params |= {"max_depth": plan["depth"], "alpha": LEVEL, "min_data_per_group": 3, "cat_smooth": 1.0, **style}
     params |= {"num_class": 3} if plan["loss"] == "softmax" else {}
+    params["learning_rate"] = plan["rate"]
     categorical = [CATEGORICAL] if plan["categories"] else []
     booster = lgb.train(params, lgb.Dataset(X, y, categorical_feature=categorical), 3)
     n_averaged = 3 if plan["style"] == "rf" else 1  # raw scores are sums even where predictions are means
@@ -159,6 +169,7 @@ def fit_catboost(plan, X, y):
             "loss_function": LOSSES["catboost"][plan["loss"]],
             "iterations": 3,
             "depth": plan["depth"],
+            "learning_rate": min(plan["rate"], 1.0),
             "verbose": 0,
             "thread_count": 1,
             "allow_writing_files": False,
@@ -201,7 +212,8 @@ def check_routing(trees, X, raw):
             value = trees.value[walk_arrays(trees, tree, x)[-1]]
             added[i, column] += value if trees.column is None else value[0]
     gap = raw - added
-    assert np.ptp(gap, axis=0).max() <= 1e-5 * max(1.0, float(np.abs(raw).max()))
+    size = np.abs(trees.value).max() * trees.n_trees
+    assert np.ptp(gap, axis=0).max() <= 1e-5 * max(size, float(np.abs(raw).max()))
 
 
 def check_booster(plan, rng, model, trees, X, y):
@@ -230,7 +242,10 @@ def check_booster(plan, rng, model, trees, X, y):
         return
     target = best_constant_gradient(plan["loss"], y, row_weight, LEVEL if plan["loss"] == "quantile" else 0.5)
     target = target - np.average(target, axis=0, weights=row_weight)
-    scores = score_arrays(
-        result.measure, trees, X, target, row_weight, lists, [range(trees.kind.n_columns)], is_classification=False
-    )
-    check_scores(result, np.sum([s for s in scores if s is not None], axis=0)[:, 0])
+    outputs = [range(trees.kind.n_columns)]
+    scores = score_arrays(result.measure, trees, X, target, row_weight, lists, outputs, is_classification=False)
+    expected = np.sum([s for s in scores if s is not None], axis=0)[:, 0]
+    if result.measure == "mdi":  # which does not look at the target
+        check_scores(result, expected)
+    else:
+        check_sizes(result, expected, size_arrays(trees, X, target, row_weight, lists, outputs))

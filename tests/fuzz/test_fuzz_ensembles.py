@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fuzz.checks import check_scores, score_everywhere
+from fuzz.checks import check_scores, check_sizes, score_everywhere
 from fuzz.profiles import share
-from oracle import score_arrays, train_from_leaves
+from oracle import score_arrays, size_arrays, train_from_leaves
 from truewood import TargetKind, TreeEnsemble
 from truewood.trees.categories import Categories
 
@@ -19,7 +19,7 @@ N_FEATURES = 3
 EDGES = [0.0, -0.0, 1.0, 0.1, 1e-45, -1e-40, 5e-324, 3e38, -3e38, np.inf, -np.inf]
 
 
-def grow(rng, n_trees, kind, column, x_dtype):
+def grow(rng, n_trees, kind, column, x_dtype, move):
     """Random trees of up to 15 nodes; values of inner nodes are the weighted means of their leaves'."""
     left, right, sets, nodes, offset = [], [], [], [], [0]
     for _ in range(n_trees):
@@ -46,6 +46,7 @@ def grow(rng, n_trees, kind, column, x_dtype):
     for first, labels in zip(kind.first_column, kind.classes, strict=bool(kind.classes)):
         block = np.exp(value[:, first : first + len(labels)])
         value[:, first : first + len(labels)] = block / block.sum(axis=1, keepdims=True)
+    value = value if kind.classes else move(value)
     parts = {
         "feature": feature,
         "threshold": threshold,
@@ -64,7 +65,8 @@ def grow(rng, n_trees, kind, column, x_dtype):
     }
     leaves = TreeEnsemble(weight=weight, value=value, **parts)
     trained = [train_from_leaves(leaves, node, range(kind.n_columns)) for node in range(n_nodes)]
-    return TreeEnsemble(weight=[node.weight for node in trained], value=[node.mean for node in trained], **parts)
+    means = [[float(v) for v in node.mean] for node in trained]
+    return TreeEnsemble(weight=[float(node.weight) for node in trained], value=means, **parts)
 
 
 @st.composite
@@ -79,6 +81,9 @@ def plans(draw):
         "rows": draw(st.sampled_from(["heldout", "lists"])),
         "is_sparse": draw(st.booleans()),
         "missing": draw(st.sampled_from([0.0, 0.3])),
+        "scale": draw(st.sampled_from([1.0, 1e-12, 1e-6, 1e6, 1e12])),
+        "offset": draw(st.sampled_from([0.0, 1.0, -1e3, 1e6, -1e9, 1e12])),  # in units of the scale
+        "leaf": draw(st.sampled_from([1.0, 0.0, 1e-13, 1e8, 1e16])),  # what one value in ten is multiplied by
     }
 
 
@@ -113,7 +118,15 @@ def test_trees_of_arrays(plan, measure):
     rng = np.random.default_rng(plan["seed"])
     n_rows, n_trees, kind = plan["n_rows"], plan["n_trees"], KINDS[plan["kind"]]
     column = {"additive": [0] * n_trees, "scores": np.arange(n_trees) % 2}.get(plan["kind"])
-    trees = grow(rng, n_trees, kind, column, plan["x_dtype"])
+
+    def move(numbers):
+        return plan["scale"] * (numbers + plan["offset"])
+
+    def move_values(values):
+        odd = rng.random(len(values)) < 0.1
+        return move(np.where(odd[:, np.newaxis], plan["leaf"] * values, values))
+
+    trees = grow(rng, n_trees, kind, column, plan["x_dtype"], move_values)
     X = rng.standard_normal((n_rows, N_FEATURES))
     X[rng.random(X.shape) < 0.3] = rng.choice(EDGES)
     X[:, 0] = np.where(rng.random(n_rows) < 0.8, rng.integers(-1, 72, n_rows), X[:, 0])
@@ -121,7 +134,7 @@ def test_trees_of_arrays(plan, measure):
     X[rng.random(X.shape) < plan["missing"]] = np.nan
     weight = draw_weights(rng, plan["weights"], n_rows)
     lists = draw_lists(rng, n_trees, n_rows) if plan["rows"] == "lists" else [np.arange(n_rows)] * n_trees
-    y, target, outputs, own = make_target(rng, plan["kind"], kind, n_rows, n_trees, weight)
+    y, target, outputs, own = make_target(rng, plan["kind"], kind, n_rows, n_trees, weight, move)
     result = score_everywhere(
         trees,
         sparse.csr_array(X) if plan["is_sparse"] else X,
@@ -141,14 +154,18 @@ def test_trees_of_arrays(plan, measure):
     scores = score_arrays(used, trees, X, target, row_weight, lists, outputs, is_classification=bool(kind.classes))
     kept = [s for s in scores if s is not None]
     expected = np.sum(kept, axis=0)[:, 0] if own is not None else np.mean(kept, axis=0).mean(axis=1)
-    check_scores(result, expected)
+    if measure == "mdi":  # which does not look at the target
+        check_scores(result, expected)
+        return
+    sizes = size_arrays(trees, X, y if own is None and not kind.classes else target, row_weight, lists, outputs)
+    check_sizes(result, expected, sizes if own is not None else sizes / len(kept))
 
 
 def math_sum(values):
     return float(np.sum(values)) if len(values) else 0.0
 
 
-def make_target(rng, name, kind, n_rows, n_trees, weight):
+def make_target(rng, name, kind, n_rows, n_trees, weight, move):
     """y, the target of the oracle, value columns of each output, and the caller's own target of additive trees."""
     if kind.classes:
         codes = np.column_stack([rng.integers(0, len(labels), n_rows) for labels in kind.classes])
@@ -156,9 +173,9 @@ def make_target(rng, name, kind, n_rows, n_trees, weight):
         ends = np.cumsum([0, *map(len, kind.classes)])
         return codes, one_hot, [range(a, b) for a, b in pairwise(ends)], None
     if name in ("number", "numbers"):
-        y = rng.standard_normal((n_rows, kind.n_outputs)) + 3.0
+        y = move(rng.standard_normal((n_rows, kind.n_outputs)))
         return y, y, [[o] for o in range(kind.n_outputs)], None
-    own = rng.standard_normal((n_rows, 1 if name == "additive" else min(2, n_trees))) + 3.0
+    own = move(rng.standard_normal((n_rows, 1 if name == "additive" else min(2, n_trees))))
     if weight is not None and not weight.any():
         return None, own, [[0]], own  # to be refused
     return None, own - np.average(own, axis=0, weights=weight), [[0]], own

@@ -66,6 +66,8 @@ def cases(draw):
         # Draws by weight without replacement have no closed form of their probability.
         weighted=takes_weights and draw(st.booleans()) and (options["bootstrap"] or not is_bagging),
         odd=draw(st.booleans()),
+        scale=draw(st.sampled_from([1.0, 1e-12, 1e-6, 1e6, 1e12])),
+        offset=draw(st.sampled_from([0.0, 1.0, 1e3, 1e6])),
     )
 
 
@@ -138,7 +140,7 @@ def test_forests(case, measure, seed, own):
     expected = score_forest(
         result.measure, built.trees, built.dense, built.codes, built.n_classes, donors, built.sample_weight
     )
-    check_scores(result, expected)
+    check_scores(result, expected, None if case.is_classifier else built.codes)
 
 
 def draw_donors(built, seed, first):

@@ -160,8 +160,12 @@ private:
         double magnitude = 0.0;
         for (const std::size_t child : {l, l + 1}) {
             const double share = nodes.omega[child] + nodes.unseen(child) / nodes.divisor(0);
-            double sum = (size(child, 0) + size(m, 0)) * largest[0];
-            for (std::size_t c = 1; c < nodes.n_columns; ++c) sum += (size(child, c) + size(m, c)) * largest[c];
+            const auto multiply = [&](std::size_t c) {
+                const double both = size(child, c) + size(m, c);
+                return both * (rule_.is_additive ? largest[c] : both);
+            };
+            double sum = multiply(0);
+            for (std::size_t c = 1; c < nodes.n_columns; ++c) sum += multiply(c);
             magnitude += share * sum;
         }
         return magnitude;

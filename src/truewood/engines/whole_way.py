@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -139,8 +140,16 @@ def score_whole(
     n_trees, column = (trees.n_trees, trees.column) if isinstance(trees, TreeEnsemble) else (len(trees), None)
     n_features = matrix.values.shape[1]
     shape, to = (n_trees, n_features, kind.n_outputs), contributed
+    of_trees, of_features = partial(np.zeros, n_trees), partial(np.zeros, shape)
     found = WholeScores(
-        *(np.zeros(shape) for _ in range(3)), np.zeros(shape[:2]), *(np.zeros(n_trees) for _ in range(4))
+        scores=of_features(),
+        mdi=of_features(),
+        counted_mdi=of_features(),
+        magnitude=np.zeros(shape[:2]),
+        split_weight=of_trees(),
+        skipped_weight=of_trees(),
+        unseen_weight=of_trees(),
+        unseen_impurity=of_trees(),
     )
     try:
         wrapped = (

@@ -60,6 +60,8 @@ def _find_left_share(trees: TreeEnsemble) -> Floats:
 def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floats:
     """Size of what is added up to the score of each split, shape (n_splits,): rounding errors are in proportion to it.
 
+    Values meet targets; of trees whose values are estimates of the target, both are also taken around each other.
+
     Parameters
     ----------
     trees : TreeEnsemble
@@ -74,7 +76,8 @@ def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floa
     size_at_splits = size[trees.splits]
     magnitude = np.zeros(len(trees.splits))
     for child in trees.split_children:
-        magnitude += share[child] * multiply(size[child] + size_at_splits, largest[np.newaxis])
+        both = size[child] + size_at_splits
+        magnitude += share[child] * multiply(both, largest[np.newaxis] if trees.is_additive else both)
     return magnitude
 
 
