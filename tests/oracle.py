@@ -405,9 +405,8 @@ def size_arrays(trees, X, target, row_weight, lists, outputs):
         for o, m, trained, unseen in split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
             root = int(trees.offset[tree])
             columns = outputs[o] if trees.column is None else [int(trees.column[tree])]
-            largest = max((abs(float(target[i, k])) for i in rows for k in columns), default=0.0)
-            if not trees.is_additive:
-                largest += max(abs(float(trees.value[0, k])) for k in columns)
+            around = 0.0 if trees.is_additive else max(abs(float(trees.value[0, k])) for k in columns)
+            largest = max((abs(float(target[i, k])) for i in rows for k in columns), default=0.0) + around
             for c in (int(trees.left[m]), int(trees.right[m])):
                 share = float(trained[c].weight / trained[root].weight)
                 if unseen[c] is not None:

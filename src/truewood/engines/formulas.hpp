@@ -154,15 +154,14 @@ private:
     double find_magnitude(const Nodes& nodes, std::size_t m, std::size_t l) const {
         const double* largest = target_.largest;
         const auto size = [&](std::size_t p, std::size_t c) {
-            const double origin = std::abs(nodes.origin[c]);
-            return std::abs(nodes.v(p)[c]) + (rule_.is_additive ? origin : origin + largest[c]);
+            return rule_.is_additive ? std::abs(nodes.v(p)[c]) : std::abs(nodes.v(p)[c]) + largest[c];
         };
         double magnitude = 0.0;
         for (const std::size_t child : {l, l + 1}) {
             const double share = nodes.omega[child] + nodes.unseen(child) / nodes.divisor(0);
             const auto multiply = [&](std::size_t c) {
                 const double both = size(child, c) + size(m, c);
-                return both * (rule_.is_additive ? largest[c] : both);
+                return both * (rule_.is_additive ? largest[c] : both + std::abs(nodes.origin[c]));
             };
             double sum = multiply(0);
             for (std::size_t c = 1; c < nodes.n_columns; ++c) sum += multiply(c);

@@ -60,7 +60,8 @@ def _find_left_share(trees: TreeEnsemble) -> Floats:
 def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floats:
     """Size of what is added up to the score of each split, shape (n_splits,): rounding errors are in proportion to it.
 
-    Values meet targets; of trees whose values are estimates of the target, both are also taken around each other.
+    Values meet targets; of trees whose values are estimates of the target, both are also taken around each other, and
+    around the origin, whose digits values have lost.
 
     Parameters
     ----------
@@ -71,13 +72,16 @@ def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floa
     largest : ndarray of shape (n_columns,)
         Largest absolute value of each column of the target minus its origin.
     """
-    size = np.abs(centre(trees, sums)) + (np.abs(sums.origin) if trees.is_additive else np.abs(sums.origin) + largest)
+    size = np.abs(centre(trees, sums))
+    if not trees.is_additive:
+        size = size + largest
     share = trees.omega + sums.weight / trees.repeat_for_nodes(sums.divisor[trees.offset[:-1]])
     size_at_splits = size[trees.splits]
     magnitude = np.zeros(len(trees.splits))
     for child in trees.split_children:
         both = size[child] + size_at_splits
-        magnitude += share[child] * multiply(both, largest[np.newaxis] if trees.is_additive else both)
+        other = largest[np.newaxis] if trees.is_additive else both + np.abs(sums.origin)
+        magnitude += share[child] * multiply(both, other)
     return magnitude
 
 

@@ -55,7 +55,9 @@ def find_problem(n_scoring: int) -> str | None:
     return f"it takes at least {_FEWEST_ROWS} rows that score the model, got {n_scoring}"
 
 
-def measure_errors(moments: Moments, scores: TreeScores, *, with_bags: bool = False, widening: float = 1.0) -> Errors:
+def measure_errors(
+    moments: Moments, scores: TreeScores, n_rows: int, *, with_bags: bool = False, widening: float = 1.0
+) -> Errors:
     """How far scores may be off.
 
     Parameters
@@ -64,6 +66,8 @@ def measure_errors(moments: Moments, scores: TreeScores, *, with_bags: bool = Fa
         Sums over all rows of what they contribute.
     scores : TreeScores
         The scores.
+    n_rows : int
+        Number of rows that were passed.
     with_bags : bool
         Whether `std_error` counts all that rows do by growing trees, as the bags tell it.
     widening : float
@@ -72,12 +76,12 @@ def measure_errors(moments: Moments, scores: TreeScores, *, with_bags: bool = Fa
     variance = np.append(moments.phi_phi, moments.total_phi_phi)
     if moments.n_grown:
         variance = variance + np.maximum(_sum_phi_a(moments, scores), 0.0)
-    variance = drop_rounding(variance, np.append(scores.magnitude, scores.magnitude.sum()))
+    variance = drop_rounding(variance, np.append(scores.magnitude, scores.magnitude.sum()), n_rows)
     tested = _straighten(variance, moments, scores) if moments.n_grown else np.sqrt(variance)
     spread = variance[:-1]
     if moments.n_grown:
         both = _spread_both(moments, scores, with_bags=with_bags)
-        spread = np.maximum(spread, drop_rounding(both, scores.magnitude))
+        spread = np.maximum(spread, drop_rounding(both, scores.magnitude, n_rows))
     tested = np.sqrt(widening) * tested
     return Errors(test_error=tested[:-1], std_error=np.sqrt(widening * spread), total_error=float(tested[-1]))
 

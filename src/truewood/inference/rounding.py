@@ -9,24 +9,45 @@ Floats = NDArray[np.float64]
 
 # Rounding errors as a share of the magnitude of what was added up: a few units in the last place.
 ROUNDING = 2.0**-49
+# Rounding errors that are a smaller share of the scores than this do no harm.
+_SMALL = 2.0**-20
+_FAR_BELOW = 2.0**-10
 
 
-def drop_rounding(variance: Floats, magnitude: Floats) -> Floats:
-    """Variances, with zero where the spread is no larger than rounding errors of what was added up."""
-    return np.where(variance > (ROUNDING * magnitude) ** 2, variance, 0.0)
-
-
-def find_unresolved(values: Floats, variance: Floats, magnitude: Floats) -> int | None:
-    """The first feature whose score is larger than rounding errors while its spread is not; None where there is none.
+def drop_rounding(variance: Floats, magnitude: Floats, n_rows: int = 1) -> Floats:
+    """Variances, with zero where the spread is no larger than rounding errors of what was added up.
 
     Parameters
     ----------
-    values, variance : ndarray of shape (n_features,)
-        Scores, and sums over rows of squared contributions, each minus its mean.
+    variance : ndarray of shape (n_features,)
+        Sums of squares over rows.
+    magnitude : ndarray of shape (n_features,)
+        Size of what was added up over all rows.
+    n_rows : int
+        Number of rows, whose rounding errors are independent of each other.
+    """
+    return np.where(variance > (ROUNDING * magnitude) ** 2 / max(n_rows, 1), variance, 0.0)
+
+
+def find_unresolved(variance: Floats, magnitude: Floats, size: Floats, n_rows: int) -> int | None:
+    """The first feature whose spread is within rounding errors that are not small beside its scores; None if none is.
+
+    Parameters
+    ----------
+    variance : ndarray of shape (n_features,)
+        Sums over rows of squared contributions, each minus its mean.
     magnitude : ndarray of shape (n_features,)
         Size of what was added up to the scores.
+    size : ndarray of shape (n_features,)
+        Size of the scores that the splits of the feature could have.
+    n_rows : int
+        Number of rows.
     """
-    is_lost = (variance > 0) & (drop_rounding(variance, magnitude) == 0) & (np.abs(values) > ROUNDING * magnitude)
+    is_rounded = drop_rounding(variance, magnitude, n_rows) == 0
+    is_near = (
+        drop_rounding(variance, _FAR_BELOW * magnitude, n_rows) > 0
+    )  # far below the bound, rows contribute nothing
+    is_lost = is_rounded & is_near & (ROUNDING * magnitude > _SMALL * size)
     return int(np.argmax(is_lost)) if is_lost.any() else None
 
 

@@ -169,7 +169,8 @@ def add_errors(
         for result, own, score in zip(results, moments, scores, strict=True):
             _check_contributions(result, own, score, cause)
     for result, own, score in zip(results, moments, scores, strict=True):
-        j = find_unresolved(result.values, own.phi_phi, score.magnitude)
+        size = np.sqrt(np.maximum(result.mdi * result.impurity, 0.0))
+        j = find_unresolved(own.phi_phi, score.magnitude, size, result.n_rows)
         if j is not None and problem is None:
             problem = (
                 f"what rows contribute to {str(result.feature_names[j])!r} differs by less than rounding errors of the "
@@ -178,7 +179,7 @@ def add_errors(
     if problem is not None:
         return [replace(result, no_inference=problem) for result in results]
     errors = [
-        measure_errors(own, score, with_bags=with_bags, widening=widening)
+        measure_errors(own, score, results[0].n_rows, with_bags=with_bags, widening=widening)
         for own, score in zip(moments, scores, strict=True)
     ]
     return [replace(result, **vars(own)) for result, own in zip(results, errors, strict=True)]
