@@ -83,7 +83,7 @@ def split_score(measure, is_classification, m, children, root, unseen_m, unseen_
     omega = {id(node): node.weight / root.weight for node in (m, *children)}
 
     def impurity(node):  # Gini, or variance
-        return (1.0 if is_classification else node.square) - dot(node.mean, node.mean)
+        return (1 if is_classification else node.square) - dot(node.mean, node.mean)
 
     def delta(h_m, h_children):
         return omega[id(m)] * h_m - sum(omega[id(c)] * h for c, h in zip(children, h_children, strict=True))
@@ -93,17 +93,17 @@ def split_score(measure, is_classification, m, children, root, unseen_m, unseen_
     if measure == "mdi_oob":
         if unseen_root is None or unseen_m is None:
             return 0.0
-        score = 0.0
+        score = 0
         for c, u in [*zip(children, unseen_children, strict=True), (m, unseen_m)]:
             if u is not None:
                 centred = dot(minus(c.mean, root.mean), minus(u.mean, unseen_root.mean))
-                score += (-1.0 if c is m else 1.0) * u.weight / unseen_root.weight * centred
+                score += (-1 if c is m else 1) * u.weight / unseen_root.weight * centred
         return score
     if any(u is None for u in unseen_children):
         return 0.0
 
     def around(node, unseen):  # mean of |y' - v|^2
-        return unseen.square - 2.0 * dot(unseen.mean, node.mean) + dot(node.mean, node.mean)
+        return unseen.square - 2 * dot(unseen.mean, node.mean) + dot(node.mean, node.mean)
 
     pairs = list(zip(children, unseen_children, strict=True))
     if measure == "naive_oob":
@@ -111,7 +111,7 @@ def split_score(measure, is_classification, m, children, root, unseen_m, unseen_
     if measure == "ufi_centered":
         return sum(omega[id(c)] * dot(minus(c.mean, m.mean), minus(u.mean, m.mean)) for c, u in pairs)
     if measure == "ufi" and is_classification:
-        return delta(1.0 - dot(m.mean, unseen_m.mean), [1.0 - dot(c.mean, u.mean) for c, u in pairs])
+        return delta(1 - dot(m.mean, unseen_m.mean), [1 - dot(c.mean, u.mean) for c, u in pairs])
     if measure == "ufi":
         trained = delta(impurity(m), [impurity(c) for c in children])
         return trained + delta(around(m, unseen_m), [around(c, u) for c, u in pairs])

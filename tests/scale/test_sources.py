@@ -472,6 +472,48 @@ def test_other_values_of_y_in_the_second_pass_are_noticed():
         tw.importance(model, frame, "y", rows="heldout")
 
 
+def change_from_pass_to_pass(change):
+    """A lazy frame of polars whose second reading is another."""
+
+    def open_table(table):
+        n_calls = []
+
+        def change_frame(frame):
+            n_calls.append(1)
+            return change(frame, len(n_calls))
+
+        return pl.from_pandas(table).lazy().map_batches(change_frame, schema=None)
+
+    return open_table
+
+
+CHANGING = {
+    "polars shuffle": lambda table: pl.from_pandas(table).lazy().with_columns(pl.col("a").shuffle()),
+    "rows of X in another order": change_from_pass_to_pass(
+        lambda frame, k: frame.with_columns(pl.col(FEATURES[:4]).sort_by(pl.int_range(k, len(frame) + k) % len(frame)))
+    ),
+    "zeros": change_from_pass_to_pass(lambda frame, k: frame.with_columns(pl.col(FEATURES[:4]) * (k < 2))),
+    "duckdb random": lambda table: duckdb.from_df(table).project("* replace (a + random() as a)"),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGING)
+@pytest.mark.parametrize("name", ["forest of numbers", "xgboost"])
+def test_other_values_of_x_in_the_second_pass_are_noticed(name, kind):
+    model, table = make_table(name)
+    with pytest.raises(ValueError, match=r"^row contributions to '\w+' sum to .*X must give the same rows each time"):
+        tw.importance(model, CHANGING[kind](table), "y", rows="heldout")
+
+
+@pytest.mark.parametrize("name", ["forest of numbers", "xgboost"])
+def test_errors_accumulated_from_other_rows_are_refused(name):
+    model, X, y = build(name)
+    total = tw.accumulate(model, X, y, n_sample=0)
+    moved = X.assign(a=np.roll(X["a"], 1))
+    with pytest.raises(ValueError, match=r"^row contributions to '\w+' sum to .*X must give the same rows each time"):
+        tw.finish(model, total, errors=tw.accumulate_errors(model, total, moved, y))
+
+
 @pytest.mark.parametrize("n_sample", [-5, 10.5])
 def test_samples_have_a_number_of_rows(n_sample):
     model, X, y = build("hist")
