@@ -246,6 +246,6 @@ def check_booster(plan, rng, model, trees, X, y):
     scores = score_arrays(result.measure, trees, X, target, row_weight, lists, outputs, is_classification=False)
     expected = np.sum([s for s in scores if s is not None], axis=0)[:, 0]
     if result.measure == "mdi":  # which does not look at the target
-        check_scores(result, expected)
+        check_scores(result, expected, trees.value)
     else:
         check_sizes(result, expected, size_arrays(trees, X, target, row_weight, lists, outputs))

@@ -155,7 +155,7 @@ def test_trees_of_arrays(plan, measure):
     kept = [s for s in scores if s is not None]
     expected = np.sum(kept, axis=0)[:, 0] if own is not None else np.mean(kept, axis=0).mean(axis=1)
     if measure == "mdi":  # which does not look at the target
-        check_scores(result, expected)
+        check_scores(result, expected, trees.value)
         return
     sizes = size_arrays(trees, X, y if own is None and not kind.classes else target, row_weight, lists, outputs)
     check_sizes(result, expected, sizes if own is not None else sizes / len(kept))
