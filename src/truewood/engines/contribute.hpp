@@ -81,13 +81,14 @@ private:
 class Role {
 public:
     Role() = default;
-    Role(std::size_t row, bool grew) : both_(static_cast<std::uint32_t>(2 * row + grew)) {}
-    std::int64_t row() const { return both_ >> 1; }
-    bool grew() const { return both_ & 1u; }
+    constexpr Role(std::size_t row, bool grew) : both_(2 * static_cast<std::uint64_t>(row) + grew) {}
+    constexpr std::int64_t row() const { return static_cast<std::int64_t>(both_ >> 1); }
+    constexpr bool grew() const { return both_ & 1u; }
 
 private:
-    std::uint32_t both_;
+    std::uint64_t both_;
 };
+static_assert(Role(std::size_t{1} << 31, true).row() == std::int64_t{1} << 31, "rows are counted by 64 bits");
 
 // Where contributions go: a row of n_features for each row, from row `first` on.
 struct Sums {

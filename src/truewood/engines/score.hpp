@@ -309,7 +309,7 @@ private:
     // Blocks of rows, whose sums stay in the cache, and of these one tree after the other.
     void contribute(std::size_t start, std::size_t end) {
         const Contributions& asked = call_.contributions;
-        const std::size_t row_bytes = call_.n_features * sizeof(double) * (asked.psi ? 2 : 1);
+        const std::size_t row_bytes = std::max<std::size_t>(1, call_.n_features) * sizeof(double) * (asked.psi ? 2 : 1);
         const std::size_t share = (asked.n_rows + crew_.n_threads() - 1) / crew_.n_threads();
         const std::size_t block = std::max<std::size_t>(16, std::min(kSumBytes / row_bytes, share));
         crew_.run((asked.n_rows + block - 1) / block, [&](std::size_t w, std::size_t item, Pacer& pacer) {
