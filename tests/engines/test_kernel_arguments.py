@@ -663,6 +663,18 @@ def test_a_formula_of_squares_is_refused_for_trees_that_have_none():
     assert "ufi_centered" in refused("score_sums, numbers", formula="ufi", is_additive=True)
 
 
+def test_a_table_without_columns_has_nothing_to_score():
+    case = CASES["score, every row"]()
+    leaf = tuple(part[:1] for part in forest_in_place(1).arguments["trees"][0])
+    leaf = (*leaf[:2], np.array([-1]), np.array([-1]), *leaf[4:])
+    case.arguments |= {"forest": Part("Forest.of_trees", {"trees": [leaf] * N_TREES}), "n_features": 0, "column": None}
+    case.arguments |= {"X": np.zeros((N_ROWS, 0), dtype=np.float32), "phi": np.zeros((N_ROWS, 0))}
+    case.arguments |= {name: np.zeros((N_TREES, 0, 1)) for name in RESULTS[:3]}
+    call(case)
+    weight = case.arguments["target"].arguments["row_weight"]
+    np.testing.assert_allclose(case.arguments["unseen_weight"], weight.sum(), rtol=1e-12)
+
+
 def test_more_nodes_than_32_bits_can_number_are_refused():
     tree = [np.broadcast_to(part[-1:], (2**31, *part.shape[1:])) for part in forest_in_place().arguments["trees"][0]]
     with pytest.raises(ValueError, match=r"2\^31"):
