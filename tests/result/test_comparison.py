@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 import re
 from dataclasses import replace
@@ -9,10 +10,17 @@ import pytest
 from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 from scipy.stats import norm
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from sklearn.tree import DecisionTreeRegressor
 
 import truewood as tw
 from truewood.result.drawing import BIASED, UNBIASED
+from truewood.scoring import results
 
 N_TRAIN, N_TEST = 150, 200
 
@@ -83,6 +91,64 @@ def test_seeds_differ_by_forest_noise(rows):
     error = tw.compare(a, b).std_error
     assert (error >= np.sqrt(np.sum(noise, axis=0)) * (1 - 1e-12)).all()
     assert (error < np.hypot(a.std_error, b.std_error)).all()
+
+
+@pytest.fixture(scope="module")
+def weighted(rows):
+    """AdaBoost, whose trees count by weights of their own, scored by row lists; the last tree has none."""
+    X, y = rows
+    model = AdaBoostRegressor(DecisionTreeRegressor(max_depth=3), n_estimators=8, random_state=0).fit(
+        X[:N_TRAIN], y[:N_TRAIN]
+    )
+    lists = [np.arange(N_TRAIN, len(X))[k::3] for k in range(7)] + [np.array([], dtype=int)]
+    with pytest.warns(UserWarning, match="1 of 8 trees have no unseen row"):
+        return model, tw.importance(model, X, y, rows=lists, inference="rows")
+
+
+def test_forest_noise_goes_by_the_weights_of_the_trees(weighted):
+    model, result = weighted
+    weight = model.estimator_weights_[:7] / model.estimator_weights_[:7].sum()
+    assert weight.max() > 1.2 * weight.min()
+    np.testing.assert_allclose(weight @ result.per_tree[:7], result.values, rtol=1e-12)
+    squares = (weight**2) @ (result.per_tree[:7] - result.values) ** 2
+    # Rows of a result are the same as its own, so that forest noise is all that is left, once for either side.
+    np.testing.assert_allclose(
+        tw.compare(result, result).std_error ** 2, 2 * squares / (1 - (weight**2).sum()), rtol=1e-10
+    )
+
+
+def test_errors_and_comparisons_take_the_same_forest_noise(rows, monkeypatch):
+    X, y = rows[0][:N_TRAIN], rows[1][:N_TRAIN]
+    taken, measure = [], results.measure_errors
+
+    def measure_errors(moments, scores, *args, **options):
+        taken.append(scores)
+        return measure(moments, scores, *args, **options)
+
+    monkeypatch.setattr(results, "measure_errors", measure_errors)
+    result = tw.importance(fit(rows), X, y, inference="rows")
+    np.testing.assert_array_equal(tw.compare(result, result).std_error, np.sqrt(2 * taken[0].N))
+
+
+def test_weights_of_trees_are_saved(weighted, tmp_path):
+    _, result = weighted
+    result.save(tmp_path / "result.json")
+    loaded = tw.load(tmp_path / "result.json")
+    np.testing.assert_array_equal(loaded.tree_weight, result.tree_weight)
+    np.testing.assert_array_equal(tw.compare(loaded, loaded).std_error, tw.compare(result, result).std_error)
+    content = json.loads((tmp_path / "result.json").read_text())
+    for broken in ([1.0] * 7, [-1.0] + [1.0] * 7, [0.0] * 8, "many"):
+        (tmp_path / "broken.json").write_text(json.dumps(content | {"tree_weight": broken}))
+        with pytest.raises(ValueError, match="is damaged: tree_weight must be"):
+            tw.load(tmp_path / "broken.json")
+
+
+def test_trees_that_add_up_have_no_forest_noise(rows):
+    X, y = rows
+    model = GradientBoostingRegressor(n_estimators=6, random_state=0).fit(X[:N_TRAIN], y[:N_TRAIN])
+    result = tw.importance(model, X, y, rows=[np.arange(N_TRAIN, len(X))] * 6, inference="rows")
+    assert result.tree_weight is None
+    np.testing.assert_array_equal(tw.compare(result, result).std_error, 0.0)
 
 
 def test_a_result_does_not_differ_from_itself(pair):

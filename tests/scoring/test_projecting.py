@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from imblearn.ensemble import BalancedRandomForestClassifier
 from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
@@ -20,8 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from models import build
-from oracle import project_forest, project_rows, step_in_arrays
+from models import build, draw_bag
+from oracle import OracleTree, project_forest, project_rows, score_forest, step_in_arrays
 from truewood import TargetKind, TreeEnsemble
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import ClassTarget, NumberTarget
@@ -318,6 +319,39 @@ def test_what_cannot_be_scored_is_refused(fitted):
     still = RandomForestRegressor(5, random_state=0).fit(X, np.ones(120))
     with pytest.raises(ValueError, match="needs a y that varies, got the same in all rows that score"):
         score(still, X, np.ones(120))
+
+
+def test_out_of_bag_rows_of_no_class_in_the_bags_are_refused(engine):
+    X, y = make_data()
+    labels = (y > 1.0).astype(int)
+    # Every tree saw all rows of class 1, and those of class 0 have no weight in its bag.
+    options = {"sampling_strategy": "auto", "replacement": False, "bootstrap": False, "class_weight": {0: 0.0, 1: 1.0}}
+    forest = BalancedRandomForestClassifier(5, random_state=0, **options).fit(X, labels)
+    with pytest.raises(ValueError, match="'sobol_mda' needs out-of-bag rows of classes that the trees were trained"):
+        score(forest, X, labels)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+def test_few_columns_and_classes_that_are_not_in_the_bags(n_classes, n_columns, engine):
+    X, y = make_data(n_rows=60)
+    X = X[:, :n_columns]
+    if n_classes is None:
+        forest = RandomForestRegressor(3, random_state=0).fit(X, y)
+    else:
+        y = np.digitize(y, [-0.5, 1.0][: n_classes - 1])
+        sizes = {0: 9, 1: 7, 2: 0}  # no bag holds the third class
+        options = {"sampling_strategy": {k: sizes[k] for k in range(n_classes)}, "replacement": True}
+        forest = BalancedRandomForestClassifier(3, random_state=0, **options).fit(X, y)
+    trees = []
+    for t, tree in enumerate(forest.estimators_):
+        bag = np.bincount(draw_bag(forest, t), minlength=60)
+        rows = [[(row, float(bag[row])) for row in part] for part in (np.flatnonzero(bag), np.flatnonzero(bag == 0))]
+        trees.append(OracleTree(tree.tree_, range(n_columns), *rows, []))
+    classes = None if n_classes is None else [n_classes]
+    expected = score_forest("sobol_mda", trees, X, y[:, np.newaxis], classes)
+    np.testing.assert_allclose(score(forest, X, y).values, expected, rtol=1e-12)
+    assert np.abs(expected).min() > 0.01
 
 
 def test_rows_that_every_tree_saw_are_named():

@@ -1,11 +1,10 @@
-// The Python face of the kernel: unwraps arrays, releases the GIL, calls. Arrays are taken as they are, never
-// converted.
+// The Python face of the kernel: checks arrays and takes them as they are, releases the GIL, checks what row and node
+// numbers point at, calls. An argument that does not fit is a TypeError or ValueError that names it.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
 
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "climb.hpp"
@@ -27,89 +26,101 @@ std::vector<std::int32_t> list_originals(const Structure& tree) {
 }
 
 void bind_find_leaves(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_features,
-                      const Array<std::int64_t>& index, const Array<std::int64_t>& offset, std::size_t n_threads,
-                      Array<std::int32_t>& leaves) {
+                      const py::object& index, const py::object& offset, std::size_t n_threads,
+                      const py::object& leaves) {
     constexpr std::size_t kRows = 4096;
-    const auto walker = make_walker(X, has_missing, forest.has_categories(), n_features);
-    const std::int64_t *rows = index.data(), *start = offset.data();
-    std::int32_t* out = leaves.mutable_data();
+    forest.must_be_ensemble();
+    const Table table = read_table(X, has_missing, forest.has_categories(), n_features);
+    const auto lists = RowLists::read("index", index, offset, forest.n_trees());
+    const auto out = write_array<std::int32_t>("leaves", leaves, {lists.index.size()});
     const Work work;
+    lists.check("index", table.n_rows);
     Crew crew(n_threads, run_signal_handlers);
-    std::size_t t = 0;
-    for (const Source& tree : forest.trees()) {
-        walker->pack(tree);
-        const auto original = list_originals(walker->structure());
-        const auto begin = static_cast<std::size_t>(start[t]), end = static_cast<std::size_t>(start[t + 1]);
-        ++t;
+    Walker& walker = *table.walker;
+    for (std::size_t t = 0; t < forest.n_trees(); ++t) {
+        const Source& tree = forest.trees()[t];
+        walker.pack(tree);
+        const auto original = list_originals(walker.structure());
+        const std::size_t begin = lists.begin(t), end = lists.end(t);
         crew.run((end - begin + kRows - 1) / kRows, [&](std::size_t, std::size_t item, Pacer& pacer) {
             const std::size_t first = begin + item * kRows, n = std::min(kRows, end - first);
-            walker->find(rows + first, n, pacer, out + first);
+            walker.find(lists.index.data + first, n, pacer, out.data + first);
             for (std::size_t i = first; i < first + n; ++i) {
-                out[i] = original[out[i]] + static_cast<std::int32_t>(tree.first);
+                out.data[i] = original[out.data[i]] + static_cast<std::int32_t>(tree.first);
             }
         });
     }
 }
 
 void bind_find_swapped_leaves(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_features,
-                              const Array<std::int64_t>& index, const Array<std::int64_t>& donors,
-                              Array<std::int32_t>& leaves) {
-    const auto walker = make_walker(X, has_missing, forest.has_categories(), n_features);
-    const auto n = static_cast<std::size_t>(index.size());
-    const std::int64_t *rows = index.data(), *from = donors.data();
-    std::int32_t* out = leaves.mutable_data();
+                              const py::object& index, const py::object& donors, const py::object& leaves) {
+    if (forest.n_trees() != 1) {
+        throw py::value_error(refuse("forest", "be one tree", std::to_string(forest.n_trees())));
+    }
+    const Table table = read_table(X, has_missing, forest.has_categories(), n_features);
+    const auto rows = read_array<std::int64_t>("index", index, {kAny});
+    const std::size_t n = rows.size();
+    const auto from = read_array<std::int64_t>("donors", donors, {n});
+    const auto out = write_array<std::int32_t>("leaves", leaves, {n, n_features});
     const Work work;
+    check_below("index", rows.data, n, table.n_rows);
+    check_below("donors", from.data, n, table.n_rows);
     Pacer pacer(run_signal_handlers);
-    walker->pack(forest.trees()[0]);
-    const auto original = list_originals(walker->structure());
-    walker->find_swapped(rows, from, n, pacer, out);
-    for (std::size_t i = 0; i < n * n_features; ++i) out[i] = original[out[i]];
+    table.walker->pack(forest.trees()[0]);
+    const auto original = list_originals(table.walker->structure());
+    table.walker->find_swapped(rows.data, from.data, n, pacer, out.data);
+    for (std::size_t i = 0; i < n * n_features; ++i) out.data[i] = original[out.data[i]];
 }
 
 // Adds to `out`, which has n_groups times n_columns numbers a row, what unseen rows lose without each group in each
 // tree, times the weight of the tree; `own` is what the tree says of them with it.
 void bind_project_out(const Forest& forest, const py::object& X, bool has_missing, std::size_t n_features,
-                      const Array<std::int64_t>& grown, const Array<std::int64_t>& grown_offset,
-                      const Array<double>& grown_weight, const Array<std::int64_t>& unseen,
-                      const Array<std::int64_t>& unseen_offset, const Array<double>& own,
-                      const Array<double>& tree_weight, const TargetArrays& arrays, const Array<std::int32_t>& group_of,
-                      std::size_t n_threads, Array<double>& out) {
-    const Target target = arrays.view();
-    const auto n_groups = static_cast<std::size_t>(out.shape(1)), n_columns = target.n_columns;
-    const std::int64_t *grown_start = grown_offset.data(), *unseen_start = unseen_offset.data();
-    const double *before = own.data(), *weight_of_tree = tree_weight.data();
-    const std::int64_t* row = unseen.data();
-    double* sums = out.mutable_data();
-    std::vector<std::unique_ptr<Walker>> walkers;
-    walkers.push_back(make_walker(X, has_missing, forest.has_categories(), n_features));
-    const std::int32_t* group = group_of.data();
-    const std::int64_t* grew = grown.data();
-    const double* weight_in_bag = grown_weight.data();
+                      const py::object& grown, const py::object& grown_offset, const py::object& grown_weight,
+                      const py::object& unseen, const py::object& unseen_offset, const py::object& own,
+                      const py::object& tree_weight, const TargetArrays& arrays, const py::object& group_of,
+                      std::size_t n_threads, const py::object& out) {
+    const Table table = read_table(X, has_missing, forest.has_categories(), n_features);
+    const Target target = arrays.view(table.n_rows);
+    const std::size_t n_columns = target.n_columns;
+    const auto training = RowLists::read("grown", grown, grown_offset, forest.n_trees());
+    const auto scoring = RowLists::read("unseen", unseen, unseen_offset, forest.n_trees());
+    const auto weight_in_bag = read_array<double>("grown_weight", grown_weight, {training.index.size()});
+    const auto before = read_array<double>("own", own, {scoring.index.size(), n_columns});
+    const auto weight_of_tree = read_array<double>("tree_weight", tree_weight, {forest.n_trees()});
+    const auto group = read_array<std::int32_t>("group_of", group_of, {n_features});
+    const auto sums = write_array<double>("out", out, {table.n_rows, kAny, n_columns});
+    const std::size_t n_groups = sums.shape[1];
     const Work work;
+    training.check("grown", table.n_rows);
+    scoring.check("unseen", table.n_rows);
+    for (std::size_t j = 0; j < n_features; ++j) {
+        if (group.data[j] >= 0) check_below("group_of", group.data + j, 1, n_groups);
+    }
     Crew crew(n_threads, run_signal_handlers);
-    while (walkers.size() < crew.n_threads()) walkers.push_back(walkers[0]->copy());
+    std::vector<std::unique_ptr<Walker>> walkers;
+    while (walkers.size() < crew.n_threads()) walkers.push_back(table.walker->copy());
     std::vector<Projected> found(crew.n_threads());
     InOrder<Projected> in_order(crew.n_threads());
-    crew.run(forest.trees().size(), [&](std::size_t w, std::size_t t, Pacer& pacer) {
-        const ProjectionCall call{group,
-                                  grew + grown_start[t],
-                                  weight_in_bag + grown_start[t],
-                                  static_cast<std::size_t>(grown_start[t + 1] - grown_start[t]),
-                                  row + unseen_start[t],
-                                  static_cast<std::size_t>(unseen_start[t + 1] - unseen_start[t]),
+    crew.run(forest.n_trees(), [&](std::size_t w, std::size_t t, Pacer& pacer) {
+        const ProjectionCall call{group.data,
+                                  training.index.data + training.begin(t),
+                                  weight_in_bag.data + training.begin(t),
+                                  training.end(t) - training.begin(t),
+                                  scoring.index.data + scoring.begin(t),
+                                  scoring.end(t) - scoring.begin(t),
                                   target};
         found[w].clear();
         found[w].tree = t;
         walkers[w]->pack(forest.trees()[t]);
         walkers[w]->project(call, pacer, found[w]);
         in_order.add(t, found[w], pacer, [&](const Projected& part) {
-            const double weight = weight_of_tree[part.tree];
+            const double weight = weight_of_tree.data[part.tree];
             for (std::size_t k = 0; k < part.place.size(); ++k) {
-                const std::size_t at = static_cast<std::size_t>(unseen_start[part.tree]) + part.place[k];
-                const auto place = static_cast<std::size_t>(row[at]) * n_groups + part.group[k];
-                double* into = sums + place * n_columns;
+                const std::size_t at = scoring.begin(part.tree) + part.place[k];
+                const auto row = static_cast<std::size_t>(scoring.index.data[at]);
+                double* into = sums.data + (row * n_groups + static_cast<std::size_t>(part.group[k])) * n_columns;
                 for (std::size_t c = 0; c < n_columns; ++c) {
-                    into[c] += weight * (part.mean[k * n_columns + c] - before[at * n_columns + c]);
+                    into[c] += weight * (part.mean[k * n_columns + c] - before.data[at * n_columns + c]);
                 }
             }
         });
@@ -117,18 +128,21 @@ void bind_project_out(const Forest& forest, const py::object& X, bool has_missin
 }
 
 template <class Index>
-std::size_t bind_list_unseen(const Array<Index>& bag, Array<std::int64_t>& unseen) {
-    const Index* drawn = bag.data();
-    std::int64_t* out = unseen.mutable_data();
-    const auto n_drawn = static_cast<std::size_t>(bag.size());
-    std::vector<Counts> counts(static_cast<std::size_t>(unseen.size()), 0);
+std::size_t list_unseen_of(const View<const Index>& bag, const View<std::int64_t>& unseen) {
     const Work work;
-    for (std::size_t i = 0; i < n_drawn; ++i) count_drawn(static_cast<std::size_t>(drawn[i]), counts);
-    return list_unseen(counts, out);
+    std::vector<Counts> counts(unseen.size(), 0);
+    for (std::size_t i = 0; i < bag.size(); ++i) count_drawn(static_cast<std::size_t>(bag.data[i]), counts);
+    return list_unseen(counts, unseen.data);
 }
 
-Array<std::int64_t> bind_draw_bag(std::uint32_t seed, std::size_t n_draws, std::size_t n_rows) {
-    Array<std::int64_t> bag(static_cast<py::ssize_t>(n_draws));
+std::size_t bind_list_unseen(const py::object& bag, const py::object& unseen) {
+    const auto out = write_array<std::int64_t>("unseen", unseen, {kAny});
+    if (has_type<std::int32_t>(bag)) return list_unseen_of(read_array<std::int32_t>("bag", bag, {kAny}), out);
+    return list_unseen_of(read_array<std::int64_t>("bag", bag, {kAny}), out);
+}
+
+py::array_t<std::int64_t> bind_draw_bag(std::uint32_t seed, std::size_t n_draws, std::size_t n_rows) {
+    py::array_t<std::int64_t> bag(static_cast<py::ssize_t>(n_draws));
     std::int64_t* next = bag.mutable_data();
     const Work work;
     draw_bag(seed, n_draws, n_rows, [&](std::size_t row) { *next++ = static_cast<std::int64_t>(row); });
@@ -136,83 +150,121 @@ Array<std::int64_t> bind_draw_bag(std::uint32_t seed, std::size_t n_draws, std::
 }
 
 // Sums at the nodes in the order of the arrays; `sums` are zeros.
-void bind_sum_leaves(const Forest& forest, const Array<std::int32_t>& leaves, const Array<std::int64_t>& index,
-                     const Array<std::int64_t>& offset, const TargetArrays& arrays,
-                     const std::optional<Array<std::int32_t>>& column, Array<double>& sums) {
+void bind_sum_leaves(const Forest& forest, const py::object& leaves, const py::object& index, const py::object& offset,
+                     const TargetArrays& arrays, const py::object& column, const py::object& sums) {
+    forest.must_be_ensemble();
     const Target target = arrays.view();
     const std::size_t width = target.n_sums();
-    const std::int64_t* start = offset.data();
-    const std::int32_t *of_tree = data_or_null(column), *found = leaves.data();
-    const std::int64_t* rows = index.data();
-    double* out = sums.mutable_data();
+    const auto lists = RowLists::read("index", index, offset, forest.n_trees());
+    const auto found = read_array<std::int32_t>("leaves", leaves, {lists.index.size()});
+    const auto columns = read_columns(column, forest.n_trees(), target);
+    const auto out = write_array<double>("sums", sums, {forest.n_nodes(), width});
     const Work work;
+    lists.check("index", arrays.n_rows());
+    check_below("leaves", found.data, found.size(), forest.n_nodes());
+    arrays.check_codes();
     Pacer pacer(run_signal_handlers);
     std::vector<std::int32_t> own;
     std::vector<double> chunk;
-    std::size_t t = 0;
-    for (const Source& tree : forest.trees()) {
-        const auto begin = static_cast<std::size_t>(start[t]), end = static_cast<std::size_t>(start[t + 1]);
-        own.assign(found + begin, found + end);
-        for (std::int32_t& leaf : own) leaf -= static_cast<std::int32_t>(tree.first);
-        double* here = out + static_cast<std::size_t>(tree.first) * width;
-        sum_rows(target, of_tree ? of_tree[t] : 0, own.data(), rows + begin, own.size(), tree.n_nodes, pacer, chunk,
-                 here);
+    for (std::size_t t = 0; t < forest.n_trees(); ++t) {
+        const Source& tree = forest.trees()[t];
+        own.assign(found.data + lists.begin(t), found.data + lists.end(t));
+        for (std::int32_t& leaf : own) leaf = static_cast<std::int32_t>(leaf - tree.first);
+        check_below("leaves, less the tree's root,", own.data(), own.size(), tree.n_nodes);
+        double* here = out.data + static_cast<std::size_t>(tree.first) * width;
+        sum_rows(target, columns[t], own.data(), lists.index.data + lists.begin(t), own.size(), tree.n_nodes, pacer,
+                 chunk, here);
         for (std::size_t m = tree.n_nodes; m-- > 0;) {
             const std::int64_t left = tree.left.integer(m), right = tree.right.integer(m);
-            if (left < 0) continue;
-            const double *from_left = out + static_cast<std::size_t>(left) * width,
-                         *from_right = out + static_cast<std::size_t>(right) * width;
+            if (left < 0 && right < 0) continue;
+            for (const std::int64_t child : {left - tree.first, right - tree.first}) {
+                if (child <= static_cast<std::int64_t>(m) || child >= static_cast<std::int64_t>(tree.n_nodes)) {
+                    throw BrokenTree("children must be nodes of the tree after their parent.");
+                }
+            }
+            const double *from_left = out.data + static_cast<std::size_t>(left) * width,
+                         *from_right = out.data + static_cast<std::size_t>(right) * width;
             for (std::size_t c = 0; c < width; ++c) here[m * width + c] = from_left[c] + from_right[c];
         }
-        ++t;
     }
 }
 
-void bind_climb(const Array<std::int64_t>& parent, const Array<std::int32_t>& feature,
-                const Array<std::int32_t>& leaves, const Array<std::int64_t>& index, const Array<std::int64_t>& offset,
-                const Array<double>& weight, const TargetArrays& arrays,
-                const std::optional<Array<std::int32_t>>& column, const Array<double>& linear,
-                const std::optional<Array<double>>& square, const std::optional<Array<double>>& constant,
-                Array<double>& out) {
+// Refuses nodes whose path does not lead to a root by splits on columns.
+void check_paths(const View<const std::int64_t>& parent, const View<const std::int32_t>& feature,
+                 std::size_t n_features) {
+    for (std::size_t k = 0; k < parent.size(); ++k) {
+        const std::int64_t above = parent.data[k];
+        if (above < 0 || above > static_cast<std::int64_t>(k)) throw BrokenTree("parents must come before children.");
+        if (above < static_cast<std::int64_t>(k)) check_below("feature", feature.data + above, 1, n_features);
+    }
+}
+
+void bind_climb(const py::object& parent, const py::object& feature, const py::object& leaves, const py::object& index,
+                const py::object& offset, const py::object& weight, const TargetArrays& arrays,
+                const py::object& column, const py::object& linear, const py::object& square,
+                const py::object& constant, const py::object& out) {
+    const auto sums = write_array<double>("out", out, {kAny, kAny});
+    const std::size_t n_rows = sums.shape[0], n_features = sums.shape[1];
     const Target target = arrays.view();
-    const NodeTerms terms{linear.data(), data_or_null(square), data_or_null(constant)};
-    const auto n_features = static_cast<std::size_t>(out.shape(1));
-    const std::int32_t* of_tree = data_or_null(column);
-    double* sums = out.mutable_data();
+    const auto above = read_array<std::int64_t>("parent", parent, {kAny});
+    const auto features = read_array<std::int32_t>("feature", feature, {above.size()});
+    const auto bounds = read_array<std::int64_t>("offset", offset, {kAny});
+    const std::size_t n_trees = std::max<std::size_t>(bounds.size(), 1) - 1;
+    const auto lists = RowLists::read("index", index, offset, n_trees);
+    const auto found = read_array<std::int32_t>("leaves", leaves, {lists.index.size()});
+    const auto weights = read_array<double>("weight", weight, {lists.index.size()});
+    const auto columns = read_columns(column, n_trees, target);
+    const Terms terms(linear, square, constant, above.size(), target);
     const Work work;
+    arrays.check_rows(n_rows);
+    arrays.check_codes();
+    lists.check("index", n_rows);
+    check_below("leaves", found.data, found.size(), above.size());
+    check_paths(above, features, n_features);
     Pacer pacer(run_signal_handlers);
-    Climber climber(parent.data(), feature.data(), target, terms, n_features);
-    for (py::ssize_t t = 0; t + 1 < offset.size(); ++t) {
-        for (std::int64_t i = offset.data()[t]; i < offset.data()[t + 1]; ++i) {
-            climber.add(leaves.data()[i], index.data()[i], weight.data()[i], of_tree ? of_tree[t] : 0, sums);
+    Climber climber(above.data, features.data, target, terms.view(), n_features);
+    for (std::size_t t = 0; t < n_trees; ++t) {
+        for (std::size_t i = lists.begin(t); i < lists.end(t); ++i) {
+            climber.add(found.data[i], lists.index.data[i], weights.data[i], columns[t], sums.data);
             pacer.count(static_cast<std::int64_t>(climber.path_length()));
         }
     }
 }
 
-void bind_sum_row_products(const Array<double>& phi, const std::optional<Array<double>>& psi,
-                           const Array<bool>& is_scoring, double total_weight, const Array<double>& mean,
-                           const std::optional<Array<float>>& bags, std::size_t n_threads, Array<double>& products,
-                           Array<double>& totals, Array<double>& K, Array<double>& L, Array<double>& d_d) {
-    const auto n_columns = static_cast<std::size_t>(phi.shape(1));
-    double* by_column = products.mutable_data();
-    const ProductsCall call{static_cast<std::size_t>(phi.shape(0)),
+void bind_sum_row_products(const py::object& phi, const py::object& psi, const py::object& is_scoring,
+                           double total_weight, const py::object& mean, const py::object& bags, std::size_t n_threads,
+                           const py::object& products, const py::object& totals, const py::object& K,
+                           const py::object& L, const py::object& d_d) {
+    const auto unseen = read_array<double>("phi", phi, {kAny, kAny});
+    const std::size_t n_rows = unseen.shape[0], n_columns = unseen.shape[1];
+    const auto training = read_optional<double>("psi", psi, {n_rows, n_columns});
+    const auto scoring = read_array<bool>("is_scoring", is_scoring, {n_rows});
+    const auto means = read_array<double>("mean", mean, {n_columns});
+    const auto weights = read_optional<float>("bags", bags, {kAny, n_rows});
+    const std::size_t n_bags = weights ? weights.shape[0] : 0;
+    if (n_bags > 0 && !training) throw py::value_error("psi must be given with bags, got None.");
+    const auto by_column = write_array<double>("products", products, {4, n_columns});
+    const auto of_all = write_array<double>("totals", totals, {3});
+    const auto of_phi = write_array<double>("K", K, {n_bags, n_columns});
+    const auto of_psi = write_array<double>("L", L, {n_bags, n_columns});
+    const auto squares = write_array<double>("d_d", d_d, {n_bags});
+    const ProductsCall call{n_rows,
                             n_columns,
-                            phi.data(),
-                            data_or_null(psi),
-                            is_scoring.data(),
+                            unseen.data,
+                            training.data,
+                            reinterpret_cast<const std::uint8_t*>(scoring.data),
                             total_weight,
-                            mean.data(),
-                            bags ? static_cast<std::size_t>(bags->shape(0)) : 0,
-                            data_or_null(bags),
-                            by_column,
-                            by_column + n_columns,
-                            by_column + 2 * n_columns,
-                            by_column + 3 * n_columns,
-                            totals.mutable_data(),
-                            K.mutable_data(),
-                            L.mutable_data(),
-                            d_d.mutable_data()};
+                            means.data,
+                            n_bags,
+                            weights.data,
+                            by_column.data,
+                            by_column.data + n_columns,
+                            by_column.data + 2 * n_columns,
+                            by_column.data + 3 * n_columns,
+                            of_all.data,
+                            of_phi.data,
+                            of_psi.data,
+                            squares.data};
     const Work work;
     Crew crew(n_threads, run_signal_handlers);
     sum_row_products(call, crew);
@@ -228,71 +280,48 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
     }
     py::register_exception<BrokenTree>(module, "BrokenTreeError", PyExc_ValueError);
     py::class_<Forest>(module, "Forest")
-        .def_static("of_ensemble", &Forest::of_ensemble, py::arg("feature").noconvert(),
-                    py::arg("threshold").noconvert(), py::arg("left").noconvert(), py::arg("right").noconvert(),
-                    py::arg("missing_left").noconvert(), py::arg("weight").noconvert(), py::arg("value").noconvert(),
-                    py::arg("offset").noconvert(), py::arg("node_set").noconvert().none(true),
-                    py::arg("set_offset").noconvert().none(true), py::arg("bits").noconvert().none(true))
+        .def_static("of_ensemble", &Forest::of_ensemble, py::arg("feature"), py::arg("threshold"), py::arg("left"),
+                    py::arg("right"), py::arg("missing_left"), py::arg("weight"), py::arg("value"), py::arg("offset"),
+                    py::arg("node_set"), py::arg("set_offset"), py::arg("bits"))
         .def_static("of_trees", &Forest::of_trees, py::arg("trees"));
     py::class_<TargetArrays>(module, "Target")
-        .def(py::init<std::optional<Array<std::int32_t>>, std::optional<Array<double>>, Array<std::int64_t>,
-                      std::optional<Array<double>>>(),
-             py::arg("codes").noconvert().none(true), py::arg("numbers").noconvert().none(true),
-             py::arg("columns").noconvert(), py::arg("row_weight").noconvert().none(true));
+        .def(py::init<const py::object&, const py::object&, const py::object&, const py::object&>(), py::arg("codes"),
+             py::arg("numbers"), py::arg("columns"), py::arg("row_weight"));
     module.def("find_leaves", &bind_find_leaves, py::arg("forest"), py::arg("X"), py::arg("has_missing"),
-               py::arg("n_features"), py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("n_threads"),
-               py::arg("leaves").noconvert());
+               py::arg("n_features"), py::arg("index"), py::arg("offset"), py::arg("n_threads"), py::arg("leaves"));
     module.def("find_swapped_leaves", &bind_find_swapped_leaves, py::arg("forest"), py::arg("X"),
-               py::arg("has_missing"), py::arg("n_features"), py::arg("index").noconvert(),
-               py::arg("donors").noconvert(), py::arg("leaves").noconvert());
+               py::arg("has_missing"), py::arg("n_features"), py::arg("index"), py::arg("donors"), py::arg("leaves"));
     module.def("project_out", &bind_project_out, py::arg("forest"), py::arg("X"), py::arg("has_missing"),
-               py::arg("n_features"), py::arg("grown").noconvert(), py::arg("grown_offset").noconvert(),
-               py::arg("grown_weight").noconvert(), py::arg("unseen").noconvert(), py::arg("unseen_offset").noconvert(),
-               py::arg("own").noconvert(), py::arg("tree_weight").noconvert(), py::arg("target"),
-               py::arg("group_of").noconvert(), py::arg("n_threads"), py::arg("out").noconvert());
-    module.def("list_unseen", &bind_list_unseen<std::int32_t>, py::arg("bag").noconvert(),
-               py::arg("unseen").noconvert());
-    module.def("list_unseen", &bind_list_unseen<std::int64_t>, py::arg("bag").noconvert(),
-               py::arg("unseen").noconvert());
+               py::arg("n_features"), py::arg("grown"), py::arg("grown_offset"), py::arg("grown_weight"),
+               py::arg("unseen"), py::arg("unseen_offset"), py::arg("own"), py::arg("tree_weight"), py::arg("target"),
+               py::arg("group_of"), py::arg("n_threads"), py::arg("out"));
+    module.def("list_unseen", &bind_list_unseen, py::arg("bag"), py::arg("unseen"));
     module.def("draw_bag", &bind_draw_bag, py::arg("seed"), py::arg("n_draws"), py::arg("n_rows"));
-    module.def("sum_leaves", &bind_sum_leaves, py::arg("forest"), py::arg("leaves").noconvert(),
-               py::arg("index").noconvert(), py::arg("offset").noconvert(), py::arg("target"),
-               py::arg("column").noconvert().none(true), py::arg("sums").noconvert());
-    module.def("climb", &bind_climb, py::arg("parent").noconvert(), py::arg("feature").noconvert(),
-               py::arg("leaves").noconvert(), py::arg("index").noconvert(), py::arg("offset").noconvert(),
-               py::arg("weight").noconvert(), py::arg("target"), py::arg("column").noconvert().none(true),
-               py::arg("linear").noconvert(), py::arg("square").noconvert().none(true),
-               py::arg("constant").noconvert().none(true), py::arg("out").noconvert());
+    module.def("sum_leaves", &bind_sum_leaves, py::arg("forest"), py::arg("leaves"), py::arg("index"),
+               py::arg("offset"), py::arg("target"), py::arg("column"), py::arg("sums"));
+    module.def("climb", &bind_climb, py::arg("parent"), py::arg("feature"), py::arg("leaves"), py::arg("index"),
+               py::arg("offset"), py::arg("weight"), py::arg("target"), py::arg("column"), py::arg("linear"),
+               py::arg("square"), py::arg("constant"), py::arg("out"));
     module.def("score", &bind_score, py::arg("forest"), py::arg("X"), py::arg("has_missing"), py::arg("n_rows"),
-               py::arg("n_features"), py::arg("rows"), py::arg("target"), py::arg("origin").noconvert(),
-               py::arg("largest").noconvert(), py::arg("column").noconvert().none(true),
-               py::arg("tree_weight").noconvert().none(true), py::arg("formula"), py::arg("skips"), py::arg("scale"),
-               py::arg("is_additive"), py::arg("n_threads"), py::arg("scores").noconvert(), py::arg("mdi").noconvert(),
-               py::arg("counted_mdi").noconvert(), py::arg("magnitude").noconvert(),
-               py::arg("split_weight").noconvert(), py::arg("skipped_weight").noconvert(),
-               py::arg("unseen_weight").noconvert(), py::arg("unseen_impurity").noconvert(),
-               py::arg("phi").noconvert().none(true), py::arg("psi").noconvert().none(true),
-               py::arg("bags").noconvert().none(true), py::arg("first"));
+               py::arg("n_features"), py::arg("rows"), py::arg("target"), py::arg("origin"), py::arg("largest"),
+               py::arg("column"), py::arg("tree_weight"), py::arg("formula"), py::arg("skips"), py::arg("scale"),
+               py::arg("is_additive"), py::arg("n_threads"), py::arg("scores"), py::arg("mdi"), py::arg("counted_mdi"),
+               py::arg("magnitude"), py::arg("split_weight"), py::arg("skipped_weight"), py::arg("unseen_weight"),
+               py::arg("unseen_impurity"), py::arg("phi"), py::arg("psi"), py::arg("bags"), py::arg("first"));
     module.def("lay_out", &bind_lay_out, py::arg("forest"), py::arg("n_features"), py::arg("n_threads"),
-               py::arg("nodes").noconvert(), py::arg("place").noconvert());
+               py::arg("nodes"), py::arg("place"));
     module.def("score_sums", &bind_score_sums, py::arg("forest"), py::arg("n_features"), py::arg("target"),
-               py::arg("origin").noconvert(), py::arg("largest").noconvert(), py::arg("formula"), py::arg("skips"),
-               py::arg("scale"), py::arg("is_additive"), py::arg("n_threads"), py::arg("leaf_sums").noconvert(),
-               py::arg("n_roles"), py::arg("terms").noconvert().none(true), py::arg("scores").noconvert(),
-               py::arg("mdi").noconvert(), py::arg("counted_mdi").noconvert(), py::arg("magnitude").noconvert(),
-               py::arg("split_weight").noconvert(), py::arg("skipped_weight").noconvert(),
-               py::arg("unseen_weight").noconvert(), py::arg("unseen_impurity").noconvert());
+               py::arg("origin"), py::arg("largest"), py::arg("formula"), py::arg("skips"), py::arg("scale"),
+               py::arg("is_additive"), py::arg("n_threads"), py::arg("leaf_sums"), py::arg("n_roles"), py::arg("terms"),
+               py::arg("scores"), py::arg("mdi"), py::arg("counted_mdi"), py::arg("magnitude"), py::arg("split_weight"),
+               py::arg("skipped_weight"), py::arg("unseen_weight"), py::arg("unseen_impurity"));
     module.def("sum_nodes", &bind_sum_nodes, py::arg("forest"), py::arg("X"), py::arg("has_missing"), py::arg("n_rows"),
-               py::arg("n_features"), py::arg("target"), py::arg("origin").noconvert(),
-               py::arg("column").noconvert().none(true), py::arg("n_threads"), py::arg("sums").noconvert());
+               py::arg("n_features"), py::arg("target"), py::arg("origin"), py::arg("column"), py::arg("n_threads"),
+               py::arg("sums"));
     module.def("contribute", &bind_contribute, py::arg("forest"), py::arg("X"), py::arg("has_missing"),
-               py::arg("n_features"), py::arg("target"), py::arg("origin").noconvert(),
-               py::arg("column").noconvert().none(true), py::arg("tree_weight").noconvert().none(true),
-               py::arg("linear").noconvert(), py::arg("square").noconvert().none(true),
-               py::arg("constant").noconvert().none(true), py::arg("n_threads"), py::arg("phi").noconvert());
-    module.def("sum_row_products", &bind_sum_row_products, py::arg("phi").noconvert(),
-               py::arg("psi").noconvert().none(true), py::arg("is_scoring").noconvert(), py::arg("total_weight"),
-               py::arg("mean").noconvert(), py::arg("bags").noconvert().none(true), py::arg("n_threads"),
-               py::arg("products").noconvert(), py::arg("totals").noconvert(), py::arg("K").noconvert(),
-               py::arg("L").noconvert(), py::arg("d_d").noconvert());
+               py::arg("n_features"), py::arg("target"), py::arg("origin"), py::arg("column"), py::arg("tree_weight"),
+               py::arg("linear"), py::arg("square"), py::arg("constant"), py::arg("n_threads"), py::arg("phi"));
+    module.def("sum_row_products", &bind_sum_row_products, py::arg("phi"), py::arg("psi"), py::arg("is_scoring"),
+               py::arg("total_weight"), py::arg("mean"), py::arg("bags"), py::arg("n_threads"), py::arg("products"),
+               py::arg("totals"), py::arg("K"), py::arg("L"), py::arg("d_d"));
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace truewood {
@@ -12,7 +13,7 @@ namespace truewood {
 using Counts = std::uint32_t;
 
 inline void count_drawn(std::size_t row, std::vector<Counts>& counts) {
-    if (row >= counts.size()) throw std::out_of_range("a bag holds a row that X does not have.");
+    if (row >= counts.size()) throw std::invalid_argument("a bag holds a row that X does not have.");
     ++counts[row];
 }
 
@@ -54,6 +55,9 @@ private:
 // as the largest row number has; those that are larger are left out.
 template <class Visit>
 void draw_bag(std::uint32_t seed, std::size_t n_draws, std::size_t n_rows, const Visit& visit) {
+    if (n_rows < 1 || n_rows - 1 > 0xffffffffu) {
+        throw std::invalid_argument("bags must be drawn from 1 to 2^32 rows, got " + std::to_string(n_rows) + ".");
+    }
     const auto largest = static_cast<std::uint32_t>(n_rows - 1);
     std::uint32_t mask = largest;
     for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;

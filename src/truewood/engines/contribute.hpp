@@ -77,26 +77,26 @@ private:
     };
 };
 
-// A row, and whether it grew the tree or scores it.
+// A row of a block, and whether it grew the tree or scores it. 32 bits, as many of these are moved about.
 class Role {
 public:
+    static constexpr std::size_t kMostRows = std::size_t{1} << 31;
+
     Role() = default;
     Role(std::size_t row, bool grew) : both_(static_cast<std::uint32_t>(2 * row + grew)) {}
-    std::int64_t row() const { return both_ >> 1; }
+    std::size_t row() const { return both_ >> 1; }
     bool grew() const { return both_ & 1u; }
 
 private:
     std::uint32_t both_;
 };
 
-// Where contributions go: a row of n_features for each row, from row `first` on.
+// Where contributions of a block of rows go, n_features for each; the block begins at row `first` of the target.
 struct Sums {
     double* phi;
     double* psi;
-    std::int64_t first;
-    double* of(Role row, std::size_t n_features) const {
-        return (row.grew() ? psi : phi) + static_cast<std::size_t>(row.row()) * n_features;
-    }
+    std::size_t first;
+    double* of(Role row, std::size_t n_features) const { return (row.grew() ? psi : phi) + row.row() * n_features; }
 };
 
 // What a row adds to, and how much it counts.
@@ -157,7 +157,7 @@ public:
                 }
                 const Part part{sums_of.of(rows[i], n_features_), weigh(rows[i])};
                 const double* sums = sums_.data() + (rows[i].grew() ? tree.width * n_features_ : 0);
-                const auto row = static_cast<std::size_t>(sums_of.first + rows[i].row());
+                const std::size_t row = sums_of.first + rows[i].row();
                 if (target_.has_classes()) add_classes(part, row, sums);
                 else add_numbers(part, row, column, sums);
             }

@@ -38,7 +38,8 @@ def project_out(
         before = own[unseen.offset[tree] : unseen.offset[tree + 1]]
         groups = np.unique(group_of[ensemble[tree : tree + 1].split_features])
         for group in groups[groups >= 0]:
-            is_split = (ensemble.left >= 0) & (group_of[ensemble.feature] == group)
+            is_split = np.zeros(len(ensemble.feature), dtype=np.bool_)
+            is_split[ensemble.splits] = group_of[ensemble.split_features] == group
             cells = _Cells(ensemble, tree, matrix, grown.of_tree(tree), weight, unseen.of_tree(tree), target, is_split)
             for place, mean in cells.settle():
                 lost = tree_weight[tree] * (mean - before[place])

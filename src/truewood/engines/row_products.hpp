@@ -17,11 +17,11 @@ namespace truewood {
 // What some rows contribute, and their weights in bags; see engines/row_products.py.
 struct ProductsCall {
     std::size_t n_rows, n_columns;
-    const double* phi;       // n_columns a row
-    const double* psi;       // null: no row grew a tree
-    const bool* is_scoring;  // rows that count
-    double total_weight;     // what contributions are divided by
-    const double* mean;      // what they are then less, a column
+    const double* phi;               // n_columns a row
+    const double* psi;               // null: no row grew a tree
+    const std::uint8_t* is_scoring;  // rows that count
+    double total_weight;             // what contributions are divided by
+    const double* mean;              // what they are then less, a column
     std::size_t n_bags;
     const float* bags;  // weights of rows in bags, n_rows a bag
     // Results.

@@ -51,6 +51,7 @@ private:
     // What should stay in the cache: rows that go through all trees, and sums of rows that contributions are added to.
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 15;
     static constexpr std::size_t kSumBytes = std::size_t{1} << 24;
+    static_assert(kSumBytes / sizeof(double) <= Role::kMostRows, "rows of a block are numbered by 31 bits");
 
     struct Worker {
         Worker(const Walker& prototype, const Call& call)
@@ -309,18 +310,21 @@ private:
     // Blocks of rows, whose sums stay in the cache, and of these one tree after the other.
     void contribute(std::size_t start, std::size_t end) {
         const Contributions& asked = call_.contributions;
-        const std::size_t row_bytes = call_.n_features * sizeof(double) * (asked.psi ? 2 : 1);
+        const std::size_t row_bytes = std::max<std::size_t>(1, call_.n_features) * sizeof(double) * (asked.psi ? 2 : 1);
         const std::size_t share = (asked.n_rows + crew_.n_threads() - 1) / crew_.n_threads();
         const std::size_t block = std::max<std::size_t>(16, std::min(kSumBytes / row_bytes, share));
         crew_.run((asked.n_rows + block - 1) / block, [&](std::size_t w, std::size_t item, Pacer& pacer) {
             Worker& worker = workers_[w];
             const std::size_t first = item * block, last = std::min(first + block, asked.n_rows);
+            const std::size_t at = first * call_.n_features;
+            const Sums sums{asked.phi + at, asked.psi ? asked.psi + at : nullptr,
+                            static_cast<std::size_t>(asked.first) + first};
             for (std::size_t t = start; t < end; ++t) {
                 const Scored& tree = batch_[t - start];
                 pacer.count(static_cast<std::int64_t>(last - first) * 8);
                 sort_by_leaf(t, tree, first, last, worker);
-                worker.path_sums.add(tree.branches, worker.sorted, worker.start, {asked.phi, asked.psi, asked.first},
-                                     call_.column[t], [&](Role row) { return weigh(t, tree, row); });
+                worker.path_sums.add(tree.branches, worker.sorted, worker.start, sums, call_.column[t],
+                                     [&](Role row) { return weigh(t, tree, first + row.row(), row.grew()); });
             }
         });
     }
@@ -337,7 +341,7 @@ private:
         for (std::size_t i = first; i < last; ++i) {
             if (tree.leaves[i] < 0) continue;
             std::int32_t& next = start[static_cast<std::size_t>(tree.leaves[i]) + 1];
-            worker.sorted[static_cast<std::size_t>(next++)] = Role(i, grew(call_.rows[t], tree, i));
+            worker.sorted[static_cast<std::size_t>(next++)] = Role(i - first, grew(call_.rows[t], tree, i));
         }
         start.pop_back();
     }
@@ -348,12 +352,13 @@ private:
                rows.training_weight[static_cast<std::size_t>(call_.contributions.first) + i] > 0;
     }
 
-    double weigh(std::size_t t, const Scored& tree, Role role) const {
+    // How much row i of those that contributions are asked of counts in one of its roles.
+    double weigh(std::size_t t, const Scored& tree, std::size_t i, bool has_grown) const {
         const TreeRows& rows = call_.rows[t];
-        const std::int64_t row = call_.contributions.first + role.row();
+        const std::int64_t row = call_.contributions.first + static_cast<std::int64_t>(i);
         double weight;
-        if (rows.kind == TreeRows::Kind::kList) weight = (role.grew() ? rows.training_weight : rows.unseen_weight)[row];
-        else weight = role.grew() ? static_cast<double>(tree.counts[role.row()]) : call_.target.weight(row);
+        if (rows.kind == TreeRows::Kind::kList) weight = (has_grown ? rows.training_weight : rows.unseen_weight)[row];
+        else weight = has_grown ? static_cast<double>(tree.counts[i]) : call_.target.weight(row);
         return call_.tree_weight ? weight * call_.tree_weight[t] : weight;
     }
 };

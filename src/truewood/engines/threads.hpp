@@ -42,8 +42,10 @@ private:
 // stop at their next pause, and the calling thread throws what the first one did.
 class Crew {
 public:
+    static constexpr std::size_t kMostThreads = 1024;  // each has room of its own
+
     Crew(std::size_t n_threads, std::function<void()> pause)
-        : n_threads_(std::max<std::size_t>(n_threads, 1)), pause_(std::move(pause)) {}
+        : n_threads_(std::min(std::max<std::size_t>(n_threads, 1), kMostThreads)), pause_(std::move(pause)) {}
 
     std::size_t n_threads() const { return n_threads_; }
 

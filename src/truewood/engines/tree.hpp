@@ -50,7 +50,11 @@ struct Source {
     const std::int32_t* node_set;  // -1: a threshold decides
     const std::int64_t* set_offset;
     const std::uint32_t* bits;
+    std::size_t n_sets, n_words;
 };
+
+// Numbers of columns leave two bits of 32 for other things.
+constexpr std::size_t kMostFeatures = std::size_t{1} << 30;
 
 // The largest float32 that is not above t: for a float32 x, x <= t and x <= floor_to_float(t) are the same question.
 inline float floor_to_float(double t) {
@@ -93,6 +97,7 @@ public:
     // Nodes are taken in the order of the arrays, in which parents come first, so each is given a place by its parent.
     void pack(const Source& tree, std::size_t n_features) {
         const std::size_t n = tree.n_nodes;
+        if (n_features > kMostFeatures) throw BrokenTree("there must be at most 2^30 columns.");
         nodes_.resize(n);
         structure_.place.assign(n, -1);
         structure_.left.resize(n);
@@ -130,10 +135,7 @@ public:
                              free_place};
             structure_.left[place] = free_place;
             structure_.feature[place] = static_cast<std::int32_t>(feature);
-            if (tree.node_set && tree.node_set[k] >= 0) {
-                const std::int64_t* bounds = tree.set_offset + tree.node_set[k];
-                sets_[place] = {tree.bits + bounds[0], bounds[1] - bounds[0]};
-            }
+            if (tree.node_set) sets_[place] = find_set(tree, tree.node_set[k]);
             for (const std::int64_t child : {left, right}) {
                 structure_.place[child] = free_place;
                 structure_.parent[free_place++] = place;
@@ -172,6 +174,16 @@ private:
             return (bits[category / 32] >> (category % 32)) & 1u;
         }
     };
+    static Set find_set(const Source& tree, std::int32_t number) {
+        if (number < 0) return {nullptr, -1};
+        if (static_cast<std::size_t>(number) >= tree.n_sets) throw BrokenTree("a split is on a set that is not there.");
+        const std::int64_t first = tree.set_offset[number], end = tree.set_offset[number + 1];
+        if (first < 0 || end < first || static_cast<std::size_t>(end) > tree.n_words) {
+            throw BrokenTree("a set of categories has words that are not there.");
+        }
+        return {tree.bits + first, end - first};
+    }
+
     std::vector<Node> nodes_;
     std::vector<Set> sets_;
     Structure structure_;

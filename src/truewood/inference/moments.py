@@ -44,23 +44,39 @@ class TreeScores:
 
     def spread(self, n_first: int) -> Floats:
         """Scores of the first trees less the model's, times how much these trees count, shape (n_first, n_groups)."""
-        share = self.tree_weight[:n_first, np.newaxis] / self.tree_weight[:n_first].sum()
-        spread: Floats = share * np.where(share > 0, self.per_tree[:n_first] - self.values, 0.0)
-        return spread
+        return _spread_trees(self.values, self.per_tree[:n_first], self.tree_weight[:n_first])
 
     @property
     def N(self) -> Floats:  # noqa: N802
-        """Variance of the scores because the forest is one of many that could be grown on the same data."""
-        return self._square(self.spread(len(self.tree_weight)))
+        """Forest noise, see `find_forest_noise`."""
+        return find_forest_noise(self.values, self.per_tree, self.tree_weight)
 
     @property
     def total_N(self) -> float:  # noqa: N802
-        """The same of the sum of all scores."""
-        return float(self._square(self.spread(len(self.tree_weight)).sum(axis=1)))
+        """Forest noise of the sum of all scores."""
+        return float(_sum_squares(self.spread(len(self.tree_weight)).sum(axis=1), self.tree_weight))
 
-    def _square(self, spread: Floats) -> Floats:
-        own = float(((self.tree_weight / self.tree_weight.sum()) ** 2).sum())
-        return sum_products(spread, spread) / max(1.0 - own, own)
+
+def find_forest_noise(values: Floats, per_tree: Floats, tree_weight: Floats) -> Floats:
+    """Variance of the scores because the forest is one of many that could be grown on the same data.
+
+    Parameters
+    ----------
+    values, per_tree, tree_weight : ndarray
+        As of `TreeScores`.
+    """
+    return _sum_squares(_spread_trees(values, per_tree, tree_weight), tree_weight)
+
+
+def _spread_trees(values: Floats, per_tree: Floats, tree_weight: Floats) -> Floats:
+    share = tree_weight[:, np.newaxis] / tree_weight.sum()
+    spread: Floats = share * np.where(share > 0, per_tree - values, 0.0)
+    return spread
+
+
+def _sum_squares(spread: Floats, tree_weight: Floats) -> Floats:
+    own = float(((tree_weight / tree_weight.sum()) ** 2).sum())
+    return sum_products(spread, spread) / max(1.0 - own, own)
 
 
 @dataclass(frozen=True, eq=False)

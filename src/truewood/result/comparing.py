@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.inference.differences import pair_grown_rows, pair_rows
+from truewood.inference.moments import find_forest_noise
 from truewood.inference.rounding import drop_rounding
 from truewood.result.comparison import Comparison
 from truewood.result.importance_result import ImportanceResult
@@ -172,10 +173,10 @@ def _check_row_groups(a: ImportanceResult, b: ImportanceResult, *, is_paired: bo
 def _find_noise(result: ImportanceResult) -> Floats:
     """Variance of the scores because the forest is one of many that could be grown on the same data.
 
-    Of folds that is in what their rows contribute already.
+    Of folds that is in what their rows contribute already, and trees that add up are no draws from many.
     """
-    scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
-    if len(scored) < 2 or result.per_fold is not None:
+    is_scored = ~np.isnan(result.per_tree).any(axis=1)
+    if result.is_additive or result.per_fold is not None or not is_scored.any():
         return np.zeros(len(result.values))
-    noise: Floats = scored.var(axis=0, ddof=1) / len(scored)
-    return noise
+    weight = np.ones(result.n_trees) if result.tree_weight is None else result.tree_weight
+    return find_forest_noise(result.values, result.per_tree, weight * is_scored)

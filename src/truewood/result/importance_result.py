@@ -39,6 +39,8 @@ class ImportanceResult(ScoresWithErrors):
     per_tree : ndarray of shape (n_trees, n_features)
         Scores by tree, of folds one after the other; NaN for trees that no unseen row scores, and for "sobol_mda",
         which scores the forest.
+    tree_weight : ndarray of shape (n_trees,) or None
+        How much each tree counts in `values`, as in AdaBoost; None where they count the same, or add up.
     per_output : ndarray of shape (n_outputs, n_features)
         Scores by output.
     per_fold : ndarray of shape (n_folds, n_features) or None
@@ -111,6 +113,7 @@ class ImportanceResult(ScoresWithErrors):
     no_inference: str | None = None
     columns: ImportanceResult | None = None
     per_fold: NDArray[np.float64] | None = None
+    tree_weight: NDArray[np.float64] | None = None
     classes: ClassScores | None = None
     notes: tuple[str, ...] = ()
 

@@ -115,6 +115,7 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
     read["share"] = _read_array("share", content["share"], shape, has_nan=True)
     read["per_tree"] = _read_array("per_tree", content["per_tree"], (None, *shape), has_nan=True)
     read["per_output"] = _read_array("per_output", content["per_output"], (None, *shape))
+    read["tree_weight"] = _read_tree_weight(content["tree_weight"], len(read["per_tree"]))
     folds = content["per_fold"]
     read["per_fold"] = None if folds is None else _read_array("per_fold", folds, (None, *shape))
     rows = content["contributions"]
@@ -151,6 +152,16 @@ def _read_row_groups(content: dict[str, Any], n_rows: int) -> dict[str, Any]:
     if not all(type(group) is int and 0 <= group < n_groups for group in groups):
         _refuse("row_groups", expected)
     return {"n_row_groups": n_groups, "row_groups": np.array(groups, dtype=np.int64)}
+
+
+def _read_tree_weight(value: Any, n_trees: int) -> NDArray[np.float64] | None:
+    """How much each tree counts, or None for null."""
+    if value is None:
+        return None
+    weight = _read_array("tree_weight", value, (n_trees,))
+    if (weight < 0).any() or not weight.any():
+        _refuse("tree_weight", "numbers that are not negative, and not all zero")
+    return weight
 
 
 def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:

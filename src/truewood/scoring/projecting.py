@@ -175,6 +175,11 @@ def _predict(job: Job, n_threads: int) -> _Forest:
     row_weight = _weigh_rows(n_trees > 0, data.weight)
     if isinstance(data.target, ClassTarget):
         row_weight = match_classes(data.target, row_weight, in_bags, square)
+        if not row_weight.any():
+            raise ValueError(
+                "measure='sobol_mda' needs out-of-bag rows of classes that the trees were trained on, got only rows of "
+                "classes without weight in any bag; fit with bags that contain, and leave out, rows of every class."
+            )
     y, n_trees = data.target.vectors, np.where(n_trees > 0, n_trees, 1.0)
     deviation = kind.sum_columns((y - np.average(y, axis=0, weights=row_weight)) ** 2)
     if not (np.average(deviation, axis=0, weights=row_weight) > 0).all():

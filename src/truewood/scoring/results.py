@@ -215,6 +215,7 @@ def _average(facts: Facts, measure: Measure, scores: Scores, grouping: Grouping)
         values=averages.values,
         share=_find_share(averages.values, impurity, facts, measure),
         per_tree=averages.per_tree,
+        tree_weight=None if view.is_additive or view.tree_weight is None else view.tree_weight.copy(),
         per_output=averages.per_output,
         mdi=average_biased(add_groups(scores.mdi, grouping), view),
         impurity=impurity,
