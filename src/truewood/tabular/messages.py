@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from truewood.arguments import check_type
+
 Show = Callable[[str], None]
 # Such as task='regression', keep=[...] and kinds={'height': 'number'}.
 _ARGUMENT = re.compile(r"""(?<![\w'"/])[a-z_]+=(?:[\['{\d]|True|False)""")
@@ -66,3 +68,11 @@ class Messages:
         self.warnings.append(text)
         if self._show_warning is not None:
             self._show_warning(text)
+
+
+def read_messages(messages: Messages | None) -> Messages:
+    """The argument `messages`, or new ones for None."""
+    if messages is None:
+        return Messages()
+    check_type(messages, Messages, "messages", "Messages or None")
+    return messages
