@@ -320,12 +320,14 @@ def test_damaged_tables_are_read_or_refused(name, folder, tmp_path):
         for _ in range(rng.choice([1, 3, 10])):
             content[rng.randrange(len(content))] = rng.randrange(256)
         (tmp_path / name).write_bytes(content)
+        said = ""
         try:
             parse_file(read_file(tmp_path / name), Messages())
         except TableError as error:
-            assert name in error.reason
-            assert "\n" not in error.reason
-            assert len(error.reason) < 400
+            said = error.reason
+        assert not said or name in said
+        assert "\n" not in said
+        assert len(said) < 400
 
 
 def test_a_feather_file_that_claims_a_huge_size_is_refused(tmp_path):
@@ -336,11 +338,11 @@ def test_a_feather_file_that_claims_a_huge_size_is_refused(tmp_path):
     size = (8000).to_bytes(8, "little")  # of a column before it was compressed
     assert size in content
     (tmp_path / "a.feather").write_bytes(content.replace(size, (2**61).to_bytes(8, "little")))
-    with pytest.raises(TableError, match="a.feather cannot be read as a Feather file: .*2305843009213693952"):
+    with pytest.raises(TableError, match=r"a\.feather cannot be read as a Feather file: .*2305843009213693952"):
         score_table(tmp_path / "a.feather", "y")
 
 
 def test_the_first_version_of_feather_is_refused(tmp_path):
     (tmp_path / "a.feather").write_bytes(b"FEA1" + b"\0" * 100 + b"FEA1")
-    with pytest.raises(TableError, match="a.feather is a Feather file of version 1"):
+    with pytest.raises(TableError, match=r"a\.feather is a Feather file of version 1"):
         score_table(tmp_path / "a.feather", "y")

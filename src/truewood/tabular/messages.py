@@ -21,7 +21,7 @@ def without_hints(text: str) -> str:
     >>> without_hints("left out: id (names the rows; keep=[...] uses it all the same)")
     'left out: id (names the rows)'
     """
-    clauses = [clause for clause in text.split("; ") if not _ARGUMENT.search(clause)]
+    clauses = [clause for clause in re.split(r"; |(?<=\.) (?=If so, )", text) if not _ARGUMENT.search(clause)]
     if not clauses:
         return text
     kept = "; ".join(clauses)
