@@ -72,7 +72,7 @@ def score(path: Path, target: str, out: Path) -> dict[str, object]:
         return line
     said = json.loads(out.read_text())
     kinds = Counter(column["kind"] for column in said["columns"])
-    leaks = [re.match(r"(.*?) (?:alone tells|together tell) ", warning) for warning in said["warnings"]]
+    leaks = [re.match(r"(.*?) (?:alone explains|together explain) ", warning) for warning in said["warnings"]]
     units = [re.match(r"rows seem to belong together: (.*?) has ", warning) for warning in said["warnings"]]
     return line | {
         "task": said["task"],

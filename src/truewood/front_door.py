@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from truewood.arguments import is_choice
 from truewood.data.device_arrays import bring_to_host, is_on_device, take_from_device
 from truewood.data.named_columns import take_named
 from truewood.engines.cuda_device import find_problem
@@ -127,7 +128,7 @@ def importance(
         for asked, name in ((per_class, "per_class=True"), (row_groups is not None, "row_groups")):
             if asked:
                 raise ValueError(f"{name} needs a table in memory, got X as {type(X).__name__}; pass a table.")
-        with use_engine(None if engine == "auto" else engine), _in_one_line():
+        with use_engine(None if is_choice(engine, ["auto"]) else engine), _in_one_line():
             return score(model, y=y, **options)
     X, y, options["sample_weight"], row_groups = take_named(
         X, y=y, sample_weight=options["sample_weight"], row_groups=row_groups
@@ -148,10 +149,11 @@ def importance(
 def _place_rows(X: Any, asked: str) -> tuple[Any, str]:
     """X where the engine takes it, and the engine that is asked for, or chosen: the GPU where X lies there already."""
     problem = None
-    if asked == "auto" and is_on_device(X) and ENGINE_VARIABLE not in os.environ:
+    is_free = is_choice(asked, ["auto"])
+    if is_free and is_on_device(X) and ENGINE_VARIABLE not in os.environ:
         problem = find_problem() if has_native_engine() else "the compiled kernel is not installed"
         asked = "cuda" if problem is None else asked
-    with use_engine(None if asked == "auto" else asked):
+    with use_engine(None if is_free and asked == "auto" else asked):
         name = engine_name()
     if name != "cuda":
         why = "" if problem is None else f", as {problem}"

@@ -16,6 +16,8 @@ ROWS_IN_WORDS = {
 # Smaller p-values are not told apart.
 _SMALLEST = 0.001
 _MOST_NAMES = 12
+# Characters of a name or value of the user's in a message.
+_LONGEST = 80
 
 
 def count(number: int, noun: str) -> str:
@@ -26,7 +28,7 @@ def count(number: int, noun: str) -> str:
 def list_names(names: Sequence[str], most: int = 12) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(shorten(name, _LONGEST) for name in names[:most]) + more
 
 
 def format_p_value(p_value: float) -> str:
@@ -48,6 +50,19 @@ def shorten(name: str, most: int = 36) -> str:
         return name
     n_last = most // 3
     return f"{name[: most - n_last - 1]}…{name[-n_last:]}"
+
+
+def quote(value: object, most: int = _LONGEST) -> str:
+    """A value as messages show it: its repr in one line, without the middle where that is long.
+
+    Examples
+    --------
+    >>> from truewood.words import quote
+    >>> quote("auto"), len(quote("x" * 1_000_000))
+    ("'auto'", 80)
+    """
+    text = repr(value)
+    return shorten(" ".join(text.split()) if "\n" in text else text, most)
 
 
 def enumerate_names(names: Sequence[str], word: str = "and") -> str:

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: a run that fails or is stopped leaves the old file as it was."""
+"""Files that are written whole or not at all, and temporary folders: a run that is stopped leaves neither behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import errno
 import io
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Files that are being written.
+# Files that are being written, and temporary folders.
 _unfinished: set[Path] = set()
 
 
@@ -58,10 +60,25 @@ def write_file(path: str | PathLike[str], content: bytes) -> None:
             _unfinished.discard(part)
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new folder that is removed at the end of the block, or by `remove_unfinished`."""
+    folder = Path(tempfile.mkdtemp(prefix="truewood-"))
+    _unfinished.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+        _unfinished.discard(folder)
+
+
 def remove_unfinished() -> None:
-    """Remove what `write_file` has begun in any thread, for a process that is about to end."""
+    """Remove unfinished files and temporary folders of all threads, for a process that is about to end."""
     for part in list(_unfinished):
-        part.unlink(missing_ok=True)
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
 
 
 def check_writable(path: str | PathLike[str]) -> None:

@@ -29,7 +29,7 @@ def test_describe_with_a_target_warns_of_leaks(tmp_path, capsys):
     table.to_csv(tmp_path / "a.csv", index=False)
     assert main(["describe", str(tmp_path / "a.csv"), "--target", "amount", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["warnings"][0].startswith("log alone tells 100.0% of amount: ")
+    assert shown["warnings"][0].startswith("log alone explains 100% of amount: ")
     assert any(text.startswith("target amount: regression, numbers from") for text in shown["messages"])
     columns = {column["name"]: column for column in shown["columns"]}
     assert (columns["amount"]["used"], columns["amount"]["n_missing"]) == (False, 10)

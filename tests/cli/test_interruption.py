@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -42,6 +44,22 @@ def fit_model(*given, **options):
 table_importance.fit_model = fit_model
 sys.exit(main())
 """
+# A library that has a temporary folder and does not come back.
+FOLDER = """
+import ctypes, sys
+from truewood.cli import main
+from truewood.tabular import table_importance
+from truewood.writing import temporary_folder
+def fit_model(*given, **options):
+    with temporary_folder() as folder:
+        (folder / "part").write_text("")
+        print("fitting", file=sys.stderr, flush=True)
+        for _ in range(20):
+            ctypes.CDLL(None).usleep(999_000)
+            ctypes.CDLL(None).usleep(999_000)
+table_importance.fit_model = fit_model
+sys.exit(main())
+"""
 # A disk that takes its time.
 WRITING = """
 import os, sys, time
@@ -68,9 +86,10 @@ def table(tmp_path):
         (PROGRAM, "the fit to these", "20000"),
         (BUSY, "fitting", "5"),
         (HIDING, "fitting", "5"),
+        (FOLDER, "fitting", "5"),
         (WRITING, "writing", "5"),
     ],
-    ids=["fit", "library", "hidden", "writing"],
+    ids=["fit", "library", "hidden", "folder", "writing"],
 )
 def test_an_interrupt_is_one_line_soon(program, sign, trees, table, tmp_path):
     (tmp_path / "out.json").write_text("old")
@@ -81,6 +100,7 @@ def test_an_interrupt_is_one_line_soon(program, sign, trees, table, tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
     )
     try:
         for line in process.stderr:
@@ -100,6 +120,89 @@ def test_an_interrupt_is_one_line_soon(program, sign, trees, table, tmp_path):
     assert seconds < 3  # a second, on a machine that has nothing else to do
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "out.json").read_text() == "old"
+
+
+def start_with(module, tmp_path):
+    """Start the console script with a numpy of our own, which is the first module that takes long to load."""
+    (tmp_path / "numpy.py").write_text(module)
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        [sys.executable, "-m", "_truewood_command", "--version"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_an_interrupt_while_modules_are_loaded_is_one_line(is_hidden, tmp_path):
+    wait = "import time\nprint('loading', flush=True)\n"
+    wait += (
+        "try: time.sleep(60)\nexcept KeyboardInterrupt: raise ImportError('no numpy')"
+        if is_hidden
+        else "time.sleep(60)"
+    )
+    with start_with(wait, tmp_path) as process:
+        try:
+            assert process.stdout.readline() == "loading\n"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=20) == 130
+            assert process.stderr.read() == "truewood: stopped\n"
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("raise MemoryError", "MemoryError"),
+        ("raise ImportError('libx.so: failed to map segment from shared object')", "libx.so: failed to map segment"),
+        ("raise RuntimeError('a\\nb')", "RuntimeError: a b"),
+    ],
+)
+def test_modules_that_cannot_be_loaded_are_one_line(module, reason, tmp_path):
+    with start_with(module, tmp_path) as process:
+        printed, said = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert printed == ""
+    assert said.startswith("truewood: error: ")
+    assert said.count("\n") == 1
+    assert reason in said
+    assert "ulimit -v" in said
+
+
+def test_jobs_in_the_background_are_not_interrupted(tmp_path):
+    wait = "import signal, os\nos.kill(os.getpid(), signal.SIGINT)\nraise MemoryError"
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell starts them
+    try:
+        process = start_with(wait, tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        said = process.communicate(timeout=20)[1]
+    assert process.returncode == 2
+    assert "stopped" not in said
+
+
+def test_the_console_script_is_the_module_that_handles_this():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert project["project"]["scripts"] == {"truewood": "_truewood_command:main"}
+    assert project["tool"]["setuptools"]["py-modules"] == ["_truewood_command"]
+
+
+@pytest.mark.parametrize("reason", ["can't start new thread", "std::bad_alloc"])
+def test_too_little_memory_in_a_library_is_one_line(reason, table, capsys, monkeypatch):
+    from truewood.cli import main
+
+    def fit_model(*given, **options):
+        raise RuntimeError(reason)
+
+    monkeypatch.setattr("truewood.tabular.table_importance.fit_model", fit_model)
+    assert main(["importance", str(table), "--target", "y", "--trees", "5"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("truewood: error: not enough memory")
+    assert reason in last
 
 
 def test_a_command_leaves_signals_as_they_were(table, capsys):

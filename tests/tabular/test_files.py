@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import random
@@ -315,8 +314,35 @@ def test_damaged_tables_are_read_or_refused(name, folder, tmp_path):
         content = bytearray((folder / name).read_bytes())
         if rng.random() < 0.3:
             del content[rng.randrange(len(content)) :]
+        if rng.random() < 0.3:
+            start = rng.randrange(len(content))
+            del content[start : start + rng.randrange(60)]
         for _ in range(rng.choice([1, 3, 10])):
             content[rng.randrange(len(content))] = rng.randrange(256)
         (tmp_path / name).write_bytes(content)
-        with contextlib.suppress(TableError):
+        said = ""
+        try:
             parse_file(read_file(tmp_path / name), Messages())
+        except TableError as error:
+            said = error.reason
+        assert not said or name in said
+        assert "\n" not in said
+        assert len(said) < 400
+
+
+def test_a_feather_file_that_claims_a_huge_size_is_refused(tmp_path):
+    """The bytes of a buffer's size are changed, so that Arrow asks for more memory than there is."""
+    feather = pytest.importorskip("pyarrow.feather")
+    feather.write_feather(pd.DataFrame({"x": np.zeros(1000), "y": np.arange(1000.0)}), tmp_path / "a.feather")
+    content = (tmp_path / "a.feather").read_bytes()
+    size = (8000).to_bytes(8, "little")  # of a column before it was compressed
+    assert size in content
+    (tmp_path / "a.feather").write_bytes(content.replace(size, (2**61).to_bytes(8, "little")))
+    with pytest.raises(TableError, match=r"a\.feather cannot be read as a Feather file: .*2305843009213693952"):
+        score_table(tmp_path / "a.feather", "y")
+
+
+def test_the_first_version_of_feather_is_refused(tmp_path):
+    (tmp_path / "a.feather").write_bytes(b"FEA1" + b"\0" * 100 + b"FEA1")
+    with pytest.raises(TableError, match=r"a\.feather is a Feather file of version 1"):
+        score_table(tmp_path / "a.feather", "y")

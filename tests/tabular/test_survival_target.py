@@ -71,7 +71,7 @@ def test_survival_times_are_described(tmp_path, capsys):
     assert (roles["days"], roles["died"], roles["dose"]) == ("time", "event", "number")
     assert "survival: " in printed.err
     assert "of 197 rows have the event" in printed.err
-    assert "weeks alone tells 100.0% of days: " in printed.err
+    assert "weeks alone explains 100% of days: " in printed.err
     with pytest.raises(TableError, match=r"^event: an event needs the time until it"):
         describe_table(PATIENTS, event="died")
 

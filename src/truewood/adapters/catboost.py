@@ -9,9 +9,7 @@ its own, called after the columns: "city & month".
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -30,6 +28,7 @@ from truewood.data.losses import Loss
 from truewood.data.tables import TableForm
 from truewood.data.target import LARGEST, TargetKind
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.writing import temporary_folder
 
 Options = dict[str, str]
 
@@ -119,13 +118,13 @@ def open_model(model: Any) -> ModelView:
 
 def _export(model: Any) -> tuple[dict[str, Any], Any]:
     """The model as JSON, and the model to find leaves with, which numbers them from left to right."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "model.json")
-        model.save_model(path, format="json")
-        dump: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+    with temporary_folder() as folder:
+        path = folder / "model.json"
+        model.save_model(str(path), format="json")
+        dump: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         # Trees that are not symmetric number leaves by their growth, of which the export keeps nothing.
         is_renumbered = "trees" in dump and model.get_cat_feature_indices()
-        return dump, CatBoost().load_model(path, format="json") if is_renumbered else model
+        return dump, CatBoost().load_model(str(path), format="json") if is_renumbered else model
 
 
 def _ask_library(model: Any) -> Library:

@@ -22,6 +22,7 @@ from truewood.data.tables import TableForm, read_features
 from truewood.data.target import TargetKind
 from truewood.trees.categories import Categories
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.words import quote
 
 # What LightGBM takes for zero: dense values up to here become 0 before they meet a threshold.
 _ZERO = float(np.float32(1e-35))
@@ -267,7 +268,8 @@ def _check_columns(
     if is_mixed.any():
         column = text.names[splits.feature[is_mixed][0]]
         raise ValueError(
-            f"{name} was trained on with another zero_as_missing or categorical_feature, so that column {column!r} is "
+            f"{name} was trained on with another zero_as_missing or categorical_feature, so that column "
+            f"{quote(column)} is "
             "read in two ways, which truewood cannot follow; train it with the same settings throughout."
         )
 
@@ -320,10 +322,13 @@ def _choose_loss(objective: Sequence[str], text: _ModelText, name: str) -> tuple
     if objective[0] in ("multiclass", "multiclassova"):
         return losses.softmax(text.n_scores), None
     if objective[0] not in _LOSSES:
-        return None, f"the objective {objective[0]!r} of {name} is not a sum over rows of a loss that truewood knows"
+        return (
+            None,
+            f"the objective {quote(objective[0])} of {name} is not a sum over rows of a loss that truewood knows",
+        )
     make, parameter = _LOSSES[objective[0]]
     if parameter is not None and parameter not in text.parameters:
-        return None, f"{name} does not store {parameter!r} of its objective {objective[0]!r}"
+        return None, f"{name} does not store {quote(parameter)} of its objective {quote(objective[0])}"
     loss = make() if parameter is None else make(float(text.parameters[parameter]))
     return (_of_square_root(loss) if "sqrt" in objective else loss), None
 

@@ -8,6 +8,7 @@ from typing import Any
 from truewood.adapters.view import ModelView, TargetForm, TreeReader
 from truewood.data.tables import TableForm
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.words import quote
 
 # The only list of what is supported: class path -> adapter module.
 _REGISTRY = {
@@ -51,7 +52,9 @@ def register_adapter(class_path: str, module: str) -> None:
     >>> tw.register_adapter("my_library.MyForest", "my_package.adapter")
     """
     if "." not in class_path:
-        raise ValueError(f"class_path must be a module and a class, such as 'lib.module.Class', got {class_path!r}.")
+        raise ValueError(
+            f"class_path must be a module and a class, such as 'lib.module.Class', got {quote(class_path)}."
+        )
     _REGISTRY[class_path] = module
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from truewood.adapters.spark_model import TREE_MODELS, TREES, SparkModel
 from truewood.adapters.spark_nodes import LISTS, NUMBERS, add_trees
+from truewood.arguments import check_path
 
 
 def load_spark_model(path: str | os.PathLike[str]) -> SparkModel:
@@ -36,6 +37,7 @@ def load_spark_model(path: str | os.PathLike[str]) -> SparkModel:
     ValueError
         If the folder holds no saved model, one that is not whole, or one without trees.
     """
+    check_path(path, "path")
     folder = Path(path)
     model = _load_stage(folder)
     if model.name not in TREE_MODELS and not model.stages:

@@ -19,6 +19,7 @@ from truewood.data.losses import Floats, Loss, OfMean
 from truewood.data.tables import TableForm, read_features
 from truewood.data.target import Target, TargetKind
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.words import quote
 
 _NOT_A_CATEGORY = -1.0
 
@@ -62,7 +63,7 @@ def _choose_loss(model: SparkModel) -> tuple[Loss | None, str | None]:
     name = model.params.get("lossType")
     if name in _LOSSES:
         return _LOSSES[name](), None
-    return None, f"for lossType={name!r} of {model.name} no target is known"
+    return None, f"for lossType={quote(name)} of {model.name} no target is known"
 
 
 def _find_form(name: str, ensemble: TreeEnsemble) -> TableForm:

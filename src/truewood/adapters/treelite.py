@@ -21,6 +21,7 @@ from truewood.data.tables import TableForm
 from truewood.data.target import TargetKind
 from truewood.trees.categories import Categories
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.words import quote
 
 _NAME = "treelite.Model"
 # Numbers of treelite's serialization format.
@@ -236,7 +237,7 @@ def _choose_loss(header: _Header) -> tuple[losses.Loss | None, str | None]:
             return losses.softmax(header.n_classes), None
     elif header.postprocessor in _LOSSES:
         return _LOSSES[header.postprocessor](), None
-    return None, f"the postprocessor {header.postprocessor!r} of {_NAME} does not tell its loss"
+    return None, f"the postprocessor {quote(header.postprocessor)} of {_NAME} does not tell its loss"
 
 
 _LOSSES: dict[str, Callable[[], losses.Loss]] = {

@@ -28,6 +28,7 @@ from truewood.data.tables import TableForm
 from truewood.data.target import LARGEST, TargetKind
 from truewood.trees.categories import Categories
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.words import quote
 
 
 def open_model(model: Any) -> ModelView:
@@ -65,7 +66,7 @@ def _dump(booster: xgboost.Booster, name: str) -> dict[str, Any]:
         raise NotFittedError(f"{name} is not trained; train it before its splits are scored.") from error
     kind = learner["gradient_booster"]["name"]
     if kind not in ("gbtree", "dart"):
-        raise TypeError(f"{name} must have trees, booster='gbtree' or 'dart', got booster={kind!r}.")
+        raise TypeError(f"{name} must have trees, booster='gbtree' or 'dart', got booster={quote(kind)}.")
     trees = _get_model(learner["gradient_booster"])["trees"]
     if not trees:
         raise ValueError(f"{name} must have at least one tree, got none.")
@@ -221,8 +222,8 @@ def _check_types(frame: nw.DataFrame[Any]) -> None:
     for name, dtype in frame.schema.items():
         if dtype in (nw.String, nw.Object) or dtype.is_temporal():
             raise ValueError(
-                f"X must be numbers and categories, but column {name!r} is {dtype}; encode it as when the model was "
-                "fit."
+                f"X must be numbers and categories, but column {quote(name)} is {dtype}; encode it as when the "
+                "model was fit."
             )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 from collections.abc import Sequence
 
@@ -19,7 +18,8 @@ from truewood.cli import (
 )
 from truewood.cli.arguments import SHELLS, Parser, PrintCompletion
 from truewood.cli.interruption import Interruption
-from truewood.cli.wording import describe_error
+from truewood.cli.streams import settle_streams, write_message
+from truewood.cli.wording import describe_error, lacks_memory
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -51,16 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # of a terminal that does not know all letters
-    options = make_parser().parse_args(arguments)
     interruption = Interruption()
-    if not getattr(options, "handles_interruption", False):
-        interruption.begin()
     try:
-        options.run(options)
-        sys.stdout.flush()
+        interruption.begin()
+        _run(arguments, interruption)
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough; nothing may be written when Python ends either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        pass  # the reader, such as `head`, has seen enough
     except KeyboardInterrupt:
         interruption.say()
         return 130
@@ -68,10 +64,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if interruption.has_come:
             interruption.say()  # a library has made an error of it
             return 130
-        if not isinstance(error, OSError | ValueError | MemoryError):
+        if not isinstance(error, OSError | ValueError) and not lacks_memory(error):
             raise
-        sys.stderr.write(f"truewood: error: {describe_error(error)}\n")
+        write_message(f"truewood: error: {describe_error(error)}")
         return 2
     finally:
         interruption.end()
+        settle_streams()
     return 0
+
+
+def _run(arguments: Sequence[str] | None, interruption: Interruption) -> None:
+    try:
+        options = make_parser().parse_args(arguments)
+        if getattr(options, "handles_interruption", False):
+            interruption.end()
+        options.run(options)
+    except SystemExit:  # of --help, which prints and ends
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from truewood.cli.output import can_write_reports
+from truewood.cli.streams import Console
 from truewood.words import count, format_p_value
 from truewood.writing import check_writable, write_file, write_picture
 

@@ -14,6 +14,7 @@ from rich.text import Text
 import truewood
 from truewood.cli.arguments import FILE, add_columns, add_target, take_time
 from truewood.cli.output import print_json, show
+from truewood.cli.streams import write_message
 from truewood.cli.wording import as_options
 from truewood.tabular import ColumnDescription, FileContent, Messages, describe_table
 from truewood.tabular.many_files import is_many_files
@@ -77,7 +78,7 @@ def make_messages(*, is_quiet: bool) -> Messages:
     """Messages and warnings that go to standard error, one line each."""
 
     def show_message(text: str) -> None:
-        sys.stderr.write(f"{in_one_line(as_options(text))}\n")
+        write_message(in_one_line(as_options(text)))
 
     def show_warning(text: str) -> None:
         show_message(f"truewood: warning: {text}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import threading
 from types import FrameType
 
+from truewood.cli.streams import write_message
 from truewood.writing import remove_unfinished
 
 # Seconds for the usual way: an exception, which has to wait until a library comes back.
@@ -46,8 +46,7 @@ class Interruption:
     def say(self) -> None:
         """Write the line, once."""
         if self._is_said.acquire(blocking=False):
-            sys.stderr.write("truewood: stopped\n")
-            sys.stderr.flush()
+            write_message("truewood: stopped")
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         del number, frame

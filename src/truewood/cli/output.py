@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from truewood.cli.markdown import format_markdown
+from truewood.cli.streams import Console, write_message
 from truewood.result.cautions import TableCheck, check_table, explain_intervals, explain_verdicts, list_cautions
 from truewood.result.comparison import Comparison
 from truewood.result.correlated_groups import CorrelatedGroups
@@ -142,7 +142,7 @@ def draw_into(path: Path, plot: Callable[[], Axes]) -> None:
         simplefilter("always")
         figure: Any = plot().figure
     for warning in caught:
-        sys.stderr.write(f"truewood: warning: {path}: {in_one_line(str(warning.message))}\n")
+        write_message(f"truewood: warning: {path}: {in_one_line(str(warning.message))}")
     with catch_warnings():
         # Letters that no font has were told of already.
         filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
@@ -252,7 +252,7 @@ def show(parts: Sequence[str | Table], stream: TextIO) -> None:
     is_plain = not console.is_terminal
     if is_plain:
         console = Console(file=stream, highlight=False, markup=False, width=_PLAIN_WIDTH)
-    with console.capture() as captured:  # rich itself would end the program when the reader has gone
+    with console.capture() as captured:
         for part in parts:
             # Words are not cut in a terminal; for a program a sentence is a line.
             console.print(part, soft_wrap=is_plain and isinstance(part, str))

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from truewood.cli.arguments import jobs, not_negative, positive
+from truewood.cli.streams import Console
 from truewood.writing import check_writable, write_file
 
 if TYPE_CHECKING:

@@ -23,6 +23,9 @@ _KIND = re.compile(rf"kinds=\{{({_SINGLE_QUOTED}|{_DOUBLE_QUOTED}): '(\w+)'\}}")
 # Arguments that are options of other names.
 _PHRASES = {"inference='rows'": "--contributions", "same_rows=False": "--different-rows"}
 
+# Threads, shared libraries and objects of C++ for which no memory is left.
+_NO_MEMORY = re.compile(r"can't start new thread|failed to map segment|bad_alloc|cannot allocate memory", re.IGNORECASE)
+
 
 def as_options(text: str) -> str:
     """Text that mentions options where the library mentions arguments: --task regression for task='regression'."""
@@ -53,6 +56,11 @@ def describe_error(error: Exception) -> str:
         text += "; a file of another name can be passed as standard input: truewood importance - < FILE"
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
-    if isinstance(error, MemoryError):
+    if lacks_memory(error):
         text = f"not enough memory{f' ({text})' if text else ''}; take a part of the rows, or fewer columns with --drop"
     return in_one_line(" ".join(as_options(text).split()))
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether an error says that there is too little memory: Python's own, or what libraries make of it."""
+    return isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)) is not None

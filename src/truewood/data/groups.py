@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.words import quote
+
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
@@ -63,7 +65,7 @@ def _labels_from_sequence(groups: list[Any], names: NDArray[np.str_]) -> list[st
     nameless = next((name for label, name in zip(groups, names, strict=True) if pd.isna(label)), None)
     if nameless is not None:
         raise ValueError(
-            f"groups must name the group of each column, but gives none for {str(nameless)!r}; a dict of name to "
+            f"groups must name the group of each column, but gives none for {quote(str(nameless))}; a dict of name to "
             "columns leaves the others for themselves."
         )
     return [str(label) for label in groups]
@@ -76,16 +78,18 @@ def _labels_from_mapping(groups: Mapping[Any, Any], names: NDArray[np.str_]) -> 
         listed = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
         if not listed or str(label) in group_of.values():
             raise ValueError(
-                f"groups must give each name once, with at least one column, but {str(label)!r} is not so."
+                f"groups must give each name once, with at least one column, but {quote(str(label))} is not so."
             )
         for column in listed:
             j = _find_column(column, labels)
             if j in group_of:
-                raise ValueError(f"groups puts column {labels[j]!r} into both {group_of[j]!r} and {str(label)!r}.")
+                raise ValueError(
+                    f"groups puts column {quote(labels[j])} into both {quote(group_of[j])} and {quote(str(label))}."
+                )
             group_of[j] = str(label)
     clash = next((name for j, name in enumerate(labels) if j not in group_of and name in group_of.values()), None)
     if clash is not None:
-        raise ValueError(f"groups uses {clash!r}, which is also the name of a column outside that group.")
+        raise ValueError(f"groups uses {quote(clash)}, which is also the name of a column outside that group.")
     return [group_of.get(j, name) for j, name in enumerate(labels)]
 
 
@@ -95,7 +99,7 @@ def _find_column(column: Any, names: list[str]) -> int:
         return names.index(column)
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
         return int(column)
-    raise ValueError(f"groups names a column that X does not have, or has more than once: {column!r}.")
+    raise ValueError(f"groups names a column that X does not have, or has more than once: {quote(column)}.")
 
 
 def add_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import narwhals as nw
 import pandas as pd
 
 from truewood.data.tables import read_names
-from truewood.words import list_names
+from truewood.words import list_names, quote
 
 # Names that a sentence lists before it counts the rest.
 _LISTED = 5
@@ -42,8 +42,8 @@ def _get_column(X: Any, name: str, argument: str) -> Any:
     known = read_names(X)
     if known is None:
         raise ValueError(
-            f"{argument}={name!r} names a column, and X is a {type(X).__name__} without names; pass a data frame, or "
-            f"{argument} itself."
+            f"{argument}={quote(name)} names a column, and X is a {type(X).__name__} without names; pass a data "
+            f"frame, or {argument} itself."
         )
     check_named(name, known, argument)
     return read_column(X, name)
@@ -62,4 +62,4 @@ def check_named(name: str, known: list[str], argument: str) -> None:
     """Refuse the name of a column that is not there, or there more than once."""
     if known.count(name) != 1:
         found = "more than one" if name in known else f"the columns {list_names(known, _LISTED)}"
-        raise ValueError(f"{argument} must name a column, but of {name!r} there are {found}.")
+        raise ValueError(f"{argument} must name a column, but of {quote(name)} there are {found}.")

@@ -22,7 +22,7 @@ from truewood.data.device_arrays import (
     read_device_values,
     take_from_device,
 )
-from truewood.words import list_names
+from truewood.words import list_names, quote, shorten
 
 # Row after row, aligned, and a plain array.
 _FOR_THE_KERNEL: list[Literal["C", "A", "E"]] = ["C", "A", "E"]
@@ -230,7 +230,7 @@ def _read_array(X: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
             warnings.simplefilter("error", ComplexWarning)
             return np.require(X, dtype, _FOR_THE_KERNEL)
     except (TypeError, ValueError, OverflowError, ComplexWarning) as error:
-        raise ValueError(f"X must be a table of numbers, got {_describe(X)}: {error}") from error
+        raise ValueError(f"X must be a table of numbers, got {_describe(X)}: {shorten(str(error), 200)}") from error
 
 
 def _describe(X: Any) -> str:
@@ -247,7 +247,7 @@ def _read_column(column: nw.Series[Any], name: str, dtype: np.dtype[Any]) -> NDA
         return column.to_numpy().astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
-            f"X must be numbers, but column {name!r} is {column.dtype}; encode it as when the model was fit."
+            f"X must be numbers, but column {quote(name)} is {column.dtype}; encode it as when the model was fit."
         ) from error
 
 
@@ -301,7 +301,7 @@ def _check_names(names: list[str], form: TableForm) -> None:
         if form.spell(name) != known:
             raise ValueError(
                 f"X must have the columns {form.model} was fit on, in that order: column {place} should be "
-                f"{str(known)!r}, got {name!r}."
+                f"{quote(str(known))}, got {quote(name)}."
             )
 
 

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.arguments import is_choice
 from truewood.data.tables import FeatureMatrix
 from truewood.data.target import Target
 from truewood.engines.row_lists import RowLists
@@ -21,6 +22,7 @@ from truewood.engines.row_products import RowProducts
 from truewood.trees.ensemble import TreeEnsemble
 from truewood.trees.node_sums import NodeSums
 from truewood.trees.row_terms import RowTerms
+from truewood.words import quote
 
 ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
 ENGINES = ("native", "numpy", "cuda")
@@ -146,7 +148,7 @@ def has_native_engine() -> bool:
 @contextmanager
 def use_engine(name: str | None) -> Iterator[None]:
     """Take an engine for all that is done within; None leaves the choice as it is."""
-    token = _chosen.set(name or _chosen.get())
+    token = _chosen.set(_chosen.get() if name is None else name)
     try:
         yield
     finally:
@@ -175,10 +177,10 @@ def engine_name() -> str:
     name, source = _chosen.get(), "engine"
     if name is None:
         name, source = os.environ.get(ENGINE_VARIABLE, "native" if has_native_engine() else "numpy"), ENGINE_VARIABLE
-    if name not in ENGINES:
-        raise ValueError(f"{source} must be one of {', '.join(map(repr, ENGINES))}, got {name!r}.")
+    if not is_choice(name, ENGINES):
+        raise ValueError(f"{source} must be one of {', '.join(map(repr, ENGINES))}, got {quote(name)}.")
     if name != "numpy" and not has_native_engine():
-        raise ValueError(f"{source} is {name!r}, but the compiled kernel is not installed.")
+        raise ValueError(f"{source} is {quote(name)}, but the compiled kernel is not installed.")
     if name == "cuda":
         from truewood.engines.cuda_device import find_problem
 

@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, indexable
 
+from truewood.arguments import check_estimator, check_length, check_n_jobs, check_type, count_rows, read_inference
 from truewood.data.named_columns import take_named
 from truewood.data.row_groups import read_row_groups
 from truewood.data.target import read_sample_weight
@@ -111,14 +112,19 @@ def cross_importance(
     (['s5', 'bmi'], (5, 10))
     """
     check_measure(measure)
-    if not isinstance(inference, bool) and inference != "rows":
-        raise ValueError(f"inference must be True, False or 'rows', got {inference!r}.")
+    check_n_jobs(n_jobs)
+    inference = read_inference(inference, "rows")
+    if not isinstance(estimator, Mapping):
+        check_estimator(estimator)
+    if params is not None:
+        check_type(params, Mapping, "params", "a dict")
     if find_engine(X) is not None:
         raise TypeError(f"cross_importance needs a table in memory, which fits can take, got X as {type(X).__name__}.")
     X, y, sample_weight, row_groups = take_named(X, y=y, sample_weight=sample_weight, row_groups=row_groups)
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if len(y) != n_rows:
-        raise ValueError(f"X and y must have the same number of rows, got {n_rows} and {len(y)}.")
+    n_rows = count_rows(X)
+    for name, given in (("y", y), ("target", target)):
+        if name == "y" or not (given is None or callable(given)):
+            check_length(given, n_rows, name)
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_row_groups(row_groups, n_rows)
     models = None

@@ -19,6 +19,7 @@ from truewood.compat import WEIGHTS_ARE_DRAWN
 from truewood.front_door import importance
 from truewood.result.importance_result import ImportanceResult
 from truewood.rows.bag_weights import choose_bag_size
+from truewood.words import quote
 
 
 class _ScoredForest:
@@ -49,7 +50,8 @@ class _ScoredForest:
         if not self.bootstrap:
             raise ValueError(
                 f"bootstrap must be True for {type(self).__name__}, which scores each tree on the rows left out of its "
-                f"bag, got {self.bootstrap!r}; a forest without bags is scored by importance() with rows='heldout'."
+                f"bag, got {quote(self.bootstrap)}; a forest without bags is scored by importance() with "
+                "rows='heldout'."
             )
         with self._leave_out_rows(y, sample_weight):
             super().fit(X, y, sample_weight)  # type: ignore[misc]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,9 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 from sklearn.base import clone
-from sklearn.utils import check_random_state, shuffle
+from sklearn.utils import shuffle
 
+from truewood.arguments import check_estimator, check_n_jobs, check_path, check_seed, is_count
 from truewood.data.column_samples import read_shape
 from truewood.data.groups import read_groups
 from truewood.data.tables import TableForm, read_features, read_names
@@ -28,7 +28,7 @@ from truewood.frozen import freeze_arrays, restore_frozen
 from truewood.journal import append_to, read_entries, read_first_entry
 from truewood.progress import show_progress
 from truewood.result.importance_result import ImportanceResult
-from truewood.words import count, in_one_line
+from truewood.words import count, in_one_line, quote
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -195,10 +195,14 @@ def permutation_test(
     >>> test.frame()["p_value"].tolist()[:2]
     [0.1, 0.1]
     """
-    if index(n_permutations) < 2:
-        raise ValueError(f"n_permutations must be at least 2, got {n_permutations}.")
+    if not is_count(n_permutations, 2):
+        raise ValueError(f"n_permutations must be at least 2, got {quote(n_permutations)}; pass a whole number.")
+    check_n_jobs(n_jobs)
+    check_estimator(estimator)
+    if resume is not None:
+        check_path(resume, "resume")
     refit = _Refit(estimator, X, y, sample_weight, measure, groups)
-    seed = int(check_random_state(random_state).randint(N_SEEDS))
+    seed = int(check_seed(random_state).randint(N_SEEDS))
     done: dict[int, list[float]] = {}
     if resume is not None:
         seed, done = _begin_or_resume(Path(resume), refit.fingerprint(), seed, is_free=random_state is None)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from truewood.adapters import open_model
+from truewood.arguments import check_estimator, check_n_jobs, check_seed
 from truewood.data.groups import add_groups, read_groups
 from truewood.data.tables import TableForm, read_features
 from truewood.formulas.mdi import MDI
@@ -58,9 +58,11 @@ def corrected_importance(
     >>> result.frame()["feature"][0]
     'petal length (cm)'
     """
+    check_estimator(estimator)
+    check_n_jobs(n_jobs)
     matrix = read_features(X, TableForm(type(estimator).__name__, None))
     grouping = read_groups(groups, matrix.names)
-    order = check_random_state(random_state).permutation(matrix.n_rows)
+    order = check_seed(random_state).permutation(matrix.n_rows)
     join = sparse.hstack if sparse.issparse(matrix.values) else np.hstack
     joined = join([matrix.values, matrix.values[order]])
     model = clone(estimator).fit(joined, y)

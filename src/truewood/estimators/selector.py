@@ -13,6 +13,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from truewood.arguments import check_estimator, is_count, read_flag
 from truewood.compat import SKLEARN_VERSION
 from truewood.data.groups import Grouping, read_groups
 from truewood.data.tables import read_names
@@ -20,7 +21,7 @@ from truewood.estimators.seeds import set_seeds
 from truewood.estimators.weights import name_weight
 from truewood.formulas.registry import get_measure
 from truewood.front_door import importance
-from truewood.words import count
+from truewood.words import count, quote
 
 # Trees of the forest that is fit where none is given; a multiple of scikit-learn's 100, so that another seed rarely
 # makes another selection.
@@ -170,7 +171,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         return self
 
     def _fit_estimator(self, X: Any, y: Any, sample_weight: Any) -> None:
-        if self.prefit:
+        if read_flag(self.prefit, "prefit"):
             self.estimator_ = self.estimator
             return
         if not (isinstance(self.rows, str) and self.rows in ("auto", "oob")):
@@ -206,6 +207,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
 
     def _make_estimator(self, y: Any) -> Any:
         if self.estimator is not None:
+            check_estimator(self.estimator)
             return set_seeds(clone(self.estimator), self.random_state)
         forest = RandomForestClassifier if _has_classes(y) else RandomForestRegressor
         return forest(_N_TREES, n_jobs=self.n_jobs, random_state=self.random_state)
@@ -223,9 +225,9 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
     def _read_min_features(self) -> int:
         given: Any = self.min_features
         most = len(self.importance_result_.values)
-        if not isinstance(given, int | np.integer) or isinstance(given, bool) or not 0 <= given <= most:
+        if not is_count(given, 0) or given > most:
             raise ValueError(
-                f"min_features must be a whole number from 0 to the number of features, {most}, got {given!r}."
+                f"min_features must be a whole number from 0 to the number of features, {most}, got {quote(given)}."
             )
         return int(given)
 

@@ -6,6 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from truewood.arguments import is_choice
+from truewood.words import quote
+
 Floats = NDArray[np.float64]
 
 
@@ -22,11 +25,11 @@ def adjust(p_value: Floats, correction: str | None) -> Floats:
     """
     if correction is None:
         return p_value.copy()
-    if correction in ("bh", "by"):
+    if is_choice(correction, ("bh", "by")):
         adjusted: Floats = stats.false_discovery_control(p_value, method=correction)
         return adjusted
-    if correction != "holm":
-        raise ValueError(f"correction must be 'bh', 'by', 'holm' or None, got {correction!r}.")
+    if not is_choice(correction, ("holm",)):
+        raise ValueError(f"correction must be 'bh', 'by', 'holm' or None, got {quote(correction)}.")
     order = np.argsort(p_value, kind="stable")
     stepped = np.maximum.accumulate(p_value[order] * np.arange(len(p_value), 0, -1))
     holm = np.empty_like(p_value)

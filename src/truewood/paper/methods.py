@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from truewood.front_door import importance
 from truewood.paper.data import Problem
+from truewood.writing import temporary_folder
 
 BY_Z_SCORE = "UFI, z-score"
 OUR_MEASURES = {
@@ -72,16 +71,16 @@ def score_in_r(
     peer: str, problems: list[Problem], *, seeds: list[int], trees: int, depth: int | None, mincriterion: float
 ) -> list[list[float]]:
     """Scores of `cforest` or `ranger` for some data sets, with a seed each, run by Rscript on files."""
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder() as folder:
         for k, problem in enumerate(problems):
             # Names such as -20 are none in R; categories are factors there, as R's users would have them.
             table = problem.X.set_axis([f"f{j}" for j in range(problem.X.shape[1])], axis=1)
             target: NDArray[Any] = np.where(problem.y, "yes", "no") if problem.is_classification else problem.y
-            table.assign(target=target).to_csv(Path(folder) / f"{k}.csv", index=False, float_format="%.17g")
+            table.assign(target=target).to_csv(folder / f"{k}.csv", index=False, float_format="%.17g")
         with resources.as_file(resources.files("truewood.paper") / "peers.R") as script:
             settings = [str(value) for value in (trees, depth or 0, mincriterion, *seeds)]
             run = subprocess.run(
-                ["Rscript", str(script), peer, folder, *settings], capture_output=True, text=True, check=False
+                ["Rscript", str(script), peer, str(folder), *settings], capture_output=True, text=True, check=False
             )
     if run.returncode != 0:
         said = " ".join(run.stderr.split())[-300:]

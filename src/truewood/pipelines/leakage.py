@@ -10,7 +10,7 @@ from sklearn.feature_selection import SelectorMixin, VarianceThreshold
 from sklearn.preprocessing import TargetEncoder
 
 from truewood.pipelines.walking import list_transformers
-from truewood.words import list_names
+from truewood.words import list_names, quote
 
 # Types that a sentence lists before it counts the rest.
 _LISTED = 5
@@ -35,13 +35,14 @@ def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
     for name, step in steps:
         if hasattr(step, "fit_resample"):
             raise ValueError(
-                f"rows={rows!r} needs the rows the trees were grown on, but step {name!r} ({type(step).__name__}) "
-                "resampled them; pass rows the pipeline never saw and rows='heldout'."
+                f"rows={quote(rows)} needs the rows the trees were grown on, but step {quote(name)} "
+                f"({type(step).__name__}) resampled them; pass rows the pipeline never saw and rows='heldout'."
             )
     fitted = [part for _, step in steps for part in list_transformers(step)]
     if any(isinstance(part, TargetEncoder) for part in fitted):
         raise ValueError(
-            f"rows={rows!r} needs columns as the trees saw them, but TargetEncoder made those of training rows from "
+            f"rows={quote(rows)} needs columns as the trees saw them, but TargetEncoder made those of training rows "
+            "from "
             "their targets, by cross-fitting that is not recorded; pass rows the pipeline never saw and rows='heldout'."
         )
     learned = [part for part in fitted if _has_learned_from_y(part)]

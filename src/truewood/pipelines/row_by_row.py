@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood.pipelines.containers import take_rows
+from truewood.words import quote
 
 # Rounding of matrix products, which depends on the number of rows.
 _ROUNDING = 1e-5
@@ -26,8 +27,8 @@ def check_row_by_row(name: str, step: Any, table: Any) -> Any:
         is_same = all(part.shape[1:] == together.shape[1:] for part in apart)
         if not is_same or not _are_same(together, np.concatenate(apart)):
             raise ValueError(
-                f"step {name!r} ({type(step).__name__}) looks at the whole table when it transforms, and gives other "
-                "values for a part of the rows; rows that are read in parts need steps that go row by row."
+                f"step {quote(name)} ({type(step).__name__}) looks at the whole table when it transforms, and gives "
+                "other values for a part of the rows; rows that are read in parts need steps that go row by row."
             )
     return whole
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from truewood.adapters import SparkModel
 from truewood.pipelines.grouping import Encoding
 from truewood.pipelines.trace import Trace
-from truewood.words import count, list_names
+from truewood.words import count, list_names, quote
 
 Floats = NDArray[np.float64]
 
@@ -117,7 +117,7 @@ class SparkPipeline:
         made = self._make(source, table) if is_made else None
         values = table[source] if made is None else pd.Series(made.numbers[:, 0])
         sources = [frozenset([list(table.columns).index(source)])] if made is None else made.trace.sources
-        codes = _find_codes(values, labels, f"column {source!r} of X", stage.params["handleInvalid"])
+        codes = _find_codes(values, labels, f"column {quote(source)} of X", stage.params["handleInvalid"])
         # The code of values that are kept though they are invalid has this name in Spark.
         return _Made(codes[:, np.newaxis], Trace([column], sources), [*labels, "__unknown"])
 
@@ -129,7 +129,7 @@ class SparkPipeline:
         is_kept = stage.params["handleInvalid"] == "keep"
         if not is_kept and not is_known.all():
             raise ValueError(
-                f"X must hold codes from 0 to {n_categories - 1} for {column!r}, as OneHotEncoder has "
+                f"X must hold codes from 0 to {n_categories - 1} for {quote(column)}, as OneHotEncoder has "
                 f"handleInvalid='error', got others in {count(int((~is_known).sum()), 'row')}; leave these rows out."
             )
         width = n_categories + is_kept - bool(stage.params["dropLast"])
@@ -146,8 +146,8 @@ class SparkPipeline:
             n_missing = int(np.isnan(part.numbers).any(axis=1).sum())
             if n_missing and how != "keep":
                 raise ValueError(
-                    f"X must not hold missing values in {source!r}, got {count(n_missing, 'row')} with some: "
-                    f"VectorAssembler of {column!r} has handleInvalid={how!r}; leave these rows out."
+                    f"X must not hold missing values in {quote(source)}, got {count(n_missing, 'row')} with some: "
+                    f"VectorAssembler of {quote(column)} has handleInvalid={quote(how)}; leave these rows out."
                 )
         return _join(parts)
 
@@ -197,7 +197,7 @@ def _read_table(X: Any, needed: list[str]) -> pd.DataFrame:
         n_found = list(table.columns).count(name)
         if n_found != 1:
             raise ValueError(
-                f"X must have one column {name!r}, as the PipelineModel takes it, got {n_found} of that name."
+                f"X must have one column {quote(name)}, as the PipelineModel takes it, got {n_found} of that name."
             )
     if not len(table):
         raise ValueError("X must hold at least one row, got none.")
@@ -208,7 +208,8 @@ def _read_numbers(values: pd.Series[Any]) -> Floats:
     """Numbers or truth values as Spark assembles them, NaN where one is missing."""
     if not (pd.api.types.is_numeric_dtype(values) or values.isna().all()):
         raise ValueError(
-            f"column {values.name!r} of X must hold numbers, as the PipelineModel takes it, got {values.dtype} values."
+            f"column {quote(values.name)} of X must hold numbers, as the PipelineModel takes it, got {values.dtype} "
+            "values."
         )
     numbers: Floats = values.to_numpy(dtype=np.float64, na_value=np.nan)[:, np.newaxis]
     return numbers
@@ -228,7 +229,7 @@ def _find_codes(values: pd.Series[Any], labels: list[str], what: str, how: str) 
     if is_invalid.any() and how != "keep":
         shown = list_names([repr(value) for value in values[is_invalid].unique().tolist()], 3)
         raise ValueError(
-            f"{what} must hold labels that StringIndexer knows, as handleInvalid={how!r}, got {shown} in "
+            f"{what} must hold labels that StringIndexer knows, as handleInvalid={quote(how)}, got {shown} in "
             f"{count(int(is_invalid.sum()), 'row')}; leave these rows out."
         )
     return np.where(is_invalid, len(labels), codes)

@@ -28,6 +28,7 @@ from truewood.pipelines.spark_stages import SparkPipeline
 from truewood.pipelines.trace import Trace, trace_columns
 from truewood.pipelines.try_out import MOST_TRIED
 from truewood.pipelines.walking import is_skipped, list_transformers
+from truewood.words import quote
 
 # What preprocessing does to columns is seen on so many rows, and some rare ones; on fewer of a wide table, to try out
 # its columns quickly.
@@ -175,7 +176,7 @@ def _run_spark_stages(unwrapped: Unwrapped, pipeline: SparkPipeline) -> Unwrappe
 def _get_last(pipeline: Pipeline) -> Any:
     name, last = pipeline.steps[-1]
     if is_skipped(last) or (hasattr(last, "transform") and not hasattr(last, "predict")):
-        raise TypeError(f"a pipeline must end in a tree model, but its last step {name!r} is {_describe(last)}.")
+        raise TypeError(f"a pipeline must end in a tree model, but its last step {quote(name)} is {_describe(last)}.")
     return last
 
 

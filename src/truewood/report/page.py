@@ -15,6 +15,7 @@ from os import PathLike, fspath
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from truewood.arguments import check_path, check_texts, check_type
 from truewood.report import words
 from truewood.report.charts import make_charts, make_room_for_names, name_class_column
 from truewood.report.groups_section import write_groups
@@ -24,6 +25,7 @@ from truewood.result.direction import Direction, explain_directions, find_direct
 from truewood.result.drawing import FAINT, SMALL, UNBIASED
 from truewood.result.headline import name_level
 from truewood.result.percent import find_percent, judge_features
+from truewood.words import quote
 from truewood.writing import write_file
 
 if TYPE_CHECKING:
@@ -128,8 +130,9 @@ class Page:
 
 def check_report(path: str | PathLike[str]) -> None:
     """Refuse a path that is not one of a report, and reports where what they need is not installed."""
+    check_path(path, "path")
     if not fspath(path).lower().endswith(_ENDINGS):
-        raise ValueError(f"path must end in .html, as the report is a page for a browser, got {fspath(path)!r}.")
+        raise ValueError(f"path must end in .html, as the report is a page for a browser, got {quote(fspath(path))}.")
     import_libraries()
 
 
@@ -148,9 +151,11 @@ def write_report(
 ) -> None:
     """Write a report; see `ImportanceResult.report`."""
     check_report(path)
-    for name, sentences in (("notes", notes), ("warnings", warnings)):
-        if isinstance(sentences, str):
-            raise TypeError(f"{name} must be a sequence of sentences, got one str; put it into a list.")
+    for name, text in (("title", title), ("skill", skill)):
+        if text is not None:
+            check_type(text, str, name, "a str or None")
+    check_texts(notes, "notes")
+    check_texts(warnings, "warnings")
     table, percent = result.frame(), find_percent(result)
     check, directions = check_table(result, X, groups), find_directions(result, explanation, alpha)
     reading = words.explain_reading(result, alpha)

@@ -10,7 +10,7 @@ from truewood.inference.moments import find_forest_noise
 from truewood.inference.rounding import drop_rounding
 from truewood.result.comparison import Comparison
 from truewood.result.importance_result import ImportanceResult
-from truewood.words import count
+from truewood.words import count, quote
 
 Floats = NDArray[np.float64]
 
@@ -64,8 +64,8 @@ def compare(
     for name, result in (("a", a), ("b", b)):
         if not isinstance(result, ImportanceResult):
             raise TypeError(f"{name} must be an ImportanceResult, got {type(result).__name__}.")
-    if isinstance(names, str) or len(names) != 2:
-        raise ValueError(f"names must be two names, got {names!r}.")
+    if not isinstance(names, list | tuple) or len(names) != 2:
+        raise ValueError(f"names must be two names, got {quote(names)}.")
     _check_scale(a, b)
     b_order = _match_features(a, b)
     is_paired = _decide_pairing(a, b, same_rows)
@@ -105,8 +105,8 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult) -> None:
     for name in ("task", "measure"):
         if getattr(a, name) != getattr(b, name):
             raise ValueError(
-                f"a and b must be of the same {name}, got {getattr(a, name)!r} and {getattr(b, name)!r}: their scores "
-                "are on different scales."
+                f"a and b must be of the same {name}, got {quote(getattr(a, name))} and {quote(getattr(b, name))}: "
+                "their scores are on different scales."
             )
     if len(a.per_output) != len(b.per_output):
         raise ValueError(
@@ -121,8 +121,8 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult) -> None:
         )
     if a.rows != b.rows:
         raise ValueError(
-            f"a and b must be scored by the same kind of rows, got rows={a.rows!r} and {b.rows!r}: held-out rows judge "
-            "one fitted model, rows of the training data models of that kind."
+            f"a and b must be scored by the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: "
+            "held-out rows judge one fitted model, rows of the training data models of that kind."
         )
 
 
@@ -134,7 +134,7 @@ def _match_features(a: ImportanceResult, b: ImportanceResult) -> NDArray[np.int6
     places = {name: place for place, name in enumerate(names_b)}
     if len(names_a) != len(names_b) or len(places) < len(names_b) or set(names_a) != places.keys():
         only = [name for name in names_a if name not in places] or [name for name in names_b if name not in names_a]
-        reason = f"{only[0]!r} is in one of them only" if only else "names are there more than once"
+        reason = f"{quote(only[0])} is in one of them only" if only else "names are there more than once"
         raise ValueError(
             f"a and b must have the same features, got {count(len(names_a), 'feature')} and {len(names_b):,}: "
             f"{reason}. Score both by the same columns, or put columns together with groups=."

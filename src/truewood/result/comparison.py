@@ -12,9 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from truewood.arguments import is_fraction
 from truewood.frozen import freeze_arrays, restore_frozen
 from truewood.inference.multiplicity import adjust
-from truewood.words import ROWS_IN_WORDS, count, in_one_line
+from truewood.words import ROWS_IN_WORDS, count, in_one_line, quote
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,8 +94,8 @@ class Comparison:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Confidence intervals of the expected differences: their ends, each of shape (n_features,)."""
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level}.")
+        if not is_fraction(level):
+            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}.")
         width = norm.isf((1.0 - level) / 2.0) * self.std_error
         return self.difference - width, self.difference + width
 

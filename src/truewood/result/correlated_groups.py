@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import squareform
 
+from truewood.arguments import is_fraction
 from truewood.data.correlation import relate_columns
-from truewood.words import count
+from truewood.words import count, quote
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,8 +108,8 @@ def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:
     >>> tw.correlated_groups(X).several
     {'s1 + s2': ['s1', 's2'], 's3 + s4': ['s3', 's4']}
     """
-    if not isinstance(threshold, int | float) or isinstance(threshold, bool) or not 0 < threshold < 1:
-        raise ValueError(f"threshold must be a number between 0 and 1, got {threshold!r}.")
+    if not is_fraction(threshold):
+        raise ValueError(f"threshold must be a number between 0 and 1, got {quote(threshold)}.")
     names, strength = relate_columns(X)
     if len(names) < 2:
         return CorrelatedGroups({name: [name] for name in names}, threshold, names, np.empty((0, 4)))

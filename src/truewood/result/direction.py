@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.arguments import check_type
 from truewood.result.percent import NO_SIGN, judge_features
 from truewood.words import ROWS_IN_WORDS, count, shorten
 
@@ -68,6 +69,9 @@ def find_directions(result: ImportanceResult, explanation: Explanation | None, a
     """
     if explanation is None:
         return None
+    from truewood.result.explanation import Explanation  # whose pictures import this module
+
+    check_type(explanation, Explanation, "explanation", "an Explanation, as explain gives it")
     if not np.array_equal(explanation.feature_names, result.feature_names):
         raise ValueError("explanation must be of the features of this result, in the same order; got others.")
     is_wanted = np.ones(len(result.values), dtype=np.bool_)

@@ -37,6 +37,8 @@ def prepare(n_features: int, height: float | None, top: int | None, ax: Axes | N
     n_shown = n_features if top is None else min(index(top), n_features)
     if ax is None:
         ax = make_axes(height or find_height(n_shown))
+    elif not hasattr(ax, "spines"):
+        raise TypeError(f"ax must be an Axes of matplotlib, got {type(ax).__name__}.")
     ax.spines[["top", "right"]].set_visible(False)
     return n_shown, ax
 

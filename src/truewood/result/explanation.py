@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.frozen import freeze_arrays, restore_frozen
-from truewood.words import ROWS_IN_WORDS, list_names
+from truewood.words import ROWS_IN_WORDS, list_names, quote
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,7 +88,7 @@ class Explanation:
         """
         if self.output_names is None:
             if output not in (None, 0):
-                raise ValueError(f"output must be None, as values have one output only, got {output!r}.")
+                raise ValueError(f"output must be None, as values have one output only, got {quote(output)}.")
             return self
         k = self._find_output(output)
         target = None if self.target is None else self.target[:, k]
@@ -104,7 +104,7 @@ class Explanation:
         if isinstance(output, int | np.integer) and not isinstance(output, bool) and 0 <= output < len(names):
             return int(output)
         raise ValueError(
-            f"output must be the number or the name of one of {list_names(names, _LISTED)}, got {output!r}."
+            f"output must be the number or the name of one of {list_names(names, _LISTED)}, got {quote(output)}."
         )
 
     def plot(

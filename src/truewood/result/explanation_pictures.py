@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood.arguments import is_choice
 from truewood.result.drawing import BIASED, MUTED, UNBIASED, add_colour_bar, find_height, make_axes, name_rows
 from truewood.result.fonts import give_fonts
-from truewood.words import ROWS_IN_WORDS, count, shorten
+from truewood.words import ROWS_IN_WORDS, count, quote, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,8 +43,8 @@ def draw(
     ax: Axes | None,
 ) -> Axes:
     """Draw one kind of picture; see `Explanation.plot`."""
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+    if not is_choice(kind, KINDS):
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {quote(kind)}.")
     if top is not None and index(top) < 1:
         raise ValueError(f"top must be at least 1, or None for all features, got {top}.")
     n_features = len(explanation.feature_names)
@@ -76,13 +77,17 @@ def _find_feature(explanation: Explanation, feature: int | str | None, first: in
         return int(names.index(feature))
     if isinstance(feature, int | np.integer) and not isinstance(feature, bool) and 0 <= feature < len(names):
         return int(feature)
-    raise ValueError(f"feature must be the name or the number of one of the {len(names)} features, got {feature!r}.")
+    raise ValueError(
+        f"feature must be the name or the number of one of the {len(names)} features, got {quote(feature)}."
+    )
 
 
 def _find_row(row: int | None, is_explained: NDArray[np.bool_]) -> int:
     n_rows = len(is_explained)
     if row is None or isinstance(row, bool) or not 0 <= index(row) < n_rows:
-        raise ValueError(f"row must be the number of a row, from 0 to {n_rows - 1}, for kind='waterfall', got {row!r}.")
+        raise ValueError(
+            f"row must be the number of a row, from 0 to {n_rows - 1}, for kind='waterfall', got {quote(row)}."
+        )
     if not is_explained[index(row)]:
         raise ValueError(f"row must be one with an explanation, got {row}, which every tree saw.")
     return index(row)
@@ -155,7 +160,9 @@ def _draw_dependence(explanation: Explanation, j: int, output_name: str | None, 
     values, target = explanation.values[:, j], explanation.target
     is_known = ~np.isnan(values) & ~pd.isna(column)
     if not is_known.any():
-        raise ValueError(f"feature {name!r} is no column of the table, so that there is nothing to draw it against.")
+        raise ValueError(
+            f"feature {quote(name)} is no column of the table, so that there is nothing to draw it against."
+        )
     numbers = _read_numbers(column)
     if numbers is None:
         codes, levels = pd.factorize(pd.Series(column), sort=False)

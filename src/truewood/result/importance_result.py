@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.arguments import read_flag
 from truewood.frozen import freeze_arrays, restore_frozen
 from truewood.result.class_scores import ClassScores
 from truewood.result.scores_with_errors import ScoresWithErrors
@@ -170,7 +171,7 @@ class ImportanceResult(ScoresWithErrors):
             inference. Features of equal score share the better rank. By class, columns feature, class, importance,
             and std_error to p_value.
         """
-        return make_class_frame(self) if per_class else make_frame(self)
+        return make_class_frame(self) if read_flag(per_class, "per_class") else make_frame(self)
 
     def plot(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.arguments import check_type, is_choice
 from truewood.result.class_picture import draw_classes
 from truewood.result.direction import find_directions
 from truewood.result.drawing import (
@@ -27,7 +28,7 @@ from truewood.result.drawing import (
 from truewood.result.fonts import give_fonts
 from truewood.result.headline import name_axis, name_measure, name_unit, write_headline
 from truewood.result.percent import FOUND, FOUND_SMALL, NO_SIGN, find_percent, judge_features
-from truewood.words import shorten
+from truewood.words import quote, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +48,10 @@ def draw(
     explanation: Explanation | None,
 ) -> Axes:
     """Draw one kind of picture; see `ImportanceResult.plot`."""
-    if kind not in _KINDS:
-        raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
+    if not is_choice(kind, _KINDS):
+        raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {quote(kind)}.")
+    if title is not None:
+        check_type(title, str, "title", "a str or None")
     n_shown, ax = prepare(len(result.values), 4.5 if kind == "rank" else None, top, ax)
     _KINDS[kind](result, n_shown, ax, alpha)
     directions = find_directions(result, explanation, alpha)
@@ -131,7 +134,7 @@ def _take_scored_trees(result: ImportanceResult) -> NDArray[np.float64]:
     scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
     if not len(scored):
         raise ValueError(
-            f"kind='box' needs scores by tree, and {result.measure!r} scores all trees together; use 'bar'."
+            f"kind='box' needs scores by tree, and {quote(result.measure)} scores all trees together; use 'bar'."
         )
     return scored
 

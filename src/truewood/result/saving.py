@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.arguments import check_path
 from truewood.formulas.registry import OF_RESULTS
 from truewood.result.class_scores import ClassScores
 from truewood.result.importance_result import ImportanceResult
-from truewood.words import ROWS_IN_WORDS
+from truewood.words import ROWS_IN_WORDS, quote
 from truewood.writing import write_file
 
 FORMAT = "truewood.ImportanceResult"
@@ -33,6 +34,7 @@ _MOST_ROWS = 2**53
 
 def save(result: ImportanceResult, path: str | PathLike[str]) -> None:
     """Write a result; see `ImportanceResult.save`."""
+    check_path(path, "path")
     content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(result)}
     try:
         encoded = (json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n").encode()
@@ -76,6 +78,7 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
     ValueError
         If the file was not written by `ImportanceResult.save`, or changed since.
     """
+    check_path(path, "path")
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
@@ -84,7 +87,7 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
         raise ValueError(f"{path} must be a file written by ImportanceResult.save.")
     version = content.pop("version", None)
     if version != FORMAT_VERSION or isinstance(version, bool):
-        raise ValueError(f"{path} has format version {version!r}, this truewood reads {FORMAT_VERSION}.")
+        raise ValueError(f"{path} has format version {quote(version)}, this truewood reads {FORMAT_VERSION}.")
     try:
         return _read_result(content)
     except _DamageError as error:
@@ -105,7 +108,7 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
     if not isinstance(content, dict):
         _refuse("columns", "a result or null")
     if content.keys() != names:
-        differing = ", ".join(sorted(map(repr, content.keys() ^ names))[:3])
+        differing = ", ".join(sorted(map(quote, content.keys() ^ names))[:3])
         raise _DamageError(f"it has not the fields of a result, but others or fewer ({differing})")
     features = _read_names("feature_names", content["feature_names"])
     n_rows, shape = _read_count("n_rows", content["n_rows"]), (len(features),)

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from truewood.arguments import is_fraction
 from truewood.inference.intervals import find_interval
 from truewood.inference.multiplicity import adjust, mirror
+from truewood.words import quote
 
 
 class ScoresWithErrors:
@@ -70,8 +72,8 @@ class ScoresWithErrors:
             The ends.
         """
         self._require_inference()
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level}.")
+        if not is_fraction(level):
+            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}.")
         return find_interval(self.values, self.test_error, self.std_error, level)
 
     def adjusted_p_value(self, correction: str | None = "bh") -> NDArray[np.float64]:
@@ -124,8 +126,8 @@ class ScoresWithErrors:
             Mask of the chosen features; of equal scores the earlier feature is chosen.
         """
         if k is None:
-            if not 0 < alpha <= 1:
-                raise ValueError(f"alpha must lie between 0 and 1, got {alpha}.")
+            if not is_fraction(alpha, or_one=True):
+                raise ValueError(f"alpha must lie between 0 and 1, got {quote(alpha)}.")
             return self.adjusted_p_value(correction) <= alpha
         if not 0 <= index(k) <= len(self.values):
             raise ValueError(f"k must lie between 0 and the number of features, {len(self.values)}, got {k}.")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from truewood.adapters import WeightedDraws
 from truewood.data.target import ClassTarget, Target
 from truewood.rows.row_data import RowData
+from truewood.words import quote
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +87,8 @@ def warn_of_rare_classes(target: Target, draws: WeightedDraws, *, stacklevel: in
         if n_unseen < _FEWEST_UNSEEN:
             warnings.warn(
                 f"bags were drawn by weight, and a tree leaves out {n_unseen:.1f} rows of class "
-                f"{labels[rarest].item()!r} on average, fewer than {_FEWEST_UNSEEN}, so that scores and p-values say "
+                f"{quote(labels[rarest].item())} on average, fewer than {_FEWEST_UNSEEN}, so that scores and "
+                "p-values say "
                 f"little; fit with max_samples={_count_third(draws, codes)}, which leaves out more, or pass rows the "
                 "model never saw and rows='heldout'.",
                 UserWarning,

@@ -20,6 +20,7 @@ from truewood.rows.errors import TrainingRowsError
 from truewood.rows.guard import have_training_sums, is_counted, is_training_data
 from truewood.rows.row_data import RowData
 from truewood.trees.node_sums import NodeSums, add_up
+from truewood.words import quote
 
 # What `rows` is where rows are known to be unseen: "heldout" without a look at whether they could be those of the fit,
 # which new rows that fall into the same leaves look like.
@@ -51,7 +52,7 @@ def choose_rows(rows: Any, view: ModelView, data: RowData, n_threads: int = 1) -
     if isinstance(rows, str) and rows in ("auto", "oob"):
         return _choose_oob(rows, view, data, n_threads)
     if isinstance(rows, str) and rows not in ("heldout", UNSEEN):
-        raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {rows!r}.")
+        raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {quote(rows)}.")
     if isinstance(rows, str):
         if rows != UNSEEN:
             _refuse_training(view, data, n_threads)
@@ -70,8 +71,8 @@ def choose_without_y(rows: Any, view: ModelView, matrix: FeatureMatrix, n_thread
         if isinstance(rows, str) and not view.has_bags:
             return choose_rows(rows, view, data, n_threads)  # says what is wrong
         raise ValueError(
-            f"rows={rows!r} needs y, to recognise the rows of the fit; pass it, or rows='heldout' for rows that the "
-            "model never saw."
+            f"rows={quote(rows)} needs y, to recognise the rows of the fit; pass it, or rows='heldout' for rows "
+            "that the model never saw."
         )
 
     def find_sums(tree: int) -> NodeSums:
@@ -98,7 +99,7 @@ def _choose_oob(asked: str, view: ModelView, data: RowData, n_threads: int) -> R
         if view.why_no_heldout is not None:
             remedy = f"for rows='heldout' it {view.why_no_heldout}"
         raise ValueError(
-            f"rows={asked!r} needs recorded out-of-bag rows, but {view.name} {view.why_no_bags}; {remedy}."
+            f"rows={quote(asked)} needs recorded out-of-bag rows, but {view.name} {view.why_no_bags}; {remedy}."
         )
     if not training.fits(data.n_rows):
         least = "" if training.is_exact else "at least "

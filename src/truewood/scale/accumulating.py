@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
+from truewood.arguments import check_n_jobs, count_rows, is_count
 from truewood.data.named_columns import take_named
 from truewood.data.target import NumberTarget
 from truewood.scale.opened_model import OpenedModel, Rows
 from truewood.scale.partial import Partial
 from truewood.scale.row_sample import RowSample
 from truewood.scale.tree_passes import sum_at_leaves
+from truewood.words import quote
 
 # Rows that are kept for errors where the data are read only once.
 N_SAMPLE = 100_000
@@ -70,10 +71,11 @@ def accumulate(
     >>> tw.finish(forest, total).n_rows
     242
     """
-    if not isinstance(n_sample, int) or n_sample < 0:
-        raise ValueError(f"n_sample must be a number of rows, 0 for none, got {n_sample!r}.")
+    if not is_count(n_sample, 0):
+        raise ValueError(f"n_sample must be a number of rows, 0 for none, got {quote(n_sample)}.")
+    n_threads = check_n_jobs(n_jobs)
     opened = OpenedModel(model, target=target)
-    return accumulate_rows(opened, X, y, sample_weight, n_sample=n_sample, n_threads=effective_n_jobs(n_jobs))
+    return accumulate_rows(opened, X, y, sample_weight, n_sample=int(n_sample), n_threads=n_threads)
 
 
 def accumulate_rows(
@@ -151,9 +153,3 @@ def make_empty(opened: OpenedModel, n_sample: int) -> Partial:
         largest_weight=0.0,
         sample=None,
     )
-
-
-def count_rows(X: Any) -> int:
-    """Number of rows of a table in any container."""
-    shape = getattr(X, "shape", None)
-    return len(X) if shape is None else int(shape[0])

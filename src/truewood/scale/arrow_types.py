@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from truewood.words import list_names
+from truewood.words import list_names, quote
 
 # Names that a sentence lists before it counts the rest.
 _LISTED = 5
@@ -28,13 +28,13 @@ def find_types(schemas: Sequence[tuple[str, Any]], columns: Sequence[str]) -> di
         for name in columns:
             if schema.names.count(name) != 1:
                 has = list_names(schema.names, _LISTED)
-                raise ValueError(f"{label} must have a column {name!r} once, and has the columns {has}.")
+                raise ValueError(f"{label} must have a column {quote(name)} once, and has the columns {has}.")
             own = schema.field(name).type
             known, first = types.setdefault(name, (own, label))
             if pa.types.is_null(known):
                 types[name] = own, label
             elif not pa.types.is_null(own) and _find_kind(own) != _find_kind(known):
-                raise ValueError(f"column {name!r} is {own} in {label}, and {known} in {first}.")
+                raise ValueError(f"column {quote(name)} is {own} in {label}, and {known} in {first}.")
     return {name: known for name, (known, _) in types.items()}
 
 

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import effective_n_jobs
 
+from truewood.arguments import check_n_jobs
 from truewood.data.named_columns import check_named
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.model_columns import choose_columns
 from truewood.scale.opened_model import OpenedModel
 from truewood.scale.passes import Part, Summed, check_options, score_parts, sum_named
 from truewood.scale.sources import is_class
+from truewood.words import quote
 
 # Sums that one task adds up.
 _SPLIT_EVERY = 8
@@ -68,7 +69,7 @@ def score_dask(
         measure=measure,
         groups=groups,
         inference=is_inferred,
-        n_threads=effective_n_jobs(n_jobs),
+        n_threads=check_n_jobs(n_jobs),
     )
 
 
@@ -104,7 +105,7 @@ class _Named:
         for name in self.columns if len(table) else ():
             own, known = table[name].dtype, self.types[name]
             if _find_kind(own) != _find_kind(known):
-                raise ValueError(f"column {name!r} is {own}, and by the metadata of X it is {known}.")
+                raise ValueError(f"column {quote(name)} is {own}, and by the metadata of X it is {known}.")
         if self.targets:
             y = table[self.targets[0]] if len(self.targets) == 1 else table[self.targets].to_numpy()
         if self.weights:
@@ -124,8 +125,8 @@ def _find_named(X: Any, y: Any, sample_weight: Any, opened: OpenedModel) -> _Nam
     for name in features if opened.view.table.takes_codes else ():
         if isinstance(types[name], pd.CategoricalDtype) and not X[name].cat.known:
             raise ValueError(
-                f"column {name!r} has categories that each partition numbers for itself, and {opened.view.name} knows "
-                f"them only by number; make them known: X.categorize(columns=[{name!r}])."
+                f"column {quote(name)} has categories that each partition numbers for itself, and "
+                f"{opened.view.name} knows them only by number; make them known: X.categorize(columns=[{name!r}])."
             )
     return _Named(features, targets, weights, types)
 

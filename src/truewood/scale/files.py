@@ -11,6 +11,7 @@ from typing import Any
 
 from truewood.scale.arrow_types import find_types
 from truewood.scale.source import Batch, Source, join_tables, name_errors
+from truewood.words import shorten
 
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -61,7 +62,7 @@ def find_files(given: Any) -> list[str]:
         found = [path for path in matched if os.path.isfile(path) and _is_data(Path(path))]
         found = sorted({*found, *(path for folder in folders for path in find_files(folder))})
     else:
-        raise ValueError(f"X must be a table or where to read one, and there is no file {text}.")
+        raise ValueError(f"X must be a table or where to read one, and there is no file {shorten(text, 200)}.")
     if not found:
         raise ValueError(f"X must be Parquet or Arrow files ({', '.join(ENDINGS)}), and {text} holds none.")
     return sorted(found)

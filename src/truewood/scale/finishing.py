@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from truewood.arguments import check_n_jobs, check_type, count_rows, read_flag
 from truewood.data.named_columns import take_named
 from truewood.inference.errors import find_problem
 from truewood.inference.moments import Moments
 from truewood.result.importance_result import ImportanceResult
-from truewood.scale.accumulating import count_rows
 from truewood.scale.opened_model import OpenedModel
 from truewood.scale.partial import Partial
 from truewood.scale.totals import Totals, add_moments
@@ -55,6 +54,8 @@ class PartialErrors:
     def __add__(self, other: PartialErrors) -> PartialErrors:
         if not isinstance(other, PartialErrors):
             return NotImplemented
+        for errors in (self, other):
+            errors.check()
         if (self.fingerprint, self.settings) != (other.fingerprint, other.settings):
             raise ValueError("only errors of the same model, totals, measure and groups add up.")
         moments = other.moments if self.moments is None else self.moments
@@ -75,6 +76,24 @@ class PartialErrors:
         """The whole of its pieces."""
         return pieces[0]
 
+    def check(self) -> None:
+        """Refuse errors whose fields are not what `accumulate_errors` gives, as those that were changed."""
+        if not self._is_whole():
+            raise ValueError("errors are damaged, and not what accumulate_errors gives; read all rows a second time.")
+
+    def _is_whole(self) -> bool:
+        kinds = {"fingerprint": str, "settings": tuple, "n_rows": int, "weight": float, "y_sums": np.ndarray}
+        if not all(isinstance(self.__dict__.get(name), kind) for name, kind in kinds.items()):
+            return False
+        if "moments" not in self.__dict__ or self.y_sums.shape[:1] != (2,) or not np.isfinite(self.y_sums).all():
+            return False
+        if self.moments is None:
+            return self.n_rows == 0
+        if not isinstance(self.moments, tuple) or not all(isinstance(moments, Moments) for moments in self.moments):
+            return False
+        sums = [getattr(moments, name) for moments in self.moments for name in Moments.__dataclass_fields__]
+        return all(np.isfinite(values).all() for values in sums)
+
     def has_rows_of(self, total: Partial) -> bool:
         """Whether there are as many rows of the same weight and sum of y."""
         is_near = np.abs(self.y_sums - total.y_sums) <= _ROUNDING * total.y_sums[1]
@@ -82,7 +101,7 @@ class PartialErrors:
         return self.n_rows == total.n_rows and same_weight and bool(is_near.all())
 
     def __repr__(self) -> str:
-        return f"PartialErrors({self.n_rows} rows)"
+        return f"PartialErrors({self.n_rows} rows)" if self._is_whole() else "PartialErrors(damaged)"
 
 
 def accumulate_errors(
@@ -130,10 +149,11 @@ def accumulate_errors(
     True
     """
     _check_total(total)
+    total.check()
     if (target is not None) != bool(total.settings[0]):
         raise ValueError("target must be the function that the totals were accumulated with, or None as it was then.")
     totals = Totals(OpenedModel(model, target=target), total, measure, groups)
-    return accumulate_rows_errors(totals, X, y, sample_weight, n_threads=effective_n_jobs(n_jobs))
+    return accumulate_rows_errors(totals, X, y, sample_weight, n_threads=check_n_jobs(n_jobs))
 
 
 def accumulate_rows_errors(totals: Totals, X: Any, y: Any, sample_weight: Any, *, n_threads: int = 1) -> PartialErrors:
@@ -197,12 +217,11 @@ def finish(
     ('Standard errors from all 242 rows.',)
     """
     _check_total(total)
-    if not isinstance(inference, bool):
-        raise ValueError(f"inference must be True or False where rows come in parts, got {inference!r}.")
+    inference = read_flag(inference, "inference", " where rows come in parts")
     totals = Totals(OpenedModel(model), total, measure, groups)
     if errors is not None:
         _check_errors(errors, totals)
-    return finish_totals(totals, inference=inference, errors=errors, n_threads=effective_n_jobs(n_jobs))
+    return finish_totals(totals, inference=inference, errors=errors, n_threads=check_n_jobs(n_jobs))
 
 
 def finish_totals(
@@ -233,11 +252,12 @@ def _give_up(totals: Totals, problem: str) -> ImportanceResult:
 
 
 def _check_total(total: Any) -> None:
-    if not isinstance(total, Partial):
-        raise TypeError(f"total must be the sum of partials, as accumulate gives them, got {type(total).__name__}.")
+    check_type(total, Partial, "total", "the sum of partials, as accumulate gives them")
 
 
 def _check_errors(errors: PartialErrors, totals: Totals) -> None:
+    check_type(errors, PartialErrors, "errors", "the sum of what accumulate_errors gives")
+    errors.check()
     if errors.fingerprint != totals.opened.fingerprint or errors.settings != _find_settings(totals):
         raise ValueError("errors must be accumulated with the same model, totals, measure and groups.")
     if not errors.has_rows_of(totals.partial):
@@ -245,3 +265,6 @@ def _check_errors(errors: PartialErrors, totals: Totals) -> None:
             f"errors must be of all {totals.partial.n_rows} rows of the totals, got those of {errors.n_rows}, of "
             f"weight {errors.weight:.12g} and not {totals.partial.weight:.12g}; read all rows a second time, each once."
         )
+    n_groups = [len(grouping.names) for grouping in totals.groupings]
+    if [len(moments.C_C) for moments in errors.moments or ()] != n_groups:
+        raise ValueError("errors are damaged: they are of other features; read all rows a second time.")

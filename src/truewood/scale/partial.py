@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood.arguments import is_count
 from truewood.pipelines.grouping import Encoding
 from truewood.pipelines.trace import Trace
 from truewood.scale.row_sample import RowSample
 
 Floats = NDArray[np.float64]
 
+# Of sums of weights in another order.
+_ROUNDING = 1e-9
 # Sums of a piece: what an engine moves and adds up at a time.
 _PIECE_BYTES = 1 << 20
 
@@ -83,7 +87,57 @@ class Partial:
     def __radd__(self, other: Any) -> Partial:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
 
+    def check(self) -> None:
+        """Refuse a partial whose fields are not what `accumulate` gives, as one that was changed."""
+        damaged = self._find_damage()
+        if damaged is not None:
+            raise ValueError(
+                f"the partial is damaged: {damaged} is not what accumulate gives; accumulate its rows again."
+            )
+
+    def _find_damage(self) -> str | None:
+        own = self.__dict__
+        for name, is_right in _FIELDS.items():
+            if name not in own or not is_right(own[name]):
+                return name
+        n_columns, n_trees = len(self.origin), len(self.leaf_offset) - 1
+        is_right_too = {
+            "leaf_offset": n_trees > 0
+            and self.leaf_offset[0] == 0
+            and self.leaf_offset[-1] == len(self.sums)
+            and (np.diff(self.leaf_offset) >= 0).all(),
+            "sums": self.sums.shape[1] > 1 and (self.sums[:, 0] >= 0).all(),
+            "column": self.column is None
+            or (len(self.column) == n_trees and ((self.column >= 0) & (self.column < n_columns)).all()),
+            "moments": len(self.moments) == 2 and self.moments.shape[1] in (0, n_columns),
+            "y_range": self.y_range.shape == self.moments.shape,
+            "y_sums": len(self.y_sums) == 2,
+            "names": (self.names is None) == (self.n_rows == 0),
+            "n_scoring": self.n_scoring <= self.n_rows,
+            "weight": (self.weight > 0) == (self.n_scoring > 0),
+            "least_weight": self.n_scoring == 0 or 0 < self.least_weight <= self.largest_weight <= self.weight,
+        }
+        return next((name for name, is_right in is_right_too.items() if not is_right), None)
+
+    def check_trees(self, empty: Partial) -> None:
+        """Refuse sums that are not of the trees of a model, given its sums over no rows."""
+        for name in ("sums", "leaf_offset", "column", "origin", "moments"):
+            own, expected = getattr(self, name), getattr(empty, name)
+            is_same = np.shape(own) == np.shape(expected)
+            if not is_same or (name in ("leaf_offset", "column") and not np.array_equal(own, expected)):
+                raise ValueError(
+                    f"the partial is damaged: {name} is not of the trees of this model; accumulate its rows again."
+                )
+        by_tree = np.add.reduceat(self.sums[:, 0], self.leaf_offset[:-1])
+        if not np.allclose(by_tree, self.weight, rtol=_ROUNDING, atol=0.0):
+            raise ValueError(
+                f"the partial is damaged: the weight of its rows is {self.weight:.12g}, and in the leaves of a tree "
+                f"{by_tree[np.argmax(np.abs(by_tree - self.weight))]:.12g}; accumulate its rows again."
+            )
+
     def _check_same(self, other: Partial) -> None:
+        for partial in (self, other):
+            partial.check()
         if self.fingerprint != other.fingerprint:
             raise ValueError("only partials of the same model add up, got those of two.")
         if self.settings != other.settings:
@@ -94,6 +148,11 @@ class Partial:
             raise ValueError(
                 "parts must number their categories in the same way, as the model knows them only by number; give each "
                 "part all categories, or numbers."
+            )
+        if self.sums.shape != other.sums.shape or self.moments.shape != other.moments.shape:
+            raise ValueError(
+                f"only partials with sums of the same shape add up, got {self.sums.shape} and {other.sums.shape}; "
+                "accumulate their rows again."
             )
 
     def shift(self, origin: Floats) -> Partial:
@@ -140,6 +199,7 @@ class Partial:
         )
 
     def __getstate__(self) -> dict[str, Any]:
+        self.check()
         state = {part.name: getattr(self, part.name) for part in fields(self)}
         is_reached = self.sums[:, 0] != 0
         if 2 * np.count_nonzero(is_reached) < len(is_reached):
@@ -148,15 +208,63 @@ class Partial:
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if isinstance(state["sums"], tuple):
+        if isinstance(state.get("sums"), tuple):
             n_leaves, packed, kept = state["sums"]
             sums = np.zeros((n_leaves, kept.shape[1]))
             sums[np.unpackbits(packed, count=n_leaves).astype(np.bool_)] = kept
             state = {**state, "sums": sums}
         self.__dict__.update(state)
+        self.check()
 
     def __repr__(self) -> str:
+        if self._find_damage() is not None:
+            return "Partial(damaged)"
         return f"Partial({self.n_rows} rows, {len(self.leaf_offset) - 1} trees, {len(self.sums)} leaves)"
+
+
+def _is_array(value: Any, kind: str, n_axes: int, *, finite: bool = True) -> bool:
+    """Whether a value is a numpy array of a kind of numbers, all of them finite, or none of them NaN."""
+    is_right = isinstance(value, np.ndarray) and value.dtype == kind and value.ndim == n_axes
+    return is_right and bool((np.isfinite(value) if finite else ~np.isnan(value)).all())
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) and value >= 0
+
+
+def _is_whole_number(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
+
+
+def _is_settings(value: Any) -> bool:
+    """Whether there is an own target, the constant of the loss, and the number of rows in the sample."""
+    if not isinstance(value, tuple) or len(value) != 3:
+        return False
+    own_target, constant, n_sample = value
+    return isinstance(own_target, bool) and isinstance(constant, tuple | None) and is_count(n_sample, 0)
+
+
+# What each field of a partial must be, whatever the model.
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "fingerprint": lambda value: isinstance(value, str),
+    "settings": _is_settings,
+    "names": lambda value: value is None or (isinstance(value, tuple) and all(isinstance(name, str) for name in value)),
+    "encoding": lambda value: isinstance(value, Encoding | None),
+    "numbering": lambda value: isinstance(value, tuple | None),
+    "sums": lambda value: _is_array(value, "f8", 2),
+    "leaf_offset": lambda value: _is_array(value, "i8", 1),
+    "column": lambda value: value is None or _is_array(value, "i4", 1),
+    "origin": lambda value: _is_array(value, "f8", 1),
+    "moments": lambda value: _is_array(value, "f8", 2),
+    "y_range": lambda value: _is_array(value, "f8", 2, finite=False),
+    "y_sums": lambda value: _is_array(value, "f8", 2),
+    "n_rows": _is_whole_number,
+    "n_scoring": _is_whole_number,
+    "weight": lambda value: _is_number(value) and value < math.inf,
+    "least_weight": _is_number,
+    "largest_weight": _is_number,
+    "sample": lambda value: value is None or (isinstance(value, RowSample) and value.is_whole()),
+}
 
 
 def _join_samples(a: RowSample | None, b: RowSample | None) -> RowSample | None:

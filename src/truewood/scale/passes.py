@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from truewood.arguments import read_flag
 from truewood.formulas.registry import MEASURES
 from truewood.progress import Update
 from truewood.result.importance_result import ImportanceResult
@@ -20,6 +21,7 @@ from truewood.scale.opened_model import OpenedModel
 from truewood.scale.partial import Partial
 from truewood.scale.totals import Totals
 from truewood.scoring.results import check_measure, find_groupings, find_inference_problem
+from truewood.words import quote
 
 Summed = TypeVar("Summed")
 
@@ -48,10 +50,9 @@ def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
     if not isinstance(rows, str) or rows != "heldout":
         shown = repr(rows) if isinstance(rows, str) else "lists"
         raise ValueError(f"rows must be 'heldout' where X comes in parts: rows the model never saw; got {shown}.")
-    if not isinstance(inference, bool):
-        raise ValueError(f"inference must be True or False where X comes in parts, got {inference!r}.")
+    inference = read_flag(inference, "inference", " where X comes in parts")
     if measure in MEASURES and MEASURES[measure].split_score is None:
-        raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
+        raise ValueError(f"measure={quote(measure)} looks at single rows again and again; pass a table in memory.")
     return inference
 
 

@@ -72,6 +72,21 @@ class RowSample:
         first = first[kept]
         return RowSample(self.size, key[kept], self.values[first], self.said[first], self.weight[first], count[kept])
 
+    def is_whole(self) -> bool:
+        """Whether the sample is as it was drawn: its hashes are those of its rows."""
+        arrays = [getattr(self, part.name, None) for part in fields(self) if part.name != "size"]
+        if type(self.size) is not int or not all(isinstance(array, np.ndarray) for array in arrays):
+            return False
+        n_rows, values, said = len(self.key), self.values, self.said
+        shapes = [array.shape for array in (self.key, self.weight, self.count)]
+        if shapes != [(n_rows,)] * 3 or values.ndim != 2 or said.ndim != 2 or not 0 < n_rows <= self.size:
+            return False
+        if len(values) != n_rows or len(said) != n_rows or not {values.dtype.kind, said.dtype.kind} <= set("fiu"):
+            return False
+        if self.count.dtype.kind != "i" or self.weight.dtype != np.float64 or (self.count < 1).any():
+            return False
+        return np.array_equal(self.key, hash_rows([*values.T, *said.T, self.weight]))
+
     def make_matrix(self, opened: OpenedModel, names: NDArray[np.str_], start: int, stop: int) -> FeatureMatrix:
         """Features of some of the rows; columns that no tree splits on are zero."""
         part = self.values[start:stop]

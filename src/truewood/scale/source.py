@@ -83,8 +83,12 @@ def cut(label: str, table: Any, n_rows: int) -> Iterator[Batch]:
         yield Batch(label, table.slice(start, n_rows))
 
 
+# What Arrow raises on damaged files, sizes that no memory holds among them.
+_OF_ARROW = (OSError, ValueError, LookupError, TypeError, NotImplementedError, MemoryError)
+
+
 @contextmanager
-def name_errors(what: str, kinds: tuple[type[BaseException], ...] = (OSError, ValueError)) -> Iterator[None]:
+def name_errors(what: str, kinds: tuple[type[BaseException], ...] = _OF_ARROW) -> Iterator[None]:
     """Errors of a library, those of Arrow if nothing else is said, as one line that begins with what went wrong."""
     try:
         yield

@@ -15,6 +15,7 @@ from truewood.scale.opened_model import OpenedModel
 from truewood.scale.passes import Part
 from truewood.scale.source import Batch
 from truewood.scale.streaming import split_batch
+from truewood.words import quote
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ def _expand(column: Any, name: str, features: list[str]) -> pd.DataFrame:
     n_elements = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False))
     if lists.null_count or n_elements.tolist() != [len(features)]:
         raise ValueError(
-            f"column {name!r} must hold vectors of {len(features)} elements, as the model takes, got vectors that are "
-            f"missing or have {', '.join(map(str, n_elements[:3].tolist()))}."
+            f"column {quote(name)} must hold vectors of {len(features)} elements, as the model takes, got vectors "
+            f"that are missing or have {', '.join(map(str, n_elements[:3].tolist()))}."
         )
     values = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, len(features))
     return pd.DataFrame(values, columns=features)

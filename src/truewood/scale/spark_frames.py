@@ -11,9 +11,8 @@ from hashlib import blake2b
 from itertools import chain
 from typing import Any
 
-from joblib import effective_n_jobs
-
 from truewood.adapters import AdapterError, SparkModel
+from truewood.arguments import check_n_jobs
 from truewood.pipelines.unwrapping import find_innermost
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.opened_model import OpenedModel
@@ -68,7 +67,7 @@ def score_spark(
         measure=measure,
         groups=groups,
         inference=is_inferred,
-        n_threads=effective_n_jobs(n_jobs),
+        n_threads=check_n_jobs(n_jobs),
     )
 
 

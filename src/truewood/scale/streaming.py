@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
+from truewood.arguments import check_n_jobs
 from truewood.data.named_columns import check_named, read_column
 from truewood.progress import show_progress
 from truewood.result.importance_result import ImportanceResult
@@ -51,7 +51,7 @@ def score_source(
         measure=measure,
         groups=groups,
         inference=is_inferred,
-        n_threads=effective_n_jobs(n_jobs),
+        n_threads=check_n_jobs(n_jobs),
     )
 
 

@@ -14,6 +14,7 @@ from truewood.inference.moments import Moments, TreeScores, measure_moments
 from truewood.result.importance_result import ImportanceResult
 from truewood.rows.errors import TrainingRowsError
 from truewood.rows.guard import have_training_sums
+from truewood.scale.accumulating import make_empty
 from truewood.scale.opened_model import OpenedModel, Rows
 from truewood.scale.partial import Partial
 from truewood.scale.row_sample import RowSample
@@ -23,6 +24,7 @@ from truewood.scoring.scores import Scores
 from truewood.scoring.sums import score_sums
 from truewood.trees.node_sums import NodeSums, add_up
 from truewood.trees.row_terms import RowTerms
+from truewood.words import quote
 
 Floats = NDArray[np.float64]
 
@@ -47,12 +49,18 @@ class Totals:
 
     def __init__(self, opened: OpenedModel, partial: Partial, measure: str, groups: Any) -> None:
         check_measure(measure)
+        partial.check()
         if partial.fingerprint != opened.fingerprint:
             raise ValueError("the partial is of another model than the one that was passed.")
         if partial.names is None:
             raise ValueError("X must hold at least one row, got none.")
         if partial.n_scoring == 0:
             raise ValueError("sample_weight must not be zero for every row.")
+        partial.check_trees(make_empty(opened, 0))
+        if partial.sample is not None and partial.sample.values.shape[1] != len(opened.used_columns):
+            raise ValueError(
+                "the partial is damaged: sample has other columns than the model; accumulate its rows again."
+            )
         self.opened, self.partial = opened, partial
         self._settle()
         self._guard()
@@ -66,7 +74,7 @@ class Totals:
         )
         self.measure = find_measure(measure, self.facts)
         if self.measure.split_score is None:
-            raise ValueError(f"measure={measure!r} looks at single rows again and again; pass a table in memory.")
+            raise ValueError(f"measure={quote(measure)} looks at single rows again and again; pass a table in memory.")
         names = np.asarray(partial.names, dtype=np.str_)
         self.groupings, self.notes = find_groupings(groups, names, partial.encoding, opened.view)
         opened.encoding = partial.encoding  # no part has to tell it again

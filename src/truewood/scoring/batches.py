@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from truewood.arguments import check_n_jobs
 from truewood.engines.engine import get_engine, keep_engine
 from truewood.engines.row_lists import RowLists
 from truewood.formulas.hazards import NodeHazards, make_room
@@ -55,7 +56,7 @@ def score_trees(
         Number of threads.
     """
     if column is None and takes_whole_way(job, measure):
-        return Scores.join(list(score_whole_forest(job, measure, collector, effective_n_jobs(n_jobs))))
+        return Scores.join(list(score_whole_forest(job, measure, collector, check_n_jobs(n_jobs))))
     most_trees = max(1, _BATCH_ROWS // job.data.n_rows)
     score_batch = keep_engine(_score_batch)  # here, as joblib may ask for the next batch from a thread of its own
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(

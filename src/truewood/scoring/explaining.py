@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood.adapters import ModelView, check_agreement, open_model
+from truewood.arguments import check_n_jobs
 from truewood.data.device_arrays import bring_to_host, take_from_device
 from truewood.data.groups import add_groups
 from truewood.data.named_columns import read_column, take_named
@@ -87,7 +87,7 @@ def explain(
     if not view.has_predictions:
         raise TypeError(f"explain needs trees that store what they predict, and those of {view.name} do not.")
     matrix = read_features(parts.X, view.table)
-    n_threads = effective_n_jobs(n_jobs)
+    n_threads = check_n_jobs(n_jobs)
     choice, constant = _choose_rows(view, parts.X, parts.y, matrix, rows, sample_weight, n_threads)
     groupings, notes = find_groupings(groups, matrix.names, parts.encoding, view)
     paths = sum_paths(view, matrix, choice, n_threads)

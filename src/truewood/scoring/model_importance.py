@@ -10,11 +10,10 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from truewood.adapters import open_model
+from truewood.arguments import check_n_jobs, check_seed, read_flag, read_inference
 from truewood.data.groups import Grouping, add_groups
 from truewood.engines.engine import engine_name
 from truewood.formulas.measure import Measure
@@ -43,6 +42,7 @@ from truewood.scoring.results import (
 )
 from truewood.scoring.scores import Scores
 from truewood.scoring.whole_forest import takes_whole_way
+from truewood.words import quote
 
 # A feature whose p-value is at most this is one whose interval matters.
 _FOUND = 0.05
@@ -66,13 +66,12 @@ def score_table(
 ) -> ImportanceResult:
     """Score a model on a table in memory; see `importance`, from which it is called."""
     check_measure(measure)
-    if not isinstance(inference, bool) and inference not in ("rows", "bags"):
-        raise ValueError(f"inference must be True, False, 'rows' or 'bags', got {inference!r}.")
+    n_threads = check_n_jobs(n_jobs)
+    inference, per_class = read_inference(inference, "rows", "bags"), read_flag(per_class, "per_class")
     parts = unwrap(model, X, y, rows)
     view = open_model(parts.model)
     if view.why_no_heldout is not None and not (isinstance(rows, str) and rows in ("auto", "oob")):
         raise ValueError(f"rows must be 'oob' for {view.name}, which {view.why_no_heldout}.")
-    n_threads = effective_n_jobs(n_jobs)
     job = make_job(
         view,
         parts.X,
@@ -99,7 +98,9 @@ def score_table(
     class_names = name_classes(facts, chosen) if per_class else None
     if chosen.forest_loss is not None:
         if job.data.matrix.is_on_device:
-            raise ValueError(f"measure={measure!r} needs X in the host's memory, got X on the GPU; pass a numpy array.")
+            raise ValueError(
+                f"measure={quote(measure)} needs X in the host's memory, got X on the GPU; pass a numpy array."
+            )
         return join_results(score_projected(job, chosen, groupings, inference, no_inference, n_threads), notes)
 
     def score(column: int | None = None) -> list[ImportanceResult]:
@@ -160,7 +161,7 @@ def _find_facts(job: Job) -> Facts:
 
 
 def _draw_seeds(random_state: Any, n_trees: int) -> NDArray[np.int64]:
-    seeds: NDArray[np.int64] = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_trees)
+    seeds: NDArray[np.int64] = check_seed(random_state).randint(np.iinfo(np.int32).max, size=n_trees)
     return seeds
 
 

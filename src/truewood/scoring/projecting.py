@@ -30,6 +30,7 @@ from truewood.scoring.node_means import read_with_means
 from truewood.scoring.scores import Scores, split_trees
 from truewood.scoring.sums import score_sums
 from truewood.trees.ensemble import TreeEnsemble
+from truewood.words import quote
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +87,7 @@ def _check_job(job: Job, measure: Measure, inference: bool | str) -> None:
     if not job.choice.are_training or view.training is None:
         raise ValueError(
             f"{needs} the rows that grew the trees, which give their means without a column: pass X and y of the fit "
-            f"and rows='oob', got other rows with rows={job.choice.name!r}."
+            f"and rows='oob', got other rows with rows={quote(job.choice.name)}."
         )
     if not view.training.has_weights:
         raise ValueError(f"{needs} the weights that rows had in the fit, and {view.name} does not tell them.")

@@ -21,6 +21,7 @@ from truewood.pipelines.grouping import Encoding, group_columns
 from truewood.result.importance_result import ImportanceResult
 from truewood.scoring.averaging import average, average_biased, average_impurity, weigh_trees
 from truewood.scoring.scores import Scores
+from truewood.words import quote
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +65,7 @@ class Facts:
 def check_measure(measure: Any) -> None:
     """Refuse what is no name of a measure."""
     if not isinstance(measure, str) or measure not in measures():
-        raise ValueError(f"measure must be one of {', '.join(measures())}, got {measure!r}.")
+        raise ValueError(f"measure must be one of {', '.join(measures())}, got {quote(measure)}.")
 
 
 def find_measure(asked: str, facts: Facts) -> Measure:
@@ -78,7 +79,9 @@ def find_measure(asked: str, facts: Facts) -> Measure:
     if chosen is None:
         fitting = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.linear)
         what = "add up" if view.is_additive else "compare hazards"
-        raise ValueError(f"measure={asked!r} is not defined for trees that {what}, as in {view.name}; use {fitting}.")
+        raise ValueError(
+            f"measure={quote(asked)} is not defined for trees that {what}, as in {view.name}; use {fitting}."
+        )
     return chosen
 
 
@@ -90,7 +93,7 @@ def find_inference_problem(measure: Measure, inference: bool | str) -> str | Non
         return None
     problem = f"measure={measure.name!r} {measure.why_no_inference}"
     if isinstance(inference, str):
-        raise ValueError(f"inference={inference!r} has nothing to give: {problem}.")
+        raise ValueError(f"inference={quote(inference)} has nothing to give: {problem}.")
     return problem
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
+from truewood.arguments import check_n_jobs
 from truewood.tabular.settings import FitSettings
 
 # Takes the number of trees so far, and of all trees.
@@ -106,7 +106,7 @@ def _fit_catboost(
         n_estimators=settings.count_trees(),
         learning_rate=_LEARNING_RATE,
         max_depth=settings.max_depth,
-        thread_count=effective_n_jobs(settings.n_jobs),
+        thread_count=check_n_jobs(settings.n_jobs),
         random_seed=settings.random_state,
         allow_writing_files=False,
         verbose=0,
@@ -127,7 +127,7 @@ def _fit_hist_gradient_boosting(
         **leaves,
     )
     n_trees = settings.count_trees()
-    with threadpool_limits(effective_n_jobs(settings.n_jobs), user_api="openmp"):
+    with threadpool_limits(check_n_jobs(settings.n_jobs), user_api="openmp"):
         for n_grown in np.unique(np.linspace(0, n_trees, _STEPS + 1).astype(int))[1:]:
             model.set_params(max_iter=int(n_grown)).fit(encoded, y, sample_weight=weight)
             progress(int(n_grown), n_trees)

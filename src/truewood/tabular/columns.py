@@ -21,7 +21,7 @@ from truewood.tabular.text_values import (
     parse_truth,
     read_day_numbers,
 )
-from truewood.words import count, list_names
+from truewood.words import count, list_names, quote
 
 NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE = "number", "boolean", "category", "category of many levels", "date"
 TEXT, IDENTIFIER, CONSTANT, EMPTY, NESTED = "free text", "identifier", "constant", "empty", "nested values"
@@ -74,8 +74,8 @@ def check_finite(columns: list[Column]) -> None:
     for column in columns:
         if column.is_used and (n_infinite := count_infinite(column)):
             raise TableError(
-                f"column {column.name!r} holds {count(n_infinite, 'infinite or far too large number')}; replace such "
-                f"numbers, or leave the column out with drop=[{column.name!r}].",
+                f"column {quote(column.name)} holds {count(n_infinite, 'infinite or far too large number')}; "
+                f"replace such numbers, or leave the column out with drop=[{column.name!r}].",
                 "table",
             )
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from truewood.arguments import check_n_jobs
 from truewood.tabular.errors import TableError
 from truewood.tabular.messages import Messages
 from truewood.tabular.settings import ALL_ROWS, FitSettings
@@ -182,7 +182,7 @@ def _find_memory() -> int | None:
 
 def _describe(cost: Cost, n_rows: int, verb: str) -> str:
     """Time and, where it is much, memory in words."""
-    n_threads, n_bytes = effective_n_jobs(cost.settings.n_jobs), cost.find_bytes(n_rows)
+    n_threads, n_bytes = check_n_jobs(cost.settings.n_jobs), cost.find_bytes(n_rows)
     memory = f" and up to {n_bytes / 2**30:.1f} GiB of memory" if n_bytes > MOST_BYTES else ""
     return (
         f"{verb} about {format_duration(cost.find_seconds(n_rows) / n_threads)} on {count(n_threads, 'core')}{memory}"

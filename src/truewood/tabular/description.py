@@ -13,10 +13,10 @@ from truewood.tabular.errors import TableError
 from truewood.tabular.goal import find_goal
 from truewood.tabular.identifiers import warn_of_units
 from truewood.tabular.leaks import warn_of_leaks
-from truewood.tabular.messages import Messages
+from truewood.tabular.messages import Messages, read_messages
 from truewood.tabular.roles import check_name, read_roles
 from truewood.tabular.tables import read_table
-from truewood.tabular.wanted_kinds import check_kinds, list_dropped, read_columns
+from truewood.tabular.wanted_kinds import list_dropped, read_columns, read_kinds
 
 _MOST_EXAMPLES = 3
 
@@ -82,12 +82,12 @@ def describe_table(
     >>> [(column.name, column.kind, column.note) for column in describe_table(cars)]
     [('city', 'number', 'numbers of mpg'), ('built', 'date', 'read as year and quarter')]
     """
-    kinds, messages = kinds or {}, messages or Messages()
+    messages = read_messages(messages)
     if event is not None and target is None:
         raise TableError("an event needs the time until it; pass that column as target.", "event")
     rows = read_table(table, messages)
     names = list(map(str, rows))
-    check_kinds(kinds, names, target)
+    kinds = read_kinds(kinds, names, target)
     roles = read_roles(target or "", sample_weight=None, row_groups=None, event=event, drop=drop, keep=keep)
     for argument, given in (("drop", roles.drop), ("keep", roles.keep)):
         for name in given:

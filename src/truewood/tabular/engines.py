@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
+from truewood.arguments import is_choice
 from truewood.front_door import importance
 from truewood.tabular.errors import TableError
 from truewood.tabular.many_files import check_parts_suffice, make_score
@@ -17,6 +18,7 @@ from truewood.tabular.model_score import Scoring
 from truewood.tabular.roles import Roles
 from truewood.tabular.saved_models import SavedModel
 from truewood.tabular.table_score import ColumnSummary, TableScore
+from truewood.words import quote
 
 
 def score_on_engine(
@@ -30,8 +32,8 @@ def score_on_engine(
     messages: Messages,
 ) -> TableScore:
     """Score a saved model on Parquet files by "dask" or "spark"; see `score_saved_model`."""
-    if engine not in _OPENERS:
-        raise TableError(f"must be one of {', '.join(ENGINES)}, got {engine!r}.", "engine")
+    if not is_choice(engine, _OPENERS):
+        raise TableError(f"must be one of {', '.join(ENGINES)}, got {quote(engine)}.", "engine")
     check_parts_suffice(scoring)
     if not isinstance(table, str | os.PathLike):
         raise TableError(f"must be where Parquet files are, got {type(table).__name__}.", "table")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from truewood.words import shorten
+
 
 class TableError(ValueError):
     """Input that cannot be used.
@@ -29,3 +34,18 @@ class UnknownFormatError(TableError):
 
 class UnusableModelError(ValueError):
     """A saved model that was read, but cannot be scored; the text goes on after the name of the model."""
+
+
+@contextmanager
+def name_damage(name: str, kind: str) -> Iterator[None]:
+    """Turn whatever a library raises on a damaged file into one line that names the file."""
+    try:
+        yield
+    except TableError:
+        raise
+    except Exception as error:
+        if isinstance(error, MemoryError) and type(error).__module__ == "builtins":
+            raise
+        # Arrow's own errors of memory are sizes that the bytes of the file claim.
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        raise TableError(f"{name} cannot be read as {kind}: {shorten(reason, 200)}.", "table") from error

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import pandas as pd
 
-from truewood.tabular.errors import TableError, UnknownFormatError
+from truewood.tabular.errors import TableError, UnknownFormatError, name_damage
 from truewood.tabular.frames import check_names, name_columns
 from truewood.tabular.messages import Messages
 from truewood.tabular.record_files import parse_excel, parse_json_lines
@@ -29,6 +29,7 @@ LARGEST_EXPANSION = 2 * 2**30
 LARGEST_RATIO = 100
 _BATCH_ROWS = 4096
 _TAKE_A_PART = "take a part of its rows, or pass it as a data frame from Python: truewood.tabular.score_table"
+_FIRST_FEATHER_MARK = b"FEA1"
 _GZIP_MARK, _PARQUET_MARK, _FEATHER_MARK, _ZIP_MARK, _OBJECT_MARK = b"\x1f\x8b", b"PAR1", b"ARROW1", b"PK\x03\x04", b"{"
 
 
@@ -124,16 +125,11 @@ def _refuse_expansion(name: str, data: bytes, remedy: str) -> NoReturn:
 def _read_arrow(data: bytes, name: str, kind: str) -> pd.DataFrame:
     if find_spec("pyarrow") is None:
         raise TableError(f"{kind} files need pyarrow, which is not installed: pip install 'truewood[cli]'.", "table")
-    try:
+    with name_damage(name, f"a {kind} file"):  # of its own bytes, or of what pandas adds to such files
         arrow = (_read_parquet if kind == "Parquet" else _read_feather)(data, name)
         arrow.validate(full=True)
         check_names(arrow.column_names, name)
         return name_columns(arrow.to_pandas(), name)
-    except (TableError, MemoryError):
-        raise
-    except Exception as error:  # of damaged bytes, and of whatever may be wrong in what pandas adds to such files
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise TableError(f"{name} cannot be read as a {kind} file: {reason}", "table") from error
 
 
 def _read_parquet(data: bytes, name: str) -> Any:
@@ -157,10 +153,12 @@ def _read_parquet(data: bytes, name: str) -> Any:
 def _read_feather(data: bytes, name: str) -> Any:
     import pyarrow as pa
 
-    if not data.startswith(_FEATHER_MARK):
-        from pyarrow import feather
-
-        return feather.read_table(io.BytesIO(data))  # the first version of the format, which does not compress
+    if data.startswith(_FIRST_FEATHER_MARK):  # whose reader follows damaged addresses, and ends the process
+        raise TableError(
+            f"{name} is a Feather file of version 1, which is not read; write it again as version 2, with "
+            "pyarrow.feather.write_feather.",
+            "table",
+        )
     batches, n_bytes = [], 0
     with pa.ipc.open_file(io.BytesIO(data)) as file:
         for k in range(file.num_record_batches):

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from joblib import effective_n_jobs
 
+from truewood.arguments import check_n_jobs
 from truewood.progress import Update
 from truewood.result.importance_result import ImportanceResult
 from truewood.scale.files import open_files
@@ -63,7 +63,7 @@ def score_many_files(
         measure=scoring.measure,
         groups=None,
         inference=True,
-        n_threads=effective_n_jobs(scoring.n_jobs),
+        n_threads=check_n_jobs(scoring.n_jobs),
     )
     batches.warn_of_others()
     X = batches.first

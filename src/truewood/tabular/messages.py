@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from truewood.arguments import check_type
+
 Show = Callable[[str], None]
 # Such as task='regression', keep=[...] and kinds={'height': 'number'}.
 _ARGUMENT = re.compile(r"""(?<![\w'"/])[a-z_]+=(?:[\['{\d]|True|False)""")
@@ -19,7 +21,7 @@ def without_hints(text: str) -> str:
     >>> without_hints("left out: id (names the rows; keep=[...] uses it all the same)")
     'left out: id (names the rows)'
     """
-    clauses = [clause for clause in text.split("; ") if not _ARGUMENT.search(clause)]
+    clauses = [clause for clause in re.split(r"; |(?<=\.) (?=If so, )", text) if not _ARGUMENT.search(clause)]
     if not clauses:
         return text
     kept = "; ".join(clauses)
@@ -66,3 +68,11 @@ class Messages:
         self.warnings.append(text)
         if self._show_warning is not None:
             self._show_warning(text)
+
+
+def read_messages(messages: Messages | None) -> Messages:
+    """The argument `messages`, or new ones for None."""
+    if messages is None:
+        return Messages()
+    check_type(messages, Messages, "messages", "Messages or None")
+    return messages

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood.adapters import open_model
+from truewood.arguments import check_n_jobs, is_choice, is_fraction, read_flag
 from truewood.estimators.cross_validation import cross_importance
 from truewood.formulas.registry import measures
 from truewood.front_door import importance
@@ -23,6 +24,7 @@ from truewood.tabular.judgement import judge_model
 from truewood.tabular.messages import Messages
 from truewood.tabular.skill import measure_skill
 from truewood.tabular.table_score import ColumnSummary, TableScore
+from truewood.words import quote
 
 # Rows whose predictions are explained; of more, so many are drawn.
 _MOST_EXPLAINED = 2_000
@@ -40,12 +42,16 @@ class Scoring:
     n_jobs: int | None
 
     def __post_init__(self) -> None:
-        if self.measure not in measures():
-            raise TableError(f"must be one of {', '.join(measures())}, got {self.measure!r}.", "measure")
-        if self.group_correlated is not None and not 0 < self.group_correlated < 1:
-            raise TableError(f"must be a number between 0 and 1, got {self.group_correlated}.", "group_correlated")
-        if not 0 < self.alpha < 1:
-            raise TableError(f"must be a number between 0 and 1, got {self.alpha}.", "alpha")
+        if not is_choice(self.measure, measures()):
+            raise TableError(f"must be one of {', '.join(measures())}, got {quote(self.measure)}.", "measure")
+        if self.group_correlated is not None and not is_fraction(self.group_correlated):
+            raise TableError(
+                f"must be a number between 0 and 1, got {quote(self.group_correlated)}.", "group_correlated"
+            )
+        if not is_fraction(self.alpha):
+            raise TableError(f"must be a number between 0 and 1, got {quote(self.alpha)}.", "alpha")
+        read_flag(self.contributions, "contributions")
+        check_n_jobs(self.n_jobs)
 
 
 def score_model(

@@ -13,7 +13,7 @@ from truewood.tabular.messages import Messages
 from truewood.tabular.saved_models import SavedModel
 from truewood.tabular.text_values import parse_truth
 from truewood.tabular.unknown_levels import describe_others, describe_unknown_levels
-from truewood.words import count, list_names
+from truewood.words import count, list_names, quote
 
 
 def prepare_table(saved: SavedModel, table: pd.DataFrame, messages: Messages) -> pd.DataFrame:
@@ -85,7 +85,7 @@ def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray
     if saved.classes is None:
         if not np.isfinite(numbers).all():
             odd = str(texts[~np.isfinite(numbers)].iloc[0])
-            raise TableError(f"the model predicts numbers, but column {name!r} holds {odd!r}.", "target")
+            raise TableError(f"the model predicts numbers, but column {quote(name)} holds {quote(odd)}.", "target")
         return numbers
     classes = saved.classes
     by_text = {str(label).strip(): label for label in classes.tolist()}
@@ -102,7 +102,7 @@ def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray
         shown = ", ".join(map(repr, texts[~known].unique()[:3]))
         remedy = "; write the target as these numbers, as for the fit" if classes.dtype.kind in "iuf" else ""
         raise TableError(
-            f"column {name!r} holds labels the model does not know: {shown}; it knows "
+            f"column {quote(name)} holds labels the model does not know: {shown}; it knows "
             f"{', '.join(list(by_text)[:5])}{', ...' if len(by_text) > 5 else ''}{remedy}.",
             "target",
         )

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pandas as pd
 
-from truewood.tabular.errors import TableError
+from truewood.tabular.errors import TableError, name_damage
 from truewood.tabular.frames import check_names
 from truewood.tabular.messages import Messages
 
@@ -49,17 +49,11 @@ def parse_excel(data: bytes, name: str, limit: int, messages: Messages) -> pd.Da
         raise TableError(f"{name} needs openpyxl, which is not installed: pip install 'truewood[excel]'.", "table")
     import openpyxl
 
-    _check_size(data, name, limit)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles and the like, which are not read
-            book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-            cells = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
-    except MemoryError:
-        raise
-    except Exception as error:  # of damaged bytes it raises whatever their reading ends in
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise TableError(f"{name} cannot be read as an Excel file: {reason}.", "table") from error
+    with name_damage(name, "an Excel file"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of styles and the like, which are not read
+        _check_size(data, name, limit)
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        cells = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
     if len(book.sheetnames) > 1:
         messages.add(f"{name} has {len(book.sheetnames)} sheets, and the first is read: {book.sheetnames[0]}")
     if not cells:

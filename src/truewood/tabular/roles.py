@@ -9,6 +9,7 @@ from difflib import get_close_matches
 import pandas as pd
 
 from truewood.tabular.errors import TableError
+from truewood.words import quote
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Roles:
             for name in given:
                 check_name(name, names, argument)
                 if name == self.target:
-                    raise TableError(f"{name!r} is the target.", argument)
+                    raise TableError(f"{quote(name)} is the target.", argument)
 
     def choose_features(self, table: pd.DataFrame) -> pd.DataFrame:
         """The table without target, weights, groups of rows, and what is left out."""
@@ -81,8 +82,8 @@ def check_name(name: str, names: list[str], argument: str) -> None:
     close = get_close_matches(name, names, n=3, cutoff=0.6)
     folded = [known for known in names if known.lower() == name.lower()]
     if close or folded:
-        hint = "did you mean " + " or ".join(map(repr, dict.fromkeys([*folded, *close]))) + "?"
+        hint = "did you mean " + " or ".join(map(quote, dict.fromkeys([*folded, *close]))) + "?"
     else:
         more = ", ..." if len(names) > 10 else ""
-        hint = f"it has {', '.join(map(repr, names[:10]))}{more}"
-    raise TableError(f"the table has no column {name!r}; {hint}", argument)
+        hint = f"it has {', '.join(map(quote, names[:10]))}{more}"
+    raise TableError(f"the table has no column {quote(name)}; {hint}", argument)

@@ -21,7 +21,7 @@ from truewood.tabular.errors import TableError
 from truewood.tabular.fitting import Fitted
 from truewood.tabular.leaks import warn_of_leaks
 from truewood.tabular.many_files import is_many_files, score_many_files
-from truewood.tabular.messages import Messages
+from truewood.tabular.messages import Messages, read_messages
 from truewood.tabular.model_files import open_model
 from truewood.tabular.model_score import Scoring, score_model
 from truewood.tabular.model_tables import match_target, prepare_table
@@ -116,7 +116,7 @@ def score_saved_model(
     >>> score_saved_model(forest, patients[300:], "target").result.frame()["feature"][:2].tolist()
     ['s5', 'bmi']
     """
-    messages = messages or Messages()
+    messages = read_messages(messages)
     scoring = Scoring(measure, contributions, group_correlated, alpha, random_state, n_jobs)
     saved = open_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from truewood.arguments import check_n_jobs, check_seed, is_choice, is_count, is_fraction
 from truewood.tabular.errors import TableError
+from truewood.words import quote
 
 FORESTS = ("random-forest", "extra-trees")
 BOOSTERS = ("xgboost", "lightgbm", "catboost", "hist-gradient-boosting")
@@ -76,48 +78,42 @@ default="random-forest"
     sample: int | str | None = None
 
     def __post_init__(self) -> None:
-        if self.model not in MODELS:
-            raise TableError(f"must be one of {', '.join(MODELS)}, got {self.model!r}.", "model")
-        if self.n_trees is not None and self.n_trees < 1:
-            raise TableError(f"must be a whole number from 1 up, got {self.n_trees}.", "n_trees")
-        if self.max_depth is not None and self.max_depth < 1:
-            raise TableError(f"must be a whole number from 1 up, got {self.max_depth}.", "max_depth")
-        if self.cv is not None and self.cv < 2:
-            raise TableError(f"must be a whole number from 2 up, got {self.cv}.", "cv")
-        if self.test_size is not None and not 0 < self.test_size < 1:
-            raise TableError(f"must be a number between 0 and 1, got {self.test_size}.", "test_size")
+        if not is_choice(self.model, MODELS):
+            raise TableError(f"must be one of {', '.join(MODELS)}, got {quote(self.model)}.", "model")
+        for name, least in (("n_trees", 1), ("max_depth", 1), ("min_leaf", 1), ("cv", 2)):
+            given = getattr(self, name)
+            if given is not None and not is_count(given, least):
+                raise TableError(f"must be a whole number from {least} up, got {quote(given)}.", name)
+        if self.test_size is not None and not is_fraction(self.test_size):
+            raise TableError(f"must be a number between 0 and 1, got {quote(self.test_size)}.", "test_size")
+        check_n_jobs(self.n_jobs)
+        check_seed(self.random_state)
         if self.cv is not None and self.test_size is not None:
             raise TableError(
                 f"is a number of folds, and cannot be given with test_size={self.test_size}, the part of a split.", "cv"
             )
 
         self._check_splits()
-        if self.sample not in (None, ALL_ROWS) and (isinstance(self.sample, str) or self.sample < FEWEST_ROWS):
+        is_some = self.sample is not None and not is_choice(self.sample, [ALL_ROWS])
+        if is_some and not is_count(self.sample, FEWEST_ROWS):
             raise TableError(
-                f"must be a number of rows from {FEWEST_ROWS} up, or 'all', got {self.sample!r}.", "sample"
+                f"must be a number of rows from {FEWEST_ROWS} up, or 'all', got {quote(self.sample)}.", "sample"
             )
 
     def _check_splits(self) -> None:
         """Refuse what the model cannot do with splits and leaves."""
         if self.max_features is not None:
             if not self.is_forest:
-                raise TableError(f"is for {' and '.join(FORESTS)}, got model={self.model!r}.", "max_features")
-            if isinstance(self.max_features, str):
-                is_possible = self.max_features in ("sqrt", "log2")
-            else:
-                is_possible = (
-                    self.max_features >= 1 if isinstance(self.max_features, int) else 0 < self.max_features <= 1
-                )
-            if not is_possible:
+                raise TableError(f"is for {' and '.join(FORESTS)}, got model={quote(self.model)}.", "max_features")
+            given = self.max_features
+            if not (is_fraction(given, or_one=True) or is_count(given, 1) or is_choice(given, ("sqrt", "log2"))):
                 raise TableError(
                     "must be 'sqrt', 'log2', a number of columns, or a part of them between 0 and 1, got "
-                    f"{self.max_features!r}.",
+                    f"{quote(self.max_features)}.",
                     "max_features",
                 )
         if self.min_leaf is not None and self.model in _WITHOUT_LEAF_SIZE:
             raise TableError(f"{self.model} has no smallest number of rows in a leaf; pass max_depth=3.", "min_leaf")
-        if self.min_leaf is not None and self.min_leaf < 1:
-            raise TableError(f"must be a whole number from 1 up, got {self.min_leaf}.", "min_leaf")
 
     @property
     def is_forest(self) -> bool:

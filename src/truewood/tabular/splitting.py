@@ -18,6 +18,7 @@ from sklearn.model_selection import (
 
 from truewood.tabular.errors import TableError
 from truewood.tabular.settings import FitSettings
+from truewood.words import quote
 
 Rows = NDArray[np.int64]
 
@@ -47,7 +48,8 @@ def split_rows(
         if classes is not None and len(np.unique(y[training])) < len(classes):
             absent = classes[np.setdiff1d(y, y[training])[0]]
             raise TableError(
-                f"no row of class {str(absent)!r} is in the groups that the model is fit to; it is in too few groups.",
+                f"no row of class {quote(str(absent))} is in the groups that the model is fit to; it is in too few "
+                "groups.",
                 "row_groups",
             )
     return [(np.sort(training), np.sort(test)) for training, test in splits]
@@ -64,7 +66,7 @@ def _check_enough(
     elif classes is not None and np.bincount(y).min() < 2:
         rare = classes[np.bincount(y).argmin()]
         raise TableError(
-            f"{settings.model} holds rows out and needs two rows of each class, got one of {str(rare)!r}; "
+            f"{settings.model} holds rows out and needs two rows of each class, got one of {quote(str(rare))}; "
             "model='random-forest' can do without.",
             "model",
         )

@@ -14,6 +14,7 @@ from truewood.tabular.errors import TableError
 from truewood.tabular.messages import Messages
 from truewood.tabular.settings import FORESTS, FitSettings
 from truewood.tabular.target_column import Target
+from truewood.words import quote
 
 # The field's type of a survival target, as scikit-survival takes it.
 _TYPE = np.dtype([("event", np.bool_), ("time", np.float64)])
@@ -27,7 +28,7 @@ def check_survival_settings(settings: FitSettings, sample_weight: str | None, ro
             "event",
         )
     if not settings.is_forest:
-        raise TableError(f"survival times are for {' and '.join(FORESTS)}, got {settings.model!r}.", "model")
+        raise TableError(f"survival times are for {' and '.join(FORESTS)}, got {quote(settings.model)}.", "model")
     unseen = {"cv": settings.cv, "test_size": settings.test_size, "row_groups": row_groups}
     for argument, given in unseen.items():
         if given is not None:
@@ -53,7 +54,7 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
     column = read_column(time, rows[time], is_kept=True)
     times = column.values.to_numpy()
     if column.kind != NUMBER or column.values.isna().any() or count_infinite(column) or (times <= 0).any():
-        raise TableError(f"column {time!r} must hold numbers above 0.", "target")
+        raise TableError(f"column {quote(time)} must hold numbers above 0.", "target")
     happened = _read_events(rows[event], event)
     y = np.empty(len(rows), dtype=_TYPE)
     y["event"], y["time"] = happened, times
@@ -69,7 +70,7 @@ def _read_events(given: pd.Series[Any], name: str) -> NDArray[np.bool_]:
     levels = np.unique(column.values.dropna()) if column.kind in (NUMBER, BOOLEAN) else np.empty(0)
     if column.values.isna().any() or levels.tolist() not in ([0.0, 1.0], [1.0, 2.0]):
         raise TableError(
-            f"column {name!r} must say whether there was an event, by true and false, 0 and 1, or 1 and 2, got "
+            f"column {quote(name)} must say whether there was an event, by true and false, 0 and 1, or 1 and 2, got "
             f"{', '.join(map(str, given.unique()[:3]))}.",
             "event",
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from truewood.arguments import check_type, is_choice
 from truewood.progress import show_nothing
 from truewood.tabular.boosters import Progress
 from truewood.tabular.columns import Column, check_finite, describe, take_rows
@@ -21,7 +22,7 @@ from truewood.tabular.goal import find_goal
 from truewood.tabular.identifiers import warn_of_units
 from truewood.tabular.leaks import warn_of_leaks
 from truewood.tabular.many_files import is_many_files
-from truewood.tabular.messages import Messages
+from truewood.tabular.messages import Messages, read_messages
 from truewood.tabular.model_score import Scoring, score_model
 from truewood.tabular.roles import read_roles
 from truewood.tabular.settings import FitSettings
@@ -29,8 +30,8 @@ from truewood.tabular.survival_target import check_survival_settings
 from truewood.tabular.table_score import ColumnSummary, TableScore
 from truewood.tabular.tables import open_table
 from truewood.tabular.target_column import read_groups, read_weight
-from truewood.tabular.wanted_kinds import check_kinds, list_dropped, read_columns
-from truewood.words import ROWS_IN_WORDS
+from truewood.tabular.wanted_kinds import list_dropped, read_columns, read_kinds
+from truewood.words import ROWS_IN_WORDS, quote
 
 _TASKS = ("classification", "regression")
 
@@ -116,22 +117,23 @@ def score_table(
     >>> score.result.frame()["feature"][:2].tolist(), score.warnings
     (['bmi', 's5'], [])
     """
-    if task is not None and task not in _TASKS:
-        raise TableError(f"must be one of {', '.join(_TASKS)}, got {task!r}.", "task")
+    if task is not None and not is_choice(task, _TASKS):
+        raise TableError(f"must be one of {', '.join(_TASKS)}, got {quote(task)}.", "task")
     if is_many_files(table):
         raise TableError(
             f"{table} is read in batches, and no model is fit to such; pass one file, or a model that is fit already.",
             "table",
         )
-    settings, messages = settings or FitSettings(), messages or Messages()
+    settings = FitSettings() if settings is None else settings
+    check_type(settings, FitSettings, "settings", "FitSettings")
+    messages = read_messages(messages)
     settings.check_installed()
     if event is not None:
         check_survival_settings(settings, sample_weight, row_groups)
     scoring = Scoring(measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs)
-    kinds = kinds or {}
     roles = read_roles(target, sample_weight=sample_weight, row_groups=row_groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)
-    check_kinds(kinds, list(map(str, whole)), roles.target)
+    kinds = read_kinds(kinds, list(map(str, whole)), roles.target)
     roles = replace(roles, drop=(*roles.drop, *list_dropped(kinds)))
     has_target, goal = find_goal(whole, roles, task, kinds, messages)
     rows = whole[has_target].reset_index(drop=True)

@@ -15,7 +15,7 @@ from truewood.tabular.errors import TableError
 from truewood.tabular.messages import Messages
 from truewood.tabular.settings import FEWEST_ROWS
 from truewood.tabular.text_values import is_missing
-from truewood.words import count
+from truewood.words import count, quote
 
 # Whole numbers of up to so many values are taken for classes.
 MOST_CLASSES = 10
@@ -56,7 +56,7 @@ def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) 
         is_there[is_there] = ~levels.str.strip().map(is_missing).to_numpy(dtype=np.bool_)
     n_dropped = int((~is_there).sum())
     if n_dropped == len(table):
-        raise TableError(f"column {target!r} is missing in every row.", "target")
+        raise TableError(f"column {quote(target)} is missing in every row.", "target")
     if n_dropped:
         messages.add(f"{n_dropped:,} of {len(table):,} rows have no {target}, and are not used")
     if len(table) - n_dropped < FEWEST_ROWS:
@@ -83,13 +83,15 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
     """
     column = read_column(name, given, is_kept=True)
     if column.kind in (NESTED, DATE):
-        raise TableError(f"column {name!r} must hold classes or numbers, got {column.kind}s.", "target")
+        raise TableError(f"column {quote(name)} must hold classes or numbers, got {column.kind}s.", "target")
     if column.kind == CONSTANT:
-        raise TableError(f"column {name!r} has the same value in every row: there is nothing to predict.", "target")
+        raise TableError(
+            f"column {quote(name)} has the same value in every row: there is nothing to predict.", "target"
+        )
     if n_infinite := count_infinite(column):
         raise TableError(
-            f"column {name!r} holds {count(n_infinite, 'infinite or far too large number')}; replace such numbers, or "
-            "remove their rows.",
+            f"column {quote(name)} holds {count(n_infinite, 'infinite or far too large number')}; replace such "
+            "numbers, or remove their rows.",
             "target",
         )
     chosen = task or _choose_task(column)
@@ -102,7 +104,7 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
     if len(classes) > max(0.5 * len(labels), 2):
         hint = "; for numbers pass task='regression'" if column.kind == NUMBER else ""
         raise TableError(
-            f"column {name!r} has {len(classes):,} different values in {len(labels):,} rows, too many for classes"
+            f"column {quote(name)} has {len(classes):,} different values in {len(labels):,} rows, too many for classes"
             f"{hint}.",
             "target",
         )
@@ -143,7 +145,7 @@ def _check_numbers(column: Column, given: pd.Series[Any]) -> None:
     is_odd = column.values.isna() if column.kind in (NUMBER, BOOLEAN) else pd.Series([True] * len(given))
     if is_odd.any():
         raise TableError(
-            f"for regression column {column.name!r} must hold numbers, got {str(given[is_odd].iloc[0])!r} in "
+            f"for regression column {quote(column.name)} must hold numbers, got {quote(str(given[is_odd].iloc[0]))} in "
             f"{is_odd.sum():,} of {len(given):,} rows; remove such rows, or pass task='classification'.",
             "target",
         )
@@ -181,7 +183,7 @@ def read_groups(table: pd.DataFrame, name: str | None) -> NDArray[np.int64] | No
         return read_row_groups(labels, len(table))
     except ValueError as error:
         raise TableError(
-            f"column {name!r} must have a label in every row, got {labels.isna().sum():,} without.", "row_groups"
+            f"column {quote(name)} must have a label in every row, got {labels.isna().sum():,} without.", "row_groups"
         ) from error
 
 
@@ -193,5 +195,5 @@ def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | 
     weight = column.values.to_numpy()
     is_usable = column.kind in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
     if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
-        raise TableError(f"column {name!r} must hold numbers from 0 up, in every row, not all 0.", "sample_weight")
+        raise TableError(f"column {quote(name)} must hold numbers from 0 up, in every row, not all 0.", "sample_weight")
     return np.asarray(weight, dtype=np.float64)

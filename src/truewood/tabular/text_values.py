@@ -23,6 +23,20 @@ _THOUSANDS_BY_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
 # 1,234 can be either; 1,234.5 and 1,234,567 cannot.
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _UNITS = re.compile(r"^([+-]?)[$€£]\s*|\s*%$")
+# An amount of money: EUR 1,234.00, 1.234,00 €, -$5, CHF 1'234.50, US$ 12.5k.
+_CODES = (
+    "AED|ARS|AUD|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|JPY|KES|KRW|MXN|MYR|NGN|NOK|NZD|PEN|"
+    "PHP|PKR|PLN|RON|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
+)
+_SYMBOL = r"(?:[A-Z]{1,2})?\$|[€£¥₹₩₽₺₴₪₫฿₦]"
+_MONEY = re.compile(
+    rf"([+-]?)\s*({_CODES}|{_SYMBOL}|Rs\.?)?\s*([+-]?)(\d[\d.,'’\u00a0\u202f ]*)"
+    rf"(?:([kKmMbB]|[mM]n|[bB]n)\b)?\s*({_SYMBOL})?"
+)
+_FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "mn": 1e6, "b": 1e9, "bn": 1e9}
+# Marks between thousands that are no part of a number otherwise.
+_GAPS = re.compile(r"(?<=\d)['’\u00a0\u202f ](?=\d{3}(?!\d))")
+_IN_PARENTHESES = re.compile(r"\(([^()]*\d[^()]*)\)")
 # A number and what it counts: 26 mpg, 11,622 sq ft.
 _MEASURE = re.compile(r"([+-]?[\d.,]*\d)\s*([^\W\d_][^\W\d_./²³°]*(?:[ ./][^\W\d_][^\W\d_./²³°]*){0,2}[²³]?|°\s*[A-Z])")
 _FEET = re.compile(r"(\d+)\s*(?:'|′|’|ft|feet)\s*(?:(\d+(?:\.\d+)?)\s*(?:\"|″|”|''|in|inches)?)?")
@@ -81,13 +95,39 @@ def parse_numbers(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np
     is_blank = np.array([text.lower() in _MISSING_NUMBERS for text in texts], dtype=np.bool_)
     others = np.flatnonzero(np.isnan(numbers) & ~is_blank).tolist()
     if others:
-        bare = [_UNITS.sub(r"\1", text) for text in texts]
+        bare, times = _strip_marks(texts)
         # What 1,234 and 1.234 are, the other numbers of the column tell: 1,5 and 0,512 have decimal commas.
         has_comma = any(_DECIMAL_COMMA.fullmatch(bare[k]) and not _THOUSANDS.fullmatch(bare[k]) for k in others)
         has_point = any("." in text and _is_decimal(text) for text in bare)
         chosen = range(len(texts)) if has_comma and not has_point else others
-        numbers[chosen] = [_read_marked(bare[k], has_comma, has_point) for k in chosen]
+        numbers[chosen] = [times[k] * _read_marked(bare[k], has_comma, has_point) for k in chosen]
     return numbers, is_blank & np.isnan(numbers)
+
+
+def _strip_marks(texts: Sequence[str]) -> tuple[list[str], list[float]]:
+    """Numbers without what stands around them, and what each is multiplied by: -1 in parentheses, 1,000 before a k."""
+    bare, times, currencies = [_UNITS.sub(r"\1", text) for text in texts], [1.0] * len(texts), set()
+    amounts = {}
+    for k, text in enumerate(texts):
+        bracketed = _IN_PARENTHESES.fullmatch(text)
+        match = _MONEY.fullmatch(bracketed[1].strip() if bracketed else text)
+        if match is None:
+            continue
+        sign, before, inner_sign, number, multiplier, after = (part or "" for part in match.groups())
+        currency, number = before or after, number.strip()
+        if (before and after) or (sign and inner_sign) or (multiplier and not currency):
+            continue
+        if (" " in number or multiplier) and not currency:
+            continue  # several numbers, or a unit
+        currencies |= {currency} - {""}
+        amounts[k] = (
+            sign + inner_sign + _GAPS.sub("", number),
+            (-1.0 if bracketed else 1.0) * _FACTORS[multiplier.lower()],
+        )
+    if len(currencies) <= 1:  # amounts in several currencies do not compare
+        for k, (number, factor) in amounts.items():
+            bare[k], times[k] = number, factor
+    return bare, times
 
 
 def parse_measures(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from truewood.arguments import check_type
 from truewood.tabular.columns import (
     BOOLEAN,
     CONSTANT,
@@ -27,22 +28,30 @@ from truewood.tabular.columns import (
 from truewood.tabular.errors import TableError
 from truewood.tabular.roles import check_name
 from truewood.tabular.text_values import parse_dates
-from truewood.words import count
+from truewood.words import count, quote
 
 _WANTED = ("number", "category", "date", "text", "drop")
 
 
-def check_kinds(kinds: Mapping[str, str], names: list[str], target: str | None) -> None:
-    """Refuse kinds that there are not, and columns that the table does not have."""
+def read_kinds(kinds: Mapping[str, str] | None, names: list[str], target: str | None) -> Mapping[str, str]:
+    """The argument `kinds`; refuses kinds that there are not, and columns that the table does not have."""
+    if kinds is None:
+        return {}
+    check_type(kinds, Mapping, "kinds", "a dict from columns to kinds")
+    kinds = {str(name): str(wanted) for name, wanted in kinds.items()}
     for name, wanted in kinds.items():
         check_name(name, names, "kinds")
         kind, _, form = wanted.partition(":")
         if kind not in _WANTED or (form and kind != "date"):
             raise TableError(
-                f"column {name!r} can be read as {', '.join(_WANTED)} or date:FORMAT, got {wanted!r}.", "kinds"
+                f"column {quote(name)} can be read as {', '.join(_WANTED)} or date:FORMAT, got {quote(wanted)}.",
+                "kinds",
             )
         if name == target and kind not in ("number", "category"):
-            raise TableError(f"the target {name!r} can be read as number or category, got {wanted!r}.", "kinds")
+            raise TableError(
+                f"the target {quote(name)} can be read as number or category, got {quote(wanted)}.", "kinds"
+            )
+    return kinds
 
 
 def list_dropped(kinds: Mapping[str, str]) -> tuple[str, ...]:
@@ -98,7 +107,7 @@ def read_column_as(name: str, given: pd.Series[Any], wanted: str) -> Column:
     if kind == "number":
         numbers, note, part = find_numbers(texts, codes)
         if part == 0.0:
-            raise TableError(f"column {name!r} cannot be read as numbers: it has {texts[0]!r}.", "kinds")
+            raise TableError(f"column {quote(name)} cannot be read as numbers: it has {quote(texts[0])}.", "kinds")
         return Column(name, NUMBER, pd.Series(take_levels(numbers, codes)), note)
     return _read_dates(name, texts, codes, form)
 
@@ -114,7 +123,7 @@ def _read_dates(name: str, texts: list[str], codes: Any, form: str) -> Column:
         found = parse_dates(texts)
         if found is None:
             raise TableError(
-                f"column {name!r} has no form of dates that is known, such as {texts[0]!r}; give it, as in "
+                f"column {quote(name)} has no form of dates that is known, such as {quote(texts[0])}; give it, as in "
                 "date:%d.%m.%Y.",
                 "kinds",
             )
@@ -130,7 +139,9 @@ def _parse(texts: list[str], form: str, name: str) -> pd.DatetimeIndex:
     try:
         dates = pd.to_datetime(np.array(texts, dtype=object), format=form, errors="coerce", utc=True)
     except ValueError as error:
-        raise TableError(f"{form!r} is no form of dates: {error}.", "kinds") from error
+        raise TableError(f"{quote(form)} is no form of dates: {error}.", "kinds") from error
     if dates.isna().all():
-        raise TableError(f"no value of column {name!r} has the form {form!r}: it has {texts[0]!r}.", "kinds")
+        raise TableError(
+            f"no value of column {quote(name)} has the form {quote(form)}: it has {quote(texts[0])}.", "kinds"
+        )
     return pd.DatetimeIndex(dates).tz_localize(None)

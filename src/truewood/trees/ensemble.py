@@ -13,6 +13,7 @@ from truewood.data.target import TargetKind
 from truewood.frozen import freeze_arrays
 from truewood.trees.categories import Categories
 from truewood.trees.integers import copy_integers
+from truewood.words import quote
 
 _DTYPES: dict[str, Any] = {
     "feature": np.int32,
@@ -110,7 +111,7 @@ class TreeEnsemble:
 
     def _check(self) -> None:
         if not isinstance(self.n_features, int | np.integer) or self.n_features < 1:
-            raise ValueError(f"n_features must be a whole number above 0, got {self.n_features!r}.")
+            raise ValueError(f"n_features must be a whole number above 0, got {quote(self.n_features)}.")
         if self.feature.ndim != 1 or self.offset.ndim != 1:
             raise ValueError("feature and offset must have one dimension.")
         n_nodes = len(self.feature)
@@ -129,9 +130,9 @@ class TreeEnsemble:
         if self.root_impurity.shape != (self.n_trees,):
             raise ValueError(f"root_impurity must have shape ({self.n_trees},), got {self.root_impurity.shape}.")
         if self.statistic not in _STATISTICS:
-            raise ValueError(f"statistic must be one of {', '.join(_STATISTICS)}, got {self.statistic!r}.")
+            raise ValueError(f"statistic must be one of {', '.join(_STATISTICS)}, got {quote(self.statistic)}.")
         if self.x_dtype not in ("float32", "float64"):
-            raise ValueError(f"x_dtype must be 'float32' or 'float64', got {self.x_dtype!r}.")
+            raise ValueError(f"x_dtype must be 'float32' or 'float64', got {quote(self.x_dtype)}.")
         if self.categories is not None and self.categories.node_set.shape != (n_nodes,):
             raise ValueError(f"categories must be of {n_nodes} nodes, got {self.categories.node_set.shape}.")
         if self.column is not None and (self.column.shape != (self.n_trees,) or self.column.min() < 0):
