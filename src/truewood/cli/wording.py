@@ -63,4 +63,6 @@ def describe_error(error: Exception) -> str:
 
 def lacks_memory(error: Exception) -> bool:
     """Whether an error says that there is too little memory: Python's own, or what libraries make of it."""
+    if isinstance(error, TableError):
+        return False  # a damaged file may claim any size, and is named
     return isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)) is not None
