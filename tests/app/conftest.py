@@ -55,7 +55,7 @@ def open_page(browser):
         page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("request", lambda request: None if is_own(request.url, app) else troubles.append(request.url))
-        page.on("requestfailed", lambda request: troubles.append(f"{request.url}: {request.failure}"))
+        page.on("requestfailed", lambda request: None if is_left(request) else troubles.append(request.url))
         page.goto(beside.url if beside else app.address)
         page.get_by_text("Drop a table here").wait_for()
         if not beside:
@@ -71,3 +71,8 @@ def open_page(browser):
 
 def is_own(url, app):
     return url.startswith((f"http://127.0.0.1:{app.port}/", "data:", "blob:"))
+
+
+def is_left(request):
+    """Whether a reload ended a request for a part of the page before."""
+    return request.method == "GET" and request.failure == "net::ERR_ABORTED"
