@@ -228,6 +228,12 @@ def test_an_upload_that_is_broken_off(own_app, open_page):
     wait_for(lambda: not own_app.list_folders())
 
 
+def test_a_report_that_is_not_there_yet(app, open_page):
+    page = open_page(app)
+    address = f"{page.url}report/{page.evaluate('window.clientId')}"
+    assert ask(address, Cookie=make_cookie(page))[0] == 404
+
+
 def test_listens_on_loopback_only(app):
     sockets = Path("/proc/net/tcp")
     if not sockets.exists():

@@ -9,7 +9,11 @@ from app_driver import check_report, choose_target, list_processes, start_report
 PRESS_THREE_TIMES = """button => { button.click(); button.click(); button.click(); }"""
 
 
-@pytest.mark.parametrize("press", [lambda button: button.dblclick(), lambda button: button.evaluate(PRESS_THREE_TIMES)])
+@pytest.mark.parametrize(
+    "press",
+    [lambda button: button.dblclick(), lambda button: button.evaluate(PRESS_THREE_TIMES)],
+    ids=["double click", "three clicks before any answer"],
+)
 def test_a_button_that_is_pressed_again(app, open_page, tmp_path, press):
     """It starts one job, and later reports are those that are asked for."""
     page = open_page(app)
@@ -78,14 +82,12 @@ def test_a_dozen_reloads_leave_one_worker_and_the_last_tab_takes_it_along(own_ap
     app = own_app
     page = open_page(app)
     wait_for(app.list_workers)
-    workers = set()
     for k in range(12):
         if k % 2:
             page.reload()
             page.get_by_text("Drop a table here").wait_for()
         else:
             page.reload(wait_until="commit")  # and again before it is there
-        workers.update(app.list_workers())
         assert len(app.list_workers()) <= 1
     upload(page, write_table(tmp_path / "people.csv"))
     start_report(page, "churn")

@@ -98,7 +98,10 @@ def add_pages(app: Any, mount_path: str, *, folder: Path, largest: int, reconnec
         return pages[key]
 
     def send_report(key: str) -> FileResponse:
-        return FileResponse(find_page(key).report, media_type="text/html", headers={"Cache-Control": "no-store"})
+        report = find_page(key).report
+        if not report.exists():
+            raise HTTPException(404, "This page has no report yet.")
+        return FileResponse(report, media_type="text/html", headers={"Cache-Control": "no-store"})
 
     async def take_upload(key: str, request: Request) -> Response:
         return await find_page(key).take_upload(request)
