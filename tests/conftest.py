@@ -10,7 +10,7 @@ ENGINES = ("numpy", "native") if has_kernel() else ("numpy",)
 
 # Files that need a library which is not installed are left out; the extra "test" installs all of them.
 LIBRARIES = {
-    "app/test_app.py": ["altair", "nicegui", "pyarrow", "vl_convert"],
+    "app/test_*.py": ["altair", "nicegui", "pyarrow", "vl_convert"],
     "*agreement*.py": ["catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost"],
     "*catboost*.py": ["catboost"],
     "*econml*.py": ["econml"],

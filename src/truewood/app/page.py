@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import secrets
 import shutil
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastapi import HTTPException
-from fastapi.responses import FileResponse
+from fastapi import HTTPException, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse, PlainTextResponse
+from nicegui import Client, background_tasks, ui
 from nicegui import app as gui
-from nicegui import ui
+from starlette.datastructures import UploadFile
+from starlette.requests import ClientDisconnect, HTTPConnection
 
-from truewood.app.work import Work, WorkError, WorkStopped
+from truewood.app.door import COOKIE
+from truewood.app.work import Work, WorkError
 
 _HERE = Path(__file__).parent
 _MEGABYTE = 10**6
@@ -69,27 +77,44 @@ def add_pages(app: Any, mount_path: str, *, folder: Path, largest: int, reconnec
         How long a page may be out of touch before its files are removed.
     """
     pages: dict[str, Page] = {}
+    works: defaultdict[str, Work] = defaultdict(Work)  # of sessions
 
-    async def open_page() -> None:
-        page = Page(folder, largest)
-        pages[page.key] = page
-        ui.context.client.on_delete(lambda: pages.pop(page.key).close())
+    def open_page(request: Request) -> None:
+        client = ui.context.client
+        page = pages[client.id] = Page(client, folder, largest, works[request.cookies[COOKIE]])
+        client.on_connect(page.connect)
+        client.on_delete(lambda: close_page(page))
         page.build()
-        await page.work.prepare()
+
+    async def close_page(page: Page) -> None:
+        del pages[page.key]
+        page.close()
+        if not any(other.work is page.work and other.is_connected for other in pages.values()):
+            await page.work.end()
+
+    def find_page(key: str) -> Page:
+        if key not in pages:
+            raise HTTPException(404, "This page was closed.")
+        return pages[key]
 
     def send_report(key: str) -> FileResponse:
-        if key not in pages:
-            raise HTTPException(404, "This report is gone with its page.")
-        return FileResponse(pages[key].report, media_type="text/html", headers={"Cache-Control": "no-store"})
+        report = find_page(key).report
+        if not report.exists():
+            raise HTTPException(404, "This page has no report yet.")
+        return FileResponse(report, media_type="text/html", headers={"Cache-Control": "no-store"})
+
+    async def take_upload(key: str, request: Request) -> Response:
+        return await find_page(key).take_upload(request)
 
     async def close_pages() -> None:
         for page in pages.values():
             page.close()
-        for page in pages.values():
-            await page.work.wait()
+        for work in works.values():
+            await work.end()
 
     ui.page("/")(open_page)
     gui.get("/report/{key}")(send_report)
+    gui.post("/upload/{key}")(take_upload)
     gui.on_shutdown(close_pages)
     ui.run_with(
         app,
@@ -104,31 +129,79 @@ def add_pages(app: Any, mount_path: str, *, folder: Path, largest: int, reconnec
     )
 
 
+def leave_page(request: HTTPConnection) -> None:
+    """Close the page of a socket at once: the browser has left it, and will not reconnect."""
+    client = Client.instances.get(request.query_params.get("client_id", ""))
+    if client is not None:
+        client.delete()
+
+
 class Page:
-    """One page in one tab: its files, its work, and what it shows.
+    """One page in one tab: its files, its job, and what it shows.
+
+    Tabs of a session share its worker process, and nothing else. A page has one job at a time: a new table takes the
+    place of a job, and all other buttons do nothing meanwhile.
 
     Parameters
     ----------
+    client : Client
+        The page in NiceGUI.
     folder : Path
         Where to make a folder for its files.
     largest : int
         Bytes that a table may have.
+    work : Work
+        The process that does its jobs.
     """
 
-    def __init__(self, folder: Path, largest: int) -> None:
-        self.key = secrets.token_urlsafe(24)
+    def __init__(self, client: Client, folder: Path, largest: int, work: Work) -> None:
+        self.client = client
+        self.key = client.id
         self.folder = folder / self.key
-        self.folder.mkdir()
         self.report = self.folder / "report.html"
         self.largest = largest
-        self.work = Work()
+        self.work = work
+        self.is_connected = False
+        self.job: asyncio.Task[None] | None = None
+        self.uploads = itertools.count()
+        self.newest_upload: int | None = None
         self.table: Path | None = None
         self.columns: dict[str, dict[str, Any]] = {}
 
+    async def connect(self) -> None:
+        """Make the folder and start the process, now that the page is in a browser."""
+        self.is_connected = True
+        self.folder.mkdir(exist_ok=True)  # there already if the browser was out of touch
+        await self.work.prepare()
+
     def close(self) -> None:
-        """Stop the work and remove the files."""
-        self.work.stop()
+        """Cancel the job and remove the files."""
+        self.newest_upload = None
+        self._cancel()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def take_upload(self, request: Request) -> Response:
+        """Keep the file that comes in, in place of the last one, unless another one was begun meanwhile."""
+        number = self.newest_upload = next(self.uploads)
+        try:
+            async with request.form(max_files=1) as form:
+                file = next((entry for entry in form.values() if isinstance(entry, UploadFile)), None)
+                if file is None:
+                    return PlainTextResponse("The upload holds no file; choose a table.", 400)
+                table = self.folder / str(number) / _clean_name(file.filename)
+                table.parent.mkdir()
+                with table.open("wb") as stream:
+                    await run_in_threadpool(shutil.copyfileobj, file.file, stream)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except OSError as error:
+            shutil.rmtree(self.folder / str(number), ignore_errors=True)
+            return PlainTextResponse(f"The table cannot be stored: {error.strerror}.", 507)
+        if number != self.newest_upload:
+            shutil.rmtree(table.parent, ignore_errors=True)
+            return PlainTextResponse("Another table was chosen meanwhile.", 409)
+        self._take_table(table)
+        return Response()
 
     def build(self) -> None:
         """Lay the page out."""
@@ -147,7 +220,7 @@ class Page:
             }.items():
                 with ui.element("section").classes(name) as self.views[name]:
                     lay_out()
-        ui.on_exception(lambda error: self._show("file", f"Truewood has failed; the terminal says more. ({error!r})"))
+        ui.on_exception(self._fail)
         self._show("file")
 
     def _show(self, name: str, trouble: str = "") -> None:
@@ -155,6 +228,12 @@ class Page:
             view.set_visibility(other == name)
         self.trouble.set_text(trouble)
         self.trouble.set_visibility(bool(trouble))
+        self._set_start()
+
+    def _go(self, name: str, trouble: str = "") -> None:
+        """Show another view, unless a job runs."""
+        if self.job is None:
+            self._show(name, trouble)
 
     def _lay_out_file(self) -> None:
         with ui.element("h1"):
@@ -164,13 +243,15 @@ class Page:
             "column says, and how sure that is."
         ).classes("lead")
         megabytes = self.largest // _MEGABYTE
-        self.upload = ui.upload(
-            on_upload=self._take_table,
-            on_rejected=lambda: self._show("file", _TOO_LARGE.format(f"{megabytes:,}")),
-            max_file_size=self.largest,
-            auto_upload=True,
-        ).props("flat")
-        self.upload.on("failed", lambda: self._show("file", "The table did not arrive; try again."))
+        self.upload = ui.element("q-uploader").props(f"flat auto-upload url=upload/{self.key}")
+        self.upload.props["max-file-size"] = self.largest
+        self.upload.on("rejected", lambda: self._go("file", _TOO_LARGE.format(f"{megabytes:,}")), args=[])
+        self.upload.on(
+            "failed",
+            lambda event: self._go("file", event.args or "The table did not arrive; try again."),
+            js_handler="(info) => emit(info.xhr.responseText)",
+        )
+        self.upload.on("finish", js_handler=f"() => getElement({self.upload.id}).reset()")
         formats = f"CSV, Excel, Parquet and others, up to {megabytes:,} MB"
         self.upload.add_slot("header", _DROP.replace("FORMATS", formats))
         self.upload.add_slot("list", "<span></span>")
@@ -187,7 +268,7 @@ class Page:
         self.task.props("outlined")
         with ui.element("div").classes("actions"):
             self.start = ui.button("Find out", on_click=self._score).props("unelevated no-caps")
-            ui.button("New table", on_click=lambda: self._show("file")).props("flat no-caps")
+            ui.button("New table", on_click=lambda: self._go("file")).props("flat no-caps")
         with ui.element("h2"):
             ui.label("What the columns are taken for")
         self.search = ui.input(placeholder="Search columns").props("dense outlined clearable")
@@ -212,37 +293,25 @@ class Page:
         self.progress = ui.label().classes("quiet").props("role=status")
         self.heard = ui.element("ul").classes("quiet")
         with ui.element("div").classes("actions"):
-            ui.button("Stop", on_click=self.work.stop).props("outline no-caps")
+            ui.button("Stop", on_click=self._stop).props("outline no-caps")
 
     def _lay_out_report(self) -> None:
         with ui.element("div").classes("actions"):
             self.download = ui.element("a").classes("button")
             with self.download:
                 ui.label("Download")
-            ui.button("Columns", on_click=lambda: self._show("columns")).props("flat no-caps")
-            ui.button("New table", on_click=lambda: self._show("file")).props("flat no-caps")
+            ui.button("Columns", on_click=lambda: self._go("columns")).props("flat no-caps")
+            ui.button("New table", on_click=lambda: self._go("file")).props("flat no-caps")
         self.frame = ui.element("iframe").props(f'title=Report sandbox="{_SANDBOX}"')
 
-    async def _take_table(self, event: Any) -> None:
-        """Keep the file that came in, in place of the last one, and look at its columns."""
-        self.upload.reset()
-        self._remove_table()
-        name = event.file.name
-        self.table = self.folder / "table" / (name if name.strip(". ") else "table")
-        try:
-            await event.file.save(self.table)
-            self._begin(f"Reading {name}")
-            answer = await self.work.do("describe", self._hear, file=str(self.table))
-        except WorkStopped:
-            self._show("file")
-        except (WorkError, OSError) as error:
-            self._show("file", str(error))
-        else:
-            self._show_columns(answer)
-
-    def _remove_table(self) -> None:
-        shutil.rmtree(self.folder / "table", ignore_errors=True)
-        self.table = None
+    def _take_table(self, table: Path) -> None:
+        """Look at the columns of a table that came in, in place of the last one."""
+        self._cancel()
+        if self.table:
+            shutil.rmtree(self.table.parent, ignore_errors=True)
+        self.table, self.columns = table, {}
+        self.target.set_options([], value=None)
+        self._begin(f"Reading {table.name}", "file", "describe", self._show_columns, file=str(table))
 
     def _show_columns(self, answer: dict[str, Any]) -> None:
         self.columns = {column["name"]: _make_row(column) for column in answer["columns"]}
@@ -260,53 +329,85 @@ class Page:
         for name, row in self.columns.items():
             row["is_target"] = name == self.target.value
         self.grid.rows = list(self.columns.values())
-        self.start.set_enabled(self.target.value is not None)
+        self._set_start()
+
+    def _set_start(self) -> None:
+        """Let the button be pressed that starts a job, or not."""
+        self.start.set_enabled(self.target.value is not None and self.job is None)
 
     def _choose(self, name: str, choice: str) -> None:
-        self.columns[name]["choice"] = choice
+        if self.job is None:
+            self.columns[name]["choice"] = choice
 
     def _list_kinds(self, target: str) -> dict[str, str]:
         """What columns are to be read as that are taken for something else."""
         changed = {name: row["choice"] for name, row in self.columns.items() if row["choice"] != row["choices"][0]}
         return {name: _KINDS[choice] for name, choice in changed.items() if name != target}
 
-    async def _score(self) -> None:
+    def _score(self) -> None:
         """Score the columns and show the report."""
-        target, task = self.target.value, self.task.value
-        self._begin(f"What tells about {target}?")
-        try:
-            await self.work.do(
-                "report",
-                self._hear,
-                file=str(self.table),
-                target=target,
-                task=None if task == _AS_IT_LOOKS else task,
-                kinds=self._list_kinds(target),
-                report=str(self.report),
-            )
-        except WorkStopped:
-            self._show("columns")
-        except WorkError as error:
-            self._show("columns", str(error))
-        else:
-            self._show_report(target)
+        table, target, task = self.table, self.target.value, self.task.value
+        if self.job is not None or table is None:
+            return
+        self._begin(
+            f"What tells about {target}?",
+            "columns",
+            "report",
+            lambda _: self._show_report(f"{table.stem} {target}.html"),
+            file=str(table),
+            target=target,
+            task=None if task == _AS_IT_LOOKS else task,
+            kinds=self._list_kinds(target),
+            report=str(self.report),
+        )
 
-    def _show_report(self, target: str) -> None:
+    def _show_report(self, name: str) -> None:
         address = f"report/{self.key}?{secrets.token_hex(4)}"  # a new one each time, or the frame keeps the old report
         self.frame.props["src"] = address
         self.download.props["href"] = address
-        self.download.props["download"] = f"{self.table.stem if self.table else 'table'} {target}.html"
+        self.download.props["download"] = name
         self._show("report")
 
-    def _begin(self, doing: str) -> None:
+    def _begin(
+        self, doing: str, back: str, job: str, finish: Callable[[dict[str, Any]], None], **arguments: Any
+    ) -> None:
+        """Begin a job: `finish` takes its answer, and the view `back` is shown if there is none."""
+        self.back = back
         self.doing.set_text(doing)
         self.heard.clear()
         self.progress.set_text("")
         self.bar.props["indeterminate"] = True
+        self.job = background_tasks.create(self._run(job, finish, arguments), context=self.client)
         self._show("running")
+
+    async def _run(self, job: str, finish: Callable[[dict[str, Any]], None], arguments: dict[str, Any]) -> None:
+        try:
+            answer = await self.work.do(job, self._hear, **arguments)
+        except WorkError as error:
+            self.job = None
+            self._show(self.back, str(error))
+        else:
+            self.job = None
+            finish(answer)
+
+    def _cancel(self) -> None:
+        if self.job is not None:
+            self.job.cancel()
+            self.job = None
+
+    def _stop(self) -> None:
+        if self.job is not None:
+            self._cancel()
+            self._show(self.back)
+
+    def _fail(self, error: Exception) -> None:
+        self._cancel()
+        self._show("file", f"Truewood has failed; the terminal says more. ({error!r})")
 
     def _hear(self, line: dict[str, Any]) -> None:
         """Show progress, a message or a warning."""
+        if "waits" in line:
+            self.progress.set_text("Waiting until another tab is done" if line["waits"] else "")
         if "n_trees" in line:
             n_done, n_trees = line["n_done"], line["n_trees"]
             self.bar.props["indeterminate"] = n_done == n_trees
@@ -316,6 +417,12 @@ class Page:
             if kind in line:
                 with self.heard, ui.element("li").classes(kind):
                     ui.label(line[kind])
+
+
+def _clean_name(name: str | None) -> str:
+    """The name of a file without folders, and of letters that can be shown."""
+    last = "".join(filter(str.isprintable, name or "")).replace("\\", "/").rpartition("/")[2]
+    return last if last.strip(". ") else "table"
 
 
 def _make_row(column: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The process that does the jobs of a page: lines of JSON come in, and lines of JSON go out.
+"""The process that does the jobs of a session: lines of JSON come in, and lines of JSON with the id of the job go out.
 
 A process of its own keeps the page alive while a large table is read, can be stopped at any time, and takes nobody
 along when there is too little memory.
@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,18 +94,19 @@ def main() -> None:
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever libraries print goes to the terminal
 
-    def tell(**line: Any) -> None:
-        channel.write(json.dumps(line) + "\n")
+    def tell(id_: int, **line: Any) -> None:
+        channel.write(json.dumps({"id": id_, **line}) + "\n")
         channel.flush()
 
     jobs: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_read_jobs, args=[jobs], daemon=True).start()
     while True:
         job = json.loads(jobs.get())
+        tell_of_job = partial(tell, job.pop("id"))
         try:
-            tell(answer=JOBS[job.pop("job")](tell, **job))
+            tell_of_job(answer=JOBS[job.pop("job")](tell_of_job, **job))
         except (OSError, ValueError, MemoryError) as error:
-            tell(error=describe_error(error))
+            tell_of_job(error=describe_error(error))
 
 
 def _read_jobs(jobs: queue.Queue[str]) -> None:

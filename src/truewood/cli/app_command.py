@@ -11,8 +11,12 @@ from truewood.cli.arguments import not_negative, positive
 from truewood.cli.output import REPORT_PACKAGES, list_missing
 
 _DESCRIPTION = """Open a page in the browser: drop a table, choose what to explain, see what its columns
-are taken for, read the report. The page is served to this computer only, and needs
-the token in its address. Files are removed when the page or the command ends."""
+are taken for, read the report. The page is served only to this computer, and only to
+browsers that you log in. Files are deleted when you close the page or stop the command."""
+_FIRST_ADDRESS = """truewood is running. Its address, which works once: {}
+Press Ctrl-C to stop truewood and delete its files.
+"""
+_NEXT_ADDRESS = "A browser has logged in. An address for another one: {}\n"
 
 
 def add_command(commands: Any) -> None:
@@ -41,8 +45,10 @@ def run(options: argparse.Namespace) -> None:
     if missing:
         raise ValueError(f"the app needs {', '.join(missing)}: pip install 'truewood[app]'.")
 
+    texts = iter([_FIRST_ADDRESS])
+
     def show_address(address: str) -> None:
-        sys.stdout.write(f"truewood is at {address}\nCtrl-C ends it and removes its files.\n")
+        sys.stdout.write(next(texts, _NEXT_ADDRESS).format(address))
         sys.stdout.flush()
 
     serve_app(
