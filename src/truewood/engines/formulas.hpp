@@ -154,7 +154,9 @@ private:
     double find_magnitude(const Nodes& nodes, std::size_t m, std::size_t l) const {
         const double* largest = target_.largest;
         const auto size = [&](std::size_t p, std::size_t c) {
-            return rule_.is_additive ? std::abs(nodes.v(p)[c]) : std::abs(nodes.v(p)[c]) + largest[c];
+            const double own = std::abs(nodes.v(p)[c]);
+            if (rule_.is_additive) return own;
+            return own + (target_.has_classes() ? largest[c] : std::sqrt(nodes.square(p)[c] / nodes.divisor(p)));
         };
         double magnitude = 0.0;
         for (const std::size_t child : {l, l + 1}) {

@@ -74,7 +74,9 @@ def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floa
     """
     size = np.abs(centre(trees, sums))
     if not trees.is_additive:
-        size = size + largest
+        # Of numbers, how large they are at the node; of classes, and of residuals whose squares are not known, at most.
+        has_squares = not trees.kind.is_classification and not np.isnan(sums.square).any()
+        size = size + (np.sqrt(sums.mean_square) if has_squares else largest)
     share = trees.omega + sums.weight / trees.repeat_for_nodes(sums.divisor[trees.offset[:-1]])
     size_at_splits = size[trees.splits]
     magnitude = np.zeros(len(trees.splits))
