@@ -148,7 +148,9 @@ def test_trees_of_arrays(plan, measure):
     row_weight = np.ones(n_rows) if weight is None else weight
     scorable = [math_sum(row_weight[listed]) > 0 for listed in lists]
     if isinstance(result, str):
-        assert (measure == "naive_oob" and own is not None) or not any(scorable)
+        # New rows may happen to give the leaves of tiny trees the weights that they have.
+        has_chance_weights = "got the rows it was fit on" in result
+        assert has_chance_weights or (measure == "naive_oob" and own is not None) or not any(scorable)
         return
     used = {"auto": result.measure, "ufi": result.measure}.get(measure, measure)
     scores = score_arrays(used, trees, X, target, row_weight, lists, outputs, is_classification=bool(kind.classes))
