@@ -135,6 +135,7 @@ def upload(page, path):
 
 
 def choose_target(page, name):
+    page.bring_to_front()  # menus open in the tab that is seen
     page.get_by_label("What should be explained?").fill(name)
     page.get_by_role("option", name=name, exact=True).click()
 
