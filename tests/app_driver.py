@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import os
+import queue
 import re
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -42,12 +44,21 @@ class App:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self.lines = queue.Queue()
+        threading.Thread(target=self.read_lines, daemon=True).start()
         self.address = self.read_address()
         self.port = urlsplit(self.address).port
 
+    def read_lines(self):
+        with self.process.stdout as stream:
+            for line in stream:
+                self.lines.put(line)
+
     def read_address(self):
         """The next address that the terminal shows."""
-        return next(line.split()[-1] for line in self.process.stdout if "http://" in line)
+        while "http://" not in (line := self.lines.get(timeout=60)):
+            continue
+        return line.split()[-1]
 
     def log_in(self):
         """The address of the page, and the cookie that it needs, of a new session."""
@@ -70,7 +81,9 @@ class App:
     def end(self, number):
         """End the process by a signal; nothing may be left, and nothing may have left."""
         self.process.send_signal(number)
-        errors = self.process.communicate(timeout=20)[1]
+        self.process.wait(timeout=20)
+        with self.process.stderr as stream:
+            errors = stream.read()
         assert os.listdir(self.folder) == []
         assert self.outside.read_text() == ""
         return self.process.returncode, errors

@@ -35,7 +35,10 @@ port, folder, user, *pids = sys.argv[1:]
 os.setgroups([])
 os.setgid(int(user))
 os.setuid(int(user))
-lines, texts = {pid: open(f"/proc/{pid}/cmdline").read().split(chr(0)) for pid in pids}, []
+lines, texts = {}, []
+for pid in filter(lambda pid: os.path.exists(f"/proc/{pid}"), pids):
+    with open(f"/proc/{pid}/cmdline") as stream:
+        lines[pid] = stream.read().split(chr(0))
 files = [f"/proc/{pid}/environ" for pid in pids]
 files += [word.removeprefix("file://") for line in lines.values() for word in line if folder in word]
 for root, folders, names in os.walk(folder):
@@ -245,12 +248,14 @@ def test_listens_on_loopback_only(app):
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
-def test_another_user_of_the_computer_does_not_get_in(tmp_path):
+def test_another_user_of_the_computer_does_not_get_in():
     """The command opens the browser itself; what others can read of both of them does not help."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
-    browser = f"env TMPDIR={tmp_path} chromium --headless --no-sandbox --user-data-dir={tmp_path}/profile %s"
-    app = App(folder, BROWSER=browser)
+    profile = folder / "profile"
+    profile.mkdir(0o700)
+    options = f"--headless --no-sandbox --disable-crash-reporter --user-data-dir={profile}"
+    app = App(folder, BROWSER=f"env TMPDIR={profile} chromium {options} %s")
     try:
         app.folder.chmod(0o755)
         app.read_address()  # the browser has logged in when there is another one
