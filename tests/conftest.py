@@ -29,6 +29,7 @@ LIBRARIES = {
     "scale/test_sources.py": ["duckdb", "lightgbm", "xgboost"],
     "scale_models.py": ["lightgbm", "xgboost"],
     "scoring/test_noise.py": ["catboost", "lightgbm", "xgboost"],
+    "scoring/test_scale_and_shift.py": ["catboost", "lightgbm", "xgboost"],
 }
 collect_ignore_glob = [files for files, needed in LIBRARIES.items() if lacks_any(needed)]
 if not has_kernel():

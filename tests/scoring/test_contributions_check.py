@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
@@ -36,16 +38,22 @@ def scale_contributions(contribute, factor):
     return contribute_other
 
 
-FOREST = RandomForestRegressor(10, random_state=0).fit(X, Y)
+@cache
+def fit_forest():
+    return RandomForestRegressor(10, random_state=0).fit(X, Y)
+
+
 CALLS = {
-    "out of bag": lambda: tw.importance(FOREST, X, Y),
-    "clusters": lambda: tw.importance(FOREST, X[:200] + 0.1, Y[:200], rows="heldout", row_groups=np.arange(200) // 4),
-    "held out": lambda: tw.importance(FOREST, X + 0.1, Y, rows="heldout"),
+    "out of bag": lambda: tw.importance(fit_forest(), X, Y),
+    "clusters": lambda: tw.importance(
+        fit_forest(), X[:200] + 0.1, Y[:200], rows="heldout", row_groups=np.arange(200) // 4
+    ),
+    "held out": lambda: tw.importance(fit_forest(), X + 0.1, Y, rows="heldout"),
     "by class": lambda: tw.importance(
         RandomForestClassifier(10, random_state=0).fit(X, Y > 0), X, Y > 0, per_class=True
     ),
     "folds": lambda: tw.cross_importance(GradientBoostingRegressor(n_estimators=5), X, Y, cv=3),
-    "parts": lambda: tw.finish(FOREST, tw.accumulate(FOREST, X + 0.1, Y)),
+    "parts": lambda: tw.finish(fit_forest(), tw.accumulate(fit_forest(), X + 0.1, Y)),
 }
 
 
