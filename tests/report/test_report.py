@@ -283,9 +283,9 @@ def test_columns_of_an_array_are_named_right():
 
 
 def test_bad_arguments(result, tmp_path):
-    with pytest.raises(TypeError, match="notes must be a sequence of sentences, got one str"):
+    with pytest.raises(TypeError, match="notes must be a list of str, got 'one'"):
         result.report(tmp_path / "report.html", notes="one")
-    with pytest.raises(TypeError, match="warnings must be a sequence of sentences, got one str"):
+    with pytest.raises(TypeError, match="warnings must be a list of str, got 'one'"):
         result.report(tmp_path / "report.html", warnings="one")
     for name in ("report.pdf", "report", "reporthtml"):
         with pytest.raises(ValueError, match=r"path must end in \.html, as the report is a page for a browser, got "):

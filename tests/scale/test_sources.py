@@ -528,3 +528,16 @@ def test_totals_are_partials_of_the_same_target():
     total = tw.accumulate(model, X, y, target=np.cbrt)
     with pytest.raises(ValueError, match=r"^target must be the function that the totals were accumulated with"):
         tw.accumulate_errors(model, total, X, y)
+
+
+def test_an_arrow_file_that_claims_a_huge_size_is_one_line(tmp_path):
+    feather = pytest.importorskip("pyarrow.feather")
+    x = np.arange(1000.0)
+    forest = RandomForestRegressor(3, random_state=0).fit(x[:, np.newaxis], x)
+    feather.write_feather(pd.DataFrame({"x": np.zeros(1000), "y": x + 0.5}), tmp_path / "a.arrow")
+    content = (tmp_path / "a.arrow").read_bytes()
+    size = (8000).to_bytes(8, "little")  # of a column before it was compressed
+    assert size in content
+    (tmp_path / "a.arrow").write_bytes(content.replace(size, (2**61).to_bytes(8, "little")))
+    with pytest.raises(ValueError, match=r"a\.arrow cannot be read: .*2305843009213693952"):
+        tw.importance(forest, tmp_path / "a.arrow", "y", rows="heldout")

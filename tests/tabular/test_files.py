@@ -342,6 +342,16 @@ def test_a_feather_file_that_claims_a_huge_size_is_refused(tmp_path):
         score_table(tmp_path / "a.feather", "y")
 
 
+def test_a_zip_that_python_cannot_open_is_no_excel_file(tmp_path):
+    pytest.importorskip("openpyxl")
+    pd.DataFrame({"x": [1, 2], "y": [3, 4]}).to_excel(tmp_path / "a.xlsx")
+    content = bytearray((tmp_path / "a.xlsx").read_bytes())
+    content[content.index(b"PK\x01\x02") + 6] = 145  # the version of zip that it needs
+    (tmp_path / "a.xlsx").write_bytes(content)
+    with pytest.raises(TableError, match=r"a\.xlsx cannot be read as an Excel file: zip file version 14\.5"):
+        score_table(tmp_path / "a.xlsx", "y")
+
+
 def test_the_first_version_of_feather_is_refused(tmp_path):
     (tmp_path / "a.feather").write_bytes(b"FEA1" + b"\0" * 100 + b"FEA1")
     with pytest.raises(TableError, match=r"a\.feather is a Feather file of version 1"):
