@@ -105,8 +105,7 @@ struct TreeScores {
     double* score;
     double* mdi;
     double* counted_mdi;
-    double*
-        magnitude;  // n_features: size of what is added up to the scores, which rounding errors are in proportion to
+    double* magnitude;  // n_features: size of what scores add up, for their rounding errors; null: not asked for
     double split_weight = 0.0, skipped_weight = 0.0;
 };
 
@@ -126,8 +125,8 @@ public:
             const bool is_counted = !rule_.skips || (nodes.unseen(l) > 0 && nodes.unseen(r) > 0);
             const std::size_t into = static_cast<std::size_t>(tree.feature[m]) * n_outputs;
             out.split_weight += nodes.omega[m];
-            if (is_counted) out.magnitude[tree.feature[m]] += find_magnitude(nodes, m, l);
-            else out.skipped_weight += nodes.omega[m];
+            if (!is_counted) out.skipped_weight += nodes.omega[m];
+            else if (out.magnitude) out.magnitude[tree.feature[m]] += find_magnitude(nodes, m, l);
             for (std::size_t o = 0; o < n_outputs; ++o) {
                 const double gain = weigh(nodes, l) * add_columns(o, [&](std::size_t c) {
                                         const double step = nodes.v(l)[c] - nodes.v(r)[c];

@@ -72,14 +72,16 @@ struct Results {
     const py::object &scores, &mdi, &counted_mdi, &magnitude, &split_weight, &skipped_weight, &unseen_weight,
         &unseen_impurity;
 
-    void put(HeldCall& made) const {
+    // The magnitude is asked for beside contributions of rows only.
+    void put(HeldCall& made, bool with_magnitude) const {
         Call& call = made.call;
         const std::size_t n_trees = call.trees.size();
         const Shape by_feature{n_trees, call.n_features, call.target.n_outputs};
         call.scores = made.hold(write_array<double>("scores", scores, by_feature));
         call.mdi = made.hold(write_array<double>("mdi", mdi, by_feature));
         call.counted_mdi = made.hold(write_array<double>("counted_mdi", counted_mdi, by_feature));
-        call.magnitude = made.hold(write_array<double>("magnitude", magnitude, {n_trees, call.n_features}));
+        double* sizes = made.hold(write_array<double>("magnitude", magnitude, {n_trees, call.n_features}));
+        call.magnitude = with_magnitude ? sizes : nullptr;
         call.split_weight = made.hold(write_array<double>("split_weight", split_weight, {n_trees}));
         call.skipped_weight = made.hold(write_array<double>("skipped_weight", skipped_weight, {n_trees}));
         call.unseen_weight = made.hold(write_array<double>("unseen_weight", unseen_weight, {n_trees}));
@@ -124,7 +126,7 @@ inline void bind_score(const Forest& forest, const py::object& X, bool has_missi
     Call& call = made.call;
     put_rule(made, formula, skips, scale, is_additive, largest);
     Results{scores, mdi, counted_mdi, magnitude, split_weight, skipped_weight, unseen_weight, unseen_impurity}.put(
-        made);
+        made, !phi.is_none());
     put_contributions(made, phi, psi, bags, first);
     RowsOfTrees of_trees = read_rows(rows, forest.n_trees(), n_rows, !phi.is_none(), !psi.is_none());
     call.rows = of_trees.rows;
@@ -161,7 +163,7 @@ inline void bind_score_sums(const Forest& forest, std::size_t n_features, const 
     Call& call = made.call;
     put_rule(made, formula, skips, scale, is_additive, largest);
     Results{scores, mdi, counted_mdi, magnitude, split_weight, skipped_weight, unseen_weight, unseen_impurity}.put(
-        made);
+        made, !terms.is_none());
     if (n_roles > 2) throw py::value_error(refuse("n_roles", "be at most 2", std::to_string(n_roles)));
     const std::size_t n_terms = call.target.n_columns + (call.target.has_classes() ? 0 : 2);
     const auto sums = read_array<double>("leaf_sums", leaf_sums, {forest.n_nodes(), call.target.n_sums()});

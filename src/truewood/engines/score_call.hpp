@@ -59,7 +59,7 @@ struct Call {
 inline void put_scores(const Call& call, std::size_t t, const Nodes& nodes, SplitFormulas& formulas) {
     const std::size_t size = call.n_features * call.target.n_outputs;
     TreeScores out{call.scores + t * size, call.mdi + t * size, call.counted_mdi + t * size,
-                   call.magnitude + t * call.n_features};
+                   call.magnitude ? call.magnitude + t * call.n_features : nullptr};
     formulas.score(nodes, call.n_features, out);
     call.split_weight[t] = out.split_weight;
     call.skipped_weight[t] = out.skipped_weight;

@@ -44,9 +44,8 @@ def find_unresolved(variance: Floats, magnitude: Floats, size: Floats, n_rows: i
         Number of rows.
     """
     is_rounded = drop_rounding(variance, magnitude, n_rows) == 0
-    is_near = (
-        drop_rounding(variance, _FAR_BELOW * magnitude, n_rows) > 0
-    )  # far below the bound, rows contribute nothing
+    # Far below the bound, rows contribute nothing.
+    is_near = drop_rounding(variance, _FAR_BELOW * magnitude, n_rows) > 0
     is_lost = is_rounded & is_near & (ROUNDING * magnitude > _SMALL * size)
     return int(np.argmax(is_lost)) if is_lost.any() else None
 
