@@ -69,7 +69,7 @@ class App:
         return f"http://127.0.0.1:{self.port}{path}", cookie
 
     def list_files(self):
-        return [path for path in self.folder.rglob("*") if path.is_file()]
+        return [Path(folder, name) for folder, _, names in os.walk(self.folder) for name in names]
 
     def list_folders(self):
         """The folders of pages."""
