@@ -180,7 +180,7 @@ public:
         row_weight_ = read_optional<double>("row_weight", row_weight, {n_rows()});
     }
 
-    // The target of so many rows, all of which are checked.
+    // The target of n_rows rows, all of which are checked.
     Target view(std::size_t n_rows_asked) const {
         check_rows(n_rows_asked);
         const Target target = view();
@@ -328,7 +328,7 @@ inline Table read_any_table(const py::object& X, bool has_missing, bool has_cate
     throw py::type_error(refuse("data of X", "be an array of float32 or float64", describe_type(parts[0])));
 }
 
-// The same, of so many rows.
+// The same for a given number of rows.
 inline Table read_table(const py::object& X, bool has_missing, bool has_categories, std::size_t n_features,
                         std::size_t n_rows = kAny) {
     Table table = read_any_table(X, has_missing, has_categories, n_features);
@@ -387,7 +387,7 @@ inline void read_list(const py::object& given, std::size_t n_rows, bool has_phi,
         throw py::value_error(refuse("rows", "hold (rows, weights, weights)", std::to_string(parts.size()) + " parts"));
     const auto listed = read_array<std::int64_t>("rows of a tree", parts[0], {kAny});
     const auto unseen = read_optional<double>("weights of rows that score", parts[1], {n_rows});
-    const auto training = read_optional<double>("weights of rows that grew a tree", parts[2], {n_rows});
+    const auto training = read_optional<double>("weights of in-bag rows", parts[2], {n_rows});
     rows.kind = is_bag ? TreeRows::Kind::kBag : TreeRows::Kind::kList;
     rows.listed = listed.data;
     rows.n_listed = listed.size();
@@ -397,7 +397,7 @@ inline void read_list(const py::object& given, std::size_t n_rows, bool has_phi,
     if (is_bag) return;
     check_below("rows of a tree", listed.data, listed.size(), n_rows);
     if (has_phi && (!unseen || static_cast<bool>(training) != has_psi)) {
-        throw py::value_error("phi needs weights of rows that score, and psi those of rows that grew a tree.");
+        throw py::value_error("phi needs the weights of evaluation rows, and psi those of in-bag rows.");
     }
 }
 

@@ -50,7 +50,7 @@ _MOST_PAIRED = 1_000
 _WORTH_OF_PAIR = 10.0
 # So many columns are warned of one by one.
 _MOST_NAMED = 5
-# Of words that chance could have made fit the classes, so many are expected in a table without a leak.
+# Expected number of words that match the classes by chance in a table without a leak, at most.
 _MOST_BY_CHANCE = 1e-3
 # A word that is right in 97% of rows is right in all of fewer texts now and then: in 200, once in 400 tables.
 _FEWEST_TEXTS = 200
