@@ -25,9 +25,9 @@ setup(
     cmdclass={"build_ext": BuildKernel},
     ext_modules=[
         Extension(
-            "truewood.engines._kernel",
-            sources=["src/truewood/engines/_kernel.cpp"],
-            depends=sorted(glob("src/truewood/engines/*.hpp")),
+            "truewood._engines._kernel",
+            sources=["src/truewood/_engines/kernel/kernel.cpp"],
+            depends=sorted(glob("src/truewood/_engines/kernel/*.hpp")),
             include_dirs=[get_include()],
             language="c++",
             optional=True,

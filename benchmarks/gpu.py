@@ -26,13 +26,13 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifi
 from timing import clock
 
 import truewood as tw
+from truewood._engines import cuda_device
+from truewood._engines.cuda_sums import Amounts, make_amounts, read_sums
+from truewood._engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, add_influence, sum_rows
+from truewood._engines.native_engine import wrap_trees
+from truewood._inputs.tables import FeatureMatrix, read_features
+from truewood._inputs.target import NumberTarget, Target, TargetKind, encode_target
 from truewood.adapters import open_model
-from truewood.data.tables import FeatureMatrix, read_features
-from truewood.data.target import NumberTarget, Target, TargetKind, encode_target
-from truewood.engines import cuda_device
-from truewood.engines.cuda_sums import Amounts, make_amounts, read_sums
-from truewood.engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, contribute, sum_rows
-from truewood.engines.native_engine import wrap_trees
 
 RESULTS = Path(__file__).with_name("results")
 N_CORES = os.cpu_count() or 1
@@ -124,7 +124,7 @@ def measure_deep(table: Measured, sizes: Sizes) -> None:
     drawn = np.random.default_rng(0).standard_normal((int(laid_out.sizes.sum()), 2))
     terms = DeviceTerms.join(laid_out, drawn, 2)
     phi = cupy.zeros((sizes.rows, sizes.features))
-    add = partial(contribute, laid_out, matrix, kind, target, None, None, Roles(), terms, 0, phi, None, None)
+    add = partial(add_influence, laid_out, matrix, kind, target, None, None, Roles(), terms, 0, phi, None, None)
     both = work + time_of(add, sizes.rounds)
     table.add("the same with contributions of all rows", both, 0.75)
     table.add("the same, times that without", both / work, 3, unit="times")

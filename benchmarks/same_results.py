@@ -4,7 +4,7 @@
     python benchmarks/same_results.py compare results.npz    # with the other
 
 The models are those of the contract tests, with every measure, both engines and all kinds of rows, and one model of
-each boosting library.
+each boosting library, in memory, from Parquet files and fold by fold; besides, explanations, comparisons and tables.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import truewood as tw
-from models import build, supported_cases
+from helpers.sklearn_models import build, supported_cases
 
 SEEDS = (0, 1)
 GROUPS = {"both": [0, 2]}
@@ -32,32 +33,37 @@ CATBOOST = {"iterations": 10, "thread_count": 1, "verbose": 0, "allow_writing_fi
 WITH_ROWS = ("ufi", "ufi_centered", "mdi_oob")
 
 
-def list_arrays(name: str, result: tw.ImportanceResult) -> Iterator[tuple[str, np.ndarray]]:
+def list_arrays(name: str, result: Any) -> Iterator[tuple[str, np.ndarray]]:
     """Every field of a result as an array."""
     for part in fields(result):
         value = getattr(result, part.name)
-        if isinstance(value, tw.ImportanceResult):
+        if is_dataclass(value):
             yield from list_arrays(f"{name}/{part.name}", value)
         elif value is not None:
-            yield f"{name}/{part.name}", np.asarray(value)
+            array = np.asarray(value)
+            yield f"{name}/{part.name}", array.astype(str) if array.dtype == object else array
 
 
-def score_forests() -> Iterator[tuple[str, tw.ImportanceResult]]:
+def score_forests() -> Iterator[tuple[str, Any]]:
     for case in supported_cases():
         for seed in SEEDS:
             built = build(case, seed)
             for measure in tw.measures():
+                if measure == "sobol_mda" and built.rows == "heldout":
+                    continue  # it takes training rows
                 data = built.model, built.X, built.y
                 options: dict[str, Any] = {"measure": measure, "sample_weight": built.sample_weight, "random_state": 0}
-                inference = "rows" if measure in WITH_ROWS else True
+                keeps = measure in WITH_ROWS
                 results = {
-                    "rows": tw.importance(*data, rows=built.rows, inference=inference, **options),
-                    "groups": tw.importance(*data, rows=built.rows, groups=GROUPS, **options),
+                    "rows": tw.importance(*data, rows=built.rows, contributions=keeps, **options),
+                    "groups": tw.importance(*data, rows=built.rows, feature_groups=GROUPS, **options),
                 }
                 n_trees = len(results["rows"].per_tree)
                 if built.rows == "heldout":
                     lists = [np.arange(t % 3, built.X.shape[0], 2) for t in range(n_trees)]
                     results["lists"] = tw.importance(*data, rows=lists, **options)
+                elif measure in WITH_ROWS:
+                    results["bags"] = tw.importance(*data, inference="bags", **options)
                 for kind, result in results.items():
                     yield f"{case}/{seed}/{measure}/{kind}", result
 
@@ -110,7 +116,7 @@ def list_boosters() -> Iterator[tuple[str, Any, bool]]:
     yield "cat-categories", cat.fit(table, y), False
 
 
-def score_boosters() -> Iterator[tuple[str, tw.ImportanceResult]]:
+def score_boosters() -> Iterator[tuple[str, Any]]:
     import pandas as pd
 
     X, y = draw_boosting(1)
@@ -118,14 +124,19 @@ def score_boosters() -> Iterator[tuple[str, tw.ImportanceResult]]:
         table = pd.DataFrame(X).astype({3: int}).astype({3: str}) if name == "cat-categories" else X
         target = np.digitize(y, [-0.5, 1.0]) if is_classifier else y
         for measure in ("ufi", "ufi_centered", "mdi", "mdi_oob"):
-            inference = True if measure == "mdi" else "rows"
+            keeps = measure != "mdi"
             yield (
                 f"{name}/{measure}",
-                tw.importance(model, table, target, rows="heldout", measure=measure, inference=inference),
+                tw.importance(model, table, target, rows="heldout", measure=measure, contributions=keeps),
             )
+        yield f"{name}/explain", tw.explain(model, table, rows="heldout")
+        labels = np.arange(len(X)) // 4
+        yield f"{name}/clusters", tw.importance(model, table, target, rows="heldout", groups=labels)
+        if is_classifier and not name.startswith("ada"):
+            yield f"{name}/classes", tw.importance(model, table, target, rows="heldout", per_class=True)
 
 
-def score_others() -> Iterator[tuple[str, tw.ImportanceResult]]:
+def score_others() -> Iterator[tuple[str, Any]]:
     from econml.grf import CausalForest, RegressionForest
     from sksurv.ensemble import RandomSurvivalForest
     from sksurv.util import Surv
@@ -144,12 +155,42 @@ def score_others() -> Iterator[tuple[str, tw.ImportanceResult]]:
     yield "survival-forest", tw.importance(survival, X, times)
 
 
+def score_elsewhere() -> Iterator[tuple[str, Any]]:
+    """From files, fold by fold, and tables."""
+    import pandas as pd
+    from lightgbm import LGBMRegressor
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+    from xgboost import XGBRegressor
+
+    X, y = draw_boosting(4, 900)
+    table = pd.DataFrame(X, columns=list("abcd"))
+    models = {
+        "forest": RandomForestClassifier(10, random_state=0).fit(table[:300], y[:300] > 0),
+        "xgb": XGBRegressor(n_estimators=10, n_jobs=1).fit(table[:300], y[:300]),
+        "lgb": LGBMRegressor(n_estimators=10, n_jobs=1, verbose=-1).fit(table[:300], y[:300]),
+    }
+    results = {}
+    for name, model in models.items():
+        target = y > 0 if name == "forest" else y
+        results[name] = tw.importance(model, table[300:], target[300:], rows="heldout", contributions=True)
+        with TemporaryDirectory() as folder:
+            for part, rows in enumerate(np.array_split(np.arange(300, 900), 3)):
+                table.iloc[rows].assign(y=target[rows]).to_parquet(Path(folder) / f"{part}.parquet")
+            yield f"parquet/{name}", tw.importance(model, folder, "y", rows="heldout")
+    yield "compare", tw.compare(results["xgb"], results["lgb"])
+    estimator = HistGradientBoostingRegressor(max_iter=10, random_state=0)
+    yield "folds", tw.cross_importance(estimator, table, y, cv=3, contributions=True)
+    yield "folds/clusters", tw.cross_importance(estimator, table, y, cv=3, groups=np.arange(900) // 9)
+    scored = tw.tabular.score_table(table.assign(kind=np.where(X[:, 3] > 2, "u", "v"), y=y), "y")
+    yield "table", scored.result
+
+
 def collect() -> dict[str, np.ndarray]:
     """All arrays by name, for each engine."""
     arrays = {}
     for engine in ("numpy", "native"):
         os.environ["TRUEWOOD_ENGINE"] = engine
-        for scored in (score_forests(), score_boosters(), score_others()):
+        for scored in (score_forests(), score_boosters(), score_others(), score_elsewhere()):
             for name, result in scored:
                 arrays.update(list_arrays(f"{engine}/{name}", result))
     return arrays

@@ -12,7 +12,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx_gallery.sorting import ExplicitOrder
 
 import truewood
-from truewood.cli import make_parser
+from truewood._cli import make_parser
 
 matplotlib.use("agg")
 
@@ -73,7 +73,7 @@ toc_object_entries_show_parents = "hide"
 html_math_renderer = "mathml"  # of the browser: nothing is loaded from elsewhere
 html_theme = "pydata_sphinx_theme"
 html_title = "truewood"
-html_favicon = html_logo = "../src/truewood/app/icon.svg"
+html_favicon = html_logo = "../src/truewood/_app/icon.svg"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["truewood.css"]

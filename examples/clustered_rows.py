@@ -4,7 +4,7 @@ Rows of one patient
 
 Sixty patients with eight visits each. The patient's age has nothing to do with the target, but it is the same in
 all visits of a patient, and so is much of the target. Out of bag, a patient's visits are on both sides of each
-tree: the age tells the patient, and noise looks like signal. With ``row_groups=`` no fold parts a patient, and
+tree: the age tells the patient, and noise looks like signal. With ``groups=`` no fold parts a patient, and
 errors are those of patients.
 """
 
@@ -22,12 +22,12 @@ y = rng.normal(size=60)[patient] + 0.4 * X["dose"] + 0.7 * rng.normal(size=480)
 
 forest = RandomForestRegressor(100, min_samples_leaf=5, random_state=0)
 ignored = tw.importance(forest.fit(X, y), X, y)
-grouped = tw.cross_importance(forest, X, y, row_groups=patient)
-table = pd.DataFrame({"ignored": ignored.p_value, "row_groups": grouped.p_value}, index=X.columns)
+grouped = tw.cross_importance(forest, X, y, groups=patient)
+table = pd.DataFrame({"ignored": ignored.p_value, "groups": grouped.p_value}, index=X.columns)
 print("p-values:", table.round(3), sep="\n")
 
 figure, ax = plt.subplots(figsize=(8, 2.6), layout="constrained")
-for shift, result, label in ((-0.12, ignored, "patients ignored"), (0.12, grouped, "row_groups=patient")):
+for shift, result, label in ((-0.12, ignored, "patients ignored"), (0.12, grouped, "groups=patient")):
     low, high = np.array(result.interval()) * 100 / result.impurity
     share, places = 100 * result.values / result.impurity, np.arange(2) + shift
     ax.errorbar(share, places, xerr=[share - low, high - share], fmt="o", label=label)

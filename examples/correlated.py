@@ -17,7 +17,7 @@ forest = RandomForestClassifier(200, random_state=0).fit(X, y)
 
 groups = tw.correlated_groups(X, threshold=0.7)
 print(f"{X.shape[1]} columns, {len(groups)} groups")
-result = tw.importance(forest, X, y, groups=groups)
+result = tw.importance(forest, X, y, feature_groups=groups)
 print("found:", result.select(alpha=0.05).sum())
 
 # The tree of the columns; the line is where it is cut.

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import truewood as tw
-from truewood.cli import main
+from truewood._cli import main
 
 rng = np.random.default_rng(0)
 n_rows = 800

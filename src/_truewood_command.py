@@ -14,7 +14,7 @@ from typing import NoReturn
 
 
 def main() -> int:
-    """Run the command line and return its exit code; see `truewood.cli.main`."""
+    """Run the command line and return its exit code; see `truewood._cli.main`."""
     _open_closed_streams()
     # Jobs in the background ignore Ctrl-C, and go on doing so.
     can_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -22,7 +22,7 @@ def main() -> int:
         if can_interrupt:
             signal.signal(signal.SIGINT, _stop)
         try:
-            from truewood.cli import main as run
+            from truewood._cli import main as run
         except Exception as error:
             sys.stderr.write(f"truewood: error: {_explain(error)}\n")
             return 2

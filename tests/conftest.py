@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from installed import has_kernel, lacks_any
+from helpers.installed import has_kernel, lacks_any
 
 ENGINES = ("numpy", "native") if has_kernel() else ("numpy",)
 
 # Files that need a library which is not installed are left out; the extra "test" installs all of them.
 LIBRARIES = {
     "app/test_*.py": ["altair", "nicegui", "pyarrow", "vl_convert"],
-    "*agreement*.py": ["catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost"],
+    "*verification*.py": ["catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost"],
     "*catboost*.py": ["catboost"],
     "*econml*.py": ["econml"],
     "*lightgbm*.py": ["lightgbm"],
@@ -24,10 +24,10 @@ LIBRARIES = {
     "cli/test_importance_folder.py": ["lightgbm", "xgboost"],
     "docs/test_code_blocks.py": ["altair", "pyarrow", "xgboost"],
     "engines/test_every_row.py": ["lightgbm", "xgboost"],
-    "scale/test_accumulating.py": ["lightgbm", "xgboost"],
-    "scale/test_dask.py": ["dask", "distributed", "lightgbm", "xgboost"],
-    "scale/test_sources.py": ["duckdb", "lightgbm", "xgboost"],
-    "scale_models.py": ["lightgbm", "xgboost"],
+    "streaming/test_accumulating.py": ["lightgbm", "xgboost"],
+    "streaming/test_dask.py": ["dask", "distributed", "lightgbm", "xgboost"],
+    "streaming/test_sources.py": ["duckdb", "lightgbm", "xgboost"],
+    "*streaming_models.py": ["lightgbm", "xgboost"],
     "scoring/test_noise.py": ["catboost", "lightgbm", "xgboost"],
     "scoring/test_scale_and_shift.py": ["catboost", "lightgbm", "xgboost"],
 }
@@ -40,7 +40,7 @@ if not has_kernel():
 @pytest.fixture(params=ENGINES)
 def engine(request, monkeypatch):
     """Run a test with each engine that is installed."""
-    from truewood.engines.engine import ENGINE_VARIABLE
+    from truewood._engines.engine import ENGINE_VARIABLE
 
     monkeypatch.setenv(ENGINE_VARIABLE, request.param)
     return request.param
@@ -61,7 +61,7 @@ def rng():
 @pytest.fixture(scope="session")
 def peers():
     """Whether R is there with the packages of each peer."""
-    from truewood.paper.methods import find_peers
+    from truewood._paper.methods import find_peers
 
     return find_peers()
 

@@ -13,8 +13,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 
 import truewood as tw
 from truewood import tabular
-from truewood.arguments import check_n_jobs
-from truewood.words import quote
+from truewood._arguments import check_n_jobs
+from truewood._formatting import quote
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
@@ -147,9 +147,9 @@ def test_a_wrong_argument_is_one_line_that_names_it(call, name, forest):
 
 def test_flags_of_numpy_are_flags(forest, result, partial):
     assert tw.importance(forest, X, y, inference=np.True_).p_value.tolist() == result.p_value.tolist()
-    assert tw.importance(forest, X, y, inference=np.False_).no_inference is not None
-    assert tw.finish(forest, partial, inference=np.True_).no_inference is None
-    assert tw.cross_importance(BOOSTING, X, y, cv=2, inference=np.False_).no_inference is not None
+    assert tw.importance(forest, X, y, inference=np.False_).inference_unavailable is not None
+    assert tw.finish(forest, partial, inference=np.True_).inference_unavailable is None
+    assert tw.cross_importance(BOOSTING, X, y, cv=2, inference=np.False_).inference_unavailable is not None
 
 
 def test_numbers_of_threads():

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from installed import needs_kernel
+from helpers.installed import needs_kernel
 
 TESTS = Path(__file__).parent
 
@@ -22,7 +22,7 @@ def test_no_model_is_fit_while_tests_are_collected(tmp_path):
         "def test_nothing(): pass\n"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    command = [sys.executable, TESTS / "refuse_fits.py", TESTS, tmp_path]
+    command = [sys.executable, TESTS / "helpers" / "refuse_fits.py", TESTS, tmp_path]
     done = subprocess.run(command, cwd=TESTS.parent, env=environment, capture_output=True, text=True, check=False)
     errors = re.findall(r"^ERROR (.*)$", done.stdout, re.MULTILINE)
     assert len(errors) == 1, done.stdout + done.stderr

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from truewood import datasets
-from truewood.paper.data import draw_rna
+from truewood._paper.data import draw_rna
 
 FILES = ["rna_editing_arabidopsis.txt", "adult.data", "boston_house_prices.csv"]
 DATA = Path(os.environ.get(datasets.DATA_VARIABLE, "."))

@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from installed import needs_kernel
+from helpers.installed import needs_kernel
 
 pytestmark = needs_kernel
 

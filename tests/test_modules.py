@@ -11,15 +11,15 @@ import pytest
 
 import truewood
 
-NEED_KERNEL = ("native_engine", "cuda_engine", "cuda_trees", "cuda_way")
+NEED_KERNEL = ("native_engine", "cuda_engine", "cuda_trees")
 ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
 # Modules that cannot be imported without what they need.
 NEEDED = {
-    **{f"truewood.adapters.{library}": library for library in ADAPTERS},
-    "truewood.adapters.cuml": "treelite",
-    "truewood.app.door": "nicegui",
-    "truewood.app.page": "nicegui",
-    **{f"truewood.engines.{name}": "truewood.engines._kernel" for name in NEED_KERNEL},
+    **{f"truewood.adapters._{library}": library for library in ADAPTERS},
+    "truewood.adapters._cuml": "treelite",
+    "truewood._app.token_middleware": "nicegui",
+    "truewood._app.page": "nicegui",
+    **{f"truewood._engines.{name}": "truewood._engines._kernel" for name in NEED_KERNEL},
 }
 
 

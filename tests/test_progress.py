@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from truewood.progress import show_progress
+from truewood._progress import show_progress
 
 
 def run(**options):

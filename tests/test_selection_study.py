@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from installed import lacks_any
+from helpers.installed import lacks_any
 
 FOLDER = Path(__file__).parent.parent / "experiments" / "selection"
 BOOSTERS = ("lightgbm", "xgboost")  # the other peers are not installed for tests

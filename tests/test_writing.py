@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from truewood.writing import check_writable, write_file, write_picture
+from truewood._writing import check_writable, write_file, write_picture
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="permissions and devices of POSIX")
 
@@ -25,7 +25,7 @@ def list_names(folder):
 def run_without_rights(program, *arguments):
     """Run a program as a user without rights to anything, as root may write everywhere."""
     drop = "import os\nif os.getuid() == 0: os.setgid(65534), os.setuid(65534)\n"
-    imports = "import sys\nfrom truewood.writing import check_writable, write_file\n"
+    imports = "import sys\nfrom truewood._writing import check_writable, write_file\n"
     command = [sys.executable, "-c", imports + drop + program, *map(str, arguments)]
     # Coverage could not write its file here either, and would say so.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
@@ -81,7 +81,7 @@ except OSError as error:
 def test_where_there_is_no_room_the_old_file_stays(tmp_path):
     """A limit on the size of files fails in the middle of writing, as a full disk does."""
     (tmp_path / "a").write_bytes(b"old")
-    program = "import sys; from truewood.writing import write_file\n" + FULL_DISK
+    program = "import sys; from truewood._writing import write_file\n" + FULL_DISK
     ended = subprocess.run([sys.executable, "-c", program, tmp_path / "a"], capture_output=True, text=True)
     assert ended.stdout == f"{errno.EFBIG} {tmp_path / 'a'}\n"
     assert (tmp_path / "a").read_bytes() == b"old"
@@ -102,7 +102,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     (tmp_path / "a").write_bytes(b"old")
-    monkeypatch.setattr("truewood.writing.os.fsync", stop)
+    monkeypatch.setattr("truewood._writing.os.fsync", stop)
     with pytest.raises(KeyboardInterrupt):
         write_file(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"old"

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from truewood.adapters import ModelView, Training, TrainingRows
-from truewood.adapters.sklearn_tree import view_trees
+from truewood.adapters import InBagRows, TrainingRecord, TreeModel
+from truewood.adapters._sklearn_tree import view_trees
 
 
 class ClusterForestClassifier(RandomForestClassifier):
@@ -33,12 +33,12 @@ def grow(forest: Any, rng: np.random.Generator, X: np.ndarray, y: np.ndarray, la
     return forest
 
 
-def open_model(model: Any) -> ModelView:
+def open_model(model: Any) -> TreeModel:
     """Read a forest with its bags."""
-    training = Training(
+    training = TrainingRecord(
         n_rows=model.n_rows_,
         node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
-        training_rows=lambda tree, _target, _weight: TrainingRows(
+        training_rows=lambda tree, _target, _weight: InBagRows(
             model.bags_[tree], np.bincount(model.bags_[tree], minlength=model.n_rows_).astype(float)
         ),
         bag=lambda tree: model.bags_[tree],

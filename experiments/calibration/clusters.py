@@ -1,15 +1,15 @@
-"""Are p-values right where rows come in groups? Simulated data sets of clusters without signal, with `row_groups=`.
+"""Are p-values right where rows come in groups? Simulated data sets of clusters without signal, with `groups=`.
 
 Run: python experiments/calibration/clusters.py [--repetitions 100] [--jobs N]
 
 Half of the target's variance is shared by the rows of a cluster. Three features are the same within a cluster (a
 number, a binary one, 20 levels), two differ from row to row (a number, a binary one); none tells anything. The table,
-clusters.csv beside this script, has the share of tests that reject at 5 %, with `row_groups=` and without. A journal
+clusters.csv beside this script, has the share of tests that reject at 5 %, with `groups=` and without. A journal
 keeps a line a data set: a run that was stopped goes on where it was. Remove it after a change to the library.
 
 Models are judged on as many held-out clusters (HistGradientBoosting); on the clusters that a tree's bag left out, for
 a forest whose bags are drawn by cluster and known to truewood by an adapter, or not known, with lists of rows; and out
-of bag for a forest whose bags are drawn row by row, which `row_groups=` refuses.
+of bag for a forest whose bags are drawn row by row, which `groups=` refuses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sklearn.ensemble import (
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
-from truewood.journal import append_to, read_entries
+from truewood._checkpoint import append_to, read_entries
 
 SHARED = 0.5
 # Sizes of the clusters.
@@ -106,7 +106,7 @@ MOST = {"forest, bags by row": 10}
 
 
 def run_one(model: str, clusters: str, task: str, number: int) -> dict[str, Any]:
-    """P-values of one data set, with `row_groups=` and without: of the features, and of all of them together."""
+    """P-values of one data set, with `groups=` and without: of the features, and of all of them together."""
     sizes = CLUSTERS[clusters]
     rng = np.random.default_rng([number, len(sizes), sum(sizes), task == "regression"])
     entry: dict[str, Any] = {"model": model, "clusters": clusters, "task": task, "number": number}
@@ -115,9 +115,9 @@ def run_one(model: str, clusters: str, task: str, number: int) -> dict[str, Any]
         for name, given in {"with_groups": labels, "ignored": None}.items():
             if name == "with_groups" and labels is None:
                 continue
-            result = tw.importance(fitted, X, y, rows=rows, row_groups=given)
-            if result.no_inference is not None:
-                raise ValueError(result.no_inference)
+            result = tw.importance(fitted, X, y, rows=rows, groups=given)
+            if result.inference_unavailable is not None:
+                raise ValueError(result.inference_unavailable)
             entry[name] = [float(f"{p:.4g}") for p in (*result.p_value, result.total_p_value)]
     return entry
 

@@ -64,14 +64,14 @@ def compare_models(rng: np.random.Generator, seed: int, task: str) -> tw.Compari
     halves = [slice(N_TRAIN), slice(N_TRAIN, 2 * N_TRAIN)]
     forests = [make_forest(task, seed + k).fit(X[half], y[half]) for k, half in enumerate(halves)]
     rows = X[2 * N_TRAIN :], y[2 * N_TRAIN :]
-    return tw.compare(*(tw.importance(forest, *rows, rows="heldout", inference="rows") for forest in forests))
+    return tw.compare(*(tw.importance(forest, *rows, rows="heldout", contributions=True) for forest in forests))
 
 
 def compare_seeds(rng: np.random.Generator, seed: int, task: str, **other: object) -> tw.Comparison:
     """Two forests of the same data, out of bag."""
     X, y = draw(rng, N_TRAIN, task)
     forests = [make_forest(task, seed).fit(X, y), make_forest(task, seed + 1, **other).fit(X, y)]
-    return tw.compare(*(tw.importance(forest, X, y, inference="rows") for forest in forests))
+    return tw.compare(*(tw.importance(forest, X, y, contributions=True) for forest in forests))
 
 
 def compare_leaves(rng: np.random.Generator, seed: int, task: str) -> tw.Comparison:

@@ -32,8 +32,8 @@ from sklearn.model_selection import (
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
-from truewood.journal import append_to, read_entries
-from truewood.progress import show_progress
+from truewood._checkpoint import append_to, read_entries
+from truewood._progress import show_progress
 
 REG: dict[str, Any] = {"task": "regression"}
 STRONG: dict[str, Any] = {"signal": (("continuous", 2.0),)}
@@ -84,16 +84,16 @@ def run_one(name: str, library: str, number: int) -> Entry:
     training, test = next(splitters[1](1, test_size=0.25, random_state=number).split(X, y, groups))
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
-        result = tw.cross_importance(estimator, X, y, cv=folds, row_groups=groups)
+        result = tw.cross_importance(estimator, X, y, cv=folds, groups=groups)
         split = tw.importance(
             estimator.fit(X[training], y[training]),
             X[test],
             y[test],
             rows="heldout",
-            row_groups=None if groups is None else groups[test],
+            groups=None if groups is None else groups[test],
         )
     low, high = result.interval()
-    found = {"value": result.values, "test_error": result.test_error, "std_error": result.std_error}
+    found = {"value": result.values, "null_std_error": result.null_std_error, "std_error": result.std_error}
     found |= {"low": low, "high": high, "p_value": result.p_value, "split": split.p_value}
     listed = {part: [float(f"{number:.6g}") for number in numbers] for part, numbers in found.items()}
     return {"design": name, "library": library, "number": number, "total": result.total_p_value} | listed
@@ -108,7 +108,7 @@ def tabulate(entries: list[Entry]) -> pd.DataFrame:
         p_value, split = np.array(found["p_value"].tolist()), np.array(found["split"].tolist())
         # What the tests would say if contributions of rows were independent.
         with np.errstate(divide="ignore", invalid="ignore"):
-            z_score = parts["value"] / np.array(found["test_error"].tolist())
+            z_score = parts["value"] / np.array(found["null_std_error"].tolist())
         naive = np.where(np.isfinite(z_score), norm.sf(z_score * np.sqrt(2.0)), 1.0)
         mean = parts["value"].mean(axis=0)
         holds = (parts["low"] <= mean) & (mean <= parts["high"])

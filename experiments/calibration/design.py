@@ -279,8 +279,8 @@ def fit_and_score(name: str, design: Design, number: int) -> Fitted:
         result = tw.importance(model, X, y, rows=lists, sample_weight=weight, **settings)
     else:
         result = tw.importance(model, X, y, sample_weight=weight, **settings)
-    if result.no_inference is not None:
-        raise ValueError(result.no_inference)
+    if result.inference_unavailable is not None:
+        raise ValueError(result.inference_unavailable)
     return Fitted(design, rng, X, y, model, result, fitted - start, time.perf_counter() - fitted)
 
 

@@ -35,8 +35,8 @@ from summaries import (
     tabulate_power,
 )
 
-from truewood.journal import append_to, read_entries
-from truewood.progress import show_progress
+from truewood._checkpoint import append_to, read_entries
+from truewood._progress import show_progress
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ Entries = dict[str, list[Record]]
 def describe_null(fitted: Fitted) -> Record:
     """P-values and z-scores of all features, and of all together."""
     result = fitted.result
-    record = {"p_value": result.p_value, "z": result.z_score, "is_used": result.test_error > 0}
+    record = {"p_value": result.p_value, "z": result.z_score, "is_used": result.null_std_error > 0}
     record["total"] = [result.total_p_value, result.values.sum() / (result.total_error or 1.0)]
     if fitted.design.has_mirror:
-        record["mirror_p_value"] = result.mirror_p_value()
+        record["janitza_p_value"] = result.janitza_p_value()
     return record
 
 
@@ -57,7 +57,7 @@ def tabulate_null(designs: dict[str, Design], entries: Entries) -> pd.DataFrame:
         kinds = np.array(design.features)
         is_null = np.arange(len(kinds)) >= len(design.signal)
         z, is_used = (np.array([entry[part] for entry in found]) for part in ("z", "is_used"))
-        for test in ("p_value", "mirror_p_value"):
+        for test in ("p_value", "janitza_p_value"):
             if test not in found[0]:
                 continue
             p = np.array([entry[test] for entry in found])

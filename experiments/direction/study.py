@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from truewood.result.direction import find_directions, measure_way, pick_rows
+from truewood._results.trends import find_directions, measure_trend, pick_rows
 from truewood.tabular import FitSettings, score_table
 
 FOLDER = Path(__file__).parent
@@ -107,7 +107,7 @@ def name_directions(table: str, model: str, n_rows: int, noise: float, seed: int
         if truths[name] not in ("by level", NOT_FOUND):
             moves = scored.explanation.values[rows, j]
             moves = moves if moves.ndim == 1 else moves[:, 1]
-            way = measure_way(scored.explanation.data[rows, j].astype(float), moves)
+            way = measure_trend(scored.explanation.data[rows, j].astype(float), moves)
             line |= {"rises": way.rises, "explained": way.explained}
         lines.append(line | {"table": table, "model": model, "n_rows": n_rows, "noise": noise})
     return lines

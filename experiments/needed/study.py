@@ -18,7 +18,7 @@ import pandas as pd
 from designs import DESIGNS
 
 import truewood as tw
-from truewood.journal import Entry, append_to, read_entries
+from truewood._checkpoint import Entry, append_to, read_entries
 
 FOLDER = Path(__file__).parent
 MEASURES = {"sobol_mda": "sobol_mda", "ufi": "auto"}

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from truewood.tabular import FitSettings, cost, score_table, table_importance
+from truewood.tabular import FitSettings, _score_table, score_table
+from truewood.tabular._checks import cost
 
 FOLDER = Path(__file__).parent
 # Rows, columns of numbers, columns of categories of six levels, classes (1: numbers, 0: survival times), and settings.
@@ -54,7 +55,7 @@ def measure(table: pd.DataFrame, **options: object) -> tuple[float, float]:
     def choose_rows(of_fit: cost.Cost, y: np.ndarray, *_others: object) -> None:
         expected.append(of_fit.find_seconds(len(y)))
 
-    table_importance.choose_rows = choose_rows
+    _score_table.choose_rows = choose_rows
     event = "event" if "event" in table else None
     begin = time.process_time()
     score_table(table, "y", event=event, settings=FitSettings(n_jobs=1, **options))

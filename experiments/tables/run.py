@@ -28,7 +28,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from truewood.cli import main
+from truewood._cli import main
 
 FOLDER = Path(__file__).parent
 FIELDS = ["table", "target", "exit_code", "task", "kinds", "leaks", "units", "seconds", "megabytes"]

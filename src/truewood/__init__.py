@@ -6,42 +6,46 @@ because splits are judged on the rows that chose them. truewood scores the same 
 
 from importlib.metadata import version as _version
 
-from truewood import tabular
-from truewood.adapters import load_spark_model, register_adapter, to_ensemble
-from truewood.data.device_arrays import DeviceWarning
-from truewood.data.target import TargetKind
-from truewood.engines.engine import NativeEngineWarning
-from truewood.estimators.cross_validation import cross_importance
-from truewood.estimators.display import ImportanceDisplay
-from truewood.estimators.forests import (
+from truewood import adapters, datasets, tabular, testing
+from truewood._compare import compare
+from truewood._corrected_importance import corrected_importance
+from truewood._correlated_groups import CorrelatedGroups, correlated_groups
+from truewood._cross_importance import cross_importance
+from truewood._estimators.display import ImportanceDisplay
+from truewood._estimators.forests import (
     UnbiasedExtraTreesClassifier,
     UnbiasedExtraTreesRegressor,
     UnbiasedRandomForestClassifier,
     UnbiasedRandomForestRegressor,
 )
-from truewood.estimators.permuted_targets import permutation_test
-from truewood.estimators.pseudo_data import corrected_importance
-from truewood.estimators.selector import UnbiasedSelector
-from truewood.formulas.registry import measures
-from truewood.front_door import importance
-from truewood.result.comparing import compare
-from truewood.result.comparison import Comparison
-from truewood.result.correlated_groups import correlated_groups
-from truewood.result.explanation import Explanation
-from truewood.result.importance_result import ImportanceResult
-from truewood.result.saving import load
-from truewood.scale.accumulating import accumulate
-from truewood.scale.finishing import accumulate_errors, finish
-from truewood.scale.partial import Partial
-from truewood.scoring.explaining import explain
-from truewood.trees.ensemble import TreeEnsemble
-from truewood.trees.node_sums import NodeSums
-from truewood.versions import show_versions
+from truewood._estimators.selector import UnbiasedSelector
+from truewood._exceptions import AdapterError, DeviceMemoryError, DeviceWarning, NativeEngineWarning, TrainingRowsError
+from truewood._explain import explain
+from truewood._importance import importance
+from truewood._inputs.target import TargetKind
+from truewood._measures.registry import measures
+from truewood._permutation_test import PermutationTestResult, permutation_test
+from truewood._results.comparison import Comparison
+from truewood._results.explanation import Explanation
+from truewood._results.importance_result import ImportanceResult
+from truewood._results.json_files import load
+from truewood._results.scores_with_errors import ClassScores
+from truewood._show_versions import show_versions
+from truewood._streaming.accumulating import accumulate
+from truewood._streaming.finishing import accumulate_errors, finish
+from truewood._streaming.partial_sums import Partial
+from truewood._trees.ensemble import TreeEnsemble
+from truewood._trees.node_sums import NodeSums
+from truewood.adapters import load_spark_model, register_adapter, to_ensemble
 
 __version__ = _version("truewood")
 
 __all__ = [
+    "AdapterError",
+    "ClassScores",
     "Comparison",
+    "CorrelatedGroups",
+    "DeviceMemoryError",
     "DeviceWarning",
     "Explanation",
     "ImportanceDisplay",
@@ -49,7 +53,9 @@ __all__ = [
     "NativeEngineWarning",
     "NodeSums",
     "Partial",
+    "PermutationTestResult",
     "TargetKind",
+    "TrainingRowsError",
     "TreeEnsemble",
     "UnbiasedExtraTreesClassifier",
     "UnbiasedExtraTreesRegressor",
@@ -58,10 +64,12 @@ __all__ = [
     "UnbiasedSelector",
     "accumulate",
     "accumulate_errors",
+    "adapters",
     "compare",
     "corrected_importance",
     "correlated_groups",
     "cross_importance",
+    "datasets",
     "explain",
     "finish",
     "importance",
@@ -72,5 +80,10 @@ __all__ = [
     "register_adapter",
     "show_versions",
     "tabular",
+    "testing",
     "to_ensemble",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

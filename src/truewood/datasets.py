@@ -17,6 +17,8 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import wrap_file
 
+__all__ = ["load_adult", "load_boston", "load_rna"]
+
 DATA_VARIABLE = "TRUEWOOD_DATA"
 
 _ADDRESSES = {
@@ -190,3 +192,7 @@ def _download(name: str) -> bytes:
             f"name, into {cache_folder()} or the folder that {DATA_VARIABLE} names."
         ) from error
     return content
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import truewood as tw
-from boosting_data import N_FEATURES, SIGNAL, draw_data, sums_may_overflow
-from contract import draw_odd_rows, route
+from helpers.boosting_data import N_FEATURES, SIGNAL, draw_data, sums_may_overflow
+from helpers.contract import draw_odd_rows, route
+from truewood._sklearn_compat import MISSING_IS_TRUSTED, SKLEARN_VERSION
 from truewood.adapters import open_model
-from truewood.compat import MISSING_IS_TRUSTED, SKLEARN_VERSION
 
 pytestmark = sums_may_overflow
 

@@ -8,10 +8,19 @@ import pytest
 from catboost import CatBoostRegressor
 
 import truewood as tw
-from catboost_models import CATEGORICAL, MIXED, POLICIES, QUIET, check_trees, draw_mixed, draw_unseen_mixed, fit_mixed
-from contract import route
+from helpers.catboost_models import (
+    CATEGORICAL,
+    MIXED,
+    POLICIES,
+    QUIET,
+    check_trees,
+    draw_mixed,
+    draw_unseen_mixed,
+    fit_mixed,
+)
+from helpers.contract import route
+from truewood._scoring import trees
 from truewood.adapters import open_model
-from truewood.scoring import batches
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -85,9 +94,9 @@ def test_rows_are_found_in_runs_of_trees(monkeypatch):
     X, y = draw_unseen_mixed()
     model = fit_mixed("default", "Lossguide")
     expected = tw.importance(model, X, y, rows="heldout", inference=False)
-    monkeypatch.setattr("truewood.adapters.catboost._RUN_BYTES", 3 * len(X))
-    monkeypatch.setattr("truewood.adapters.catboost._BLOCK_LEAVES", 200)
-    monkeypatch.setattr(batches, "_BATCH_NODES", 40)
+    monkeypatch.setattr("truewood.adapters._catboost._RUN_BYTES", 3 * len(X))
+    monkeypatch.setattr("truewood.adapters._catboost._BLOCK_LEAVES", 200)
+    monkeypatch.setattr(trees, "_BATCH_NODES", 40)
     result = tw.importance(model, X, y, rows="heldout", inference=False)
     np.testing.assert_allclose(result.values, expected.values, rtol=1e-9)
 

@@ -7,9 +7,9 @@ import pytest
 from catboost import CatBoost, CatBoostClassifier, CatBoostRanker, CatBoostRegressor
 
 import truewood as tw
-from catboost_models import N_FEATURES, QUIET, draw
+from helpers.catboost_models import N_FEATURES, QUIET, draw
+from truewood._inputs.target import LARGEST
 from truewood.adapters import open_model
-from truewood.data.target import LARGEST
 
 
 def times(score):
@@ -166,7 +166,7 @@ def test_contributions_by_hazards_add_up_to_the_score():
     X_new, new = draw(200, seed=1)
     y_new = np.where(np.arange(200) % 4 == 0, -1, 1) * times(new)
     cox = CatBoost({"iterations": 5, "depth": 2, "loss_function": "Cox", **QUIET}).fit(X, times(score))
-    result = tw.importance(cox, X_new, y_new, rows="heldout", inference="rows")
+    result = tw.importance(cox, X_new, y_new, rows="heldout", contributions=True)
     np.testing.assert_allclose(result.contributions.sum(axis=0), result.values, atol=1e-12)
     assert (np.abs(result.contributions).sum(axis=0) > 0).any()
 

@@ -9,8 +9,17 @@ from catboost import CatBoost, CatBoostClassifier, CatBoostRegressor
 from sklearn.exceptions import NotFittedError
 
 import truewood as tw
-from catboost_models import CATEGORICAL, POLICIES, QUIET, draw, draw_mixed, draw_unseen_mixed, fit_mixed, fit_numbers
-from contract import route
+from helpers.catboost_models import (
+    CATEGORICAL,
+    POLICIES,
+    QUIET,
+    draw,
+    draw_mixed,
+    draw_unseen_mixed,
+    fit_mixed,
+    fit_numbers,
+)
+from helpers.contract import route
 
 
 def test_tables_that_do_not_fit_are_refused():

@@ -9,8 +9,17 @@ from catboost import CatBoost, CatBoostRegressor, sum_models
 from scipy import sparse
 
 import truewood as tw
-from catboost_models import N_FEATURES, NUMBERS, POLICIES, QUIET, check_trees, draw, find_own_leaves, fit_numbers
-from contract import add_leaf_values, draw_odd_rows, route
+from helpers.catboost_models import (
+    N_FEATURES,
+    NUMBERS,
+    POLICIES,
+    QUIET,
+    check_trees,
+    draw,
+    find_own_leaves,
+    fit_numbers,
+)
+from helpers.contract import add_leaf_values, draw_odd_rows, route
 
 # CatBoost boosts other trees than symmetric ones in plain order only.
 SHAPES = [

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import truewood as tw
-from contract import draw_odd_rows, route
+from helpers.contract import draw_odd_rows, route
+from truewood._inputs.tables import read_features
+from truewood._inputs.target import TargetKind, encode_target
+from truewood._rows.evaluation_rows import choose_rows
+from truewood._rows.training_check import RowData
+from truewood._scoring.node_means import recompute_means
 from truewood.adapters import open_model
-from truewood.data.tables import read_features
-from truewood.data.target import TargetKind, encode_target
-from truewood.rows.choice import choose_rows
-from truewood.rows.row_data import RowData
-from truewood.scoring.node_means import recompute_means
 
 pytest.importorskip("econml")
 

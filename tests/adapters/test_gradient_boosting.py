@@ -13,8 +13,8 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import truewood as tw
-from boosting_data import N_FEATURES, SIGNAL, draw_data, sums_may_overflow
-from contract import add_leaf_values, draw_odd_rows, route
+from helpers.boosting_data import N_FEATURES, SIGNAL, draw_data, sums_may_overflow
+from helpers.contract import add_leaf_values, draw_odd_rows, route
 from truewood.adapters import open_model
 
 pytestmark = sums_may_overflow

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import truewood as tw
-from contract import route
-from lightgbm_models import CATEGORICAL, QUIET, WITH_CATEGORIES, build, draw_rows, find_leaves, make_rows, train
+from helpers.contract import route
+from helpers.lightgbm_models import CATEGORICAL, QUIET, WITH_CATEGORIES, build, draw_rows, find_leaves, make_rows, train
 
 
 @pytest.mark.parametrize("name", ["no-missing", "nan", "zero-as-missing", "categories"])

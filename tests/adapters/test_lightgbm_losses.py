@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import truewood as tw
-from contract import add_leaf_values
-from lightgbm_models import QUIET, build, make_rows, make_signal
+from helpers.contract import add_leaf_values
+from helpers.lightgbm_models import QUIET, build, make_rows, make_signal
 
 OBJECTIVES = {
     "regression": "number",
@@ -56,7 +56,7 @@ def test_the_signal_scores_first_whatever_the_objective(objective):
     ],
 )
 def test_parameters_of_the_objective_are_the_models(params, gradient):
-    from truewood.data import losses
+    from truewood._inputs import losses
 
     X, y = make_signal(1, "positive")
     if isinstance(gradient, str):

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import truewood as tw
-from lightgbm_models import CATEGORIES, QUIET, WITH_CATEGORIES, build, make_rows, train, train_on
+from helpers.lightgbm_models import CATEGORIES, QUIET, WITH_CATEGORIES, build, make_rows, train, train_on
 
 
 def test_linear_trees_are_refused():

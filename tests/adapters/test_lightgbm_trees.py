@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 import truewood as tw
-from contract import add_leaf_values, count_calls, route
-from lightgbm_models import (
+from helpers.contract import add_leaf_values, count_calls, route
+from helpers.lightgbm_models import (
     MODELS,
     N_FEATURES,
     QUIET,

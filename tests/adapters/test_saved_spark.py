@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'truewood[cli]'")
 
 import truewood as tw
-from contract import route
-from spark_folders import TREES, save_forest, save_pipeline
+from helpers.contract import route
+from helpers.spark_folders import TREES, save_forest, save_pipeline
 
 LAYOUTS = {"4.1": ("_1", "_2", "_3"), "4.0": ("treeID", "metadata", "weights")}
 

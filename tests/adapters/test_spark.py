@@ -17,8 +17,8 @@ from pyspark.ml.classification import RandomForestClassifier
 from pyspark.ml.regression import GBTRegressor
 
 import truewood as tw
-from contract import draw_odd_rows, route
-from spark_models import (
+from helpers.contract import draw_odd_rows, route
+from helpers.spark_models import (
     CATEGORICAL,
     COLUMNS,
     MODELS,
@@ -32,9 +32,9 @@ from spark_models import (
     read_vectors,
     to_spark,
 )
+from truewood._exceptions import TrainingRowsError
 from truewood.adapters import open_model
-from truewood.rows.errors import TrainingRowsError
-from truewood.tabular.saved_spark import view_spark
+from truewood.tabular._models.saved_spark import view_spark
 
 # pyspark warns of new releases of pandas.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")

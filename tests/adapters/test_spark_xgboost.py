@@ -15,8 +15,8 @@ from pyspark.ml.feature import VectorAssembler
 from xgboost.spark import SparkXGBClassifier, SparkXGBRegressor
 
 import truewood as tw
-from contract import route
-from spark_models import make_table, to_spark
+from helpers.contract import route
+from helpers.spark_models import make_table, to_spark
 
 pytestmark = [
     pytest.mark.cluster,

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import truewood as tw
-from contract import add_leaf_values, draw_odd_rows, route
+from helpers.contract import add_leaf_values, draw_odd_rows, route
 from truewood.adapters import open_model
 
 pytest.importorskip("sksurv")
@@ -118,7 +118,7 @@ def score_by_hand(forest, X, y):
 def test_scores_follow_from_the_definitions(name, engine):
     X, y = draw_data(n_rows=80)
     forest = fit_forest(name, X, y)
-    result = tw.importance(forest, X, y, inference="rows")
+    result = tw.importance(forest, X, y, contributions=True)
     scores, variances = score_by_hand(forest, X, y)
     np.testing.assert_allclose(result.per_tree, scores, atol=1e-12)
     np.testing.assert_allclose(result.share, scores.mean(axis=0) / variances.mean(), atol=1e-12)
@@ -138,7 +138,7 @@ def test_every_measure_finds_the_signal(measure):
 
 def test_contributions_of_sums_add_up_to_the_score():
     X, y = draw_data()
-    result = tw.importance(fit_forest("rsf", X, y), X, y, measure="mdi_oob", inference="rows")
+    result = tw.importance(fit_forest("rsf", X, y), X, y, measure="mdi_oob", contributions=True)
     np.testing.assert_allclose(result.contributions.sum(axis=0), result.values, atol=1e-12)
 
 
@@ -333,7 +333,7 @@ def test_scores_of_boosted_trees_follow_from_the_definitions(name, engine):
             for child in children:
                 step = weight[child] / weight[0] * (value[child] - value[m])
                 expected[inner.feature[m]] += step * residual[is_at[:, child]].mean()
-    result = tw.importance(model, X, y, rows="heldout", inference="rows")
+    result = tw.importance(model, X, y, rows="heldout", contributions=True)
     np.testing.assert_allclose(result.values, expected, atol=1e-12)
     np.testing.assert_allclose(result.contributions.sum(axis=0), result.values, atol=1e-12)
     d, n = events.mean(axis=0), at_risk.mean(axis=0)

@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
 import truewood as tw
-from contract import add_leaf_values, count_calls, draw_odd_rows, route
+from helpers.contract import add_leaf_values, count_calls, draw_odd_rows, route
 from truewood.adapters import open_model
 
 N_FEATURES = 5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xgboost
 
-from truewood.adapters.ubjson import read_ubjson
+from truewood.adapters._ubjson import read_ubjson
 
 
 def check_same(binary, plain):

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import truewood as tw
-from contract import add_leaf_values, route
+from helpers.contract import add_leaf_values, route
+from helpers.xgboost_models import BASE, R, build, check_leaves, draw, link
 from truewood.adapters import open_model
-from xgboost_models import BASE, R, build, check_leaves, draw, link
 
 
 @pytest.mark.parametrize("name", ["partition", "onehot categories"])

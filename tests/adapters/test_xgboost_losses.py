@@ -8,10 +8,8 @@ import xgboost as xgb
 from scipy import optimize, stats
 
 import truewood as tw
-from contract import add_leaf_values
-from truewood.adapters import open_model
-from truewood.data import losses
-from xgboost_models import (
+from helpers.contract import add_leaf_values
+from helpers.xgboost_models import (
     BASE,
     CASES,
     N_FEATURES,
@@ -23,6 +21,8 @@ from xgboost_models import (
     make_target,
     odd_rows,
 )
+from truewood._inputs import losses
+from truewood.adapters import open_model
 
 # Objective -> what y is, and parameters.
 OBJECTIVES = {

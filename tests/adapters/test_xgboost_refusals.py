@@ -11,7 +11,7 @@ import xgboost as xgb
 from sklearn.exceptions import NotFittedError
 
 import truewood as tw
-from xgboost_models import BASE, VECTOR, C, R, build, draw, make_target
+from helpers.xgboost_models import BASE, VECTOR, C, R, build, draw, make_target
 
 
 @pytest.mark.parametrize("wrap", [lambda model: model, lambda model: model.get_booster()])
@@ -38,7 +38,7 @@ def test_vector_leaves_without_weights_are_refused(monkeypatch):
     export = json.loads(model.get_booster().save_raw("json"))
     for tree in export["learner"]["gradient_booster"]["model"]["trees"]:
         del tree["sum_hessian"]
-    monkeypatch.setattr("truewood.adapters.xgboost.read_ubjson", lambda _content: export)
+    monkeypatch.setattr("truewood.adapters._xgboost.read_ubjson", lambda _content: export)
     with pytest.raises(ValueError, match=r"has vector leaves, whose weights XGBoost stores since 3\.2"):
         tw.to_ensemble(model)
 

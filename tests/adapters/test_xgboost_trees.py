@@ -11,10 +11,8 @@ import xgboost as xgb
 from scipy import sparse
 
 import truewood as tw
-from contract import add_leaf_values, route
-from truewood.adapters import open_model
-from truewood.data.tables import read_features
-from xgboost_models import (
+from helpers.contract import add_leaf_values, route
+from helpers.xgboost_models import (
     BASE,
     CASES,
     N_FEATURES,
@@ -30,6 +28,8 @@ from xgboost_models import (
     make_target,
     odd_rows,
 )
+from truewood._inputs.tables import read_features
+from truewood.adapters import open_model
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from app_driver import MEGABYTES, App
+from helpers.app_driver import MEGABYTES, App
 
 CHROMIUM = shutil.which("chromium")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from app_driver import (
+from helpers.app_driver import (
     MEGABYTES,
     ask,
     check_report,
@@ -21,7 +21,7 @@ from app_driver import (
     wait_for,
     write_table,
 )
-from truewood.app.server import serve_app
+from truewood._app.server import serve_app
 
 
 def test_from_a_table_to_its_report(app, open_page, tmp_path):

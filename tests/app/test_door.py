@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app_driver import App, ask, list_processes, make_cookie, upload, wait_for, write_table
+from helpers.app_driver import App, ask, list_processes, make_cookie, upload, wait_for, write_table
 
 FORM = "multipart/form-data; boundary=part"
 SOCKET = "_nicegui_ws/socket.io/?EIO=4&transport="

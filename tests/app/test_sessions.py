@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app_driver import check_report, choose_target, list_processes, start_report, upload, wait_for, write_table
+from helpers.app_driver import check_report, choose_target, list_processes, start_report, upload, wait_for, write_table
 
 PRESS_THREE_TIMES = """button => { button.click(); button.click(); button.click(); }"""
 

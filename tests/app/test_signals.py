@@ -18,7 +18,7 @@ def watch(event, arguments):
     if moments and event == moments[0][0] and str(arguments[0] if arguments else "").startswith(moments[0][1]):
         moments.clear()
         os.kill(os.getpid(), int(number))
-from truewood.cli import main
+from truewood._cli import main
 sys.addaudithook(watch)
 sys.exit(main(["app", *arguments]))
 """
@@ -27,7 +27,7 @@ MOMENTS = [
     (signal.SIGTERM, "tempfile.mkdtemp", ""),
     (signal.SIGTERM, "import", "uvicorn"),
     (signal.SIGINT, "import", "nicegui"),
-    (signal.SIGHUP, "import", "truewood.app.page"),
+    (signal.SIGHUP, "import", "truewood._app.page"),
     (signal.SIGTERM, "webbrowser.open", "file:///"),
     (signal.SIGINT, "import", "uvicorn.protocols.http"),  # by the server, when it runs
     (signal.SIGTERM, "import", "uvicorn.protocols.http"),

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from app_driver import write_table
-from truewood.app.work import Work
+from helpers.app_driver import write_table
+from truewood._app.worker_process import WorkerProcess
 
 
 def test_answers_to_other_jobs_are_dropped(monkeypatch):
@@ -31,12 +31,12 @@ for text in sys.stdin:
         return work._process
 
     async def ask_three_times():
-        work, heard = Work(), []
+        work, heard = WorkerProcess(), []
         answers = await asyncio.gather(*(work.do("describe", heard.append) for _ in range(3)))
         await work.end()
         return answers, [line["message"] for line in heard if "message" in line]
 
-    monkeypatch.setattr(Work, "_start", start)
+    monkeypatch.setattr(WorkerProcess, "_start", start)
     assert asyncio.run(ask_three_times()) == ([{"of": 0}, {"of": 1}, {"of": 2}], [0, 1, 2])
 
 
@@ -49,7 +49,7 @@ def test_a_job_that_is_given_up_does_not_answer_the_next_one(tmp_path):
             raise KeyError(json.dumps(line))
 
     async def give_up_and_ask():
-        work, started = Work(), asyncio.Event()
+        work, started = WorkerProcess(), asyncio.Event()
         cancelled = asyncio.create_task(
             work.do("describe", lambda line: "message" in line and started.set(), file=str(tables[0]))
         )

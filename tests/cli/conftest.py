@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from mixed_table import TABLE
-from truewood.cli import main
+from helpers.mixed_table import TABLE
+from truewood._cli import main
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import re
 import pytest
 
 import truewood
-from truewood.cli import main
-from truewood.cli.output import can_write_reports
+from truewood._cli import main
+from truewood._cli.output import can_write_reports
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -23,7 +23,7 @@ def test_demo_shows_the_bias_and_its_repair(task, tmp_path, capsys):
 
 
 def test_demo_without_the_extra_says_how_to_get_the_report(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("truewood.cli.demo_command.can_write_reports", lambda: False)
+    monkeypatch.setattr("truewood._cli.demo.can_write_reports", lambda: False)
     assert main(["demo", "--output", str(tmp_path)]) == 0
     assert "No report: pip install 'truewood[report]'" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["truewood-demo.png"]

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import truewood as tw
-from mixed_table import TABLE
-from truewood.cli import main
+from helpers.mixed_table import TABLE
+from truewood._cli import main
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from truewood.cli import main
-from truewood.tabular import model_trial
+from truewood._cli import main
+from truewood.tabular._models import sandboxed_load
 
 FORMATS = ["xgboost.json", "xgboost.ubj", "lightgbm.txt", "catboost.cbm", "catboost.json", "skops.skops", "pickle.pkl"]
 
@@ -129,10 +129,12 @@ def test_a_cut_model_of_lightgbm_is_not_scored_without_its_last_trees(folder, tm
 
 def test_a_loader_that_does_not_come_back(folder, monkeypatch):
     save_model(folder / "lightgbm.txt")
-    monkeypatch.setattr(model_trial, "_SECONDS", 0.01)
-    monkeypatch.setattr(model_trial, "_SECONDS_PER_MB", 0.0)
+    monkeypatch.setattr(sandboxed_load, "_SECONDS", 0.01)
+    monkeypatch.setattr(sandboxed_load, "_SECONDS_PER_MB", 0.0)
     start = time.monotonic()
-    assert "is not loaded by LightGBM within 0 seconds" in model_trial.find_damage(folder / "lightgbm.txt", "LightGBM")
+    assert "is not loaded by LightGBM within 0 seconds" in sandboxed_load.find_damage(
+        folder / "lightgbm.txt", "LightGBM"
+    )
     assert time.monotonic() - start < 30
 
 
@@ -143,5 +145,5 @@ def test_modules_beside_the_model_are_not_run(folder, tmp_path, monkeypatch):
         (tmp_path / name).write_text(f"open({str(tmp_path / 'run')!r}, 'w')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
-    assert model_trial.find_damage(folder / "lightgbm.txt", "LightGBM") is None
+    assert sandboxed_load.find_damage(folder / "lightgbm.txt", "LightGBM") is None
     assert not (tmp_path / "run").exists()

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from mixed_table import TABLE
-from truewood.cli import main
+from helpers.mixed_table import TABLE
+from truewood._cli import main
 from truewood.tabular import describe_table
 
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import truewood as tw
-from installed import lacks_any
-from scale_models import FEATURES, build, get_weight
+from helpers.installed import lacks_any
+from helpers.streaming_models import FEATURES, build, get_weight
 
 needs_dask = pytest.mark.skipif(lacks_any(["dask", "distributed"]), reason="needs Dask")
 needs_spark = pytest.mark.skipif(lacks_any(["pyspark"]), reason="needs Spark")
@@ -63,7 +63,7 @@ def test_dask_in_this_process_and_on_a_cluster(folder, call):
 def run_spark(*arguments):
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}
     environment.pop("PYSPARK_PYTHON", None)
-    command = [sys.executable, "-c", "import sys; from truewood.cli import main; sys.exit(main(sys.argv[1:]))"]
+    command = [sys.executable, "-c", "import sys; from truewood._cli import main; sys.exit(main(sys.argv[1:]))"]
     return subprocess.run(
         [*command, "importance", *map(str, arguments), "--engine", "spark", "--master", "local[2]"],
         capture_output=True,
@@ -89,7 +89,7 @@ def test_spark_in_a_session_of_its_own(folder):
 @pytest.mark.cluster
 def test_spark_reads_a_saved_model_of_spark(tmp_path, call):
     """In the session that there is, which stays."""
-    from spark_models import COLUMNS, MODELS, get_spark, make_pipeline, make_table, to_spark
+    from helpers.spark_models import COLUMNS, MODELS, get_spark, make_pipeline, make_table, to_spark
 
     get_spark()
     model = make_pipeline(MODELS["boosted numbers"]()).fit(to_spark(make_table()))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from truewood.cli import main
+from truewood._cli import main
 
 TABLE = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
 
@@ -59,22 +59,22 @@ BAD_ARGUMENTS = {
     "weights are the target": (["./data.csv", "--target", "y", "--sample-weight", "y"], ["'y' is the target"]),
     "unknown weights": (["./data.csv", "--target", "y", "--sample-weight", "w"], ["--sample-weight: the table has no"]),
     "groups are the target": (
-        ["./data.csv", "--target", "y", "--row-groups", "y"],
-        ["--row-groups: 'y' is the target"],
+        ["./data.csv", "--target", "y", "--groups", "y"],
+        ["--groups: 'y' is the target"],
     ),
-    "unknown groups": (["./data.csv", "--target", "y", "--row-groups", "w"], ["--row-groups: the table has no column"]),
+    "unknown groups": (["./data.csv", "--target", "y", "--groups", "w"], ["--groups: the table has no column"]),
     "one fold": (["./data.csv", "--target", "y", "--cv", "1"], ["--cv: must be a whole number from 2 up, got 1"]),
     "folds and a split": (
         ["./data.csv", "--target", "y", "--cv", "5", "--test-size", "0.2"],
         ["--cv: is a number of folds, and cannot be given with --test-size"],
     ),
     "one group": (
-        ["./same.csv", "--target", "y", "--row-groups", "color", "--model", "lightgbm"],
-        ["--row-groups: it takes 5 groups of rows to hold groups out, got 1"],
+        ["./same.csv", "--target", "y", "--groups", "color", "--model", "lightgbm"],
+        ["--groups: it takes 5 groups of rows to hold groups out, got 1"],
     ),
     "groups with gaps": (
-        ["./gaps.csv", "--target", "y", "--row-groups", "color", "--model", "lightgbm"],
-        ["--row-groups: column 'color' must have a label in every row, got 2 without"],
+        ["./gaps.csv", "--target", "y", "--groups", "color", "--model", "lightgbm"],
+        ["--groups: column 'color' must have a label in every row, got 2 without"],
     ),
     "numbers from strings": (
         ["./data.csv", "--target", "color", "--task", "regression"],
@@ -157,7 +157,7 @@ def test_a_library_that_is_not_installed(library, arguments, remedy, folder, ref
     def find(name, package=None):
         return None if name == library else find_spec(name, package)
 
-    for module in ("tabular.settings", "tabular.model_files", "cli.output"):
+    for module in ("tabular._models.settings", "tabular._models.loading", "_cli.output"):
         monkeypatch.setattr(f"truewood.{module}.find_spec", find)
     for name in ("m.cbm", "m.skops"):
         (folder / name).write_bytes(b"any")

@@ -9,7 +9,7 @@ import pytest
 import xgboost
 
 import truewood as tw
-from scale_models import FEATURES, build, get_weight
+from helpers.streaming_models import FEATURES, build, get_weight
 
 OPTIONS = ["--target", "y", "--model-file", "./m.ubj"]
 

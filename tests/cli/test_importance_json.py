@@ -13,8 +13,8 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 import truewood as tw
-from mixed_table import TABLE, add_types
-from truewood.cli.wording import as_options
+from helpers.mixed_table import TABLE, add_types
+from truewood._cli.error_messages import as_options
 from truewood.tabular import FitSettings, score_saved_model, score_table
 
 
@@ -54,10 +54,10 @@ def test_the_same_as_from_python(model, form, tmp_path, call):
 def test_folds_that_keep_groups_together(tmp_path, call):
     table = TABLE.assign(shop=[f"shop {k % 40}" for k in range(len(TABLE))])
     table.to_csv(tmp_path / "a.csv", index=False)
-    shown, said = call(tmp_path / "a.csv", "--target", "y", "--row-groups", "shop", "--cv", "3")
+    shown, said = call(tmp_path / "a.csv", "--target", "y", "--groups", "shop", "--cv", "3")
     settings = FitSettings(n_trees=60, n_jobs=1, cv=3)
-    assert_same(shown, score_table(tmp_path / "a.csv", "y", row_groups="shop", settings=settings))
-    assert (shown["rows"], shown["n_folds"], shown["n_trees"], shown["n_row_groups"]) == ("folds", 3, 180, 40)
+    assert_same(shown, score_table(tmp_path / "a.csv", "y", groups="shop", settings=settings))
+    assert (shown["rows"], shown["n_folds"], shown["n_trees"], shown["n_groups"]) == ("folds", 3, 180, 40)
     assert "the model predicts rows held out in folds with AUC" in said
 
 

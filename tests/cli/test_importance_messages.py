@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from truewood.cli import main
-from truewood.cli.wording import as_options, describe_error
+from truewood._cli import main
+from truewood._cli.error_messages import as_options, describe_error
+from truewood._formatting import in_one_line
 from truewood.tabular import TableError
-from truewood.words import in_one_line
 
 MENTIONS = {
     "pass task='regression' to take them": "pass --task regression to take them",
@@ -25,7 +25,7 @@ MENTIONS = {
     "try max_depth=3": "try --max-depth 3",
     "pass trust_pickle=True.": "pass --trust-pickle.",
     "model='random-forest' can do without": "--model random-forest can do without",
-    "together with row_groups='patient'": "together with --row-groups patient",
+    "together with groups='patient'": "together with --groups patient",
     "kinds={'height': 'number'} takes": "--as height=number takes",
     """kinds={"it's 5": 'number'} takes""": """--as 'it'"'"'s 5=number' takes""",
     "measure='permutation' is not": "--measure permutation is not",
@@ -135,13 +135,13 @@ def test_interrupted(data, capsys, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("truewood.tabular.table_importance.fit_model", stop)
+    monkeypatch.setattr("truewood.tabular._score_table.fit_model", stop)
     assert main(["importance", str(data), "--target", "y"]) == 130
     assert capsys.readouterr().err.endswith("truewood: stopped\n")
 
 
 def test_a_reader_that_stops_reading(data):
-    program = "import sys; from truewood.cli import main; sys.exit(main())"
+    program = "import sys; from truewood._cli import main; sys.exit(main())"
     command = f"{sys.executable} -c '{program}' importance {data} --target y --trees 5 --quiet | head -n 0"
     ended = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
     assert ended.returncode == 0
@@ -160,7 +160,7 @@ def test_progress_is_shown_on_a_terminal(data, monkeypatch, capsys):
 
 SMALL_MEMORY = """
 import resource, sys
-from truewood.cli import main
+from truewood._cli import main
 sys.stdin.buffer.read(0)
 with open("/proc/self/statm") as file:
     n_bytes = int(file.read().split()[0]) * resource.getpagesize()

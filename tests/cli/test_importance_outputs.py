@@ -20,10 +20,9 @@ from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 
 import truewood as tw
-from mixed_table import TABLE
-from truewood.cli import main
-from truewood.cli.markdown import format_markdown
-from truewood.cli.output import write_output
+from helpers.mixed_table import TABLE
+from truewood._cli import main
+from truewood._cli.output import format_markdown, write_output
 
 
 def test_outputs(data, tmp_path, call):
@@ -123,7 +122,7 @@ def test_standard_input_is_not_overwritten(data, tmp_path):
 
 def run(*arguments, prelude="", **options):
     """Run the command line in a process of its own."""
-    program = f"import sys\nfrom truewood.cli import main\n{prelude}\nsys.exit(main())"
+    program = f"import sys\nfrom truewood._cli import main\n{prelude}\nsys.exit(main())"
     command = [sys.executable, "-c", program, *map(str, arguments)]
     # Coverage could not write its file here either, and would say so.
     variables = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
@@ -178,7 +177,7 @@ def test_a_second_file_that_fails_does_not_take_the_first_and_the_table(data, tm
     def fail(*given, **options):
         raise OSError(28, "No space left on device", "b.svg")
 
-    monkeypatch.setattr("truewood.cli.output.write_picture", fail)
+    monkeypatch.setattr("truewood._cli.output.write_picture", fail)
     outputs = ["--output", str(tmp_path / "a.csv"), "--output", str(tmp_path / "b.svg")]
     assert main(["importance", str(data), "--target", "y", "--trees", "5", *outputs]) == 2
     printed = capsys.readouterr()
@@ -246,7 +245,7 @@ def test_correlated_columns_are_scored_together(tmp_path, capsys):
     assert "columns are in 1 group (0.7)" in printed.err
     assert "x, x2</td><td>" in (tmp_path / "out.html").read_text(encoding="utf-8")
     assert main([*command, "--group-correlated", "0.999", "--json"]) == 0
-    groups = json.loads(capsys.readouterr().out)["groups"]
+    groups = json.loads(capsys.readouterr().out)["feature_groups"]
     assert groups["x + x2"] == ["x", "x2"]
     assert groups["city"] == ["city"]
 

@@ -14,9 +14,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 
 import truewood as tw
-from mixed_table import TABLE
-from truewood.cli import main
-from truewood.cli.output import make_frame, print_table
+from helpers.mixed_table import TABLE
+from truewood._cli import main
+from truewood._cli.output import make_frame, print_table
 
 
 def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):

@@ -16,40 +16,40 @@ import pytest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
-PROGRAM = "import sys; from truewood.cli import main; sys.exit(main())"
+PROGRAM = "import sys; from truewood._cli import main; sys.exit(main())"
 # A library that computes for long without a line of Python: one sleep of the system's, which holds no lock.
 BUSY = """
 import ctypes, sys
-from truewood.cli import main
-from truewood.tabular import table_importance
+from truewood._cli import main
+from truewood.tabular import _score_table
 def fit_model(*given, **options):
     print("fitting", file=sys.stderr, flush=True)
     for _ in range(20):
         ctypes.CDLL(None).usleep(999_000)
         ctypes.CDLL(None).usleep(999_000)
-table_importance.fit_model = fit_model
+_score_table.fit_model = fit_model
 sys.exit(main())
 """
 # A library that makes an error of its own of the interrupt.
 HIDING = """
 import sys, time
-from truewood.cli import main
-from truewood.tabular import table_importance
+from truewood._cli import main
+from truewood.tabular import _score_table
 def fit_model(*given, **options):
     print("fitting", file=sys.stderr, flush=True)
     try:
         time.sleep(20)
     except KeyboardInterrupt:
         raise RuntimeError("reading failed")
-table_importance.fit_model = fit_model
+_score_table.fit_model = fit_model
 sys.exit(main())
 """
 # A library that has a temporary folder and does not come back.
 FOLDER = """
 import ctypes, sys
-from truewood.cli import main
-from truewood.tabular import table_importance
-from truewood.writing import temporary_folder
+from truewood._cli import main
+from truewood.tabular import _score_table
+from truewood._writing import temporary_folder
 def fit_model(*given, **options):
     with temporary_folder() as folder:
         (folder / "part").write_text("")
@@ -57,13 +57,13 @@ def fit_model(*given, **options):
         for _ in range(20):
             ctypes.CDLL(None).usleep(999_000)
             ctypes.CDLL(None).usleep(999_000)
-table_importance.fit_model = fit_model
+_score_table.fit_model = fit_model
 sys.exit(main())
 """
 # A disk that takes its time.
 WRITING = """
 import os, sys, time
-from truewood.cli import main
+from truewood._cli import main
 def fsync(handle):
     print("writing", file=sys.stderr, flush=True)
     time.sleep(20)
@@ -193,12 +193,12 @@ def test_the_console_script_is_the_module_that_handles_this():
 
 @pytest.mark.parametrize("reason", ["can't start new thread", "std::bad_alloc"])
 def test_too_little_memory_in_a_library_is_one_line(reason, table, capsys, monkeypatch):
-    from truewood.cli import main
+    from truewood._cli import main
 
     def fit_model(*given, **options):
         raise RuntimeError(reason)
 
-    monkeypatch.setattr("truewood.tabular.table_importance.fit_model", fit_model)
+    monkeypatch.setattr("truewood.tabular._score_table.fit_model", fit_model)
     assert main(["importance", str(table), "--target", "y", "--trees", "5"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("truewood: error: not enough memory")
@@ -206,7 +206,7 @@ def test_too_little_memory_in_a_library_is_one_line(reason, table, capsys, monke
 
 
 def test_a_command_leaves_signals_as_they_were(table, capsys):
-    from truewood.cli import main
+    from truewood._cli import main
 
     before = signal.getsignal(signal.SIGINT)
     assert main(["importance", str(table), "--target", "y", "--trees", "5"]) == 0

@@ -8,7 +8,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from mixed_table import TABLE
+from helpers.mixed_table import TABLE
 
 COLUMNS = ["x", "amount"]
 TRAINING = TABLE[:200]
@@ -78,7 +78,7 @@ def test_broken_files(name, content, folder, refuse):
 
 def test_a_saved_model_of_spark(folder, call, refuse):
     pytest.importorskip("pyarrow")
-    from spark_folders import save_pipeline
+    from helpers.spark_folders import save_pipeline
 
     path = save_pipeline(folder / "spark")
     table = TABLE[200:].assign(color=["red", "green", "blue", "other"] * 25, number=range(100))

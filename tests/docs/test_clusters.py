@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import truewood as tw
-from docs_names import prepare_big_data
-from docs_pages import DOCS, list_blocks
+from helpers.docs_names import prepare_big_data
+from helpers.docs_pages import DOCS, list_blocks
 
 
 def find_block(page, mark):
@@ -28,7 +28,7 @@ def test_the_client_of_dask():
 
 @pytest.mark.cluster
 def test_frames_of_spark(tmp_path, monkeypatch):
-    from spark_models import get_spark
+    from helpers.spark_models import get_spark
 
     monkeypatch.chdir(tmp_path)
     names = {"tw": tw, "spark": get_spark(), **prepare_big_data()}
@@ -40,7 +40,7 @@ def test_frames_of_spark(tmp_path, monkeypatch):
 def test_models_of_spark(tmp_path, monkeypatch):
     from pyspark.ml.feature import VectorAssembler
 
-    from spark_models import get_spark
+    from helpers.spark_models import get_spark
 
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

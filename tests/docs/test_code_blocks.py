@@ -15,11 +15,11 @@ import pytest
 from joblib import parallel_config
 
 import truewood as tw
-from docs_names import PREPARE, write_files
-from docs_pages import PAGES, ROOT, list_blocks, name_page
-from installed import needs_kernel
-from truewood.adapters import registry
-from truewood.cli import main, make_parser
+from helpers.docs_names import PREPARE, write_files
+from helpers.docs_pages import PAGES, ROOT, list_blocks, name_page
+from helpers.installed import needs_kernel
+from truewood._cli import main, make_parser
+from truewood.adapters import _registry
 
 pytestmark = [needs_kernel, pytest.mark.usefixtures("one_thread")]
 
@@ -60,7 +60,7 @@ def run_page(page, module):
 @pytest.mark.parametrize("page", PYTHON, ids=name_page)
 def test_python(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    monkeypatch.setattr(_registry, "_REGISTRY", dict(_registry._REGISTRY))
     with parallel_config(backend="threading"):  # processes take seconds to start
         run_page(page, ModuleType("page"))
     printed = capsys.readouterr().out
@@ -72,7 +72,7 @@ def test_python(page, tmp_path, monkeypatch, capsys):
 
 def test_the_adapter_of_the_page_reads_its_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    monkeypatch.setattr(_registry, "_REGISTRY", dict(_registry._REGISTRY))
     module = ModuleType("my_package")
     monkeypatch.setitem(sys.modules, "my_package", module)
     monkeypatch.setitem(sys.modules, "my_package.adapter", module)

@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 
-from docs_pages import DOCS, ROOT
+from helpers.docs_pages import DOCS, ROOT
 
 TABLE1 = ROOT / "experiments" / "paper" / "table1.csv"
 

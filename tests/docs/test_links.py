@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from docs_pages import DOCS, PAGES, ROOT, list_blocks, name_page
+from helpers.docs_pages import DOCS, PAGES, ROOT, list_blocks, name_page
 
 EXAMPLES = ROOT / "examples"
 

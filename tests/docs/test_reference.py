@@ -5,9 +5,18 @@ from __future__ import annotations
 import re
 
 import truewood
-from docs_pages import DOCS
+from helpers.docs_pages import DOCS
 from truewood import tabular
-from truewood.cli import make_parser
+from truewood._cli import make_parser
+
+MODULES = {"adapters", "datasets", "tabular", "testing"}
+
+
+def test_public_names_alone_are_visible():
+    assert sorted(dir(truewood)) == sorted([*truewood.__all__, "__version__"])
+    for name in MODULES:
+        module = getattr(truewood, name)
+        assert sorted(dir(module)) == sorted(module.__all__)
 
 
 def test_the_api_page_is_complete():
@@ -17,9 +26,14 @@ def test_the_api_page_is_complete():
             module = line.split()[-1]
         elif re.fullmatch(r"   [\w.]+", line):
             listed[module].add(line.strip())
-    adapters = {name for name in listed["truewood"] if name.startswith("adapters.")}
-    assert listed["truewood"] - adapters == set(truewood.__all__) - {"tabular"}
-    assert {name.removeprefix("adapters.") for name in adapters} <= set(truewood.adapters.__all__)
+    below = {name for name in listed["truewood"] if "." in name}
+    assert listed["truewood"] - below == set(truewood.__all__) - MODULES
+    also_above = {name for name in truewood.adapters.__all__ if name in truewood.__all__}
+    assert below == {
+        *(f"adapters.{name}" for name in set(truewood.adapters.__all__) - also_above),
+        *(f"datasets.{name}" for name in truewood.datasets.__all__),
+        *(f"testing.{name}" for name in truewood.testing.__all__),
+    }
     assert listed["truewood.tabular"] == set(tabular.__all__)
 
 

@@ -20,14 +20,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import truewood as tw
-from cuda_on_host import stand_for_cupy
-from docs_pages import DOCS, list_blocks
+from helpers.cuda_on_host import stand_for_cupy
+from helpers.docs_pages import DOCS, list_blocks
+from truewood._engines import cuda_device
+from truewood._engines.engine import ENGINE_VARIABLE, RowLists, resolve_engine
+from truewood._exceptions import DeviceWarning
+from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood.adapters import open_model
-from truewood.data.device_arrays import DeviceWarning
-from truewood.data.tables import FeatureMatrix, read_features
-from truewood.engines import cuda_device, native_engine, numpy_engine
-from truewood.engines.engine import ENGINE_VARIABLE, use_engine
-from truewood.engines.row_lists import RowLists
 
 HAS_GPU = cuda_device.find_problem() is None
 
@@ -135,16 +134,16 @@ CASES = {
         forest(RandomForestClassifier).fit(X, CLASSES),
         X,
         CLASSES,
-        {"groups": {"a": [0, 1], "b": [2, 3, 4]}},
+        {"feature_groups": {"a": [0, 1], "b": [2, 3, 4]}},
     ),
     "groups of rows": lambda: (
         forest().fit(X[FIT], NUMBERS[FIT]),
         X[REST],
         NUMBERS[REST],
-        {"rows": "heldout", "row_groups": np.arange(300) // 3},
+        {"rows": "heldout", "groups": np.arange(300) // 3},
     ),
     "bags": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"inference": "bags"}),
-    "rows": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"inference": "rows"}),
+    "rows": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"contributions": True}),
     "permutation": lambda: (
         forest(RandomForestClassifier).fit(X, CLASSES),
         X,
@@ -165,7 +164,7 @@ def test_scores_and_errors_are_those_of_the_kernel(name):
     largest = np.abs(native.per_tree).max()
     np.testing.assert_allclose(on_host.per_tree, native.per_tree, rtol=0, atol=1e-12 * largest)
     np.testing.assert_array_equal(on_device.per_tree, on_host.per_tree)
-    if native.no_inference is None:
+    if native.inference_unavailable is None:
         np.testing.assert_allclose(on_host.std_error, native.std_error, rtol=1e-10)
         np.testing.assert_allclose(on_host.p_value, native.p_value, rtol=0, atol=1e-10)
         np.testing.assert_array_equal(on_device.std_error, on_host.std_error)
@@ -188,38 +187,37 @@ def test_leaves_are_those_of_the_reference(gaps):
     ensemble = view.read(range(6))
     lists = RowLists.join([RNG.integers(0, N, size) for size in (100, 0, 30, 1, 300, 50)])
     rows, donors = np.arange(0, N, 7), RNG.integers(0, N, 100)
-    with use_engine("cuda"):
-        from truewood.engines import cuda_engine
-
-        found = cuda_engine.find_leaves(ensemble, matrix, lists)
-        one = view.read(range(1))
-        swapped = cuda_engine.find_swapped_leaves(one, matrix, rows, donors)
-    np.testing.assert_array_equal(found, numpy_engine.find_leaves(ensemble, matrix, lists))
-    np.testing.assert_array_equal(swapped, numpy_engine.find_swapped_leaves(one, matrix, rows, donors))
+    one, cuda, reference = view.read(range(1)), resolve_engine("cuda"), resolve_engine("numpy")
+    np.testing.assert_array_equal(
+        cuda.find_leaves(ensemble, matrix, lists), reference.find_leaves(ensemble, matrix, lists)
+    )
+    np.testing.assert_array_equal(
+        cuda.find_swapped_leaves(one, matrix, rows, donors), reference.find_swapped_leaves(one, matrix, rows, donors)
+    )
 
 
 def test_all_rows_are_summed_as_streams_of_rows_ask_for():
-    from truewood.data.target import encode_target
-    from truewood.engines import cuda_engine
-    from truewood.formulas.ufi import make_row_terms
+    from truewood._inputs.target import encode_target
+    from truewood._measures.ufi import make_row_terms
 
     view = open_model(forest(RandomForestClassifier).fit(X, CLASSES))
     matrix, ensemble = read_features(X, view.table), view.read(range(6))
     target = encode_target(CLASSES, view.target.kind, np.zeros(view.target.kind.n_columns))
-    sums, expected = (e.sum_nodes(ensemble, matrix, target, WEIGHT) for e in (cuda_engine, native_engine))
+    cuda, native = resolve_engine("cuda"), resolve_engine("native")
+    sums, expected = (e.sum_nodes(ensemble, matrix, target, WEIGHT) for e in (cuda, native))
     np.testing.assert_allclose(sums.weight, expected.weight, rtol=1e-13)
     np.testing.assert_allclose(sums.total, expected.total, rtol=1e-13, atol=1e-13)
-    terms = make_row_terms(ensemble, expected).unseen
+    terms = make_row_terms(ensemble, expected).evaluation
     out, expected_out = np.ones((2, N, 8))
-    for engine, into in ((cuda_engine, out), (native_engine, expected_out)):
-        engine.contribute(ensemble, matrix, target, WEIGHT, terms, np.arange(6.0), into)
+    for engine, into in ((cuda, out), (native, expected_out)):
+        engine.add_influence(ensemble, matrix, target, WEIGHT, terms, np.arange(6.0), into)
     np.testing.assert_allclose(out, expected_out, rtol=0, atol=1e-12 * np.abs(expected_out).max())
 
 
 @pytest.mark.parametrize("n_draws", [1, 623, 625, 3_000])
 @pytest.mark.parametrize("n_rows", [1, 2, 777, 1_025])
 def test_bags_are_those_of_numpy(n_rows, n_draws):
-    from truewood.engines.cuda_trees import draw_bags
+    from truewood._engines.cuda_trees import draw_bags
 
     seeds = np.array([0, 1, 2**32 - 1], dtype=np.uint32)
     expected = [
@@ -230,15 +228,15 @@ def test_bags_are_those_of_numpy(n_rows, n_draws):
 
 
 def test_rows_that_do_not_fit_are_copied_block_by_block(monkeypatch):
-    from truewood.data.target import NumberTarget
-    from truewood.engines import cuda_engine
+    from truewood._inputs.target import NumberTarget
 
     view = open_model(forest().fit(X, NUMBERS))
     ensemble, target = view.read(range(6)), NumberTarget.of_numbers(NUMBERS[:, np.newaxis])
-    whole = cuda_engine.sum_nodes(ensemble, read_features(X, view.table), target, None)
+    engine = resolve_engine("cuda")
+    whole = engine.sum_nodes(ensemble, read_features(X, view.table), target, None)
     monkeypatch.setattr(cuda_device, "_COPY_BYTES", 2_000)
     monkeypatch.setattr(cuda_device, "_KEPT_SHARE", 0.0)
-    in_blocks = cuda_engine.sum_nodes(ensemble, read_features(X, view.table), target, None)
+    in_blocks = engine.sum_nodes(ensemble, read_features(X, view.table), target, None)
     np.testing.assert_array_equal(in_blocks.total, whole.total)
 
 
@@ -278,13 +276,13 @@ def test_other_doors_copy_rows_with_a_warning():
 
 
 def test_all_batches_are_of_the_engine_that_was_asked_for(monkeypatch):
-    from truewood.engines import cuda_engine
-    from truewood.scoring import batches
+    from truewood._engines.cuda_engine import CudaEngine
+    from truewood._scoring import trees
 
-    monkeypatch.setattr(batches, "_BATCH_NODES", 10)
+    monkeypatch.setattr(trees, "_BATCH_NODES", 10)
     found = []
-    own = cuda_engine.find_swapped_leaves
-    monkeypatch.setattr(cuda_engine, "find_swapped_leaves", lambda *args: found.append(1) or own(*args))
+    own = CudaEngine.find_swapped_leaves
+    monkeypatch.setattr(CudaEngine, "find_swapped_leaves", lambda *args: found.append(1) or own(*args))
     model = RandomForestRegressor(20, max_depth=3, random_state=0).fit(X, NUMBERS)
     tw.importance(model, to_device(X), NUMBERS, measure="permutation", random_state=0, n_jobs=2)
     assert len(found) == 20
@@ -317,7 +315,7 @@ def test_unknown_engine():
 
 
 def test_too_little_memory_is_one_line(monkeypatch):
-    from truewood.engines import cuda_way
+    from truewood._engines import cuda_engine
 
     class OutOfMemoryError(MemoryError):
         pass
@@ -325,7 +323,7 @@ def test_too_little_memory_is_one_line(monkeypatch):
     def refuse(*_args, **_options):
         raise OutOfMemoryError
 
-    monkeypatch.setattr(cuda_way, "sum_rows", refuse)
+    monkeypatch.setattr(cuda_engine, "sum_rows", refuse)
     model = forest().fit(X, NUMBERS)
     with pytest.raises(MemoryError, match="the GPU has too little memory"):
         tw.importance(model, X, NUMBERS, engine="cuda")

@@ -12,13 +12,12 @@ from scipy import sparse
 
 import truewood as tw
 from truewood import TargetKind, TreeEnsemble
-from truewood.data.tables import FeatureMatrix
-from truewood.data.target import NumberTarget
-from truewood.engines.cuda_device import find_problem
-from truewood.engines.engine import ENGINE_VARIABLE, get_engine, has_native_engine
-from truewood.engines.row_lists import RowLists
-from truewood.trees.categories import Categories
-from truewood.trees.row_terms import NumberTerms
+from truewood._engines.cuda_device import find_problem
+from truewood._engines.engine import ENGINE_VARIABLE, RowLists, get_engine, has_native_engine
+from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.target import NumberTarget
+from truewood._trees.categories import Categories
+from truewood._trees.row_terms import NumberTerms
 
 NAMES = np.array(["a", "b"])
 
@@ -130,8 +129,8 @@ def test_sums_merge(engine):
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_unseen_rows_are_the_others(dtype, engine):
     bag = np.array([3, 3, 0, 7], dtype=dtype)
-    assert get_engine().list_unseen(bag, 9).tolist() == [1, 2, 4, 5, 6, 8]
-    assert get_engine().list_unseen(np.arange(4, dtype=dtype), 4).tolist() == []
+    assert get_engine().list_oob_rows(bag, 9).tolist() == [1, 2, 4, 5, 6, 8]
+    assert get_engine().list_oob_rows(np.arange(4, dtype=dtype), 4).tolist() == []
 
 
 def test_the_tests_know_the_engines_that_are_installed(engines):
@@ -152,14 +151,14 @@ def test_a_gpu_that_cannot_be_used_is_one_line(monkeypatch):
 
 
 def test_without_the_kernel_numpy_serves_and_says_so_once(monkeypatch):
-    import truewood.engines.engine as routing
+    import truewood._engines.engine as routing
 
     monkeypatch.delenv(ENGINE_VARIABLE, raising=False)
     monkeypatch.setattr(routing, "has_native_engine", lambda: False)
     routing._warn_once.cache_clear()
     with pytest.warns(tw.NativeEngineWarning, match="the compiled kernel is not installed"):
         engine = routing.get_engine()
-    assert engine.__name__.endswith("numpy_engine")
+    assert engine.name == "numpy"
     routing.get_engine()  # a second warning would be an error
     monkeypatch.setenv(ENGINE_VARIABLE, "native")
     with pytest.raises(ValueError, match="the compiled kernel is not installed"):
@@ -216,7 +215,7 @@ def test_nan_that_nobody_announced_ends_at_a_leaf(n_splits, to_left, categorical
     n_nodes, out = len(ensemble.feature), np.zeros((n_rows, 2))
     terms = NumberTerms(np.zeros((n_nodes, 1)), np.zeros(n_nodes), np.ones(n_nodes))
     target = NumberTarget.of_numbers(np.zeros((n_rows, 1)))
-    get_engine().add_terms(ensemble, leaves, rows, np.ones(n_rows), target, terms, out)
+    get_engine().add_path_influence(ensemble, leaves, rows, np.ones(n_rows), target, terms, out)
     assert (out.sum(axis=1) <= n_splits).all()
     assert (out.sum(axis=1) >= min(n_splits, 1)).all()
 

@@ -6,11 +6,10 @@ from lightgbm import LGBMClassifier
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from xgboost import XGBClassifier
 
+from truewood._engines.engine import get_engine, has_native_engine, resolve_engine
+from truewood._measures.registry import MEASURES
+from truewood._scoring.inputs import make_scoring_inputs
 from truewood.adapters import open_model
-from truewood.engines import numpy_engine
-from truewood.engines.engine import get_engine, has_native_engine
-from truewood.formulas.registry import MEASURES
-from truewood.scoring.job import make_job
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(5_000, 6))
@@ -53,20 +52,22 @@ def test_the_kernel_and_numpy_agree(name, is_weighted):
     model, table, y, measure = CASES[name]
     view = open_model(model.fit(table[:HALF], y[:HALF]))
     weight = RNG.uniform(0, 2, HALF) if is_weighted else None
-    job = make_job(view, table[HALF:], y[HALF:], rows="heldout", sample_weight=weight)
+    job = make_scoring_inputs(view, table[HALF:], y[HALF:], rows="heldout", sample_weight=weight)
     ensemble, data = view.read(range(view.n_trees)), job.data
-    expected = numpy_engine.sum_nodes(ensemble, data.matrix, data.target, data.weight)
-    terms = MEASURES[measure].row_terms(ensemble, expected, None).unseen
+    expected = resolve_engine("numpy").sum_nodes(ensemble, data.matrix, data.target, data.weight)
+    terms = MEASURES[measure].row_terms(ensemble, expected, None).evaluation
     tree_weight = RNG.uniform(0.5, 2, view.n_trees)
-    phi = np.zeros((HALF, view.n_features))
-    numpy_engine.contribute(ensemble, data.matrix, data.target, data.weight, terms, tree_weight, phi)
-    assert np.abs(phi).sum(axis=0).min() > 0
+    influence = np.zeros((HALF, view.n_features))
+    resolve_engine("numpy").add_influence(
+        ensemble, data.matrix, data.target, data.weight, terms, tree_weight, influence
+    )
+    assert np.abs(influence).sum(axis=0).min() > 0
     for n_threads in (1, 3):
         sums = get_engine().sum_nodes(ensemble, data.matrix, data.target, data.weight, n_threads)
         for part in ("weight", "total", "square"):
             np.testing.assert_array_equal(getattr(sums, part), getattr(expected, part))
-        found = np.zeros_like(phi)
-        get_engine().contribute(
+        found = np.zeros_like(influence)
+        get_engine().add_influence(
             ensemble, data.matrix, data.target, data.weight, terms, tree_weight, found, n_threads=n_threads
         )
-        np.testing.assert_array_equal(found, phi)
+        np.testing.assert_array_equal(found, influence)

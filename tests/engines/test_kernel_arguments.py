@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from installed import has_kernel
+from helpers.installed import has_kernel
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not installed")
 
@@ -46,7 +46,7 @@ class Case:
 
 
 def make(given):
-    from truewood.engines import _kernel
+    from truewood._engines import _kernel
 
     if isinstance(given, Part):
         function = _kernel
@@ -60,7 +60,7 @@ def make(given):
 
 def call(case):
     """Make the call, and give the contents of all arrays after it, by path."""
-    from truewood.engines import _kernel
+    from truewood._engines import _kernel
 
     arguments = {name: make(value) for name, value in case.arguments.items()}
     case.returned = getattr(_kernel, case.name)(**arguments)
@@ -107,7 +107,7 @@ def lay_sparse():
     return values[rows, columns].astype(np.float64), columns.astype(np.int32), indptr, 0.0
 
 
-def forest(n_columns=5, *, with_sets=False):
+def forest(n_columns=5, *, with_sets=False, column=None):
     values = random().random((N_NODES, n_columns))
     return Part(
         "Forest.of_ensemble",
@@ -123,6 +123,7 @@ def forest(n_columns=5, *, with_sets=False):
             "node_set": np.array([0, -1, -1, -1, -1, 1, -1, -1], dtype=np.int32) if with_sets else None,
             "set_offset": np.array([0, 1, 2], dtype=np.int64) if with_sets else None,
             "bits": np.array([0b010110, 0b101001], dtype=np.uint32) if with_sets else None,
+            "column": column,
         },
     )
 
@@ -156,6 +157,8 @@ def classes():
             "numbers": None,
             "columns": np.array([0, 2, 5], dtype=np.int64),
             "row_weight": random().random(N_ROWS),
+            "origin": np.zeros(5),
+            "largest": np.ones(5),
         },
     )
 
@@ -169,34 +172,49 @@ def numbers(n_columns=1):
             "numbers": random().standard_normal((N_ROWS, 3)),
             "columns": np.arange(n_columns + 1, dtype=np.int64),
             "row_weight": random().random(N_ROWS),
+            "origin": np.zeros(n_columns),
+            "largest": np.ones(n_columns),
+        },
+    )
+
+
+def table(X=None, *, has_missing=False):
+    X = draw_values() if X is None else X
+    return Part("Table", {"X": X, "has_missing": has_missing, "n_features": N_FEATURES})
+
+
+def terms(target, n_columns):
+    with_squares = target.arguments["codes"] is None
+    return Part(
+        "RowTerms",
+        {
+            "linear": random().random((N_NODES, n_columns)),
+            "square": random().random(N_NODES) if with_squares else None,
+            "constant": random().random(N_NODES) if with_squares else None,
         },
     )
 
 
 def list_rows():
     index = np.concatenate([random().permutation(N_ROWS)[:n] for n in (25, 30)])
-    return index, np.array([0, 25, 55], dtype=np.int64)
+    return Part("RowLists", {"index": index, "offset": np.array([0, 25, 55], dtype=np.int64)})
 
 
 def find_leaves_of():
-    from truewood.engines import _kernel
+    from truewood._engines import _kernel
 
-    leaves, (index, offset) = np.zeros(55, dtype=np.int32), list_rows()
-    _kernel.find_leaves(make(forest()), draw_values(), False, N_FEATURES, index, offset, 1, leaves)
+    leaves = np.zeros(55, dtype=np.int32)
+    _kernel.find_leaves(make(forest()), make(table()), make(list_rows()), 1, leaves)
     return leaves
 
 
 def find_leaves(X, *, with_sets):
-    index, offset = list_rows()
     arguments = {
         "forest": forest(with_sets=with_sets),
-        "X": X,
-        "has_missing": False,
-        "n_features": N_FEATURES,
-        "index": index,
-        "offset": offset,
+        "table": table(X),
+        "rows": list_rows(),
         "n_threads": 2,
-        "leaves": np.zeros(len(index), dtype=np.int32),
+        "leaves": np.zeros(55, dtype=np.int32),
     }
     return Case("find_leaves", arguments, ("leaves",))
 
@@ -204,9 +222,7 @@ def find_leaves(X, *, with_sets):
 def find_swapped_leaves():
     arguments = {
         "forest": one_tree(),
-        "X": draw_values(),
-        "has_missing": True,
-        "n_features": N_FEATURES,
+        "table": table(has_missing=True),
         "index": random().permutation(N_ROWS),
         "donors": random().permutation(N_ROWS)[::-1].copy(),
         "leaves": np.zeros((N_ROWS, N_FEATURES), dtype=np.int32),
@@ -214,102 +230,89 @@ def find_swapped_leaves():
     return Case("find_swapped_leaves", arguments, ("leaves",))
 
 
-def project_out(target, n_columns):
-    grown, grown_offset = list_rows()
+def add_sobol_projection(target, n_columns):
+    every = {
+        "index": np.concatenate([np.arange(N_ROWS)] * 2),
+        "offset": np.array([0, N_ROWS, 2 * N_ROWS], dtype=np.int64),
+    }
     arguments = {
         "forest": forest(n_columns),
-        "X": draw_values(),
-        "has_missing": False,
-        "n_features": N_FEATURES,
-        "grown": grown,
-        "grown_offset": grown_offset,
-        "grown_weight": 1.0 + random().random(len(grown)),
-        "unseen": np.concatenate([np.arange(N_ROWS)] * 2),
-        "unseen_offset": np.array([0, N_ROWS, 2 * N_ROWS], dtype=np.int64),
-        "own": random().random((2 * N_ROWS, n_columns)),
-        "tree_weight": np.array([1.0, 2.0]),
+        "table": table(),
         "target": target,
+        "in_bag": list_rows(),
+        "in_bag_weight": 1.0 + random().random(55),
+        "evaluation": Part("RowLists", every),
+        "prediction": random().random((2 * N_ROWS, n_columns)),
+        "tree_weight": np.array([1.0, 2.0]),
         "group_of": np.array([0, 1, 0], dtype=np.int32),
         "n_threads": 2,
         "out": np.zeros((N_ROWS, 2, n_columns)),
     }
-    return Case("project_out", arguments, ("out",))
+    return Case("add_sobol_projection", arguments, ("out",))
 
 
-def list_unseen(dtype):
-    arguments = {"bag": random().integers(0, 9, 12).astype(dtype), "unseen": np.zeros(9, dtype=np.int64)}
-    return Case("list_unseen", arguments, ("unseen",))
+def list_oob_rows(dtype):
+    arguments = {"bag": random().integers(0, 9, 12).astype(dtype), "oob_rows": np.zeros(9, dtype=np.int64)}
+    return Case("list_oob_rows", arguments, ("oob_rows",))
 
 
 def sum_leaves(target, n_columns, n_sums, column=None):
-    index, offset = list_rows()
     arguments = {
-        "forest": forest(n_columns),
+        "forest": forest(n_columns, column=column),
         "leaves": find_leaves_of(),
-        "index": index,
-        "offset": offset,
+        "rows": list_rows(),
         "target": target,
-        "column": column,
         "sums": np.zeros((N_NODES, n_sums)),
     }
     return Case("sum_leaves", arguments, ("sums",))
 
 
-def climb(target, n_columns, column=None):
-    index, offset = list_rows()
-    with_squares = target.arguments["codes"] is None
+def add_path_influence(target, n_columns, column=None):
     arguments = {
+        "forest": forest(column=column),
         "parent": np.array([0, 0, 0, 3, 3, 3, 5, 5], dtype=np.int64),
-        "feature": forest().arguments["feature"],
         "leaves": find_leaves_of(),
-        "index": index,
-        "offset": offset,
-        "weight": random().random(len(index)),
+        "rows": list_rows(),
+        "weight": random().random(55),
         "target": target,
-        "column": column,
-        "linear": random().random((N_NODES, n_columns)),
-        "square": random().random(N_NODES) if with_squares else None,
-        "constant": random().random(N_NODES) if with_squares else None,
+        "terms": terms(target, n_columns),
         "out": np.zeros((N_ROWS, N_FEATURES)),
     }
-    return Case("climb", arguments, ("out",))
+    return Case("add_path_influence", arguments, ("out",))
 
 
-BY_TREE = ("split_weight", "skipped_weight", "unseen_weight", "unseen_impurity")
+BY_TREE = ("split_weight", "skipped_weight", "evaluation_weight", "evaluation_impurity")
 RESULTS = ("scores", "mdi", "counted_mdi", "magnitude", *BY_TREE)
 
 
-def make_results(n_outputs):
+def make_scores(n_outputs):
     shapes = [(N_TREES, N_FEATURES, n_outputs)] * 3 + [(N_TREES, N_FEATURES)] + [(N_TREES,)] * 4
-    return {name: np.zeros(shape) for name, shape in zip(RESULTS, shapes, strict=True)}
+    return Part("Scores", {name: np.zeros(shape) for name, shape in zip(RESULTS, shapes, strict=True)})
 
 
-def score(trees, target, rows, *, with_psi, X=None, column=None, n_outputs=2, formula="ufi", n_asked=N_ROWS):
-    n_columns = 5 if n_outputs == 2 else n_outputs
-    arguments = {
-        "forest": trees,
-        "X": draw_values() if X is None else X,
-        "has_missing": False,
-        "n_rows": N_ROWS,
-        "n_features": N_FEATURES,
-        "rows": rows,
-        "target": target,
-        "origin": np.zeros(n_columns),
-        "largest": np.ones(n_columns if column is None else 1),
-        "column": column,
-        "tree_weight": np.array([1.0, 2.0]),
-        "formula": formula,
-        "skips": True,
-        "scale": 2.0,
-        "is_additive": column is not None,
-        "n_threads": 2,
-        **make_results(n_outputs),
-        "phi": np.zeros((n_asked, N_FEATURES)),
-        "psi": np.zeros((n_asked, N_FEATURES)) if with_psi else None,
-        "bags": np.zeros((1, n_asked), dtype=np.float32) if with_psi else None,
+def criterion(formula, *, skips=True, scale=2.0, is_additive=False):
+    return Part("SplitCriterion", {"formula": formula, "skips": skips, "scale": scale, "is_additive": is_additive})
+
+
+def score_trees(trees, target, rows, *, with_inbag, X=None, n_outputs=2, formula="ufi", n_asked=N_ROWS):
+    influence = {
+        "eval_influence": np.zeros((n_asked, N_FEATURES)),
+        "inbag_influence": np.zeros((n_asked, N_FEATURES)) if with_inbag else None,
+        "bags": np.zeros((1, n_asked), dtype=np.float32) if with_inbag else None,
         "first": N_ROWS - n_asked,
     }
-    return Case("score", arguments, (*RESULTS, "phi", "psi", "bags"))
+    arguments = {
+        "forest": trees,
+        "table": table(X),
+        "target": target,
+        "rows": rows,
+        "tree_weight": np.array([1.0, 2.0]),
+        "criterion": criterion(formula, is_additive=trees.arguments.get("column") is not None),
+        "n_threads": 2,
+        "scores": make_scores(n_outputs),
+        "influence": Part("Influence", influence),
+    }
+    return Case("score_trees", arguments, (*RESULTS, "eval_influence", "inbag_influence", "bags"))
 
 
 def make_bags():
@@ -327,71 +330,57 @@ def lay_out():
     return Case("lay_out", {**arguments, **outputs}, tuple(outputs))
 
 
-def score_sums(target, n_columns, n_outputs, n_terms):
+def score_sums(target, n_columns, n_outputs, n_terms, formula="ufi_centered", *, is_additive=False):
     arguments = {
         "forest": forest(n_columns),
         "n_features": N_FEATURES,
         "target": target,
-        "origin": np.zeros(n_columns),
-        "largest": np.ones(n_columns),
-        "formula": "ufi_centered",
-        "skips": False,
-        "scale": 1.0,
-        "is_additive": False,
+        "criterion": criterion(formula, skips=False, scale=1.0, is_additive=is_additive),
         "n_threads": 2,
         "leaf_sums": random().random((N_NODES, 1 + n_columns * (1 if target.arguments["numbers"] is None else 2))),
         "n_roles": 2,
         "terms": np.zeros((N_NODES, 2 * n_terms)),
-        **make_results(n_outputs),
+        "scores": make_scores(n_outputs),
     }
     return Case("score_sums", arguments, (*RESULTS, "terms"))
 
 
 def sum_nodes(target, n_columns, n_sums, column=None):
     arguments = {
-        "forest": forest(n_columns),
-        "X": lay_sparse(),
-        "has_missing": False,
-        "n_rows": N_ROWS,
-        "n_features": N_FEATURES,
+        "forest": forest(n_columns, column=column),
+        "table": table(lay_sparse()),
         "target": target,
-        "origin": np.zeros(n_columns),
-        "column": column,
         "n_threads": 2,
         "sums": np.zeros((N_NODES, n_sums)),
     }
     return Case("sum_nodes", arguments, ("sums",))
 
 
-def contribute(target, n_columns, column=None):
-    with_squares = target.arguments["codes"] is None
+def add_influence(target, n_columns, column=None):
     arguments = {
-        "forest": forest(n_columns),
-        "X": draw_values(),
-        "has_missing": False,
-        "n_features": N_FEATURES,
+        "forest": forest(n_columns, column=column),
+        "table": table(),
         "target": target,
-        "origin": np.zeros(n_columns),
-        "column": column,
+        "terms": terms(target, n_columns),
         "tree_weight": np.array([1.0, 2.0]),
-        "linear": random().random((N_NODES, n_columns)),
-        "square": random().random(N_NODES) if with_squares else None,
-        "constant": random().random(N_NODES) if with_squares else None,
         "n_threads": 2,
-        "phi": np.zeros((N_ROWS, N_FEATURES)),
+        "eval_influence": np.zeros((N_ROWS, N_FEATURES)),
     }
-    return Case("contribute", arguments, ("phi",))
+    return Case("add_influence", arguments, ("eval_influence",))
 
 
 def sum_row_products(*, with_bags):
     n_bags = 2 if with_bags else 0
-    arguments = {
-        "phi": random().random((N_ROWS, N_FEATURES)),
-        "psi": random().random((N_ROWS, N_FEATURES)) if with_bags else None,
+    influence = {
+        "eval_influence": random().random((N_ROWS, N_FEATURES)),
+        "inbag_influence": random().random((N_ROWS, N_FEATURES)) if with_bags else None,
         "is_scoring": random().random(N_ROWS) < 0.7,
         "total_weight": 2.0,
         "mean": random().random(N_FEATURES),
         "bags": random().integers(0, 3, (n_bags, N_ROWS)).astype(np.float32) if with_bags else None,
+    }
+    arguments = {
+        "influence": Part("InfluenceRows", influence),
         "n_threads": 2,
         "products": np.zeros((4, N_FEATURES)),
         "totals": np.zeros(3),
@@ -414,29 +403,33 @@ CASES = {
     "find_leaves": lambda: find_leaves(draw_values(), with_sets=True),
     "find_leaves, sparse": lambda: find_leaves(lay_sparse(), with_sets=False),
     "find_swapped_leaves": find_swapped_leaves,
-    "project_out, classes": lambda: project_out(classes(), 5),
-    "project_out, numbers": lambda: project_out(numbers(2), 2),
-    "list_unseen, int32": lambda: list_unseen(np.int32),
-    "list_unseen, int64": lambda: list_unseen(np.int64),
+    "add_sobol_projection, classes": lambda: add_sobol_projection(classes(), 5),
+    "add_sobol_projection, numbers": lambda: add_sobol_projection(numbers(2), 2),
+    "list_oob_rows, int32": lambda: list_oob_rows(np.int32),
+    "list_oob_rows, int64": lambda: list_oob_rows(np.int64),
     "sum_leaves, classes": lambda: sum_leaves(classes(), 5, 6),
     "sum_leaves, numbers": lambda: sum_leaves(numbers(), 1, 3, columns()),
-    "climb, classes": lambda: climb(classes(), 5),
-    "climb, numbers": lambda: climb(numbers(), 1, columns()),
-    "score, every row": lambda: score(
-        forest(1), numbers(), None, with_psi=False, column=columns(), n_outputs=1, formula="ufi_centered"
+    "add_path_influence, classes": lambda: add_path_influence(classes(), 5),
+    "add_path_influence, numbers": lambda: add_path_influence(numbers(), 1, columns()),
+    "score_trees, every row": lambda: score_trees(
+        forest(1, column=columns()), numbers(), None, with_inbag=False, n_outputs=1, formula="ufi_centered"
     ),
-    "score, seeds": lambda: score(forest(), classes(), seeds(), with_psi=True),
-    "score, bags": lambda: score(forest_in_place(), classes(), make_bags(), with_psi=True, formula="ufi_centered"),
-    "score, some rows": lambda: score(forest(), classes(), make_bags(), with_psi=True, n_asked=20),
-    "score, lists": lambda: score(forest(3), numbers(3), make_lists(), with_psi=True, X=lay_sparse(), n_outputs=3),
+    "score_trees, seeds": lambda: score_trees(forest(), classes(), seeds(), with_inbag=True),
+    "score_trees, bags": lambda: score_trees(
+        forest_in_place(), classes(), make_bags(), with_inbag=True, formula="ufi_centered"
+    ),
+    "score_trees, some rows": lambda: score_trees(forest(), classes(), make_bags(), with_inbag=True, n_asked=20),
+    "score_trees, lists": lambda: score_trees(
+        forest(3), numbers(3), make_lists(), with_inbag=True, X=lay_sparse(), n_outputs=3
+    ),
     "lay_out": lay_out,
     "score_sums, classes": lambda: score_sums(classes(), 5, 2, 5),
     "score_sums, numbers": lambda: score_sums(numbers(), 1, 1, 3),
     "sum_nodes, classes": lambda: sum_nodes(classes(), 5, 6),
     "sum_nodes, numbers": lambda: sum_nodes(numbers(), 1, 3, columns()),
     "sum_nodes, no squares": lambda: sum_nodes(numbers(), 1, 2, columns()),
-    "contribute, classes": lambda: contribute(classes(), 5),
-    "contribute, numbers": lambda: contribute(numbers(), 1, columns()),
+    "add_influence, classes": lambda: add_influence(classes(), 5),
+    "add_influence, numbers": lambda: add_influence(numbers(), 1, columns()),
     "sum_row_products": lambda: sum_row_products(with_bags=False),
     "sum_row_products, bags": lambda: sum_row_products(with_bags=True),
 }
@@ -506,16 +499,16 @@ def vary(name, value, *, is_output):
 
 # What may have any length, along an axis that no other argument speaks of.
 FREE_AXES = {
-    ("list_unseen", "bag"): 0,
-    ("list_unseen", "unseen"): 0,
-    ("project_out", "out"): 1,
-    ("climb", "out"): 1,
+    ("list_oob_rows", "bag"): 0,
+    ("list_oob_rows", "oob_rows"): 0,
+    ("add_sobol_projection", "out"): 1,
+    ("add_path_influence", "out"): 1,
     ("sum_nodes", "sums"): 1,
-    ("score", "phi"): 0,
-    ("score", "bags"): 0,
-    ("score", "rows"): 0,
+    ("score_trees", "eval_influence"): 0,
+    ("score_trees", "bags"): 0,
+    ("score_trees", "rows"): 0,
 }
-OPTIONS = ("row_weight", "tree_weight", "column", "phi", "bags", "terms")
+OPTIONS = ("row_weight", "tree_weight", "column", "influence", "bags", "terms")
 
 
 def asks_for_something_else(case, path, old, new):
@@ -524,7 +517,7 @@ def asks_for_something_else(case, path, old, new):
         return path[-1] in OPTIONS
     if not isinstance(old, np.ndarray) or not isinstance(new, np.ndarray) or old.dtype != new.dtype:
         return False
-    axis = FREE_AXES.get((case.name, path[0]))
+    axis = FREE_AXES.get((case.name, "rows" if path[0] == "rows" else path[-1]))
     if axis is None or old.ndim != new.ndim or (len(path) == 3 and path[2] != 0):
         return False
     return np.delete(old.shape, axis).tolist() == np.delete(new.shape, axis).tolist() and old.shape != new.shape
@@ -538,7 +531,7 @@ def compare(case, expected, path, value):
         found = call(case)
     except (TypeError, ValueError):
         return None
-    is_input = path[0] not in outputs
+    is_input = path[-1] not in outputs
     different = [
         "/".join(map(str, other))
         for other, array in expected.items()
@@ -550,10 +543,10 @@ def compare(case, expected, path, value):
 @pytest.mark.parametrize("name", CASES)
 def test_what_does_not_fit_is_refused(name):
     expected, problems = call(valid := CASES[name]()), []
-    assert any(array.any() for path, array in expected.items() if path[0] in valid.outputs)
+    assert any(array.any() for path, array in expected.items() if path[-1] in valid.outputs)
     for path, value in list_leaves(CASES[name]().arguments):
         argument = {("rows", 0): "seeds", ("rows", 1): "n_draws"}.get(path, path[-1])
-        for what, other in vary(argument, value, is_output=path[0] in valid.outputs):
+        for what, other in vary(argument, value, is_output=path[-1] in valid.outputs):
             case = CASES[name]()
             case.returned = valid.returned
             problem = compare(case, expected, path, other)
@@ -571,8 +564,8 @@ def test_read_only_arrays_are_read_and_not_written(name):
         case, frozen = CASES[name](), value.copy()
         frozen.setflags(write=False)
         case.arguments = put(case.arguments, path, frozen)
-        if path[0] in valid.outputs:
-            with pytest.raises(ValueError, match=rf"{path[0]} must be writable, got a read-only array"):
+        if path[-1] in valid.outputs:
+            with pytest.raises(ValueError, match=rf"{path[-1]} must be writable, got a read-only array"):
                 call(case)
             continue
         for other, array in call(case).items():
@@ -587,6 +580,11 @@ def list_other_parts(part):
             arguments = {name: resize(given, n) for name, given in part.arguments.items()}
             yield Part(part.name, arguments)
         return
+    if not part.name.startswith("Forest"):
+        yield from (forest(), classes(), None)
+        for n in (0, 1, 39, 41, 80):
+            yield Part(part.name, {name: resize(given, n) for name, given in part.arguments.items()})
+        return
     for n_columns in (1, 2, 3, 5):
         yield from (forest(n_columns), forest(n_columns, with_sets=True), forest_in_place(n_columns))
     yield from (one_tree(), Part("Forest.of_trees", {"trees": forest_in_place().arguments["trees"][1:]}))
@@ -594,7 +592,9 @@ def list_other_parts(part):
 
 
 def resize(given, n):
-    return given if given is None or len(given) != N_ROWS else np.resize(given, (n, *given.shape[1:]))
+    return (
+        given if not isinstance(given, np.ndarray) or len(given) != N_ROWS else np.resize(given, (n, *given.shape[1:]))
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -604,7 +604,7 @@ def test_trees_and_targets_of_another_size_do_no_harm(name):
             case = CASES[name]()
             case.arguments[argument] = other
             before = {
-                path: np.array(value) for path, value in list_leaves(case.arguments) if path[0] not in case.outputs
+                path: np.array(value) for path, value in list_leaves(case.arguments) if path[-1] not in case.outputs
             }
             with suppress(TypeError, ValueError):
                 call(case)
@@ -614,8 +614,12 @@ def test_trees_and_targets_of_another_size_do_no_harm(name):
 
 
 def refused(name, **changed):
+    """What a call is refused with when arguments, or parts of them, are others."""
     case = CASES[name]()
-    case.arguments |= changed
+    for path, _ in list(list_leaves(case.arguments)):
+        if path[-1] in changed:
+            case.arguments = put(case.arguments, path, changed[path[-1]])
+    case.arguments |= {argument: value for argument, value in changed.items() if argument in case.arguments}
     with pytest.raises((TypeError, ValueError)) as raised:
         call(case)
     return str(raised.value)
@@ -625,35 +629,40 @@ def test_messages_name_the_argument_what_it_should_be_and_what_came():
     def has(message, *facts):
         return all(fact in message for fact in facts)
 
-    bag, unseen = np.zeros(3, dtype=np.int64), np.zeros(9, dtype=np.int64)
-    of_bags = "list_unseen, int64"
+    bag, oob_rows = np.zeros(3, dtype=np.int64), np.zeros(9, dtype=np.int64)
+    of_bags = "list_oob_rows, int64"
     assert has(refused(of_bags, bag=bag.astype(float)), "bag", "int64", "(n,)", "float64")
     assert has(refused(of_bags, bag=bag.astype(">i8")), "bag", "int64", ">i8")
     assert has(refused(of_bags, bag=None), "bag", "NoneType")
     assert has(refused(of_bags, bag=bag[::2]), "bag", "C-contiguous")
-    assert has(refused(of_bags, unseen=unseen[:, np.newaxis]), "unseen", "(n,)", "(9, 1)")
+    assert has(refused(of_bags, oob_rows=oob_rows[:, np.newaxis]), "oob_rows", "(n,)", "(9, 1)")
     assert has(refused("find_leaves", leaves=np.zeros(7, dtype=np.int32)), "leaves", "(55,)", "(7,)")
     assert has(refused("find_leaves", X=draw_values()[:, :2].copy()), "X", "(n, 3)", "(40, 2)")
     assert has(refused("find_leaves", X=draw_values().astype(int)), "X", "float32 or float64", "int64")
-    index, _ = list_rows()
+    index = list_rows().arguments["index"]
     index[4] = N_ROWS
     assert has(refused("find_leaves", index=index), "index", "40 at 4")
-    assert has(refused("find_leaves", offset=np.array([0, 60, 55])), "offset", "from 0 to 55", "60 at 1")
+    assert has(
+        refused("find_leaves", rows=Part("RowLists", {"index": index, "offset": np.array([0, 60, 55])})),
+        "offset",
+        "from 0 to 55",
+        "60 at 1",
+    )
     target = classes()
     target.arguments["codes"][5, 1] = 3
-    assert has(refused("climb, classes", target=target), "codes", "3 at 5")
+    assert has(refused("add_path_influence, classes", target=target), "codes", "3 at 5")
 
 
 @pytest.mark.parametrize(("n_draws", "n_rows"), [(1, 0), (5, 2**32 + 1), (5, 2**40), (-1, 5), (2**63, 5), (1, -1)])
 def test_bags_of_too_few_or_too_many_rows_are_refused(n_draws, n_rows):
-    from truewood.engines import _kernel
+    from truewood._engines import _kernel
 
     with pytest.raises((TypeError, ValueError)):
         _kernel.draw_bag(0, n_draws, n_rows)
 
 
 def test_rows_beyond_31_bits_are_drawn_as_numpy_does():
-    from truewood.engines import _kernel
+    from truewood._engines import _kernel
 
     for n_rows in (2**31, 2**31 + 5, 3 * 2**30, 2**32 - 1, 2**32):
         expected = np.random.RandomState(3).randint(0, n_rows, 50, dtype=np.int64)
@@ -662,20 +671,23 @@ def test_rows_beyond_31_bits_are_drawn_as_numpy_does():
 
 
 def test_a_formula_of_squares_is_refused_for_trees_that_have_none():
-    assert "ufi_centered" in refused("score, every row", formula="ufi")
+    assert "ufi_centered" in refused("score_trees, every row", formula="ufi")
     assert "ufi_centered" in refused("score_sums, numbers", formula="ufi", is_additive=True)
 
 
 def test_a_table_without_columns_has_nothing_to_score():
-    case = CASES["score, every row"]()
+    case = CASES["score_trees, every row"]()
     leaf = tuple(part[:1] for part in forest_in_place(1).arguments["trees"][0])
     leaf = (*leaf[:2], np.array([-1]), np.array([-1]), *leaf[4:])
-    case.arguments |= {"forest": Part("Forest.of_trees", {"trees": [leaf] * N_TREES}), "n_features": 0, "column": None}
-    case.arguments |= {"X": np.zeros((N_ROWS, 0), dtype=np.float32), "phi": np.zeros((N_ROWS, 0))}
-    case.arguments |= {name: np.zeros((N_TREES, 0, 1)) for name in RESULTS[:3]} | {"magnitude": np.zeros((N_TREES, 0))}
+    arguments = case.arguments
+    arguments["forest"] = Part("Forest.of_trees", {"trees": [leaf] * N_TREES})
+    arguments["table"].arguments |= {"X": np.zeros((N_ROWS, 0), dtype=np.float32), "n_features": 0}
+    arguments["influence"].arguments["eval_influence"] = np.zeros((N_ROWS, 0))
+    scores = arguments["scores"].arguments
+    scores |= {name: np.zeros((N_TREES, 0, 1)) for name in RESULTS[:3]} | {"magnitude": np.zeros((N_TREES, 0))}
     call(case)
-    weight = case.arguments["target"].arguments["row_weight"]
-    np.testing.assert_allclose(case.arguments["unseen_weight"], weight.sum(), rtol=1e-12)
+    weight = arguments["target"].arguments["row_weight"]
+    np.testing.assert_allclose(scores["evaluation_weight"], weight.sum(), rtol=1e-12)
 
 
 def test_more_nodes_than_32_bits_can_number_are_refused():
@@ -686,7 +698,7 @@ def test_more_nodes_than_32_bits_can_number_are_refused():
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer to interrupt a call by")
 def test_arrays_are_held_until_the_call_is_over():
-    from truewood.engines import _kernel
+    from truewood._engines import _kernel
 
     n_rows, n_times = 100_000, 50
     X = random().random((n_rows, N_FEATURES), dtype=np.float32) * 6
@@ -697,20 +709,17 @@ def test_arrays_are_held_until_the_call_is_over():
     def score_lists(rows):
         shapes = [(2 * n_times, N_FEATURES, 1)] * 3 + [(2 * n_times, N_FEATURES)] + [(2 * n_times,)] * 4
         found = [np.zeros(shape) for shape in shapes]
-        table = (make(trees), X, False, n_rows, N_FEATURES, rows)
-        how = (
-            _kernel.Target(None, target, np.array([0, 1]), None),
-            np.zeros(1),
-            np.ones(1),
-            None,
-            None,
-            "ufi",
-            True,
-            1.0,
-            False,
-            1,
+        _kernel.score_trees(
+            forest=make(trees),
+            table=_kernel.Table(X, False, N_FEATURES),
+            target=_kernel.Target(None, target, np.array([0, 1]), None, np.zeros(1), np.ones(1)),
+            rows=rows,
+            tree_weight=None,
+            criterion=_kernel.SplitCriterion("ufi", True, 1.0, False),
+            n_threads=1,
+            scores=_kernel.Scores(*found),
+            influence=None,
         )
-        _kernel.score(*table, *how, *found, None, None, None, 0)
         return found
 
     expected, n_holders = score_lists(rows), sys.getrefcount(rows[-1][0])

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from truewood.data.tables import FeatureMatrix
-from truewood.data.target import NumberTarget, TargetKind
-from truewood.engines import numpy_engine
-from truewood.engines.engine import get_engine, has_native_engine
-from truewood.trees.ensemble import TreeEnsemble
+from truewood._engines.engine import get_engine, has_native_engine, resolve_engine
+from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.target import NumberTarget, TargetKind
+from truewood._trees.ensemble import TreeEnsemble
 
 pytestmark = pytest.mark.skipif(not has_native_engine(), reason="compares the kernel with numpy")
 
@@ -76,7 +75,7 @@ def test_sums_at_all_nodes_are_those_of_numpy(leaves, dtype, has_gaps):
     names = np.arange(N_FEATURES).astype(np.str_)
     matrix, y = FeatureMatrix(X, names, has_gaps), rng.normal(size=(N_ROWS, 1))
     target = NumberTarget.of_numbers(y)
-    expected = numpy_engine.sum_nodes(ensemble, matrix, target, None)
+    expected = resolve_engine("numpy").sum_nodes(ensemble, matrix, target, None)
     assert np.count_nonzero(expected.weight) > 0.4 * len(ensemble.feature)
     for n_threads in (1, 3):
         sums = get_engine().sum_nodes(ensemble, matrix, target, None, n_threads)

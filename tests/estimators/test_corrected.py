@@ -9,8 +9,8 @@ from scipy.stats import spearmanr
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from truewood.paper.data import draw_five, draw_ten
-from truewood.paper.methods import score_in_r
+from truewood._paper.data import draw_five, draw_ten
+from truewood._paper.methods import score_in_r
 
 rng = np.random.default_rng(0)
 X = np.column_stack([rng.standard_normal((200, 3)), rng.integers(0, 2, 200)])
@@ -36,7 +36,7 @@ def test_containers_groups_and_files(tmp_path):
     dense = tw.corrected_importance(estimator, X, y, random_state=0)
     thin = tw.corrected_importance(estimator, sparse.csr_matrix(X), y, random_state=0, n_jobs=2)
     assert thin.values.argmax() == dense.values.argmax() == 0
-    grouped = tw.corrected_importance(estimator, X, y, random_state=0, groups=["a", "b", "b", "c"])
+    grouped = tw.corrected_importance(estimator, X, y, random_state=0, feature_groups=["a", "b", "b", "c"])
     np.testing.assert_allclose(grouped.values[1], dense.values[1:3].sum(), rtol=1e-12)
     dense.save(tmp_path / "result.json")
     np.testing.assert_array_equal(tw.load(tmp_path / "result.json").values, dense.values)

@@ -36,10 +36,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from truewood.report.words import describe_measurement, explain_reading
+from truewood._report.wording import describe_measurement, explain_reading
 
 N_ROWS = 90
-ERRORS = ("test_error", "std_error", "total_error")
+ERRORS = ("null_std_error", "std_error", "total_error")
 
 
 def draw(seed=0, n_rows=N_ROWS):
@@ -56,14 +56,14 @@ FOREST = RandomForestRegressor(5, random_state=0)
 CLASSES = GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0)
 
 
-def add_up(model, splits, *, weight=None, row_groups=None, both_roles=1.0, X=X, y=y):
+def aggregate_to_root(model, splits, *, weight=None, groups=None, both_roles=1.0, X=X, y=y):
     """Scores and errors by plain loops over folds, rows and features."""
     found = []
     for train, test in splits:
         own = {} if weight is None else {"sample_weight": weight[train]}
         scoring = {} if weight is None else {"sample_weight": weight[test]}
         fitted = clone(model).fit(X[train], y[train], **own)
-        found.append(tw.importance(fitted, X[test], y[test], rows="heldout", inference="rows", **scoring))
+        found.append(tw.importance(fitted, X[test], y[test], rows="heldout", contributions=True, **scoring))
     sizes = [len(test) if weight is None else weight[test].sum() for _, test in splits]
     n_features = X.shape[1]
     values, phi = [0.0] * n_features, {}
@@ -71,10 +71,10 @@ def add_up(model, splits, *, weight=None, row_groups=None, both_roles=1.0, X=X, 
         for j in range(n_features):
             values[j] += size / sum(sizes) * result.values[j]
             for place, row in enumerate(test):
-                unit = row if row_groups is None else row_groups[row]
+                unit = row if groups is None else groups[row]
                 own = size / sum(sizes) * (result.contributions[place, j] - result.values[j] / len(test))
                 phi[unit, j] = phi.get((unit, j), 0.0) + own
-    if row_groups is not None:  # groups of 3 of the 90 rows, which tell less of their spread
+    if groups is not None:  # groups of 3 of the 90 rows, which tell less of their spread
         phi = {key: own * np.sqrt(30 * (90 - 3) / (90 * (30 - 3))) for key, own in phi.items()}
     squares = [sum(own**2 for (_, feature), own in phi.items() if feature == j) for j in range(n_features)]
     units = {unit for unit, _ in phi}
@@ -83,7 +83,7 @@ def add_up(model, splits, *, weight=None, row_groups=None, both_roles=1.0, X=X, 
     varied = np.var([result.values for result in found], axis=0, ddof=1) * (1 / len(splits) + ratio)
     return {
         "values": np.array(values),
-        "test_error": np.sqrt((1 + both_roles) * np.array(squares)),
+        "null_std_error": np.sqrt((1 + both_roles) * np.array(squares)),
         "std_error": np.sqrt(np.maximum((1 + both_roles) ** 2 * np.array(squares), varied)),
         "total_error": np.sqrt((1 + both_roles) * total),
         "per_fold": np.stack([result.values for result in found]),
@@ -106,8 +106,8 @@ def assert_equal(result, expected):
     ],
 )
 def test_scores_and_errors_are_those_of_plain_loops(cv, both_roles):
-    result = tw.cross_importance(BOOSTING, X, y, cv=cv, inference="rows")
-    assert_equal(result, add_up(BOOSTING, list(cv.split(X)), both_roles=both_roles))
+    result = tw.cross_importance(BOOSTING, X, y, cv=cv, contributions=True)
+    assert_equal(result, aggregate_to_root(BOOSTING, list(cv.split(X)), both_roles=both_roles))
     np.testing.assert_allclose(result.contributions.sum(axis=0), result.values, rtol=1e-10, atol=1e-14)
     assert result.rows == "folds"
     assert result.n_rows == len(result.contributions) == N_ROWS
@@ -117,7 +117,7 @@ def test_scores_and_errors_are_those_of_plain_loops(cv, both_roles):
 def test_errors_where_some_rows_fit_models_and_score_none():
     splits = [(np.r_[30:90], np.r_[:30]), (np.r_[:30, 60:90], np.r_[30:60])]
     result = tw.cross_importance(BOOSTING, X, y, cv=splits)
-    assert_equal(result, add_up(BOOSTING, splits, both_roles=0.5))
+    assert_equal(result, aggregate_to_root(BOOSTING, splits, both_roles=0.5))
     assert result.notes == ("30 rows of 90 never held out: they fit models and score none.",)
 
 
@@ -151,17 +151,17 @@ def test_folds_of_a_number_are_those_of_scikit_learn():
     labels = (y > 1).astype(int)
     for model, target, splitter in ((BOOSTING, y, KFold(5)), (CLASSES, labels, StratifiedKFold(5))):
         result = tw.cross_importance(model, X, target)
-        assert_equal(result, add_up(model, list(splitter.split(X, target)), y=target))
-    by_group = tw.cross_importance(BOOSTING, X, y, cv=3, row_groups=LABELS)
-    assert_equal(by_group, add_up(BOOSTING, list(GroupKFold(3).split(X, y, LABELS)), row_groups=LABELS))
-    by_class = tw.cross_importance(CLASSES, X, labels, cv=3, row_groups=LABELS)
+        assert_equal(result, aggregate_to_root(model, list(splitter.split(X, target)), y=target))
+    by_group = tw.cross_importance(BOOSTING, X, y, cv=3, groups=LABELS)
+    assert_equal(by_group, aggregate_to_root(BOOSTING, list(GroupKFold(3).split(X, y, LABELS)), groups=LABELS))
+    by_class = tw.cross_importance(CLASSES, X, labels, cv=3, groups=LABELS)
     splits = list(StratifiedGroupKFold(3).split(X, labels, LABELS))
-    assert_equal(by_class, add_up(CLASSES, splits, row_groups=LABELS, y=labels))
-    assert by_class.n_row_groups == 30
+    assert_equal(by_class, aggregate_to_root(CLASSES, splits, groups=LABELS, y=labels))
+    assert by_class.n_groups == 30
 
 
 def test_weights_count_in_fit_and_scores():
-    expected = add_up(BOOSTING, list(KFold(4).split(X)), weight=WEIGHT)
+    expected = aggregate_to_root(BOOSTING, list(KFold(4).split(X)), weight=WEIGHT)
     result = tw.cross_importance(BOOSTING, X, y, cv=4, sample_weight=WEIGHT)
     assert result.measure == "mdi_oob"
     assert_equal(result, expected)
@@ -230,8 +230,8 @@ def test_order_of_rows_does_not_matter():
     order = np.random.default_rng(0).permutation(N_ROWS)
     place = np.argsort(order)
     moved = {part: [place[rows] for rows in listed] for part, listed in fitted["indices"].items()}
-    result = tw.cross_importance(fitted | {"indices": moved}, X[order], y[order], inference="rows")
-    expected = tw.cross_importance(fitted, X, y, inference="rows")
+    result = tw.cross_importance(fitted | {"indices": moved}, X[order], y[order], contributions=True)
+    expected = tw.cross_importance(fitted, X, y, contributions=True)
     assert_equal(result, {name: getattr(expected, name) for name in ("values", "per_fold", *ERRORS)})
     np.testing.assert_allclose(result.contributions, expected.contributions[order], rtol=1e-9, atol=1e-12)
 
@@ -239,17 +239,17 @@ def test_order_of_rows_does_not_matter():
 def test_other_models_measures_and_options():
     forest = RandomForestClassifier(8, random_state=0)
     labels = np.digitize(y, [-0.5, 1.0])
-    result = tw.cross_importance(forest, X, labels, cv=3, groups={"first": [0, 1], "rest": [2, 3]})
+    result = tw.cross_importance(forest, X, labels, cv=3, feature_groups={"first": [0, 1], "rest": [2, 3]})
     assert result.feature_names.tolist() == ["first", "rest"]
     np.testing.assert_allclose(result.values[0], result.expand().values[:2].sum(), rtol=1e-10)
     permuted = tw.cross_importance(forest, X, labels, cv=3, measure="permutation", random_state=0)
-    assert "exchange values" in permuted.no_inference
-    with pytest.raises(ValueError, match="inference='rows' has nothing to give"):
-        tw.cross_importance(forest, X, labels, cv=3, measure="permutation", inference="rows")
+    assert "exchange values" in permuted.inference_unavailable
+    with pytest.raises(ValueError, match="contributions=True has nothing to give"):
+        tw.cross_importance(forest, X, labels, cv=3, measure="permutation", contributions=True)
     bare = tw.cross_importance(BOOSTING, X, y, cv=3, inference=False)
-    assert bare.no_inference == "cross_importance() was called with inference=False"
+    assert bare.inference_unavailable == "cross_importance() was called with inference=False"
     few = tw.cross_importance(BOOSTING, X[:18], y[:18], cv=3)
-    assert few.no_inference == "it takes at least 20 rows that score the model, got 18"
+    assert few.inference_unavailable == "it takes at least 20 rows that score the model, got 18"
     own = tw.cross_importance(BOOSTING, X, y, cv=3, target=y**2)
     made = tw.cross_importance(BOOSTING, X, y, cv=3, target=np.square)
     np.testing.assert_allclose(own.values, made.values, rtol=1e-12)
@@ -262,9 +262,9 @@ def test_other_models_measures_and_options():
         ({"cv": [(np.arange(50), np.arange(40, 90))]}, ValueError, "but row 40 fits and scores fold 1"),
         ({"cv": [(np.arange(50), np.empty(0, int))]}, ValueError, "at least one each, in fold 1"),
         ({"cv": [(np.arange(50), np.arange(80, 100))]}, ValueError, "the 90 rows of X, got row 99 in fold 1"),
-        ({"cv": KFold(3), "row_groups": LABELS}, ValueError, r"row \d+ out and not all rows of its group"),
-        ({"row_groups": LABELS[:5]}, ValueError, "row_groups must be a label for each of the 90 rows, got 5"),
-        ({"inference": "bags"}, ValueError, "inference must be True, False or 'rows', got 'bags'"),
+        ({"cv": KFold(3), "groups": LABELS}, ValueError, r"row \d+ out and not all rows of its group"),
+        ({"groups": LABELS[:5]}, ValueError, "groups must be a label for each of the 90 rows, got 5"),
+        ({"inference": "bags"}, ValueError, "inference must be True or False, got 'bags'"),
         ({"measure": "gain"}, ValueError, "measure must be one of"),
         ({"y": y[:50]}, ValueError, "the same number of rows, got 90 and 50"),
         ({"X": pl.LazyFrame(X)}, TypeError, "needs a table in memory, which fits can take, got X as LazyFrame"),
@@ -285,7 +285,7 @@ def test_folds_that_are_too_small_to_score():
 
 
 def test_tables_files_pictures_and_words(tmp_path):
-    result = tw.cross_importance(BOOSTING, pd.DataFrame(X, columns=list("abcd")), y, cv=3, inference="rows")
+    result = tw.cross_importance(BOOSTING, pd.DataFrame(X, columns=list("abcd")), y, cv=3, contributions=True)
     np.testing.assert_allclose(result.frame()["fold_std"], result.per_fold.std(axis=0, ddof=1)[result.order])
     result.save(tmp_path / "folds.json")
     loaded = tw.load(tmp_path / "folds.json")
@@ -298,8 +298,8 @@ def test_tables_files_pictures_and_words(tmp_path):
     assert words["Model"] == "regression, 36 trees whose values add up (boosting), in models of 3 folds."
     assert words["Rows"] == "90 rows held out in folds: each was judged by a model that was fit without its fold."
     assert "for models of this kind on data like this" in " ".join(explain_reading(result, 0.05))
-    deeper = tw.cross_importance(clone(BOOSTING).set_params(max_depth=3), X, y, cv=3, inference="rows")
-    plain = tw.cross_importance(BOOSTING, X, y, cv=3, inference="rows")
+    deeper = tw.cross_importance(clone(BOOSTING).set_params(max_depth=3), X, y, cv=3, contributions=True)
+    plain = tw.cross_importance(BOOSTING, X, y, cv=3, contributions=True)
     comparison = tw.compare(plain, deeper)
     difference = plain.contributions - deeper.contributions
     rows_alone = ((difference - difference.mean(axis=0)) ** 2).sum(axis=0)
@@ -308,7 +308,7 @@ def test_tables_files_pictures_and_words(tmp_path):
 
 @pytest.mark.statistical
 def test_useless_features_are_rejected_at_the_level_of_the_test():
-    """Scores of useless features vary by `test_error`, and twice their variance is needed to say so."""
+    """Scores of useless features vary by `null_std_error`, and twice their variance is needed to say so."""
     values, errors, p_values = [], [], []
     for seed in range(120):
         rng = np.random.default_rng([5, seed])
@@ -318,7 +318,7 @@ def test_useless_features_are_rejected_at_the_level_of_the_test():
             warnings.simplefilter("ignore")
             result = tw.cross_importance(model, X, rng.standard_normal(120), cv=5)
         values.append(result.values)
-        errors.append(result.test_error)
+        errors.append(result.null_std_error)
         p_values.append(result.p_value)
     values, errors, rate = np.array(values), np.array(errors), float((np.array(p_values) < 0.05).mean())
     assert (np.abs(values.mean(axis=0)) < 3 * values.std(axis=0) / np.sqrt(120)).all()

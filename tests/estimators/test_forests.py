@@ -16,7 +16,7 @@ from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import truewood as tw
-from truewood.compat import SKLEARN_VERSION
+from truewood._sklearn_compat import SKLEARN_VERSION
 
 FORESTS = {
     tw.UnbiasedRandomForestClassifier: RandomForestClassifier,

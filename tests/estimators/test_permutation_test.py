@@ -24,7 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import shuffle
 
 import truewood as tw
-from truewood.estimators.permuted_targets import PermutationTestResult
+from truewood._permutation_test import PermutationTestResult
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((50, 4))
@@ -127,7 +127,7 @@ def test_more_permutations_continue_fewer():
 def test_groups_weights_and_measure(rng):
     weight = rng.integers(1, 4, size=50).astype(float)
     forest = RandomForestClassifier(5, random_state=0)
-    options = {"groups": {"pair": [0, 2]}, "sample_weight": weight, "measure": "mdi"}
+    options = {"feature_groups": {"pair": [0, 2]}, "sample_weight": weight, "measure": "mdi"}
     test = run(forest, **options)
     expected = tw.importance(forest.fit(X, y, weight), X, y, **options)
     assert test.feature_names.tolist() == ["pair", "x1", "x3"]
@@ -244,7 +244,7 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path):
         ({"estimator": RandomForestClassifier(6)}, "estimator"),
         ({"random_state": 1}, "random_state"),
         ({"measure": "mdi"}, "measure"),
-        ({"groups": [0, 0, 1, 2]}, "groups"),
+        ({"feature_groups": [0, 0, 1, 2]}, "feature_groups"),
         ({"sample_weight": np.ones(50)}, "sample_weight"),
         ({"measure": "mdi", "random_state": 1}, "random_state and another measure"),
     ],

@@ -29,7 +29,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import truewood as tw
-from truewood.compat import SKLEARN_VERSION
+from truewood._sklearn_compat import SKLEARN_VERSION
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 6))
@@ -40,7 +40,7 @@ CHOSEN = [1, 4]
 
 @pytest.fixture
 def few_trees(monkeypatch):
-    monkeypatch.setattr("truewood.estimators.selector._N_TREES", 20)
+    monkeypatch.setattr("truewood._estimators.selector._N_TREES", 20)
 
 
 NOT_REPEATED = "a copy of a row in the bag is no unseen row, so that repeated rows make noise significant"
@@ -106,15 +106,18 @@ def test_settings_of_the_selection_need_no_other_fit():
         ({"min_features": 1.0}, "min_features must be a whole number from 0 to the number of features, 6, got 1.0"),
         ({"min_features": True}, "min_features must be a whole number from 0 to the number of features, 6, got True"),
         ({"min_features": None}, "min_features must be a whole number from 0 to the number of features, 6, got None"),
-        ({"min_features": 3, "groups": list("aaabbb")}, "number of features, 2, got 3"),
+        ({"min_features": 3, "feature_groups": list("aaabbb")}, "number of features, 2, got 3"),
         ({"measure": "gini"}, "measure must be one of .*, got 'gini'"),
         ({"measure": "mdi"}, "k must be given, as there are no p-values to select by: measure='mdi' uses no unseen"),
         ({"rows": "heldout"}, "rows must be 'oob' where fit fits the estimator too, .* got 'heldout'; .*prefit=True"),
         ({"rows": [[0]] * 40}, "rows must be 'oob' where fit fits the estimator too, .* got list; .*prefit=True"),
         ({"rows": None}, "rows must be 'oob' where fit fits the estimator too, .* got NoneType; .*prefit=True"),
         ({"rows": "odd", "prefit": True}, "rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got"),
-        ({"groups": list("ab")}, "groups must name the group of each of the 6 columns, got 2"),
-        ({"groups": {"a": ["x9"]}}, "groups names a column that X does not have, or has more than once: 'x9'"),
+        ({"feature_groups": list("ab")}, "feature_groups must name the group of each of the 6 columns, got 2"),
+        (
+            {"feature_groups": {"a": ["x9"]}},
+            "feature_groups names a column that X does not have",
+        ),
     ],
 )
 def test_fit_refuses_settings_out_of_range(settings, message):
@@ -250,7 +253,9 @@ def test_features_that_pass_are_kept_and_others_are_added_by_score():
     result = selector.importance_result_
     error = np.full(6, 10.0)
     error[order[-1]] = 1e-9
-    selector.importance_result_ = replace(result, values=result.values - result.values.min() + 0.01, test_error=error)
+    selector.importance_result_ = replace(
+        result, values=result.values - result.values.min() + 0.01, null_std_error=error
+    )
     assert selector.get_support(indices=True).tolist() == sorted([order[0], order[-1]])
 
 
@@ -305,8 +310,8 @@ GROUPED = [0, 1, 4]
 
 @pytest.mark.parametrize("groups", [GROUPS, ["pair", "pair", "x2", "others", "x4", "others"]], ids=["dict", "list"])
 def test_a_group_is_kept_or_dropped_as_a_whole(groups):
-    selector = tw.UnbiasedSelector(FOREST, groups=groups).fit(X, y)
-    expected = tw.importance(clone(FOREST).fit(X, y), X, y, groups=groups)
+    selector = tw.UnbiasedSelector(FOREST, feature_groups=groups).fit(X, y)
+    expected = tw.importance(clone(FOREST).fit(X, y), X, y, feature_groups=groups)
     assert selector.importance_result_.feature_names.tolist() == ["pair", "x2", "others", "x4"]
     np.testing.assert_array_equal(selector.importance_result_.p_value, expected.p_value)
     assert expected.select().tolist() == [True, False, False, True]
@@ -324,7 +329,7 @@ def test_a_group_is_kept_or_dropped_as_a_whole(groups):
 
 
 def test_a_group_of_noise_is_kept_whole_where_nothing_passes():
-    selector = tw.UnbiasedSelector(FOREST, groups=list("aabbcc"))
+    selector = tw.UnbiasedSelector(FOREST, feature_groups=list("aabbcc"))
     with pytest.warns(UserWarning, match="nothing passed the test at alpha=0.05; kept the 1 feature of largest score"):
         selector.fit(X, NOISE)
     best = selector.importance_result_.values.argmax()
@@ -335,14 +340,14 @@ def test_a_group_of_noise_is_kept_whole_where_nothing_passes():
 def test_groups_of_the_columns_of_a_frame(container):
     frame = pd.DataFrame(X, columns=list("abcdef"))
     table = frame if container == "pandas" else pytest.importorskip("polars").from_pandas(frame)
-    selector = tw.UnbiasedSelector(FOREST, groups={"first": ["a", "b"]}).set_output(transform=container)
+    selector = tw.UnbiasedSelector(FOREST, feature_groups={"first": ["a", "b"]}).set_output(transform=container)
     chosen = selector.fit(table, y).transform(table)
     assert type(chosen) is type(table)
     assert list(chosen.columns) == selector.get_feature_names_out().tolist() == ["a", "b", "e"]
     np.testing.assert_array_equal(np.asarray(chosen), X[:, GROUPED])
     # Of an array, the names are those that the estimator knows.
     forest = clone(FOREST).fit(table, y)
-    known = tw.UnbiasedSelector(forest, groups={"first": ["a", "b"]}, prefit=True).fit(X, y)
+    known = tw.UnbiasedSelector(forest, feature_groups={"first": ["a", "b"]}, prefit=True).fit(X, y)
     assert known.get_support(indices=True).tolist() == GROUPED
 
 
@@ -353,7 +358,7 @@ def test_groups_of_columns_that_a_pipeline_encodes():
     target = (table["place"] == "b") ^ (rng.random(300) < 0.1)
     encoder = ColumnTransformer([("place", OneHotEncoder(), ["place"])], remainder="passthrough")
     pipeline = make_pipeline(encoder, RandomForestClassifier(50, random_state=0))
-    selector = tw.UnbiasedSelector(pipeline, groups={"where": ["place", "size"]}).fit(table, target)
+    selector = tw.UnbiasedSelector(pipeline, feature_groups={"where": ["place", "size"]}).fit(table, target)
     assert selector.importance_result_.feature_names.tolist() == ["noise", "where"]
     assert selector.transform(table).shape == (300, 2)
     assert selector.get_feature_names_out().tolist() == ["place", "size"]

@@ -16,9 +16,9 @@ from sklearn.ensemble import (
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
-from fuzz.checks import check_scores, check_sizes, score_everywhere
-from fuzz.profiles import share
-from oracle import best_constant_gradient, score_arrays, size_arrays, walk_arrays
+from helpers.fuzz_checks import check_scores, check_sizes, score_everywhere
+from helpers.fuzz_profiles import share
+from helpers.oracle import best_constant_gradient, score_arrays, size_arrays, walk_arrays
 
 N_TRAIN, N_FEATURES, CATEGORICAL = 60, 4, 3
 # Loss of the oracle -> what the libraries call it.
@@ -233,7 +233,7 @@ def check_booster(plan, rng, model, trees, X, y):
         rows=lists if plan["rows"] == "lists" else "heldout",
         sample_weight=weight,
         measure=plan["measure"],
-        inference=plan["measure"] != "mdi" and "rows",
+        contributions=plan["measure"] != "mdi",
     )
     row_weight = np.ones(len(X)) if weight is None else weight.astype(float)
     if isinstance(result, str):

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from fuzz.checks import check_scores, check_sizes, score_everywhere
-from fuzz.profiles import share
-from oracle import score_arrays, size_arrays, train_from_leaves
+from helpers.fuzz_checks import check_scores, check_sizes, score_everywhere
+from helpers.fuzz_profiles import share
+from helpers.oracle import score_arrays, size_arrays, train_from_leaves
 from truewood import TargetKind, TreeEnsemble
-from truewood.trees.categories import Categories
+from truewood._trees.categories import Categories
 
 N_FEATURES = 3
 EDGES = [0.0, -0.0, 1.0, 0.1, 1e-45, -1e-40, 5e-324, 3e38, -3e38, np.inf, -np.inf]
@@ -142,7 +142,7 @@ def test_trees_of_arrays(plan, measure):
         measure=measure,
         sample_weight=weight,
         rows=lists if plan["rows"] == "lists" else "heldout",
-        inference=measure not in ("mdi", "naive_oob") and "rows",
+        contributions=measure not in ("mdi", "naive_oob"),
         target=own,
     )
     row_weight = np.ones(n_rows) if weight is None else weight

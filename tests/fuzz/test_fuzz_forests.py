@@ -18,10 +18,10 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
 import truewood as tw
-from fuzz.checks import check_scores, score_everywhere
-from fuzz.profiles import share
-from models import N_ROWS, VERSION, Case, build_case, records_bags
-from oracle import score_forest
+from helpers.fuzz_checks import check_scores, score_everywhere
+from helpers.fuzz_profiles import share
+from helpers.oracle import score_forest
+from helpers.sklearn_models import N_ROWS, VERSION, Case, build_case, records_bags
 
 FORESTS = {
     "classifier": [RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier, BalancedRandomForestClassifier],
@@ -130,7 +130,7 @@ def test_forests(case, measure, seed, own):
         measure=measure,
         sample_weight=weight,
         random_state=seed % 1000,
-        inference="rows" if measure in ("auto", "ufi", "ufi_centered", "mdi_oob", "sobol_mda") else False,
+        contributions=measure in ("auto", "ufi", "ufi_centered", "mdi_oob", "sobol_mda"),
     )
     if isinstance(result, str):
         total = sum(weight for tree in built.trees for _, weight in tree.unseen)

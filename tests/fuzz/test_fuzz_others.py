@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from fuzz.checks import check_scores, score_everywhere
-from fuzz.profiles import share
+from helpers.fuzz_checks import check_scores, score_everywhere
+from helpers.fuzz_profiles import share
 
 N_TRAIN = 50
 
@@ -60,6 +60,6 @@ def test_others(name, seed, depth):
     if rows == "heldout":
         X = rng.standard_normal((N_TRAIN + 1, 3))
         y = X[:, 0] + rng.standard_normal(len(X))
-    result = score_everywhere(model, X, y if encode is None else encode(y), rows=rows, inference="rows")
+    result = score_everywhere(model, X, y if encode is None else encode(y), rows=rows, contributions=True)
     assert not isinstance(result, str), result
     check_scores(result, result.values)

@@ -23,8 +23,8 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
-from fuzz.checks import FIELDS, score_everywhere
-from fuzz.profiles import share
+from helpers.fuzz_checks import FIELDS, score_everywhere
+from helpers.fuzz_profiles import share
 
 N_ROWS = 40
 COLUMNS = ["a", "b", "c"]
@@ -204,7 +204,7 @@ def test_tables(plan):
             TARGETS[plan["target"]](y),
             WEIGHTS[plan["weights"]](weight),
         )
-        options = {"rows": "heldout", "inference": "rows", "sample_weight": given_weight}
+        options = {"rows": "heldout", "contributions": True, "sample_weight": given_weight}
         result = score_everywhere(model, table, given_y, **options)
         if isinstance(result, str):
             assert is_documented(plan, result, table), result

@@ -12,13 +12,13 @@ from imblearn.ensemble import BalancedRandomForestClassifier
 from scipy import stats
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
-import oracle
 import truewood as tw
-from models import build, supported_cases
-from truewood.engines.engine import ENGINE_VARIABLE
-from truewood.formulas.registry import MEASURES as MEASURE_TABLE
-from truewood.inference.multiplicity import adjust, mirror
-from truewood.scoring import batches, collector
+from helpers import oracle
+from helpers.sklearn_models import build, supported_cases
+from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._inference.p_values import adjust, janitza
+from truewood._measures.registry import MEASURES as MEASURE_TABLE
+from truewood._scoring import influence, trees
 
 MEASURES = ["ufi", "ufi_centered", "mdi_oob"]
 rng = np.random.default_rng(0)
@@ -35,17 +35,18 @@ def contribute(monkeypatch, *arguments, **options):
     """Contributions of all rows to the columns in both roles, and the result."""
     seen = []
 
-    class Spy(collector.Collector):
+    class Spy(influence.InfluenceAccumulator):
         def finish(self):
             seen.append(super().finish())
             return seen[0]
 
     with monkeypatch.context() as patch:
-        patch.setattr("truewood.scoring.model_importance.Collector", Spy)
-        result = tw.importance(*arguments, inference="rows", **options)
+        patch.setattr("truewood._scoring.importance.InfluenceAccumulator", Spy)
+        result = tw.importance(*arguments, contributions=True, **options)
     n_scored = 1 if result.is_additive else np.count_nonzero(~np.isnan(result.per_tree[:, 0]))
-    psi = None if seen[0].psi is None else seen[0].psi / n_scored
-    return seen[0].phi / n_scored, psi, result
+    found = seen[0].inbag_influence
+    psi = None if found is None else found / n_scored
+    return seen[0].eval_influence / n_scored, psi, result
 
 
 @pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # 60 rows leave few of a class out
@@ -62,24 +63,24 @@ def test_contributions_sum_to_the_scores_in_both_roles(name, measure, engine, mo
     if measure != "ufi":
         return
     groups = {"both": [0, 2]}
-    grouped = tw.importance(built.model, built.X, built.y, groups=groups, inference="rows", **options)
+    grouped = tw.importance(built.model, built.X, built.y, feature_groups=groups, contributions=True, **options)
     np.testing.assert_allclose(grouped.contributions[:, 0], unseen[:, 0] + unseen[:, 2], rtol=1e-10, atol=1e-12)
     assert_equal_results(grouped.expand(), result)
 
 
 def assert_equal_results(one, other):
-    for name in ("values", "std_error", "test_error", "per_tree", "contributions"):
+    for name in ("values", "std_error", "null_std_error", "per_tree", "contributions"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-def average_all_rows(grown, scored, grown_root, scored_root, is_classifier):
+def average_all_rows(in_bag, scored, grown_root, scored_root, is_classifier):
     """Mean of all rows at a node; classes of training rows count as they do among the unseen rows at the root."""
     ratio = [
         (b / a if a > 0 else 0.0) if is_classifier else 1.0
         for a, b in zip(grown_root.mean, scored_root.mean, strict=True)
     ]
-    trained = [grown.weight * a * factor for a, factor in zip(grown.mean, ratio, strict=True)]
-    weight = (sum(trained) if is_classifier else grown.weight) + scored.weight
+    trained = [in_bag.weight * a * factor for a, factor in zip(in_bag.mean, ratio, strict=True)]
+    weight = (sum(trained) if is_classifier else in_bag.weight) + scored.weight
     return [(a + scored.weight * b) / weight for a, b in zip(trained, scored.mean, strict=True)]
 
 
@@ -90,7 +91,7 @@ def contributions_by_loops(built, n_features):
     targets = oracle.vectors(built.codes, 0, built.n_classes)
     for tree in built.trees:
         inner = tree.tree
-        grown = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
+        in_bag = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
         scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.unseen)
         for rows, out in ((tree.unseen, phi), (tree.training, psi)):
             for row, weight in rows:
@@ -100,19 +101,19 @@ def contributions_by_loops(built, n_features):
                     if scored[left] is None or scored[right] is None:
                         continue
                     column = tree.columns[inner.feature[m]]
-                    y_less = oracle.minus(targets[row], grown[m].mean)
+                    y_less = oracle.minus(targets[row], in_bag[m].mean)
                     if out is phi:
-                        middle = average_all_rows(grown[m], scored[m], grown[0], scored[0], built.case.is_classifier)
+                        middle = average_all_rows(in_bag[m], scored[m], in_bag[0], scored[0], built.case.is_classifier)
                         y_less = oracle.minus(targets[row], middle)
-                        step = oracle.minus(grown[c].mean, grown[m].mean)
-                        rate = grown[c].weight / grown[0].weight / scored[c].weight
+                        step = oracle.minus(in_bag[c].mean, in_bag[m].mean)
+                        rate = in_bag[c].weight / in_bag[0].weight / scored[c].weight
                     else:
-                        w_l, w_r = grown[left].weight, grown[right].weight
+                        w_l, w_r = in_bag[left].weight, in_bag[right].weight
                         middle = [
                             (w_l * a + w_r * b) / (w_l + w_r)
                             for a, b in zip(scored[left].mean, scored[right].mean, strict=True)
                         ]
-                        step, rate = oracle.minus(scored[c].mean, middle), 1.0 / grown[0].weight
+                        step, rate = oracle.minus(scored[c].mean, middle), 1.0 / in_bag[0].weight
                     out[row, column] += weight * rate * oracle.dot(step, y_less) / len(built.trees)
     return phi, psi
 
@@ -136,7 +137,7 @@ def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
     # weights in bags are kept as float32
     close = {"rtol": 1e-6, "atol": 1e-12}
     tested = [error_by_loops(built, *own, mdi) for own, mdi in zip(by_column, biased, strict=True)]
-    np.testing.assert_allclose(result.test_error, tested, **close)
+    np.testing.assert_allclose(result.null_std_error, tested, **close)
     of_all = (result.per_tree.sum(axis=1), phi.sum(axis=1), psi.sum(axis=1))
     together = error_by_loops(built, *of_all, multiple_by_loops(built, *of_all[:2]), biased.sum())
     np.testing.assert_allclose(result.total_error, together, **close)
@@ -146,7 +147,7 @@ def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
         options["inference"] = "bags"
         from_bags = tw.importance(built.model, built.X, built.y, **options)
     np.testing.assert_allclose(from_bags.std_error, [spread_by_bags(built, *own) for own in by_column], **close)
-    np.testing.assert_array_equal(from_bags.test_error, result.test_error)
+    np.testing.assert_array_equal(from_bags.null_std_error, result.null_std_error)
 
 
 def biased_by_loops(built, n_features):
@@ -154,14 +155,14 @@ def biased_by_loops(built, n_features):
     biased, targets = np.zeros(n_features), oracle.vectors(built.codes, 0, built.n_classes)
     for tree in built.trees:
         inner = tree.tree
-        grown = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
+        in_bag = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
         scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.unseen)
         for m, children in enumerate(zip(inner.children_left, inner.children_right, strict=True)):
             if children[0] < 0 or any(scored[c] is None for c in children):
                 continue
             for c in children:
-                step = oracle.minus(grown[c].mean, grown[m].mean)
-                share = grown[c].weight / grown[0].weight / len(built.trees)
+                step = oracle.minus(in_bag[c].mean, in_bag[m].mean)
+                share = in_bag[c].weight / in_bag[0].weight / len(built.trees)
                 biased[tree.columns[inner.feature[m]]] += share * oracle.dot(step, step)
     return biased
 
@@ -172,10 +173,10 @@ def bags_by_loops(built, n_rows):
     for tree, own in zip(built.trees, weight, strict=True):
         for row, amount in tree.training:
             own[row] += amount
-    grown = weight.any(axis=0)
+    in_bag = weight.any(axis=0)
     more = np.zeros_like(weight)
-    more[:, grown] = weight[:, grown] / weight[:, grown].mean(axis=0) - 1
-    return more, more[:, grown].var(axis=0).mean()
+    more[:, in_bag] = weight[:, in_bag] / weight[:, in_bag].mean(axis=0) - 1
+    return more, more[:, in_bag].var(axis=0).mean()
 
 
 def multiple_by_loops(built, scores, phi):
@@ -243,7 +244,7 @@ def test_boosted_trees_have_contributions_of_held_out_rows(measure, engine, monk
     unseen, training, result = contribute(monkeypatch, model, new, new[:, 0], rows="heldout", measure=measure)
     assert training is None
     np.testing.assert_allclose(unseen.sum(axis=0), result.values, rtol=1e-10, atol=1e-12)
-    np.testing.assert_array_equal(result.std_error, result.test_error)
+    np.testing.assert_array_equal(result.std_error, result.null_std_error)
     np.testing.assert_allclose(result.std_error, unseen.std(axis=0) * np.sqrt(90), rtol=1e-12)
 
 
@@ -257,21 +258,21 @@ def test_engines_and_threads_change_nothing(make, engines, monkeypatch):
     expected = results["numpy", 1]
     assert (expected.std_error > 0).all()
     for how, result in results.items():
-        for name in ("values", "std_error", "test_error", "total_error"):
+        for name in ("values", "std_error", "null_std_error", "total_error"):
             np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), err_msg=f"{name}, {how}")
 
 
 def test_a_failing_batch_keeps_nobody_waiting(forest, monkeypatch):
     monkeypatch.setenv(ENGINE_VARIABLE, "numpy")
-    read = batches.read_with_means
+    read = trees.read_with_means
 
     def fail_first(job, trees):
         if trees.start == 0:
             raise RuntimeError("no such tree")
         return read(job, trees)
 
-    monkeypatch.setattr(batches, "read_with_means", fail_first)
-    monkeypatch.setattr(batches, "_BATCH_NODES", 1)
+    monkeypatch.setattr(trees, "read_with_means", fail_first)
+    monkeypatch.setattr(trees, "_BATCH_NODES", 1)
     with pytest.raises(RuntimeError, match="no such tree"):
         tw.importance(forest, X, y, n_jobs=4)
 
@@ -289,7 +290,7 @@ def test_rows_that_score_nothing_do_not_count():
 
 def test_few_rows_give_no_errors():
     model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, X[:, 0])
-    result = tw.importance(model, X[:12] + 0.01, X[:12, 0], rows="heldout", inference="rows")
+    result = tw.importance(model, X[:12] + 0.01, X[:12, 0], rows="heldout", contributions=True)
     assert np.isnan(result.p_value).all()
     assert result.contributions.shape == (12, 4)
     with pytest.raises(ValueError, match="at least 20 rows that score the model, got 12"):
@@ -313,7 +314,7 @@ def test_bags_are_for_rows_that_grew_trees(forest):
         tw.importance(forest, X + 0.01, y, rows="heldout", inference="bags")
     with pytest.raises(ValueError, match="inference='bags' has nothing to give: measure='mdi'"):
         tw.importance(forest, X, y, measure="mdi", inference="bags")
-    with pytest.raises(ValueError, match="inference must be True, False, 'rows' or 'bags', got 'all'"):
+    with pytest.raises(ValueError, match="inference must be True, False or 'bags', got 'all'"):
         tw.importance(forest, X, y, inference="all")
 
 
@@ -322,7 +323,7 @@ def test_bags_are_for_rows_that_grew_trees(forest):
 def test_bags_of_few_trees_say_something_finite(n_trees):
     model = RandomForestRegressor(n_trees, random_state=0).fit(X, X[:, 0])
     result = tw.importance(model, X, X[:, 0], inference="bags")
-    assert np.isfinite([result.std_error, result.test_error, result.p_value]).all()
+    assert np.isfinite([result.std_error, result.null_std_error, result.p_value]).all()
 
 
 @pytest.mark.filterwarnings("ignore:inference='bags' takes")
@@ -331,7 +332,7 @@ def test_a_single_bag_of_odd_weights_says_nothing_of_bags():
     model = BalancedRandomForestClassifier(1, random_state=0, **options).fit(X, y)
     for inference in (True, "bags"):
         result = tw.importance(model, X, y, inference=inference)
-        assert (result.test_error < 1).all()
+        assert (result.null_std_error < 1).all()
         assert (result.std_error < 1).all()
 
 
@@ -339,9 +340,9 @@ def test_a_single_bag_of_odd_weights_says_nothing_of_bags():
 def test_blocks_of_rows_give_the_errors_of_all_bags(monkeypatch):
     model = RandomForestRegressor(10, random_state=0).fit(X, X[:, 0])
     whole = tw.importance(model, X, X[:, 0], inference="bags")
-    monkeypatch.setattr(collector, "_MOST_WEIGHTS", 300)
+    monkeypatch.setattr(influence, "_MOST_WEIGHTS", 300)
     blocks = tw.importance(model, X, X[:, 0], inference="bags")
-    for name in ("std_error", "test_error", "total_error"):
+    for name in ("std_error", "null_std_error", "total_error"):
         np.testing.assert_allclose(getattr(blocks, name), getattr(whole, name), rtol=1e-10)
 
 
@@ -351,15 +352,15 @@ def test_blocks_of_rows_give_the_errors_of_all(rows, monkeypatch):
     target = data[:, 0] + np.random.default_rng(3).standard_normal(300)
     model = RandomForestRegressor(10, random_state=0).fit(data, target)
     data, target = (data, target) if rows == "oob" else (data + 0.01, target)
-    options = {"rows": rows, "groups": {"both": [0, 1]}, "inference": "rows"}
+    options = {"rows": rows, "feature_groups": {"both": [0, 1]}, "contributions": True}
     whole = tw.importance(model, data, target, **options)
     for most_values in (3, 300, 500):
-        monkeypatch.setattr(collector, "_MOST_VALUES", most_values)
+        monkeypatch.setattr(influence, "MOST_INFLUENCE_VALUES", most_values)
         blocks = tw.importance(model, data, target, **options)
         for one, other in ((blocks, whole), (blocks.expand(), whole.expand())):
             np.testing.assert_array_equal(one.values, other.values)
             np.testing.assert_allclose(one.contributions, other.contributions, rtol=1e-12, atol=1e-15)
-            for name in ("std_error", "test_error", "total_error"):
+            for name in ("std_error", "null_std_error", "total_error"):
                 np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10)
 
 
@@ -374,7 +375,7 @@ def test_rows_that_all_say_the_same_show_nothing(engine):
 def test_lists_of_out_of_bag_rows_have_both_roles(forest):
     lists = [np.setdiff1d(np.arange(len(X)), bag) for bag in forest.estimators_samples_]
     listed, expected = tw.importance(forest, X, y, rows=lists), tw.importance(forest, X, y)
-    for name in ("values", "std_error", "test_error", "total_error"):
+    for name in ("values", "std_error", "null_std_error", "total_error"):
         np.testing.assert_array_equal(getattr(listed, name), getattr(expected, name))
     assert listed.rows == "lists"
 
@@ -389,7 +390,7 @@ def test_features_without_splits_have_p_value_one():
 
 def test_p_values_and_intervals_follow_from_the_errors(forest):
     result = tw.importance(forest, X, y)
-    np.testing.assert_allclose(result.z_score, result.values / result.test_error)
+    np.testing.assert_allclose(result.z_score, result.values / result.null_std_error)
     np.testing.assert_allclose(result.p_value, stats.norm.sf(result.z_score))
     check_interval(result, 0.9)
     table = result.frame().set_index("feature")
@@ -405,7 +406,7 @@ def check_interval(result, level):
     """At the ends the score is z standard deviations away, where the variance grows along a line from zero."""
     z = stats.norm.ppf((1 + level) / 2)
     for score, at_zero, at_score, low, high in zip(
-        result.values, result.test_error, result.std_error, *result.interval(level), strict=True
+        result.values, result.null_std_error, result.std_error, *result.interval(level), strict=True
     ):
         assert low < score < high
         assert (low > 0) == (score > z * at_zero)
@@ -421,7 +422,7 @@ def test_intervals_of_all_sizes(forest):
     shown = replace(
         result,
         values=sizes,
-        test_error=np.ones(8),
+        null_std_error=np.ones(8),
         std_error=np.array([1.5, 1.0, 2.0, 1.2, 1.4, 2.0, 3.0, 5.0]),
         feature_names=np.array(list("abcdefgh")),
     )
@@ -472,18 +473,18 @@ def test_adjusted_p_values():
 def test_mirrored_p_values(forest):
     negative = -np.arange(1.0, 26.0)
     values = np.concatenate([negative, [0.0, 0.5, 25.5, 10.5]])
-    p = mirror(values)
+    p = janitza(values)
     assert p[25] == pytest.approx(27 / 52)  # zero: half of the null and itself are as large
     assert p[-2] == pytest.approx(1 / 52)
     assert p[-1] == pytest.approx(16 / 52)
     with pytest.raises(ValueError, match="need at least 20 features whose score is not positive, got 2"):
-        mirror(np.array([1.0, -1.0, 0.0]))
+        janitza(np.array([1.0, -1.0, 0.0]))
     result = tw.importance(forest, X, y)
     spread = np.linspace(0.5, 2.0, len(values))
-    wide = replace(result, values=values * spread, test_error=spread)
-    np.testing.assert_allclose(wide.mirror_p_value(), p, rtol=1e-12)
-    without = replace(wide, values=values, no_inference="none was asked for")
-    np.testing.assert_array_equal(without.mirror_p_value(), p)
+    wide = replace(result, values=values * spread, null_std_error=spread)
+    np.testing.assert_allclose(wide.janitza_p_value(), p, rtol=1e-12)
+    without = replace(wide, values=values, inference_unavailable="none was asked for")
+    np.testing.assert_array_equal(without.janitza_p_value(), p)
 
 
 @pytest.mark.statistical
@@ -514,13 +515,15 @@ def test_a_model_of_noise_is_rejected_no_more_often_than_it_should():
 def test_all_features_together_say_whether_the_model_sees_anything(forest):
     result = tw.importance(forest, X, y)
     assert result.total_p_value < 1e-4
-    assert tw.importance(forest, X, y, groups=["all"] * 4).p_value[0] == pytest.approx(result.total_p_value, rel=1e-9)
+    assert tw.importance(forest, X, y, feature_groups=["all"] * 4).p_value[0] == pytest.approx(
+        result.total_p_value, rel=1e-9
+    )
     assert np.isnan(tw.importance(forest, X, y, inference=False).total_p_value)
 
 
 def test_expand_gives_single_columns_back(forest):
     result = tw.importance(forest, X, y)
-    grouped = tw.importance(forest, X, y, groups={"pair": [1, 3]})
+    grouped = tw.importance(forest, X, y, feature_groups={"pair": [1, 3]})
     np.testing.assert_array_equal(grouped.expand().values, result.values)
     np.testing.assert_array_equal(grouped.expand().std_error, result.std_error)
     assert grouped.expand().feature_names.tolist() == result.feature_names.tolist()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from installed import needs_kernel
+from helpers.installed import needs_kernel
 
 pytestmark = [needs_kernel, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
 
@@ -21,7 +21,7 @@ STUDY = Path(__file__).parents[2] / "experiments" / "calibration" / "study.py"
 
 def reproduce(folder):
     options = ["--peers", "none", "--trees", "5", "--task", "regression", "--repetitions", "15", "--n-jobs", "2"]
-    program = "import sys; from truewood.cli import main; sys.exit(main())"
+    program = "import sys; from truewood._cli import main; sys.exit(main())"
     return [sys.executable, "-c", program, "reproduce", "table1", *options, "--output", folder]
 
 

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from test_datasets import needs_files
-from truewood.cli import main
-from truewood.paper.data import draw_five, draw_ten
-from truewood.paper.experiments import make_cells
-from truewood.paper.figures import draw_bars
-from truewood.paper.methods import score_in_r
+from truewood._cli import main
+from truewood._paper.data import draw_five, draw_ten
+from truewood._paper.experiments import make_cells
+from truewood._paper.figures import draw_bars
+from truewood._paper.methods import score_in_r
 
 
 def read_table1(folder):
@@ -163,7 +163,7 @@ def test_peers_run_and_are_left_out_on_demand(tmp_path, capsys, both_peers):
 
 
 def test_a_failing_peer_is_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("truewood.paper.methods.find_peers", lambda: {"cforest": True, "ranger": False})
+    monkeypatch.setattr("truewood._paper.methods.find_peers", lambda: {"cforest": True, "ranger": False})
     (tmp_path / "Rscript").write_text("#!/bin/sh\necho 'no such package' >&2\nexit 1\n")
     (tmp_path / "Rscript").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -173,7 +173,7 @@ def test_a_failing_peer_is_one_line(tmp_path, capsys, monkeypatch):
 
 
 def test_missing_peers_are_named_with_the_command_that_installs_them(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("truewood.paper.methods.shutil.which", lambda _name: None)
+    monkeypatch.setattr("truewood._paper.methods.shutil.which", lambda _name: None)
     arguments = ["reproduce", "table1", "--repetitions", "1", "--trees", "2", "--n-jobs", "1"]
     main([*arguments, "--output", str(tmp_path)])
     shown = " ".join(capsys.readouterr().out.split())

@@ -16,9 +16,9 @@ from sklearn.preprocessing import (
 )
 
 import truewood as tw
-from pipeline_tables import POLARS, TRAIN, N, Y, fit, make_columns
-from truewood.data.tables import read_features
-from truewood.scoring import job
+from helpers.pipeline_tables import POLARS, TRAIN, N, Y, fit, make_columns
+from truewood._inputs.tables import read_features
+from truewood._scoring import inputs
 
 
 def test_sparse_stays_sparse(monkeypatch):
@@ -26,7 +26,7 @@ def test_sparse_stays_sparse(monkeypatch):
     pipeline = fit(OneHotEncoder(), table=table)
     seen = []
     monkeypatch.setattr(
-        job, "read_features", lambda X, form, **options: seen.append(X) or read_features(X, form, **options)
+        inputs, "read_features", lambda X, form, **options: seen.append(X) or read_features(X, form, **options)
     )
     tw.importance(pipeline, table, Y)
     assert sparse.issparse(seen[0])

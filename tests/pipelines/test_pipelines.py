@@ -21,7 +21,7 @@ from sklearn.preprocessing import (
 )
 
 import truewood as tw
-from pipeline_tables import LABELS, TEST, TRAIN, Y_TEST, N, Y, check, fit, make_columns, make_forest
+from helpers.pipeline_tables import LABELS, TEST, TRAIN, Y_TEST, N, Y, check, fit, make_columns, make_forest
 
 
 def test_a_search_stands_for_its_best_model():
@@ -79,7 +79,7 @@ def test_resampled_rows_cannot_score():
             tw.importance(pipeline, TRAIN, Y, rows=rows)
     result = tw.importance(pipeline, TEST, Y_TEST, rows="heldout")
     encoded = pipeline[0].transform(TEST)
-    grouped = tw.importance(pipeline[-1], encoded, Y_TEST, rows="heldout", groups=LABELS)
+    grouped = tw.importance(pipeline[-1], encoded, Y_TEST, rows="heldout", feature_groups=LABELS)
     np.testing.assert_array_equal(np.sort(result.values), np.sort(grouped.values))
 
 
@@ -140,7 +140,7 @@ def test_combinations_of_catboost_stay_for_themselves():
 
 
 def test_rows_are_kept_and_results_saved(tmp_path):
-    result = tw.importance(fit(make_columns()), TRAIN, Y, inference="rows")
+    result = tw.importance(fit(make_columns()), TRAIN, Y, contributions=True)
     np.testing.assert_allclose(result.contributions.sum(axis=0), result.values, rtol=0, atol=1e-12)
     result.save(tmp_path / "result.json")
     loaded = tw.load(tmp_path / "result.json")

@@ -15,9 +15,9 @@ from pyspark.ml.feature import OneHotEncoder, StandardScaler, StringIndexer, Vec
 from pyspark.ml.regression import RandomForestRegressor
 
 import truewood as tw
-from spark_models import COLUMNS, get_spark, make_pipeline, make_table, read_vectors, to_spark
-from truewood.adapters import read_spark_model
-from truewood.pipelines.spark_stages import SparkPipeline
+from helpers.spark_models import COLUMNS, get_spark, make_pipeline, make_table, read_vectors, to_spark
+from truewood._pipelines.spark_stages import SparkPipeline
+from truewood.adapters._spark_model import read_spark_model
 
 pytestmark = [
     pytest.mark.cluster,
@@ -129,7 +129,7 @@ def test_scores_are_those_of_the_encoded_columns(forest):
 def test_groups_are_of_columns_of_the_table(forest):
     table = add_answer(make_table(100, seed=1))
     result = tw.importance(
-        forest[1], table[COLUMNS], table["answer"], rows="heldout", groups={"looks": ["color", "shape"]}
+        forest[1], table[COLUMNS], table["answer"], rows="heldout", feature_groups={"looks": ["color", "shape"]}
     )
     assert result.feature_names.tolist() == ["x", "steps", "looks", "noise"]
 

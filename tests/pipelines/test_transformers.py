@@ -26,8 +26,8 @@ from sklearn.preprocessing import (
 )
 
 import truewood as tw
-from pipeline_tables import LABELS, POLARS, TEST, TRAIN, Y_TEST, N, Y, check, fit, make_columns, make_forest
-from truewood.compat import SKLEARN_VERSION
+from helpers.pipeline_tables import LABELS, POLARS, TEST, TRAIN, Y_TEST, N, Y, check, fit, make_columns, make_forest
+from truewood._sklearn_compat import SKLEARN_VERSION
 
 # Transformer, the columns it is given, and the column that each encoded one belongs to.
 TRANSFORMERS = {
@@ -199,19 +199,21 @@ def test_groups_are_of_the_callers_columns():
     encoder = ColumnTransformer([("pca", PCA(2), ["a", "b"]), ("texts", OneHotEncoder(), ["s", "t"])])
     table = TRAIN[["a", "b", "s", "t"]]
     pipeline = fit(encoder, table=table)
-    encoded = tw.importance(pipeline[-1], pipeline[0].transform(table), Y, groups=["n"] * 2 + ["s"] * 3 + ["t"] * 4)
+    encoded = tw.importance(
+        pipeline[-1], pipeline[0].transform(table), Y, feature_groups=["n"] * 2 + ["s"] * 3 + ["t"] * 4
+    )
     for groups in ({"n": ["a", "b"]}, ["n", "n", "s", "t"], {"n": [0, "b"], "s": "s"}):
-        result = tw.importance(pipeline, table, Y, groups=groups)
+        result = tw.importance(pipeline, table, Y, feature_groups=groups)
         assert result.feature_names.tolist() == ["n", "s", "t"]
         np.testing.assert_array_equal(result.values, encoded.values)
         np.testing.assert_array_equal(result.std_error, encoded.std_error)
         assert result.notes == ()
-    mixed = tw.importance(pipeline, table, Y, groups={"x": ["a", "s"]})
+    mixed = tw.importance(pipeline, table, Y, feature_groups={"x": ["a", "s"]})
     assert mixed.feature_names.tolist() == ["x", "t", "pca__pca0", "pca__pca1"]
     with pytest.raises(ValueError, match="the 4 columns, got 9"):
-        tw.importance(pipeline, table, Y, groups=["g"] * 9)
+        tw.importance(pipeline, table, Y, feature_groups=["g"] * 9)
     with pytest.raises(ValueError, match="'texts__s_u'"):
-        tw.importance(pipeline, table, Y, groups={"g": ["texts__s_u"]})
+        tw.importance(pipeline, table, Y, feature_groups={"g": ["texts__s_u"]})
 
 
 @pytest.mark.skipif(SKLEARN_VERSION < (1, 6), reason="there are frozen estimators since 1.6")

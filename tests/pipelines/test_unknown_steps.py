@@ -14,7 +14,7 @@ from sklearn.preprocessing import (
 )
 
 import truewood as tw
-from pipeline_tables import TEST, TRAIN, Y_TEST, N, Y, check, fit
+from helpers.pipeline_tables import TEST, TRAIN, Y_TEST, N, Y, check, fit
 
 
 class Ratio(TransformerMixin, BaseEstimator):

@@ -15,9 +15,9 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 from sklearn.tree import DecisionTreeClassifier
 
 import truewood as tw
-from truewood.data.correlation import find_correlations
-from truewood.result.cautions import TableCheck, check_table, describe_correlations
-from truewood.words import enumerate_names
+from truewood._formatting import enumerate_names
+from truewood._inputs.correlation import find_correlations
+from truewood._results.caveats import TableCheck, check_table, describe_correlations
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")

@@ -47,7 +47,7 @@ def make_result(names, n_rows=120, **options):
     X = pd.DataFrame(rng.standard_normal((n_rows, len(names))), columns=names)
     y = X.iloc[:, 0] + X.iloc[:, 1] > 0
     forest = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X.to_numpy(), y)
-    return tw.importance(forest, X.to_numpy(), y, groups=names, **options)
+    return tw.importance(forest, X.to_numpy(), y, feature_groups=names, **options)
 
 
 def write_directions(path):
@@ -72,8 +72,8 @@ def folder(tmp_path_factory):
     X = pd.DataFrame(np.repeat(rng.standard_normal((120, 7)), 2, axis=1), columns=NASTY)
     groups = tw.correlated_groups(X + 0.1 * rng.standard_normal(X.shape))
     model = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X, X.iloc[:, 0] > 0)
-    result = tw.importance(model, X, X.iloc[:, 0] > 0, groups=groups, per_class=True)
-    result.report(folder / "groups.html", X=X, groups=groups)
+    result = tw.importance(model, X, X.iloc[:, 0] > 0, feature_groups=groups, per_class=True)
+    result.report(folder / "groups.html", X=X, feature_groups=groups)
     write_directions(folder / "directions.html")
     parts = [make_result(NASTY[::-1], n_rows) for n_rows in (120, 140)]
     tw.compare(*parts, names=("<img src=x onerror='window.ran = 5'>", "June")).report(folder / "comparison.html")

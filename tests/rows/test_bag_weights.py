@@ -10,9 +10,10 @@ from sklearn.ensemble import BaggingClassifier, BaggingRegressor, RandomForestCl
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import truewood as tw
-from truewood.adapters import AdapterError, WeightedDraws, open_model
-from truewood.compat import WEIGHTS_ARE_DRAWN
-from truewood.rows.bag_weights import choose_bag_size
+from truewood._exceptions import AdapterError
+from truewood._rows.bag_weights import choose_bag_size
+from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN
+from truewood.adapters import WeightedDraws, open_model
 
 pytestmark = pytest.mark.skipif(not WEIGHTS_ARE_DRAWN, reason="weights set the probability to be drawn since 1.9")
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 import truewood as tw
-from oracle import score_arrays
+from helpers.oracle import score_arrays
 from truewood import TargetKind, TreeEnsemble
-from truewood.trees.categories import Categories
+from truewood._trees.categories import Categories
 
 N_ROWS, N_FEATURES = 80, 4
 CATEGORICAL = 3
@@ -96,10 +96,9 @@ def test_scores_are_those_of_the_definition(shape, measure, seed, engine):
 def test_a_sparse_matrix_may_leave_out_missing_values(engine):
     from dataclasses import replace
 
+    from truewood._engines.engine import RowLists, get_engine
+    from truewood._inputs.tables import read_features
     from truewood.adapters import open_model
-    from truewood.data.tables import read_features
-    from truewood.engines.engine import get_engine
-    from truewood.engines.row_lists import RowLists
 
     rng = np.random.default_rng(0)
     trees, X = grow(rng, 4, columns=[0] * 4), draw(rng, missing=False)

@@ -132,58 +132,70 @@ CASES = {
         r"sample_weight must have shape \(60,\), one weight",
     ),
     "negative": ("classifier", X, y, {"sample_weight": -np.ones(60)}, "sample_weight must be finite and not negative."),
-    "inference": ("classifier", X, y, {"inference": "row"}, "inference must be True, False, 'rows' or 'bags', got"),
+    "inference": ("classifier", X, y, {"inference": "row"}, "inference must be True, False or 'bags', got"),
     "inference of mdi": (
         "classifier",
         X,
         y,
-        {"inference": "rows", "measure": "mdi"},
-        "inference='rows' has nothing to give: measure='mdi' uses no unseen rows",
+        {"contributions": True, "measure": "mdi"},
+        "contributions=True has nothing to give: measure='mdi' uses no unseen rows",
     ),
-    "groups": (
+    "feature_groups": (
         "classifier",
         X,
         y,
-        {"groups": ["a", "b"]},
-        "groups must name the group of each of the 3 columns, got 2.",
+        {"feature_groups": ["a", "b"]},
+        "feature_groups must name the group of each of the 3 columns, got 2.",
     ),
     "group column": (
         "named",
         frame,
         y,
-        {"groups": {"g": ["z"]}},
-        "groups names a column that X does not have, or has more than once: 'z'.",
+        {"feature_groups": {"g": ["z"]}},
+        "feature_groups names a column that X does not have, or has more than once: 'z'.",
     ),
     "group number": (
         "named",
         frame,
         y,
-        {"groups": {"g": [3]}},
-        "groups names a column that X does not have, or has more than once: 3.",
+        {"feature_groups": {"g": [3]}},
+        "feature_groups names a column that X does not have, or has more than once: 3.",
     ),
     "two groups": (
         "named",
         frame,
         y,
-        {"groups": {"g": ["a"], "h": ["a"]}},
-        "groups puts column 'a' into both 'g' and 'h'.",
+        {"feature_groups": {"g": ["a"], "h": ["a"]}},
+        "feature_groups puts column 'a' into both 'g' and 'h'.",
     ),
-    "group number kind": ("named", frame, y, {"groups": {"g": [0.9]}}, "groups names a column that X does not have"),
+    "group number kind": (
+        "named",
+        frame,
+        y,
+        {"feature_groups": {"g": [0.9]}},
+        "feature_groups names a column that X does not have",
+    ),
     "group mask": (
         "named",
         frame,
         y,
-        {"groups": {"g": [True, False, True]}},
-        "groups names a column that X does not have",
+        {"feature_groups": {"g": [True, False, True]}},
+        "feature_groups names a column that X does not have",
     ),
     "empty group": (
         "named",
         frame,
         y,
-        {"groups": {"g": []}},
-        "groups must give each name once, with at least one column",
+        {"feature_groups": {"g": []}},
+        "feature_groups must give each name once, with at least one column",
     ),
-    "group twice": ("named", frame, y, {"groups": {1: [0], "1": [1]}}, "groups must give each name once"),
+    "group twice": (
+        "named",
+        frame,
+        y,
+        {"feature_groups": {1: [0], "1": [1]}},
+        "feature_groups must give each name once",
+    ),
     "zero weights": (
         "classifier",
         X,
@@ -239,15 +251,15 @@ CASES = {
         "named",
         frame,
         y,
-        {"groups": frame.columns.map({"a": "group"})},
-        "groups must name the group of each column, but gives none for 'b'; a dict of name to columns leaves the",
+        {"feature_groups": frame.columns.map({"a": "group"})},
+        "feature_groups must name the group of each column, but gives none for 'b'; a dict of name to columns",
     ),
     "group name": (
         "named",
         frame,
         y,
-        {"groups": {"c": ["a", "b"]}},
-        "groups uses 'c', which is also the name of a column outside that group.",
+        {"feature_groups": {"c": ["a", "b"]}},
+        "feature_groups uses 'c', which is also the name of a column outside that group.",
     ),
 }
 
@@ -269,9 +281,9 @@ def test_nan_where_the_model_knows_none():
 
 def test_groups_of_another_kind(classifier):
     with pytest.raises(TypeError, match="groups must be a dict or a sequence, got int"):
-        tw.importance(classifier, X, y, groups=3)
+        tw.importance(classifier, X, y, feature_groups=3)
     with pytest.raises(TypeError, match=r"groups must be a dict of name to columns, .*; got a sequence of sequences\."):
-        tw.importance(classifier, X, y, groups=[["x0", "x1"], ["x2"]])
+        tw.importance(classifier, X, y, feature_groups=[["x0", "x1"], ["x2"]])
 
 
 def test_several_outputs_want_as_many_targets():

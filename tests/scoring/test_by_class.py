@@ -12,10 +12,10 @@ from sklearn.ensemble import (
 )
 
 import truewood as tw
-from models import CASES, build, supported_cases
-from oracle import score_class
-from truewood.engines.engine import ENGINE_VARIABLE
-from truewood.formulas.registry import MEASURES
+from helpers.oracle import score_class
+from helpers.sklearn_models import CASES, build, supported_cases
+from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._measures.registry import MEASURES
 
 CLASSIFIERS = [name for name in supported_cases() if CASES[name].is_classifier]
 PARTED = [name for name, measure in MEASURES.items() if measure.split_score is not None]
@@ -66,7 +66,7 @@ def test_two_classes_have_half_of_the_score_and_of_its_errors_each(measure, rows
     result = tw.importance(forest, X, y, rows=rows, measure=measure, per_class=True)
     # Of mdi_oob out of bag, the origin of what training rows contribute is another one for a class alone.
     tolerance = 0.05 if (measure, rows) == ("mdi_oob", "oob") else 1e-9
-    for name in ("values", "std_error", "test_error"):
+    for name in ("values", "std_error", "null_std_error"):
         for part in getattr(result.classes, name):
             np.testing.assert_allclose(2 * part, getattr(result, name), rtol=1e-9 if name == "values" else tolerance)
 
@@ -87,13 +87,13 @@ def test_a_class_of_boosted_trees_has_the_trees_of_its_raw_score():
             alone = tw.importance(model, new_X, new_y, rows="heldout", target=gradient * (np.arange(3) == k))
             np.testing.assert_allclose(result.per_class[k], alone.per_output[k], rtol=1e-9, atol=1e-12)
             if isinstance(model, HistGradientBoostingClassifier):
-                np.testing.assert_allclose(result.classes.test_error[k], alone.test_error, rtol=1e-9)
+                np.testing.assert_allclose(result.classes.null_std_error[k], alone.null_std_error, rtol=1e-9)
 
 
 def test_groups_and_tables():
     X, y = draw(200, 3)
     forest = RandomForestClassifier(10, random_state=0).fit(X, np.array(["a", "b", "c"])[y])
-    result = tw.importance(forest, X, np.array(["a", "b", "c"])[y], groups={"both": [0, 1]}, per_class=True)
+    result = tw.importance(forest, X, np.array(["a", "b", "c"])[y], feature_groups={"both": [0, 1]}, per_class=True)
     np.testing.assert_allclose(result.per_class[:, 0], result.expand().per_class[:, :2].sum(axis=1), rtol=1e-12)
     table = result.frame(per_class=True)
     assert table["feature"][:3].tolist() == [result.feature_names[result.order[0]]] * 3

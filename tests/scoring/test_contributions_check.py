@@ -9,9 +9,9 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from truewood.engines import numpy_engine
-from truewood.engines.engine import ENGINE_VARIABLE
-from truewood.inference.rounding import find_mismatch, find_unresolved
+from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.numpy_engine import NumpyEngine
+from truewood._inference.rounding import find_mismatch, find_unresolved
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3))
@@ -21,21 +21,14 @@ MESSAGE = r"^row contributions to 'x\d' sum to \S+, but its score is \S+; "
 
 def lose_rows(monkeypatch, factor):
     """An engine that adds something else than what rows contribute."""
-    add_terms = numpy_engine.add_terms
+    # All influence goes through this one method: add_influence lists every row and calls it.
+    add_path_influence = NumpyEngine.add_path_influence
 
-    def add_other_terms(ensemble, leaves, rows, weight, *rest):
-        add_terms(ensemble, leaves, rows, weight * factor, *rest)
+    def add_other_influence(self, ensemble, leaves, rows, weight, *rest):
+        add_path_influence(self, ensemble, leaves, rows, weight * factor, *rest)
 
     monkeypatch.setenv(ENGINE_VARIABLE, "numpy")
-    monkeypatch.setattr(numpy_engine, "add_terms", add_other_terms)
-    monkeypatch.setattr(numpy_engine, "contribute", scale_contributions(numpy_engine.contribute, factor))
-
-
-def scale_contributions(contribute, factor):
-    def contribute_other(ensemble, matrix, target, row_weight, terms, tree_weight, out, n_threads=1):
-        contribute(ensemble, matrix, target, row_weight, terms, tree_weight * factor, out, n_threads)
-
-    return contribute_other
+    monkeypatch.setattr(NumpyEngine, "add_path_influence", add_other_influence)
 
 
 @cache
@@ -45,9 +38,7 @@ def fit_forest():
 
 CALLS = {
     "out of bag": lambda: tw.importance(fit_forest(), X, Y),
-    "clusters": lambda: tw.importance(
-        fit_forest(), X[:200] + 0.1, Y[:200], rows="heldout", row_groups=np.arange(200) // 4
-    ),
+    "clusters": lambda: tw.importance(fit_forest(), X[:200] + 0.1, Y[:200], rows="heldout", groups=np.arange(200) // 4),
     "held out": lambda: tw.importance(fit_forest(), X + 0.1, Y, rows="heldout"),
     "by class": lambda: tw.importance(
         RandomForestClassifier(10, random_state=0).fit(X, Y > 0), X, Y > 0, per_class=True
@@ -68,7 +59,7 @@ def test_contributions_that_do_not_sum_to_the_scores_are_refused(call, factor, m
 @pytest.mark.parametrize("call", CALLS)
 def test_an_engine_that_is_right_passes(call, monkeypatch):
     lose_rows(monkeypatch, 1.0)
-    assert CALLS[call]().no_inference is None
+    assert CALLS[call]().inference_unavailable is None
 
 
 def test_the_bound_is_of_each_feature():
@@ -91,8 +82,8 @@ def test_spreads_within_rounding_errors_are_withheld():
     trees = tw.to_ensemble(GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, Y))
     far = trees.__class__(**{**vars_of(trees), "value": trees.value + 1e15})
     result = tw.importance(far, X + 0.1, None, rows="heldout", target=Y)
-    assert result.no_inference is not None
-    assert "x0" in result.no_inference
+    assert result.inference_unavailable is not None
+    assert "x0" in result.inference_unavailable
     assert np.isnan(result.p_value).all()
 
 

@@ -24,9 +24,9 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import truewood as tw
-from models import CASES, build, draw_bag, has_bags, supported_cases
-from oracle import walk
-from truewood.engines.engine import ENGINE_VARIABLE
+from helpers.oracle import walk
+from helpers.sklearn_models import CASES, build, draw_bag, has_bags, supported_cases
+from truewood._engines.engine import ENGINE_VARIABLE
 
 
 def draw(n_rows=240, seed=0, n_classes=None):
@@ -239,7 +239,7 @@ def test_groups_are_summed():
     X, y = draw()
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
     new, _ = draw(seed=1)
-    single, both = (tw.explain(forest, new, rows="heldout", groups=groups) for groups in (None, {"a": [0, 1]}))
+    single, both = (tw.explain(forest, new, rows="heldout", feature_groups=groups) for groups in (None, {"a": [0, 1]}))
     np.testing.assert_allclose(both.values[:, 0], single.values[:, :2].sum(axis=1), atol=1e-12)
     assert np.isnan(both.data[:, 0]).all()
     np.testing.assert_array_equal(both.data[:, 1], new[:, 2])

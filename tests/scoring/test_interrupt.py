@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from installed import has_kernel
+from helpers.installed import has_kernel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes of Windows get no SIGINT")
 # It takes some hundredths of a second; other work on the machine may delay it, and the work itself takes much longer.
@@ -19,11 +19,11 @@ SOON = 5.0
 PROLOGUE = """
 import numpy as np
 import truewood as tw
-from truewood.data.tables import FeatureMatrix
-from truewood.data.target import NumberTarget
-from truewood.engines.engine import get_engine
-from truewood.engines.row_lists import RowLists
-from truewood.trees.row_terms import NumberTerms
+from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.target import NumberTarget
+from truewood._engines.engine import get_engine
+from truewood._engines.engine import RowLists
+from truewood._trees.row_terms import NumberTerms
 
 def balanced(depth, n_trees):
     n_inner = 2**depth - 1
@@ -65,8 +65,8 @@ except KeyboardInterrupt:
 ONE_CALL = {
     "find_leaves": "get_engine().find_leaves(deep, matrix, every)",
     "find_swapped_leaves": "get_engine().find_swapped_leaves(deep, matrix, every.index, every.index)",
-    "add_terms": "get_engine().add_terms(deep, np.full(len(X), deep.offset[-1] - 1, dtype=np.int32), every, y, "
-    "NumberTarget.of_numbers(y[:, np.newaxis]), terms, np.zeros(X.shape))",
+    "add_path_influence": "get_engine().add_path_influence(deep, np.full(len(X), deep.offset[-1] - 1, dtype=np.int32), "
+    "every, y, NumberTarget.of_numbers(y[:, np.newaxis]), terms, np.zeros(X.shape))",
 }
 
 

@@ -30,7 +30,7 @@ with threadpool_limits(1):
 frame, rows = pd.DataFrame(X), sparse.csr_array(X)
 calls = [
     lambda: tw.importance(forest, X, y),
-    lambda: tw.importance(forest, frame, pd.Series(y), n_jobs=2, inference="rows"),
+    lambda: tw.importance(forest, frame, pd.Series(y), n_jobs=2, contributions=True),
     lambda: tw.importance(forest, rows, y, measure="permutation", random_state=0),
     lambda: tw.importance(booster, X[300:], y[300:], rows="heldout"),
 ]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import truewood as tw
-from models import CASES, build, supported_cases
-from oracle import score_forest
-from truewood.engines.engine import ENGINE_VARIABLE
+from helpers.oracle import score_forest
+from helpers.sklearn_models import CASES, build, supported_cases
+from truewood._engines.engine import ENGINE_VARIABLE
 
 SEEDS = range(6)
 

@@ -21,15 +21,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from models import build, draw_bag
-from oracle import OracleTree, project_forest, project_rows, score_forest, step_in_arrays
+from helpers.oracle import OracleTree, project_forest, project_rows, score_forest, step_in_arrays
+from helpers.sklearn_models import build, draw_bag
 from truewood import TargetKind, TreeEnsemble
-from truewood.data.tables import FeatureMatrix
-from truewood.data.target import ClassTarget, NumberTarget
-from truewood.engines.engine import ENGINE_VARIABLE, get_engine
-from truewood.engines.row_lists import RowLists
-from truewood.scoring import projecting
-from truewood.trees.categories import Categories
+from truewood._engines.engine import ENGINE_VARIABLE, RowLists, get_engine
+from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.target import ClassTarget, NumberTarget
+from truewood._scoring import projecting
+from truewood._trees.categories import Categories
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* rows do not score, as every tree saw them")
 
@@ -54,7 +53,7 @@ def score(model, X, y, **options):
 @pytest.mark.parametrize("name", ["rfr", "rf-three-classes", "bagging-repeated-columns"])
 def test_groups_are_projected_out_together(name, engine):
     built = build(name, seed=1)
-    result = score(built.model, built.X, built.y, inference="rows", groups={"both": [0, 2]})
+    result = score(built.model, built.X, built.y, contributions=True, feature_groups={"both": [0, 2]})
     groups = [[0, 2], [1], [3]]
     expected, added = project_forest(built.trees, built.dense, built.codes, built.n_classes, np.ones(60), groups)
     np.testing.assert_allclose(result.values, expected, rtol=1e-12, atol=1e-12)
@@ -66,7 +65,7 @@ def test_groups_are_projected_out_together(name, engine):
 
 def test_all_columns_together_lose_what_the_forest_explains(fitted, engine):
     forest, X, y = fitted
-    result = score(forest, X, y, groups={"all": [0, 1, 2, 3]}, inference="rows")
+    result = score(forest, X, y, feature_groups={"all": [0, 1, 2, 3]}, contributions=True)
     unseen = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
     total, roots, n = np.zeros(120), np.zeros(120), np.zeros(120)
     for tree, rows in zip(forest.estimators_, unseen, strict=True):
@@ -97,15 +96,26 @@ def stump_below(feature):
     )
 
 
-def project(ensemble, X, grown, y, weight, unseen, group_of, n_groups):
+def project(ensemble, X, in_bag, y, weight, unseen, group_of, n_groups):
     """What an ensemble of one tree says without each group, less the value 0, (n_unseen, n_groups)."""
     matrix = FeatureMatrix(np.asarray(X, dtype=np.float32), np.array(["a", "b"]), bool(np.isnan(X).any()))
     out = np.zeros((len(X), n_groups, 1))
     target = NumberTarget.of_numbers(np.asarray(y, dtype=np.float64)[:, np.newaxis])
-    rows = [RowLists.join([np.asarray(listed)]) for listed in (grown, unseen)]
+    rows = [RowLists.join([np.asarray(listed)]) for listed in (in_bag, unseen)]
     own, group_of = np.zeros((len(unseen), 1)), np.asarray(group_of, dtype=np.int32)
     weight = np.asarray(weight, dtype=np.float64)
-    get_engine().project_out(ensemble, matrix, rows[0], weight, rows[1], own, np.ones(1), target, group_of, out)
+    get_engine().add_sobol_projection(
+        ensemble,
+        matrix,
+        target,
+        in_bag=rows[0],
+        in_bag_weight=weight,
+        evaluation=rows[1],
+        prediction=own,
+        tree_weight=np.ones(1),
+        group_of=group_of,
+        out=out,
+    )
     return out[unseen, :, 0]
 
 
@@ -171,7 +181,7 @@ def forests(draw):
 @given(case=forests(), group_of=st.lists(st.integers(-1, 1), min_size=3, max_size=3))
 def test_any_tree(engines, case, group_of):
     ensemble, X, target, weight, is_sparse = case
-    grown, unseen = np.flatnonzero(weight), np.flatnonzero(weight == 0)
+    in_bag, unseen = np.flatnonzero(weight), np.flatnonzero(weight == 0)
     values = sparse.csr_matrix(np.nan_to_num(X)) if is_sparse else X
     X = np.nan_to_num(X) if is_sparse else X
     matrix = FeatureMatrix(values, np.array(["a", "b", "c"]), bool(np.isnan(X).any()))
@@ -180,17 +190,17 @@ def test_any_tree(engines, case, group_of):
         for engine in engines:
             patch.setenv(ENGINE_VARIABLE, engine)
             out = np.zeros((len(X), 2, target.kind.n_columns))
-            get_engine().project_out(
+            get_engine().add_sobol_projection(
                 ensemble,
                 matrix,
-                RowLists.join([grown]),
-                weight[grown],
-                RowLists.join([unseen]),
-                np.zeros((len(unseen), target.kind.n_columns)),
-                np.ones(1),
                 target,
-                np.array(group_of, dtype=np.int32),
-                out,
+                in_bag=RowLists.join([in_bag]),
+                in_bag_weight=weight[in_bag],
+                evaluation=RowLists.join([unseen]),
+                prediction=np.zeros((len(unseen), target.kind.n_columns)),
+                tree_weight=np.ones(1),
+                group_of=np.array(group_of, dtype=np.int32),
+                out=out,
             )
             found.append(out)
     for other in found[1:]:
@@ -203,7 +213,7 @@ def test_any_tree(engines, case, group_of):
     def is_out(node, group):
         return group_of[ensemble.feature[node]] == group
 
-    training = [(row, weight[row]) for row in grown.tolist()]
+    training = [(row, weight[row]) for row in in_bag.tolist()]
     for group in (0, 1):
         expected = project_rows(
             0,
@@ -235,11 +245,11 @@ def test_blocks_and_batches_change_no_bit(fitted, engine, monkeypatch):
     forest = RandomForestRegressor(4, max_depth=3, random_state=0).fit(X, y)
     classifier = RandomForestClassifier(4, max_depth=3, random_state=0).fit(X, labels)
     for model, target in ((forest, y), (classifier, labels)):
-        whole = score(model, X, target, inference="rows")
+        whole = score(model, X, target, contributions=True)
         for name, size in (("_MOST_VALUES", 1), ("_MOST_VALUES", 800), ("_BATCH_NODES", 1), ("_BATCH_VALUES", 500)):
             with monkeypatch.context() as patch:
                 patch.setattr(projecting, name, size)
-                again = score(model, X, target, inference="rows", n_jobs=3)
+                again = score(model, X, target, contributions=True, n_jobs=3)
             # Predictions of batches are summed batch by batch.
             np.testing.assert_allclose(again.contributions, whole.contributions, rtol=1e-12, atol=1e-15)
             np.testing.assert_allclose(again.p_value, whole.p_value, rtol=1e-9)
@@ -248,10 +258,10 @@ def test_blocks_and_batches_change_no_bit(fitted, engine, monkeypatch):
 def test_the_number_of_threads_changes_no_bit(fitted, engine):
     _, X, y = fitted
     forest = RandomForestRegressor(12, max_depth=4, random_state=0).fit(X, y)
-    one = score(forest, X, y, inference="rows", n_jobs=1)
+    one = score(forest, X, y, contributions=True, n_jobs=1)
     for n_jobs in (2, 5, -1):
         np.testing.assert_array_equal(
-            score(forest, X, y, inference="rows", n_jobs=n_jobs).contributions, one.contributions
+            score(forest, X, y, contributions=True, n_jobs=n_jobs).contributions, one.contributions
         )
 
 
@@ -262,7 +272,7 @@ def test_lists_of_unseen_rows(fitted, engine):
     np.testing.assert_array_equal(score(forest, X, y, rows=lists).values, score(forest, X, y).values)
     twice = [np.concatenate([rows, rows[:5]]) for rows in lists]
     np.testing.assert_array_equal(score(forest, X, y, rows=twice).values, score(forest, X, y).values)
-    result = score(forest, X, y, rows=[rows[:10] for rows in lists], inference="rows")
+    result = score(forest, X, y, rows=[rows[:10] for rows in lists], contributions=True)
     listed = np.unique(np.concatenate([rows[:10] for rows in lists]))
     assert np.setdiff1d(np.flatnonzero(result.contributions.any(axis=1)), listed).size == 0
 
@@ -270,11 +280,11 @@ def test_lists_of_unseen_rows(fitted, engine):
 def test_contributions_add_up_and_errors_are_their_spread(fitted):
     _, X, y = fitted
     forest = RandomForestRegressor(30, min_samples_leaf=3, random_state=0).fit(X, y)
-    plain = score(forest, X, y, inference="rows")
+    plain = score(forest, X, y, contributions=True)
     np.testing.assert_allclose(plain.contributions.sum(axis=0), plain.values, rtol=1e-12)
     spread = np.sqrt(((plain.contributions - plain.values / 120) ** 2).sum(axis=0))
-    np.testing.assert_allclose(plain.test_error, spread, rtol=1e-12)
-    np.testing.assert_array_equal(plain.std_error, plain.test_error)
+    np.testing.assert_allclose(plain.null_std_error, spread, rtol=1e-12)
+    np.testing.assert_array_equal(plain.std_error, plain.null_std_error)
     assert np.isnan(plain.total_p_value)
 
 
@@ -288,7 +298,7 @@ def test_columns_of_a_pipeline_go_together():
     result = score(model, table, y)
     encoded = encode.transform(table)
     groups = ["letter"] * 4 + ["number"]
-    np.testing.assert_array_equal(result.values, score(model[-1], encoded, y, groups=groups).values)
+    np.testing.assert_array_equal(result.values, score(model[-1], encoded, y, feature_groups=groups).values)
     assert result.feature_names.tolist() == ["letter", "number"]
     assert result.select().all()
 
@@ -311,8 +321,8 @@ def test_what_cannot_be_scored_is_refused(fitted):
         score(adaboost, *fresh, rows="heldout")
     with pytest.raises(ValueError, match="inference='bags' needs scores by tree, and 'sobol_mda' has none"):
         score(forest, X, y, inference="bags")
-    with pytest.raises(ValueError, match="row_groups"):
-        score(forest, X, y, row_groups=np.arange(120))
+    with pytest.raises(ValueError, match="groups"):
+        score(forest, X, y, groups=np.arange(120))
     labels = RandomForestClassifier(5, random_state=0).fit(X, y > 0)
     with pytest.raises(ValueError, match="per_class=True has nothing to give: measure='sobol_mda'"):
         score(labels, X, y > 0, per_class=True)
@@ -372,7 +382,7 @@ def test_trees_without_splits_score_zero(engine):
 def test_a_result_is_drawn_saved_and_compared(fitted, tmp_path):
     pytest.importorskip("altair")
     forest, X, y = fitted
-    result = score(forest, X, y, inference="rows")
+    result = score(forest, X, y, contributions=True)
     result.save(tmp_path / "result.json")
     again = tw.load(tmp_path / "result.json")
     np.testing.assert_array_equal(again.contributions, result.contributions)
@@ -381,7 +391,7 @@ def test_a_result_is_drawn_saved_and_compared(fitted, tmp_path):
         assert result.plot(kind).get_title()
     with pytest.raises(ValueError, match="kind='box' needs scores by tree, and 'sobol_mda' scores all trees together"):
         result.plot("box")
-    other = score(RandomForestRegressor(10, random_state=1).fit(X, y), X, y, inference="rows")
+    other = score(RandomForestRegressor(10, random_state=1).fit(X, y), X, y, contributions=True)
     assert np.isfinite(tw.compare(result, other).p_value).all()
     result.report(tmp_path / "report.html", X=X)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
-from oracle import best_constant_gradient, score_arrays, size_arrays
+from helpers.oracle import best_constant_gradient, score_arrays, size_arrays
 
 N_FIT, N_FEATURES = 90, 4
 QUIET = {"n_estimators": 8, "n_jobs": 1, "random_state": 0}
@@ -62,8 +62,10 @@ def draw(seed=0):
 
 
 def score(model, X, y, measure="auto"):
-    inference = measure not in ("mdi", "naive_oob", "permutation") and "rows"
-    return tw.importance(model, X, y, rows="heldout", measure=measure, inference=inference, random_state=0)
+    keeps = measure not in ("mdi", "naive_oob", "permutation")
+    return tw.importance(
+        model, X, y, rows="heldout", measure=measure, inference=keeps, contributions=keeps, random_state=0
+    )
 
 
 def fit(make, X, y):
@@ -116,7 +118,7 @@ def test_values_and_y_may_move_together(measure, scale, offset, engine):
     # y and values are rounded to some 1e-16 of the offset when they move.
     rounded = 1e-14 * max(1.0, abs(offset)) * float(np.abs(y).max())
     np.testing.assert_allclose(moved.values / scale**2, plain.values, rtol=1e-9, atol=rounded)
-    if plain.no_inference is None and abs(offset) <= 1e9:
+    if plain.inference_unavailable is None and abs(offset) <= 1e9:
         np.testing.assert_allclose(moved.std_error / scale**2, plain.std_error, rtol=1e-6, atol=rounded)
 
 

@@ -13,7 +13,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from parallel_work import score, score_in_parallel
+from helpers.parallel_work import score, score_in_parallel
 
 
 def make(seed=0, n_rows=300):
@@ -25,12 +25,12 @@ def make(seed=0, n_rows=300):
 
 def test_64_threads_at_once(engine):
     model, X, y = make()
-    expected = tw.importance(model, X, y, inference="rows")
+    expected = tw.importance(model, X, y, contributions=True)
     start = threading.Barrier(64)
 
     def work(_number):
         start.wait(60)
-        return tw.importance(model, X, y, inference="rows", n_jobs=2)
+        return tw.importance(model, X, y, contributions=True, n_jobs=2)
 
     with ThreadPoolExecutor(64) as pool:
         for result in pool.map(work, range(64)):

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from mixed_table import TABLE, find_kinds, find_significant, find_values, score
+from helpers.mixed_table import TABLE, find_kinds, find_significant, find_values, score
 from truewood.tabular import TableError
-from truewood.tabular.columns import read_column
+from truewood.tabular._columns.columns import read_column
 
 KINDS = {
     "numbers with thousands": (["1,200", "3,400.5", "7"] * 10, "number"),

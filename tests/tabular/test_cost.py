@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from mixed_table import TABLE, score
+from helpers.mixed_table import TABLE, score
 from truewood.tabular import FitSettings, Messages, TableError
-from truewood.tabular import cost as costs
-from truewood.tabular.cost import MOST_BYTES, MOST_SECONDS, Cost, choose_rows, format_duration
-from truewood.tabular.target_column import MOST_KEPT_CLASSES, read_target
+from truewood.tabular._checks import cost as costs
+from truewood.tabular._checks.cost import MOST_BYTES, MOST_SECONDS, Cost, choose_rows, format_duration
+from truewood.tabular._columns.target import MOST_KEPT_CLASSES, read_target
 
 
 def make_cost(task="regression", n_columns=26, n_classes=1, is_out_of_bag=True, n_flags=0, **settings):

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mixed_table import score
-from truewood.tabular.duplicates import count_duplicates
+from helpers.mixed_table import score
+from truewood.tabular._checks.duplicates import count_duplicates
 
 
 def test_duplicates_are_warned_about():

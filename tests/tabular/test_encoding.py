@@ -11,8 +11,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from mixed_table import TABLE, find_values, score
-from truewood.tabular.encoding import DateParts
+from helpers.mixed_table import TABLE, find_values, score
+from truewood.tabular._columns.encoding import DateParts
 
 
 def test_parts_of_dates_that_vary():
@@ -27,7 +27,7 @@ def test_the_same_as_by_hand():
     encoder = make_column_transformer((OneHotEncoder(sparse_output=False), ["city"]), remainder="passthrough")
     encoded = encoder.fit_transform(TABLE[["x", "city"]])[:, [3, 0, 1, 2]]
     forest = RandomForestClassifier(60, random_state=3, oob_score=True).fit(encoded, TABLE["y"])
-    result = tw.importance(forest, encoded, TABLE["y"], groups=["x", "city", "city", "city"])
+    result = tw.importance(forest, encoded, TABLE["y"], feature_groups=["x", "city", "city", "city"])
     assert list(find_values(scored)) == result.feature_names.tolist()
     assert_allclose(scored.result.values, result.values, rtol=1e-12)
     assert_allclose(scored.result.p_value, result.p_value, rtol=1e-9)

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from mixed_table import TABLE, add_types, find_values, score
+from helpers.mixed_table import TABLE, add_types, find_values, score
 from truewood.tabular import FileContent, Messages, TableError, score_table
-from truewood.tabular.errors import UnknownFormatError
-from truewood.tabular.files import parse_file, read_file
+from truewood.tabular._errors import UnknownFormatError
+from truewood.tabular._files.reading import parse_file, read_file
 
 SMALL = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
 CSV = SMALL.to_csv(index=False)
@@ -191,14 +191,14 @@ def test_paths_that_lead_nowhere(path, words, tmp_path):
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
-    monkeypatch.setattr("truewood.tabular.files.find_spec", {}.get)
+    monkeypatch.setattr("truewood.tabular._files.reading.find_spec", {}.get)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(TableError, match=r"Parquet files need pyarrow, .* pip install 'truewood\[cli\]'"):
         score_table(tmp_path / "a.parquet", "y")
 
 
 def test_excel_without_openpyxl(tmp_path, monkeypatch):
-    monkeypatch.setattr("truewood.tabular.record_files.find_spec", {}.get)
+    monkeypatch.setattr("truewood.tabular._files.records.find_spec", {}.get)
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     with pytest.raises(TableError, match=r"a.xlsx needs openpyxl, .* pip install 'truewood\[excel\]'"):
         score_table(tmp_path / "a.xlsx", "y")
@@ -220,8 +220,8 @@ def test_the_first_sheet_is_read_and_the_others_told_of(tmp_path):
 
 def test_an_excel_file_that_would_fill_the_memory(tmp_path, monkeypatch):
     pytest.importorskip("openpyxl")
-    monkeypatch.setattr("truewood.tabular.files.LARGEST_EXPANSION", 1000)
-    monkeypatch.setattr("truewood.tabular.files.LARGEST_RATIO", 2)
+    monkeypatch.setattr("truewood.tabular._files.reading.LARGEST_EXPANSION", 1000)
+    monkeypatch.setattr("truewood.tabular._files.reading.LARGEST_RATIO", 2)
     pd.DataFrame({"x": ["a"] * 5000}).to_excel(tmp_path / "a.xlsx")
     with pytest.raises(TableError, match="would take more than"):
         parse_file(read_file(tmp_path / "a.xlsx"), Messages())
@@ -286,19 +286,19 @@ def write_bomb(path):
 
 @pytest.mark.parametrize("name", ["a.csv.gz", "a.parquet", "a.feather"])
 def test_small_files_do_not_become_large_tables(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("truewood.tabular.files.LARGEST_EXPANSION", 100_000)
+    monkeypatch.setattr("truewood.tabular._files.reading.LARGEST_EXPANSION", 100_000)
     write_bomb(tmp_path / name)
     words = rf"{name} is [\d,]+ bytes that would take more than 0.0 GiB of memory; .*part of its rows"
     with pytest.raises(TableError, match=words):
         score_table(tmp_path / name, "y")
-    monkeypatch.setattr("truewood.tabular.files.LARGEST_RATIO", 10_000)
+    monkeypatch.setattr("truewood.tabular._files.reading.LARGEST_RATIO", 10_000)
     with pytest.raises(TableError, match="has the same value in every row"):
         score_table(tmp_path / name, "y")
 
 
 def test_long_text_that_repeats_does_not_become_a_large_table(tmp_path, monkeypatch):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("truewood.tabular.files.LARGEST_EXPANSION", 1_000_000)
+    monkeypatch.setattr("truewood.tabular._files.reading.LARGEST_EXPANSION", 1_000_000)
     text = pa.array(["x" * 100_000] * 600).dictionary_encode()
     table = pa.table({"text": text.cast(pa.string()), "y": [0.0, 1.0] * 300})
     pq.write_table(table, tmp_path / "bomb.parquet", store_schema=False)

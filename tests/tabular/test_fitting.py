@@ -15,10 +15,10 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 import truewood as tw
-from mixed_table import N_ROWS, TABLE, find_significant, find_values, score
+from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import FitSettings, TableError, score_table
-from truewood.tabular.columns import read_column
-from truewood.tabular.encoding import make_encoder
+from truewood.tabular._columns.columns import read_column
+from truewood.tabular._columns.encoding import make_encoder
 
 
 @pytest.mark.parametrize("model", ["extra-trees", "xgboost", "lightgbm", "catboost", "hist-gradient-boosting"])
@@ -181,7 +181,7 @@ def test_a_class_of_one_row_cannot_be_held_out():
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_a_library_that_is_not_installed(library, monkeypatch):
     monkeypatch.setattr(
-        "truewood.tabular.settings.find_spec", lambda name: None if name == library else find_spec(name)
+        "truewood.tabular._models.settings.find_spec", lambda name: None if name == library else find_spec(name)
     )
     with pytest.raises(TableError, match=rf"pip install 'truewood\[{library}\]'") as caught:
         score(TABLE, "y", model=library)

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mixed_table import N_ROWS, TABLE, find_kinds, score
+from helpers.mixed_table import N_ROWS, TABLE, find_kinds, score
 from truewood.tabular import FitSettings, score_table
-from truewood.tabular.columns import read_column
+from truewood.tabular._columns.columns import read_column
 
 RNG = np.random.default_rng(0)
 WITH_GAPS = np.sort(RNG.choice(5000, 300, replace=False))
@@ -59,7 +59,7 @@ def test_rows_that_belong_together(name, values):
     scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_trees=5)
     assert scored.warnings[0] == (
         f"rows seem to belong together: {name} has 50 values in 300 rows; if rows of one {name} are alike, scores and "
-        f"p-values are too good: keep them together with row_groups={name!r}"
+        f"p-values are too good: keep them together with groups={name!r}"
     )
 
 
@@ -67,7 +67,7 @@ def test_rows_that_are_kept_together_are_not_warned_of():
     pytest.importorskip("lightgbm")
     table = TABLE[["x", "city", "y"]].assign(patient=UNITS, user=UNITS)
     settings = FitSettings(model="lightgbm", n_trees=5)
-    scored = score_table(table, "y", row_groups="patient", settings=settings)
+    scored = score_table(table, "y", groups="patient", settings=settings)
     assert not any("belong together" in warning for warning in scored.warnings)
 
 

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_linnerud, load_wine
 
-from mixed_table import TABLE, score
-from truewood.tabular.leaks import find_leaks
+from helpers.mixed_table import TABLE, score
+from truewood.tabular._checks.leaks import find_leaks
 
 RNG = np.random.default_rng(0)
 N_ROWS = 400

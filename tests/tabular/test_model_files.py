@@ -15,7 +15,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from truewood.rows.errors import TrainingRowsError
+from truewood._exceptions import TrainingRowsError
 from truewood.tabular import TableError, score_saved_model
 
 TABLE = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
@@ -135,7 +135,7 @@ def test_other_errors_of_the_library_stay_as_they_are(forest, monkeypatch):
     def fail(*given, **options):
         raise ValueError("something else")
 
-    monkeypatch.setattr("truewood.tabular.model_score.importance", fail)
+    monkeypatch.setattr("truewood.tabular._models.scoring.importance", fail)
     with pytest.raises(ValueError, match=r"^something else$"):
         score_saved_model(forest, TABLE, "y")
 
@@ -190,7 +190,7 @@ def test_types_of_a_skops_file_are_listed_before_anything_is_loaded(tmp_path, mo
 
 def test_a_small_skops_file_does_not_become_a_large_model(tmp_path, monkeypatch):
     pytest.importorskip("skops")
-    monkeypatch.setattr("truewood.tabular.saved_estimators.LARGEST_EXPANSION", 1000)
+    monkeypatch.setattr("truewood.tabular._models.saved_estimators.LARGEST_EXPANSION", 1000)
     with zipfile.ZipFile(tmp_path / "m.skops", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("schema.json", "0" * 100_000)
     assert_refused(tmp_path / "m.skops", "m.skops is a skops file that would take 0.0 GiB of memory")
@@ -199,7 +199,7 @@ def test_a_small_skops_file_does_not_become_a_large_model(tmp_path, monkeypatch)
 @pytest.mark.parametrize(("library", "name", "extra"), [("catboost", "m.cbm", "catboost"), ("skops", "m.skops", "cli")])
 def test_a_library_that_is_not_installed(library, name, extra, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "truewood.tabular.model_files.find_spec", lambda name: None if name == library else find_spec(name)
+        "truewood.tabular._models.loading.find_spec", lambda name: None if name == library else find_spec(name)
     )
     (tmp_path / name).write_bytes(b"any")
     assert_refused(tmp_path / name, f"is not installed: pip install 'truewood[{extra}]'")

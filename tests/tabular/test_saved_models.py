@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 import truewood as tw
-from mixed_table import N_ROWS, TABLE
+from helpers.mixed_table import N_ROWS, TABLE
 from truewood.tabular import score_saved_model
 
 TRAINING, TEST = TABLE[:200], TABLE[200:].reset_index(drop=True)

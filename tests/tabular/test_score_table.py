@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from pandas.testing import assert_frame_equal
 
-from mixed_table import TABLE, add_types, find_significant, find_values, score
+from helpers.mixed_table import TABLE, add_types, find_significant, find_values, score
 from truewood import datasets
 from truewood.tabular import Messages, TableError, score_saved_model, score_table
 

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from mixed_table import find_significant, score
-from truewood.cli import main
-from truewood.result.direction import find_directions
+from helpers.mixed_table import find_significant, score
+from truewood._cli import main
+from truewood._results.trends import find_directions
 from truewood.tabular import Messages, TableError, describe_table
-from truewood.tabular.skill import measure_skill
-from truewood.tabular.survival_target import read_survival_target
+from truewood.tabular._checks.performance import measure_performance
+from truewood.tabular._columns.target import read_survival_target
 
 
 def draw_patients(n_rows=200):
@@ -82,10 +82,10 @@ def test_concordance_is_that_of_the_definition():
     y = np.empty(80, dtype=[("event", np.bool_), ("time", np.float64)])
     y["event"], y["time"] = rng.random(80) < 0.6, rng.integers(1, 30, 80)
     risk = (rng.normal(size=80) - 0.05 * y["time"]).round(1)
-    skill = measure_skill(y, risk, None, None, "rows")
+    skill = measure_performance(y, risk, None, None, "rows")
     assert skill.value == pytest.approx(metrics.concordance_index_censored(y["event"], y["time"], risk)[0])
     drawn = [rng.integers(80, size=80) for _ in range(300)]
-    values = [measure_skill(y[rows], risk[rows], None, None, "rows").value for rows in drawn]
+    values = [measure_performance(y[rows], risk[rows], None, None, "rows").value for rows in drawn]
     assert skill.std_error == pytest.approx(np.std(values), rel=0.25)
 
 
@@ -116,7 +116,7 @@ def test_targets_that_cannot_be_used(changes, words):
     [
         ({"model": "hist-gradient-boosting"}, "model: survival times are for random-forest and extra-trees, got"),
         ({"cv": 3}, "cv: survival forests are scored on out-of-bag rows only"),
-        ({"row_groups": "noise"}, "row_groups: survival forests are scored on out-of-bag rows only"),
+        ({"groups": "noise"}, "groups: survival forests are scored on out-of-bag rows only"),
         ({"sample_weight": "noise"}, "sample_weight: weights are not taken with survival times"),
     ],
 )

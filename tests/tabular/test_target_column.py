@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mixed_table import N_ROWS, TABLE, find_significant, find_values, score
+from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import TableError
 
 SMALL = TABLE[["x", "city", "y"]]

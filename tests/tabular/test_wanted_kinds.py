@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from mixed_table import TABLE, find_kinds, score
+from helpers.mixed_table import TABLE, find_kinds, score
 from truewood.tabular import TableError
-from truewood.tabular.wanted_kinds import read_column_as
+from truewood.tabular._columns.dtype_overrides import read_column_as
 
 NEARLY = ["170", "169.5", "5'7\"", None]
 DATES = ["03.04.2020", "31.12.2021", "soon", None]

@@ -1,35 +1,42 @@
-"""From fitted models to trees: one module per library, chosen by the class path, imported when such a model appears.
+"""Adapters: how truewood reads the trees of a fitted model.
 
-An adapter is a module with a function ``open_model(model) -> ModelView``.
+An adapter is a module with a function ``open_model(model) -> TreeModel``, chosen by the model's class and imported when
+such a model appears. `register_adapter` adds one; `truewood.testing.check_adapter` checks it.
 """
 
-from truewood.adapters.agreement import check_agreement
-from truewood.adapters.errors import AdapterError
-from truewood.adapters.registry import open_model, register_adapter, to_ensemble
-from truewood.adapters.spark_folder import load_spark_model
-from truewood.adapters.spark_model import SparkModel, find_spark_pipeline, read_spark_model, take_from_session
-from truewood.adapters.training import BagSeeds, Training, TrainingRows, WeightedDraws
-from truewood.adapters.view import Library, ModelView, TargetForm, TreeReader
-from truewood.data.tables import TableForm
+from truewood._exceptions import AdapterError
+from truewood._inputs.losses import Loss
+from truewood._inputs.tables import InputSpec
+from truewood._inputs.target import TargetKind
+from truewood._trees.ensemble import TreeArrays, TreeEnsemble
+from truewood.adapters._registry import open_model, register_adapter, to_ensemble
+from truewood.adapters._spark_model import SparkModel
+from truewood.adapters._spark_saved import load_spark_model
+from truewood.adapters._training_record import BagSeeds, InBagRows, TrainingRecord, WeightedDraws
+from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
 __all__ = [
     "AdapterError",
     "BagSeeds",
-    "Library",
-    "ModelView",
+    "InBagRows",
+    "InputSpec",
+    "Loss",
+    "ReferencePredictor",
     "SparkModel",
-    "TableForm",
-    "TargetForm",
-    "Training",
-    "TrainingRows",
+    "TargetKind",
+    "TargetSpec",
+    "TrainingRecord",
+    "TreeArrays",
+    "TreeEnsemble",
+    "TreeModel",
     "TreeReader",
     "WeightedDraws",
-    "check_agreement",
-    "find_spark_pipeline",
     "load_spark_model",
     "open_model",
-    "read_spark_model",
     "register_adapter",
-    "take_from_session",
     "to_ensemble",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

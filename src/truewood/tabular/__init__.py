@@ -1,14 +1,14 @@
 """From a table to understood columns, a fitted or loaded model and its scores, without the command line."""
 
-from truewood.tabular.description import ColumnDescription, describe_table
-from truewood.tabular.errors import TableError
-from truewood.tabular.files import FileContent
-from truewood.tabular.messages import Messages
-from truewood.tabular.saved_model_importance import score_saved_model
-from truewood.tabular.settings import FitSettings
-from truewood.tabular.skill import Skill
-from truewood.tabular.table_importance import score_table
-from truewood.tabular.table_score import ColumnSummary, TableScore
+from truewood.tabular._checks.performance import ModelPerformance
+from truewood.tabular._describe_table import ColumnDescription, describe_table
+from truewood.tabular._errors import TableError
+from truewood.tabular._files.reading import FileContent
+from truewood.tabular._messages import Messages
+from truewood.tabular._models.settings import FitSettings
+from truewood.tabular._score_saved_model import score_saved_model
+from truewood.tabular._score_table import score_table
+from truewood.tabular._table_score import ColumnSummary, TableScore
 
 __all__ = [
     "ColumnDescription",
@@ -16,10 +16,14 @@ __all__ = [
     "FileContent",
     "FitSettings",
     "Messages",
-    "Skill",
+    "ModelPerformance",
     "TableError",
     "TableScore",
     "describe_table",
     "score_saved_model",
     "score_table",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

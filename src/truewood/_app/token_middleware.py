@@ -1,0 +1,153 @@
+"""Who may come in: browsers that a one-time code has logged in, with requests of the page itself, of limited size."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import HTMLResponse, PlainTextResponse
+
+# The cookie of a session.
+COOKIE = "truewood"
+# Nothing is loaded from, or sent to, anywhere else. The page's framework compiles templates, hence the eval.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; frame-ancestors 'self'; "
+    "base-uri 'self'; form-action 'self'; object-src 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_HOSTS = ("127.0.0.1", "localhost")
+_GOING_AWAY = 1001  # why a browser closes the socket of a page that is closed, reloaded or left
+
+
+def make_redirect(address: str) -> str:
+    """HTML that leads to an address."""
+    return f"""<!doctype html><meta charset="utf-8"><title>truewood</title><link rel="icon" href="data:,">
+<meta http-equiv="refresh" content="0; url={address}">"""
+
+
+class TokenMiddleware:
+    """Let requests to an ASGI application pass, or refuse them.
+
+    A browser is logged in by `/login?code=...`: the code works once, and becomes the cookie of a session. Browsers send
+    cookies to all ports of a host, so that programs of other users may come to see them. The path, which begins with a
+    secret, too, keeps the cookie from them.
+
+    Parameters
+    ----------
+    app : callable
+        The application.
+    path : str
+        What addresses must begin with.
+    code : str
+        What logs the first browser in.
+    largest : int
+        Bytes that the body of a request may have.
+    offer : callable
+        Takes the code for the next browser whenever one was used.
+    leave : callable
+        Takes the request of each socket whose page the browser has left.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        path: str,
+        code: str,
+        largest: int,
+        *,
+        offer: Callable[[str], None],
+        leave: Callable[[HTTPConnection], None],
+    ) -> None:
+        self.app = app
+        self.path = path
+        self.code = code
+        self.largest = largest
+        self.offer = offer
+        self.leave = leave
+        self.sessions: set[str] = set()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        request = HTTPConnection(scope)
+        status, reason = self._judge(request)
+        if reason:
+            await _refuse(status, reason, scope, receive, send)
+        elif _is_login(scope):
+            await self._log_in()(scope, receive, _add_headers(send))
+        else:
+            await self.app(scope, self._watch(request, receive), _add_headers(send))
+
+    def _judge(self, request: HTTPConnection) -> tuple[int, str]:
+        """The status and the reason of a refusal, or no reason."""
+        headers = request.headers
+        if not _is_from_here(request.scope, headers):
+            return 403, "This page is for this computer only."
+        if _is_login(request.scope):
+            if not secrets.compare_digest(request.query_params.get("code", "").encode(), self.code.encode()):
+                return 403, "This address was used already, or is incomplete; open the newest one in the terminal."
+        elif not self._is_logged_in(request):
+            return 403, "This browser is not logged in; open the newest address in the terminal."
+        if "transfer-encoding" in headers:  # of a size that nobody knows
+            return 411, "A request has to say how large it is."
+        if int(headers.get("content-length", 0)) > self.largest:
+            return 413, "The file is too large."
+        return 200, ""
+
+    def _is_logged_in(self, request: HTTPConnection) -> bool:
+        first = request.scope["path"].removeprefix("/").partition("/")[0]
+        is_path_right = secrets.compare_digest(first.encode(), self.path.encode())
+        return is_path_right and request.cookies.get(COOKIE) in self.sessions
+
+    def _log_in(self) -> HTMLResponse:
+        session = secrets.token_urlsafe(24)
+        self.sessions.add(session)
+        self.code = secrets.token_urlsafe(24)
+        self.offer(self.code)
+        # No redirect by status: the browser may come from a file, and leaves strict cookies out all the way then.
+        answer = HTMLResponse(make_redirect(f"/{self.path}/"), headers={"Cache-Control": "no-store"})
+        answer.set_cookie(COOKIE, session, path=f"/{self.path}/", httponly=True, samesite="strict")
+        return answer
+
+    def _watch(self, request: HTTPConnection, receive: Any) -> Any:
+        async def receive_and_watch() -> Any:
+            message = await receive()
+            if message["type"] == "websocket.disconnect" and message.get("code") == _GOING_AWAY:
+                self.leave(request)
+            return message
+
+        return receive_and_watch
+
+
+def _is_login(scope: Any) -> bool:
+    return (scope["type"], scope["path"], scope.get("method")) == ("http", "/login", "GET")
+
+
+def _is_from_here(scope: Any, headers: Headers) -> bool:
+    """Whether a request is made to a name of this computer, and by this page wherever it may change something."""
+    host = headers.get("host", "").lower()
+    is_harmless = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+    origin = headers.get("origin", f"http://{host}" if is_harmless else "").lower()
+    return host.split(":")[0] in _HOSTS and origin == f"http://{host}"
+
+
+async def _refuse(status: int, reason: str, scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close"})  # before it was accepted, which answers with 403
+    else:
+        await PlainTextResponse(reason, status)(scope, receive, send)
+
+
+def _add_headers(send: Any) -> Any:
+    async def send_with_headers(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(_HEADERS)
+        await send(message)
+
+    return send_with_headers

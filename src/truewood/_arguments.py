@@ -1,0 +1,123 @@
+"""Checks that the arguments of many functions share; each error is one line that names the argument and the value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils import check_random_state
+
+from truewood._formatting import quote
+
+# What libraries in C hold a number of threads, levels or rows in.
+_LARGEST = np.iinfo(np.int32).max
+
+
+def check_type(value: Any, kind: type | tuple[type, ...], name: str, expected: str) -> None:
+    """Refuse a value of another type; `expected` says what it must be, such as "a dict"."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {expected}, got {type(value).__name__}.")
+
+
+def check_texts(value: Any, name: str) -> None:
+    """Refuse what is not a list or tuple of strings."""
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise TypeError(f"{name} must be a list of str, got {quote(value)}.")
+
+
+def check_path(value: Any, name: str) -> None:
+    """Refuse what is not a path."""
+    check_type(value, (str, os.PathLike), name, "a str or a path")
+
+
+def read_flag(value: Any, name: str, where: str = "") -> bool:
+    """True or False, also as numpy has them; `where` says when nothing else will do."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False{where}, got {quote(value)}.")
+    return bool(value)
+
+
+def read_inference(value: Any, *others: str) -> bool | str:
+    """The argument `inference`: True, False, or one of some other values."""
+    if isinstance(value, str) and value in others:
+        return value
+    if not isinstance(value, bool | np.bool_):
+        *first, last = ["True", "False", *map(repr, others)]
+        raise ValueError(f"inference must be {', '.join(first)} or {last}, got {quote(value)}.")
+    return bool(value)
+
+
+def read_contributions(value: Any, inference: bool | str) -> bool:
+    """The argument `contributions`: True or False, and False without inference."""
+    wanted = read_flag(value, "contributions")
+    if wanted and not inference:
+        raise ValueError("contributions=True needs inference=True, got inference=False.")
+    return wanted
+
+
+def is_choice(value: Any, choices: Iterable[str]) -> bool:
+    """Whether a value is one of some names; arrays and tables, which compare element by element, are none."""
+    return isinstance(value, str) and value in choices
+
+
+def is_fraction(value: Any, *, or_one: bool = False) -> bool:
+    """Whether a value is a number between 0 and 1, both excluded, or may be 1."""
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return is_number and bool(0 < value < 1 or (or_one and value == 1))
+
+
+def is_count(value: Any, least: int) -> bool:
+    """Whether a value is a whole number from `least` up that libraries can hold."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= int(value) <= _LARGEST
+
+
+def check_n_jobs(n_jobs: Any) -> int:
+    """The number of threads or processes that `n_jobs` stands for, as in scikit-learn."""
+    if n_jobs is not None and (not is_count(n_jobs, -_LARGEST) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a whole number other than 0, -1 for all cores, or None, got {quote(n_jobs)}.")
+    return int(effective_n_jobs(n_jobs))
+
+
+def check_seed(random_state: Any) -> np.random.RandomState:
+    """The generator that `random_state` stands for, as in scikit-learn."""
+    try:
+        rng: np.random.RandomState = check_random_state(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"random_state must be a whole number from 0 to 2**32 - 1, a RandomState or None, got "
+            f"{quote(random_state)}."
+        ) from error
+    return rng
+
+
+def check_estimator(estimator: Any) -> None:
+    """Refuse what cannot be cloned and fit."""
+    if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+        given = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
+        raise TypeError(f"estimator must be a model with fit and get_params, as scikit-learn has them, got {given}.")
+
+
+def check_length(values: Any, n_rows: int, name: str) -> None:
+    """Refuse what has not an entry for each row of X."""
+    shape = getattr(values, "shape", None)
+    if shape is None and hasattr(values, "__len__") and not isinstance(values, str | bytes | dict | set):
+        shape = (len(values),)
+    if not shape:
+        raise TypeError(f"{name} must have an entry for each row of X, got {quote(values)}.")
+    if shape[0] != n_rows:
+        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {shape[0]}.")
+
+
+def count_rows(X: Any) -> int:
+    """Number of rows of a table in any container."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        if isinstance(X, str | bytes) or not hasattr(X, "__len__"):
+            raise TypeError(f"X must be a table with rows and columns, got {type(X).__name__}.")
+        return len(X)
+    if len(shape) != 2:
+        raise ValueError(f"X must be a table with rows and columns, got an array of shape {tuple(shape)}.")
+    return int(shape[0])

@@ -1,0 +1,79 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Sequence
+
+import truewood
+from truewood._cli import app, compare, demo, describe, importance, reproduce
+from truewood._cli.arguments import SHELLS, Parser, PrintCompletion
+from truewood._cli.error_messages import describe_error, lacks_memory
+from truewood._cli.interruption import Interruption
+from truewood._cli.streams import settle_streams, write_message
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = Parser(
+        prog="truewood",
+        description="Which features does a tree model really use? Unbiased importance, scored on unseen rows.",
+    )
+    parser.add_argument("--version", action="version", version=f"truewood {truewood.__version__}")
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=SHELLS,
+        help="print a script that completes commands in this shell",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    importance.add_command(commands)
+    describe.add_command(commands)
+    compare.add_command(commands)
+    demo.add_command(commands)
+    reproduce.add_command(commands)
+    app.add_command(commands)
+    parser.set_defaults(run=lambda _: parser.print_help())
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 2 for input that cannot be used, or 130 when interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # of a terminal that does not know all letters
+    interruption = Interruption()
+    try:
+        interruption.begin()
+        _run(arguments, interruption)
+    except BrokenPipeError:
+        pass  # the reader, such as `head`, has seen enough
+    except KeyboardInterrupt:
+        interruption.say()
+        return 130
+    except Exception as error:
+        if interruption.has_come:
+            interruption.say()  # a library has made an error of it
+            return 130
+        if not isinstance(error, OSError | ValueError) and not lacks_memory(error):
+            raise
+        write_message(f"truewood: error: {describe_error(error)}")
+        return 2
+    finally:
+        interruption.end()
+        settle_streams()
+    return 0
+
+
+def _run(arguments: Sequence[str] | None, interruption: Interruption) -> None:
+    try:
+        options = make_parser().parse_args(arguments)
+        if getattr(options, "handles_interruption", False):
+            interruption.end()
+        options.run(options)
+    except SystemExit:  # of --help, which prints and ends
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()

@@ -1,0 +1,105 @@
+"""`truewood compare`: two saved results, feature by feature."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import truewood
+from truewood._cli.arguments import FILE, fraction, positive
+from truewood._cli.output import (
+    ENDINGS_OF_COMPARISONS,
+    check_outputs,
+    print_comparison,
+    print_json,
+    write_comparison,
+)
+from truewood._compare import compare
+from truewood._results.json_files import load
+
+_DESCRIPTION = """Compare two saved results feature by feature: two models on the same rows, or one
+model on two sets of rows (periods, regions). Results of the same rows must be saved
+with --contributions, so that rows can be paired."""
+_EXAMPLES = """examples:
+  truewood importance test.csv --target churn --model-file old.ubj --contributions --output old.json
+  truewood importance test.csv --target churn --model-file new.ubj --contributions --output new.json
+  truewood compare old.json new.json --output differences.html
+  truewood compare january.json june.json --different-rows
+"""
+
+
+def add_command(commands: Any) -> None:
+    """Add `compare` to the commands."""
+    parser = commands.add_parser(
+        "compare",
+        help="compare two saved results",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name in ("a", "b"):
+        parser.add_argument(name, metavar=name.upper(), help="a result, saved as .json").complete = FILE
+    parser.add_argument(
+        "--names", nargs=2, metavar=("NAME_A", "NAME_B"), help="what to call them (default: names of the files)"
+    )
+    parser.add_argument(
+        "--different-rows", action="store_true", help="no row is in both, though there are as many in each"
+    )
+    parser.add_argument(
+        "--alpha",
+        type=fraction,
+        default=0.05,
+        help="adjusted p-value that is called significant (default: %(default)s)",
+    )
+    parser.add_argument("--top", type=positive, default=20, metavar="N", help="rows to print (default: %(default)s)")
+    output = parser.add_argument(
+        "--output",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="also write .html (report), .csv, .png, .svg, .pdf; may be given several times",
+    )
+    output.complete = FILE
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, compare, print, write."""
+    check_outputs(options.output, [os.stat(file) for file in (options.a, options.b)], ENDINGS_OF_COMPARISONS)
+    names = options.names or [Path(file).stem for file in (options.a, options.b)]
+    comparison = compare(
+        load(options.a),
+        load(options.b),
+        names=(names[0], names[1]),
+        same_rows=False if options.different_rows else None,
+    )
+    try:
+        if options.json:
+            print_json(_summarise(options, comparison))
+        else:
+            print_comparison(comparison, top=options.top, alpha=options.alpha)
+        sys.stdout.flush()
+    finally:  # whatever becomes of the one, the other is not lost
+        for path in options.output:
+            write_comparison(comparison, path, alpha=options.alpha)
+
+
+def _summarise(options: argparse.Namespace, comparison: truewood.Comparison) -> dict[str, Any]:
+    """Everything there is to know, for JSON."""
+    return {
+        "truewood": truewood.__version__,
+        "files": [options.a, options.b],
+        "names": comparison.names,
+        "task": comparison.task,
+        "measure": comparison.measure,
+        "rows": comparison.rows,
+        "n_rows": comparison.n_rows,
+        "paired": comparison.is_paired,
+        "alpha": options.alpha,
+        "features": comparison.frame().to_dict("records"),
+    }

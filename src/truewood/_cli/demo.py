@@ -1,0 +1,202 @@
+"""`truewood demo`: the bias and its repair on simulated data, or a real table and its report, in a few seconds."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from truewood._cli.output import can_write_reports
+from truewood._cli.streams import Console
+from truewood._formatting import count, format_p_value
+from truewood._writing import check_writable, write_file, write_picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from truewood._results.importance_result import ImportanceResult
+
+_N_TREES = 300
+_MAX_DEPTH = 10
+SIMULATED, DIABETES = "simulated", "diabetes"
+# What the columns of scikit-learn's table of diabetes are.
+_DIABETES_NAMES = {
+    "s1": "total cholesterol",
+    "s2": "ldl",
+    "s3": "hdl",
+    "s4": "cholesterol to hdl",
+    "s5": "log triglycerides",
+    "s6": "blood sugar",
+    "target": "progression",
+}
+# As narrow as a table can be, for terminals of 80 characters.
+_PLAIN: dict[str, Any] = {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
+
+
+def add_command(commands: Any) -> None:
+    """Add `demo` to the commands."""
+    parser = commands.add_parser(
+        "demo",
+        help="show the bias and its repair on simulated data, or a real table and its report",
+        description="simulated: fit a forest to ten integer features with 2 to 11 levels, of which only the first, "
+        "binary one is informative, print the biased and the unbiased ranking side by side with errors and p-values, "
+        "draw them, and write the report. diabetes: write a table of 442 patients that comes with scikit-learn to a "
+        "file, and run truewood importance on it. Reports need truewood[report].",
+        epilog="example: truewood demo diabetes --output pictures",
+    )
+    parser.add_argument(
+        "data",
+        nargs="?",
+        choices=[SIMULATED, DIABETES],
+        default=SIMULATED,
+        help="what to show (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--task",
+        choices=["classification", "regression"],
+        help="what the forest predicts of simulated data (default: classification)",
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path(), metavar="DIR", help="folder for the files (default: this folder)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of data and forest (default: %(default)s)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Show what was chosen."""
+    if options.data == SIMULATED:
+        _show_simulated(options, options.task or "classification")
+        return
+    if options.task is not None:
+        raise ValueError(f"--task: it is for {SIMULATED} data, and {DIABETES} is a table of numbers to predict.")
+    _show_diabetes(options)
+
+
+def _show_diabetes(options: argparse.Namespace) -> None:
+    """Write the table, and run the command that a user would."""
+    from sklearn.datasets import load_diabetes
+
+    from truewood._cli import make_parser
+
+    options.output.mkdir(parents=True, exist_ok=True)
+    path = options.output / "truewood-diabetes.csv"
+    patients = load_diabetes(as_frame=True, scaled=False).frame.rename(columns=_DIABETES_NAMES)
+    write_file(path, patients.to_csv(index=False).encode())
+    arguments = ["importance", str(path), "--target", "progression", "--seed", str(options.seed)]
+    for ending in ["png", *["html"] * can_write_reports()]:
+        arguments += ["--output", str(path.with_suffix(f".{ending}"))]
+    Console(highlight=False).print(f"$ truewood {shlex.join(arguments)}", soft_wrap=True, markup=False)
+    chosen = make_parser().parse_args(arguments)
+    chosen.run(chosen)
+    if not can_write_reports():
+        _say_how_to_get_reports()
+
+
+def _show_simulated(options: argparse.Namespace, task: str) -> None:
+    """Fit, score, print, draw."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    from truewood._importance import importance
+    from truewood._paper.data import draw_ten
+
+    options.output.mkdir(parents=True, exist_ok=True)
+    picture, report = (options.output / f"truewood-demo.{ending}" for ending in ("png", "html"))
+    for path in (picture, report):
+        check_writable(path)
+    console = Console(highlight=False)
+    problem = draw_ten(np.random.default_rng(options.seed), task=task)
+    names = [f"{name} ({levels} levels)" for levels, name in enumerate(problem.X, start=2)]
+    forest = (RandomForestClassifier if task == "classification" else RandomForestRegressor)(
+        n_estimators=_N_TREES, max_depth=_MAX_DEPTH, n_jobs=-1, random_state=options.seed
+    )
+    with console.status(f"Fitting {_N_TREES} trees to {len(problem.y)} rows ..."):
+        forest.fit(problem.X, problem.y)
+        result = importance(forest, problem.X, problem.y, feature_groups=names, n_jobs=-1)
+    console.print(_make_table(result))
+    console.print(_explain(result))
+    _draw(result, task, picture)
+    console.print(f"[dim]Picture: {picture}[/dim]", soft_wrap=True)
+    if can_write_reports():
+        result.report(report, title="Ten features, one informative", notes=[_explain(result)])
+        console.print(f"[dim]Report: {report}[/dim]", soft_wrap=True)
+    else:
+        _say_how_to_get_reports()
+
+
+def _say_how_to_get_reports() -> None:
+    words = "[dim]No report: pip install 'truewood\\[report]' brings what it needs.[/dim]"
+    Console(highlight=False).print(words, soft_wrap=True)
+
+
+def _make_table(result: ImportanceResult) -> Table:
+    table = Table(title=f"Ten features, one informative: {result.task}", title_justify="left", **_PLAIN)
+    table.add_column("feature")
+    for heading in ("biased\n(mdi)", "rank", f"unbiased ± error\n({result.measure})", "p-value", "rank"):
+        table.add_column(heading, justify="right")
+    frame = result.frame().set_index("feature").loc[result.feature_names.tolist()]
+    for row in frame.itertuples():
+        is_signal = row.Index == result.feature_names[0]
+        cells = [
+            f"{row.Index}, {'informative' if is_signal else 'noise'}",
+            f"{row.mdi:.4f}",
+            str(row.mdi_rank),
+            f"{row.importance:+.4f} ± {row.std_error:.4f}",
+            format_p_value(row.p_value),
+            str(row.rank),
+        ]
+        table.add_row(*cells, style="bold green" if is_signal else "")
+    return table
+
+
+def _explain(result: ImportanceResult) -> str:
+    frame = result.frame()
+    signal = frame[frame["feature"] == result.feature_names[0]]
+    biased_rank, rank = int(signal["mdi_rank"].iloc[0]), int(signal["rank"].iloc[0])
+    n_false = int(np.count_nonzero(result.select()[1:]))
+    return (
+        f"What went wrong: judged on the rows that chose the splits, the only informative feature ranks "
+        f"{biased_rank} of {len(frame)}: {biased_rank - 1} noise features score higher, because they have more places "
+        f"to split. What was repaired: judged on out-of-bag rows it ranks {rank} (p-value "
+        f"{format_p_value(float(signal['p_value'].iloc[0]))}), noise scores about zero, and "
+        f"{count(n_false, 'noise feature')} of {len(frame) - 1} would be called significant."
+    )
+
+
+def _draw(result: ImportanceResult, task: str, path: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from truewood._plotting.style import BIASED, UNBIASED
+
+    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, 2, sharey=True)
+    titles = ["Biased: judged on the training rows", "Unbiased: judged on out-of-bag rows, with 95 % intervals"]
+    for ax, scores, title, colour in zip(panels, (result.mdi, result.values), titles, (BIASED, UNBIASED), strict=True):
+        ax.barh(range(len(scores)), scores, color=[colour, *["#BBBBBB"] * (len(scores) - 1)])
+        ax.locator_params(axis="x", nbins=5)
+        if scores is result.values:
+            ax.hlines(range(len(scores)), *result.interval(), color="black", linewidth=1.0)
+        ax.axvline(0, color="black", linewidth=0.8)
+        ax.set_title(title, fontsize="medium")
+        ax.set_xlabel("decrease in Gini impurity" if task == "classification" else "decrease in squared error")
+        ax.spines[["top", "right"]].set_visible(False)
+    panels[0].set_yticks(range(len(result.feature_names)), result.feature_names)
+    panels[0].invert_yaxis()
+    _write_p_values(panels[1], result)
+    figure.suptitle(f"Only X1 is informative ({task}, {result.n_rows} rows, {_N_TREES} trees)")
+    write_picture(path, figure, dpi=150)
+
+
+def _write_p_values(ax: Axes, result: ImportanceResult) -> None:
+    """Beside the bars, in a column of their own."""
+    for place, p_value in enumerate(result.p_value):
+        ax.text(
+            1.01, place, f"p = {format_p_value(p_value)}", transform=ax.get_yaxis_transform(), va="center", fontsize=8
+        )

@@ -1,0 +1,203 @@
+"""`truewood importance`: which columns of a table tell about one of them, and how sure that is."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import truewood
+from truewood._cli.arguments import take_time
+from truewood._cli.describe import find_table, list_columns, make_messages
+from truewood._cli.error_messages import as_options
+from truewood._cli.importance_options import add_options, check_options
+from truewood._cli.output import check_outputs, make_frame, print_json, print_table, write_output
+from truewood._progress import show_progress
+from truewood._results.caveats import check_table, list_caveats
+from truewood.tabular import FitSettings, Messages, TableScore, score_saved_model, score_table
+from truewood.tabular._messages import without_hints
+
+_DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
+infer what the columns are, fit a forest (or take a saved model), and score its
+splits on rows it never saw."""
+_EXAMPLES = """examples:
+  truewood importance data.csv --target price
+  truewood importance cars.xlsx --target price --as doors=category --as built=date:%Y-%m
+  truewood importance data.parquet --target churn --drop customer --output report.html
+  truewood importance data.csv.gz --target churn --model lightgbm --json > scores.json
+  truewood importance patients.csv --time days --event died
+  truewood importance test.csv --target churn --model-file model.ubj
+  truewood importance 'rows/*.parquet' --target churn --model-file model.ubj
+  truewood importance rows/ --target churn --model-file model.ubj --engine spark
+  cat data.csv | truewood importance - --target price --quiet
+
+A forest is scored on the rows each tree left out, a boosted model, refit fold by
+fold, on the fold it did not see, a saved model on DATA, which it must not have
+seen. Messages go to standard error, the table or the JSON object to standard
+output.
+
+exit codes: 0; 2 for input that cannot be used, with one line that says why; 130
+when interrupted
+"""
+
+
+def add_command(commands: Any) -> None:
+    """Add `importance` to the commands."""
+    parser = commands.add_parser(
+        "importance",
+        help="score the columns of a table",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Score the table, print, write."""
+    take_time(options)
+    if options.target is None:
+        list_columns(options)
+        raise ValueError("--target: give the column to predict, one of these.")
+    check_outputs(options.output, _list_inputs(options))
+    check_options(options)
+    messages = make_messages(is_quiet=options.quiet)
+    score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
+    target = options.target if options.event is None else f"{options.time} until {options.event}"
+    title = f"What tells about {target}?"
+    skill = None if score.skill is None else score.skill.describe()
+    try:
+        if options.json:
+            print_json(_summarise(options, score, messages))
+        else:
+            heading = f"{title} {score.describe()}"
+            print_table(
+                score.result,
+                X=score.X,
+                feature_groups=score.feature_groups,
+                explanation=score.explanation,
+                top=options.top,
+                alpha=options.alpha,
+                title=heading,
+                skill=skill,
+            )
+        sys.stdout.flush()
+    finally:  # whatever becomes of the one, the other is not lost
+        for path in options.output:
+            write_output(
+                score.result,
+                path,
+                score.X,
+                feature_groups=score.feature_groups,
+                explanation=score.explanation,
+                alpha=options.alpha,
+                title=title,
+                skill=skill,
+                notes=[without_hints(text) for text in messages.messages if text != str(score.skill)],
+                warnings=list(map(without_hints, messages.warnings)),
+            )
+            messages.add(f"wrote {path}")
+
+
+def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
+    """The files that are read, whatever their names here."""
+    given = [0 if options.data == "-" else options.data, options.model_file]  # 0 is standard input
+    return [os.stat(file) for file in given if file == 0 or (file is not None and os.path.exists(file))]
+
+
+def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
+    settings = FitSettings(
+        model=options.model or FitSettings.model,
+        n_trees=options.trees,
+        max_depth=options.max_depth,
+        max_features=options.max_features,
+        min_leaf=options.min_leaf,
+        sample=options.sample,
+        cv=options.cv,
+        test_size=options.test_size,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+    )
+    with show_progress(f"fitting {settings.model}", unit="trees", is_wanted=not options.quiet) as progress:
+        return score_table(
+            find_table(options.data),
+            options.target,
+            task=options.task,
+            drop=options.drop,
+            keep=options.keep,
+            kinds=options.kinds,
+            sample_weight=options.sample_weight,
+            groups=options.groups,
+            event=options.event,
+            settings=settings,
+            measure=options.measure,
+            contributions=options.contributions,
+            group_correlated=options.group_correlated,
+            alpha=options.alpha,
+            messages=messages,
+            progress=progress,
+        )
+
+
+def _score_saved_model(options: argparse.Namespace, messages: Messages) -> TableScore:
+    address = options.scheduler if options.engine == "dask" else options.master
+    with show_progress("scoring", unit="rows", is_wanted=not options.quiet) as progress:
+        return score_saved_model(
+            options.model_file,
+            find_table(options.data),
+            options.target,
+            drop=options.drop,
+            sample_weight=options.sample_weight,
+            groups=options.groups,
+            trust_pickle=options.trust_pickle,
+            measure=options.measure,
+            contributions=options.contributions,
+            group_correlated=options.group_correlated,
+            alpha=options.alpha,
+            random_state=options.seed,
+            n_jobs=options.jobs,
+            engine=options.engine,
+            address=address,
+            messages=messages,
+            progress=progress,
+        )
+
+
+def _summarise(options: argparse.Namespace, score: TableScore, messages: Messages) -> dict[str, Any]:
+    """Everything there is to know, for JSON."""
+    result, skill = score.result, score.skill
+    return {
+        "truewood": truewood.__version__,
+        "data": options.data,
+        "target": options.target,
+        "task": result.task,
+        "model": score.model_name,
+        "n_trees": result.n_trees,
+        "n_folds": None if result.per_fold is None else len(result.per_fold),
+        "measure": result.measure,
+        "rows": result.rows,
+        "n_rows": result.n_rows,
+        "n_groups": result.n_groups,
+        "columns": [
+            {"name": column.name, "kind": column.kind, "used": column.is_used, "note": column.note}
+            for column in score.columns
+        ],
+        "skill": None if skill is None else asdict(skill) | {"interval": skill.interval, "p_value": skill.p_value},
+        "total_p_value": result.total_p_value,
+        "alpha": options.alpha,
+        "impurity": result.impurity,
+        "skipped_weight": result.skipped_weight,
+        "inference_unavailable": result.inference_unavailable,
+        "features": make_frame(result, options.alpha, score.explanation).to_dict("records"),
+        "feature_groups": None if score.feature_groups is None else dict(score.feature_groups),
+        "notes": result.notes,
+        "cautions": [
+            str(caution) for caution in list_caveats(result, check_table(result, score.X, score.feature_groups))
+        ],
+        "messages": list(map(as_options, messages.messages)),
+        "warnings": list(map(as_options, messages.warnings)),
+        "files": [str(path) for path in options.output],
+    }

@@ -1,0 +1,345 @@
+"""The cuda engine: fused scoring, leaves, and sums over all rows on a GPU, everything else by the native engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._engines import _kernel
+from truewood._engines.cuda_device import (
+    MOST_GRID_Y,
+    THREADS,
+    bring_rows,
+    empty_pinned,
+    fetch,
+    find_memory,
+    keep_device,
+    make_zeros,
+    put,
+    run_kernel,
+)
+from truewood._engines.cuda_sums import make_amounts, read_sums
+from truewood._engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, add_influence, draw_bags, sum_rows
+from truewood._engines.engine import (
+    MOST_INFLUENCE_VALUES,
+    BrokenTreeError,
+    FusedScores,
+    InfluenceBuffers,
+    RowLists,
+    RowProducts,
+    RowsOfTrees,
+    SplitCriterion,
+)
+from truewood._engines.native_engine import NativeEngine, split_sums, wrap_target, wrap_trees
+from truewood._inputs.device_arrays import is_on_device
+from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.target import ClassTarget, Target, TargetKind
+from truewood._trees.ensemble import TreeArrays, TreeEnsemble
+from truewood._trees.node_sums import NodeSums, aggregate_to_root
+from truewood._trees.row_terms import ClassTerms, RowTerms
+
+Floats = NDArray[np.float64]
+
+# Rows whose products one block of threads sums, and values of rows that meet bags at a time.
+_PRODUCT_ROWS = 256
+_BLOCK_VALUES = 1 << 25
+_MOST_BLOCKS = 1 << 15
+# The GPU holds nodes, sums, terms and bags of a batch of trees; the host has a copy of sums and terms.
+_MOST_NODES = 1 << 22
+_MOST_BAG_WEIGHTS = 1 << 28
+# An influence value takes 8 bytes in each of two roles; three times as much is left for everything else. A share of all
+# memory, not of what is free now, so that sums have the same bits the next time.
+_BYTES_PER_INFLUENCE = 64
+
+
+class CudaEngine(NativeEngine):
+    """A GPU, used through CuPy. Sums are exact integers, so no number depends on the order of additions."""
+
+    name = "cuda"
+    reads_device_rows = True
+    make_zeros = staticmethod(make_zeros)
+
+    def __init__(self) -> None:
+        self._trees: WeakKeyDictionary[TreeEnsemble, DeviceTrees] = WeakKeyDictionary()
+
+    @property
+    def most_influence_values(self) -> int:
+        """Most influence values to hold at a time on the GPU."""
+        return max(MOST_INFLUENCE_VALUES, find_memory() // _BYTES_PER_INFLUENCE)
+
+    def take_rows(self, X: Any, reason: str = "", *, stacklevel: int = 2) -> Any:  # noqa: ARG002
+        """X as it is: rows are read where they are."""
+        return X
+
+    def limit_fused(self, kind: TargetKind, n_rows: int) -> tuple[int, int]:
+        """Most nodes of one fused call, and most trees whose bags it draws."""
+        return _MOST_NODES // max(1, kind.n_columns // 2), max(1, _MOST_BAG_WEIGHTS // n_rows)
+
+    def keep_device(self) -> Callable[[], Any]:
+        """Return what another thread enters to use the GPU in use here."""
+        return keep_device()
+
+    def find_leaves(
+        self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
+    ) -> NDArray[np.int32]:
+        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+        import cupy
+
+        values = bring_rows(matrix)
+        if values is None:
+            return super().find_leaves(ensemble, matrix, rows, n_threads)
+        trees = self._lay_out(ensemble, n_threads)
+        leaves = cupy.empty(len(rows.index), dtype=np.int32)
+        n_blocks = min(max(1, -(-int(np.diff(rows.offset).max(initial=1)) // THREADS)), _MOST_BLOCKS)
+        arguments = [
+            trees.nodes,
+            trees.roots,
+            np.int32(trees.n_trees),
+            *trees.sets,
+            values,
+            np.int32(ensemble.n_features),
+        ]
+        arguments += [put(rows.index), put(rows.offset), leaves]
+        run_kernel("find_leaves", values.dtype, (n_blocks, min(trees.n_trees, MOST_GRID_Y)), arguments)
+        return fetch(leaves)
+
+    def find_swapped_leaves(
+        self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
+    ) -> NDArray[np.int32]:
+        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+        import cupy
+
+        values = bring_rows(matrix)
+        if values is None:
+            return super().find_swapped_leaves(ensemble, matrix, rows, donors)
+        trees = self._lay_out(ensemble, 1)
+        leaves = cupy.empty((len(rows), ensemble.n_features), dtype=np.int32)
+        n_blocks = min(max(1, -(-leaves.size // THREADS)), _MOST_BLOCKS)
+        arguments = [trees.nodes, *trees.sets, values, np.int32(ensemble.n_features)]
+        arguments += [put(rows), put(donors), np.int64(len(rows)), leaves]
+        run_kernel("find_swapped_leaves", values.dtype, (n_blocks, 1), arguments)
+        return fetch(leaves)
+
+    def sum_nodes(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        row_weight: Floats | None,
+        n_threads: int = 1,
+    ) -> NodeSums:
+        """Sum every row at the nodes of all trees; squares are not summed for additive trees."""
+        kind, with_squares = ensemble.kind, not ensemble.is_additive
+        amounts = make_amounts(kind, target, row_weight, with_squares=with_squares)
+        cells = sum_rows(self._lay_out(ensemble, n_threads), matrix, amounts, Roles())
+        return split_sums(aggregate_to_root(ensemble, fetch(read_sums(kind, amounts, cells))), kind, target)
+
+    def add_influence(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        row_weight: Floats | None,
+        terms: RowTerms,
+        tree_weight: Floats,
+        out: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Add to `out` the influence of every row on each feature, over all trees, shape (n_rows, n_features)."""
+        import cupy
+
+        trees = self._lay_out(ensemble, n_threads)
+        if isinstance(terms, ClassTerms) != isinstance(target, ClassTarget):
+            raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")
+        parts = (
+            [terms.by_class]
+            if isinstance(terms, ClassTerms)
+            else [terms.linear, terms.square[:, np.newaxis], terms.constant[:, np.newaxis]]
+        )
+        in_order = np.hstack(parts)
+        by_place = np.empty_like(in_order)
+        by_place[trees.place] = in_order
+        of_nodes = DeviceTerms.join(trees, by_place, by_place.shape[1])
+        found = cupy.zeros(out.shape)
+        kind = ensemble.kind
+        add_influence(trees, matrix, kind, target, row_weight, tree_weight, Roles(), of_nodes, 0, found, None, None)
+        out += fetch(found)
+
+    def sum_row_products(
+        self,
+        eval_influence: Any,
+        inbag_influence: Any,
+        is_scoring: NDArray[np.bool_],
+        total_weight: float,
+        mean: Floats,
+        bags: Any,
+        n_threads: int = 1,
+    ) -> RowProducts:
+        """Sum products of influence over rows, each divided by `total_weight` and minus `mean`."""
+        if not is_on_device(eval_influence):
+            return super().sum_row_products(
+                eval_influence, inbag_influence, is_scoring, total_weight, mean, bags, n_threads
+            )
+        import cupy
+
+        n_rows, n_columns = eval_influence.shape
+        means, counts = put(mean), put(is_scoring)
+        blocks = cupy.empty((-(-n_rows // _PRODUCT_ROWS), 4, n_columns))
+        totals = cupy.empty((2, n_rows))
+        inputs = [
+            eval_influence,
+            inbag_influence,
+            counts,
+            np.float64(total_weight),
+            means,
+            np.int32(n_columns),
+            np.int64(n_rows),
+        ]
+        threads = min(1024, -(-n_columns // 32) * 32)
+        run_kernel(
+            "sum_products", np.float64, (len(blocks), 1), [*inputs, np.int32(_PRODUCT_ROWS), blocks], threads=threads
+        )
+        run_kernel("multiply_totals", np.float64, (-(-n_rows // THREADS), 1), [*inputs, totals])
+        products, total = fetch(blocks.sum(axis=0)), fetch(totals.sum(axis=1))
+        K, L, d_d, n_inbag = _project_on_bags(eval_influence, inbag_influence, counts, total_weight, means, bags)
+        return RowProducts(
+            eval_eval=products[0],
+            eval_inbag=products[1],
+            inbag_inbag=products[2],
+            eval_sum=products[3],
+            total_eval_eval=float(total[0]),
+            total_eval_inbag=float(total[1]),
+            K=K,
+            L=L,
+            d_d=d_d,
+            n_inbag=n_inbag,
+        )
+
+    def score_trees(
+        self,
+        trees: TreeEnsemble | list[TreeArrays],
+        kind: TargetKind,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        rows: RowsOfTrees,
+        row_weight: Floats | None,
+        criterion: SplitCriterion,
+        tree_weight: Floats | None = None,
+        influence: InfluenceBuffers | None = None,
+        n_threads: int = 1,
+    ) -> FusedScores:
+        """Fused scoring: leaves, sums and influence on the GPU, formulas by the kernel."""
+        n_features = matrix.values.shape[1]
+        ensemble = trees if isinstance(trees, TreeEnsemble) else None
+        sizes = np.diff(trees.offset) if isinstance(trees, TreeEnsemble) else np.array([len(t.feature) for t in trees])
+        found = FusedScores.zeros(len(sizes), n_features, kind.n_outputs)
+        n_roles = 0 if influence is None else 1 if influence.inbag_influence is None else 2
+        n_terms = kind.n_columns if isinstance(target, ClassTarget) else kind.n_columns + 2
+        try:
+            forest = wrap_trees(trees)
+            laid_out = DeviceTrees.lay_out(forest, sizes, n_features, n_threads, ensemble)
+            roles, most_times = self._find_roles(rows, matrix.n_rows, with_weights=influence is not None)
+            amounts = make_amounts(
+                kind, target, row_weight, with_squares=not criterion.is_additive, most_times=most_times
+            )
+            leaf_sums = fetch(read_sums(kind, amounts, sum_rows(laid_out, matrix, amounts, roles)))
+            terms = empty_pinned((len(leaf_sums), n_roles * n_terms)) if n_roles else None
+            _kernel.score_sums(
+                forest,
+                n_features,
+                wrap_target(kind, target, row_weight, with_largest=True),
+                _kernel.SplitCriterion(**vars(criterion)),
+                n_threads,
+                leaf_sums,
+                n_roles,
+                terms,
+                _kernel.Scores(**vars(found)),
+            )
+        except _kernel.BrokenTreeError as error:
+            raise BrokenTreeError(str(error)) from error
+        if influence is None or terms is None:
+            return found
+        given = (influence.eval_influence, influence.inbag_influence, influence.bags)
+        on_device = [_get_buffer(part) for part in given]
+        of_nodes = DeviceTerms.join(laid_out, terms, n_terms)
+        add_influence(
+            laid_out, matrix, kind, target, row_weight, tree_weight, roles, of_nodes, influence.first, *on_device
+        )
+        for part, summed in zip(given, on_device, strict=True):
+            if part is not None and not is_on_device(part):
+                part += fetch(summed)
+        return found
+
+    def _find_roles(self, rows: RowsOfTrees, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
+        """The roles of rows in each tree, and how often a row evaluates one tree at most."""
+        import cupy
+
+        if rows is None:
+            return Roles(), 1
+        if isinstance(rows, tuple):
+            seeds, n_draws = rows
+            counts = draw_bags(seeds, n_draws, n_rows)
+            first = np.bincount(self.draw_bag(int(seeds[0]), n_draws, n_rows), minlength=n_rows)
+            if not np.array_equal(fetch(counts[0]), first):
+                raise RuntimeError(
+                    "the GPU draws other bags than scikit-learn; use engine='native', and please report it."
+                )
+            return Roles(counts, are_bags=True), 1
+        counts = cupy.zeros((len(rows), n_rows), dtype=np.uint32)
+        if not isinstance(rows[0], tuple):
+            for tree, bag in enumerate(rows):
+                counts[tree] = cupy.bincount(put(np.asarray(bag)), minlength=n_rows)
+            return Roles(counts, are_bags=True), 1
+        in_bag, most = None, 1
+        if with_weights and rows[0][2] is not None:
+            in_bag = cupy.empty((len(rows), n_rows))
+        for tree, (listed, _, weight) in enumerate(rows):
+            if len(listed):
+                counts[tree] = cupy.bincount(put(listed), minlength=n_rows)
+                most = max(most, int(counts[tree].max()))
+            if in_bag is not None:
+                in_bag[tree] = put(weight)
+        return Roles(counts, in_bag=in_bag), most
+
+    def _lay_out(self, ensemble: TreeEnsemble, n_threads: int) -> DeviceTrees:
+        """The trees on the GPU, for as long as they are used: rows that come in parts ask for them again and again."""
+        found = self._trees.get(ensemble)
+        if found is None:
+            sizes = np.diff(ensemble.offset)
+            found = DeviceTrees.lay_out(wrap_trees(ensemble), sizes, ensemble.n_features, n_threads, ensemble)
+            self._trees[ensemble] = found
+        return found
+
+
+def _project_on_bags(
+    eval_influence: Any, inbag_influence: Any, counts: Any, total_weight: float, mean: Any, bags: Any
+) -> tuple[Floats, Floats, Floats, int]:
+    """K, L and d_d of the bags, and the number of rows that are in any."""
+    import cupy
+
+    n_columns, n_bags, n_inbag = eval_influence.shape[1], 0 if bags is None else len(bags), 0
+    K, L, d_d = cupy.zeros((n_bags, n_columns)), cupy.zeros((n_bags, n_columns)), cupy.zeros(n_bags)
+    n_rows = max(1, _BLOCK_VALUES // max(n_columns, n_bags))
+    for start in range(0, len(eval_influence) if n_bags else 0, n_rows):
+        part = slice(start, start + n_rows)
+        weights = bags[:, part].astype(np.float64)
+        bag_mean = weights.mean(axis=0)
+        is_inbag = counts[part] & (bag_mean > 0)
+        n_inbag += int(is_inbag.sum())
+        more = (weights - bag_mean) * cupy.where(is_inbag, 1.0 / cupy.where(is_inbag, bag_mean, 1.0), 0.0)
+        K += more @ (eval_influence[part] / total_weight - mean)
+        L += more @ (inbag_influence[part] / total_weight - mean)
+        d_d += (more * more).sum(axis=1)
+    return fetch(K), fetch(L), fetch(d_d), n_inbag
+
+
+def _get_buffer(part: Any) -> Any:
+    """The array itself where it is on the GPU, else zeros there."""
+    import cupy
+
+    return part if part is None or is_on_device(part) else cupy.zeros(part.shape, dtype=part.dtype)

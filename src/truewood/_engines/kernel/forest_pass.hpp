@@ -1,0 +1,290 @@
+// Sends rows down all trees of a forest, for one of the jobs of forest_jobs.hpp. No Python here.
+//
+// Large trees are handed to threads one by one. Where trees are small and every row evaluates them, threads take blocks
+// of rows that go through all trees instead, since a block and many small trees stay in the cache together. Either way
+// the order of additions does not depend on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bags.hpp"
+#include "forest_jobs.hpp"
+#include "formulas.hpp"
+#include "influence_pass.hpp"
+#include "target.hpp"
+#include "threads.hpp"
+#include "tree.hpp"
+#include "tree_rows.hpp"
+#include "walk.hpp"
+
+namespace truewood {
+
+template <class Job>
+class ForestPass {
+public:
+    ForestPass(const Job& job, const TreesAndRows& inputs, const RowMatrix& rows, ThreadTeam& team)
+        : job_(job),
+          inputs_(inputs),
+          rows_(rows),
+          team_(team),
+          loader_(rows.make_block_loader()),
+          influence_pass_(inputs, job.influence, team.n_threads()) {
+        for (std::size_t k = 0; k < team.n_threads(); ++k) workers_.emplace_back(job, inputs, rows);
+        are_small_ = std::all_of(inputs.rows.begin(), inputs.rows.end(),
+                                 [](const TreeRows& own) { return own.kind == TreeRows::Kind::kAll; }) &&
+                     std::all_of(inputs.trees.begin(), inputs.trees.end(),
+                                 [](const TreeArrays& tree) { return tree.n_nodes <= kFewNodes; });
+    }
+
+    void run() {
+        for (std::size_t start = 0; start < inputs_.trees.size();) {
+            const std::size_t end = find_batch_end(start);
+            batch_.resize(std::max(batch_.size(), end - start));
+            if (are_small_) score_by_rows(start, end);
+            else score_by_trees(start, end);
+            if (job_.influence.eval_influence) influence_pass_.add(start, end - start, batch_, team_);
+            start = end;
+        }
+    }
+
+private:
+    // Memory for the trees of a batch; a single tree may be larger.
+    static constexpr std::size_t kBatchBytes = std::size_t{1} << 28;
+    // Rows that go through all trees should stay in the cache.
+    static constexpr std::size_t kBlockBytes = std::size_t{1} << 15;
+
+    struct Worker {
+        Worker(const Job& job, const TreesAndRows& inputs, const RowMatrix& rows)
+            : finder(rows.make_leaf_finder(inputs.has_categories)), scratch(job, inputs) {}
+        std::unique_ptr<LeafFinder> finder;
+        Nodes nodes;
+        typename Job::Scratch scratch;
+        std::vector<Counts> counts;
+        std::vector<std::int64_t> evaluation, inbag;
+        std::vector<std::int32_t> leaves;
+        std::vector<double> chunk;
+        Block block;
+        bool has_all = false;  // whether `leaves` are those of all rows
+    };
+
+    // A tree of a batch; the finder and the nodes are used where blocks of rows go through all trees.
+    struct BatchTree : KeptTree {
+        std::unique_ptr<SmallTreeFinder> finder;
+        Nodes nodes;
+    };
+
+    const Job& job_;
+    const TreesAndRows& inputs_;
+    const RowMatrix& rows_;
+    ThreadTeam& team_;
+    std::unique_ptr<BlockLoader> loader_;
+    InfluencePass influence_pass_;
+    std::vector<Worker> workers_;
+    std::vector<BatchTree> batch_;
+    bool are_small_;
+
+    std::size_t find_batch_end(std::size_t start) const {
+        const bool keeps = job_.influence.eval_influence != nullptr;
+        const std::size_t per_row = keeps ? sizeof(std::int32_t) + sizeof(Counts) : 0;
+        // The tree itself, and its sums: each thread holds one copy, and some copies wait to be added.
+        const std::size_t n_copies = 1 + (1 + OrderedSum::kMostWaiting) * team_.n_threads();
+        const std::size_t of_tree = 64 + 8 * inputs_.target.n_columns + 8 * n_copies * inputs_.target.n_sums();
+        const std::size_t per_node =
+            (are_small_ ? of_tree : 0) + (keeps ? 8 * (1 + 2 * (inputs_.target.n_columns + 2)) : 0);
+        std::size_t n_bytes = 0, end = start;
+        // Memory of large trees that is reused from batch to batch costs less than new memory.
+        const std::size_t most =
+            keeps && !are_small_ ? std::max<std::size_t>(8, 2 * team_.n_threads()) : inputs_.trees.size();
+        while (end < inputs_.trees.size() && end - start < most) {
+            n_bytes += job_.influence.n_rows * per_row + inputs_.trees[end].n_nodes * per_node;
+            if (end > start && n_bytes > kBatchBytes) break;
+            ++end;
+        }
+        return end;
+    }
+
+    void score_by_trees(std::size_t start, std::size_t end) {
+        team_.run(end - start, [&](std::size_t k, std::size_t item, InterruptPoller& poller) {
+            Worker& worker = workers_[k];
+            const std::size_t t = start + item;
+            worker.finder->pack(inputs_.trees[t]);
+            worker.nodes.read(inputs_.trees[t], worker.finder->structure(), inputs_.target);
+            list_rows(t, worker);
+            find_and_sum(t, worker, poller);
+            job_.finish_tree(inputs_, t, worker.nodes, worker.scratch, batch_[item].preorder);
+            if (job_.influence.eval_influence) keep_leaves(t, worker, batch_[item], poller);
+        });
+    }
+
+    // Finds the leaves of the evaluation rows and sums the rows there. Where all rows have a role in the tree, the
+    // leaves of all of them are found at once.
+    void find_and_sum(std::size_t t, Worker& worker, InterruptPoller& poller) const {
+        const std::size_t n = worker.evaluation.size();
+        const auto sum = [&](const auto& leaves) {
+            if constexpr (Job::kSumsRows) {
+                sum_rows(inputs_.target, inputs_.column[t], leaves, worker.evaluation.data(), n, worker.nodes.size(),
+                         poller, worker.chunk, worker.nodes.sums.data());
+            }
+        };
+        worker.has_all = job_.influence.n_rows == inputs_.n_rows && !worker.counts.empty();
+        worker.leaves.resize(worker.has_all ? inputs_.n_rows : n);
+        if (worker.has_all) {
+            worker.finder->find(Range{0}, inputs_.n_rows, poller, worker.leaves.data());
+            sum(LeavesOfAll{worker.leaves.data(), worker.evaluation.data()});
+        } else {
+            worker.finder->find(worker.evaluation.data(), n, poller, worker.leaves.data());
+            sum(worker.leaves.data());
+        }
+    }
+
+    // Fills `evaluation`, and for a bag `counts`.
+    void list_rows(std::size_t t, Worker& worker) const {
+        const TreeRows& rows = inputs_.rows[t];
+        worker.counts.clear();
+        switch (rows.kind) {
+            case TreeRows::Kind::kAll:
+                worker.evaluation.resize(inputs_.n_rows);
+                for (std::size_t i = 0; i < inputs_.n_rows; ++i) worker.evaluation[i] = static_cast<std::int64_t>(i);
+                return;
+            case TreeRows::Kind::kList:
+                worker.evaluation.assign(rows.listed, rows.listed + rows.n_listed);
+                return;
+            case TreeRows::Kind::kSeed:
+                worker.counts.assign(inputs_.n_rows, 0);
+                draw_bag(rows.seed, rows.n_draws, inputs_.n_rows,
+                         [&](std::size_t row) { count_drawn(row, worker.counts); });
+                break;
+            case TreeRows::Kind::kBag:
+                worker.counts.assign(inputs_.n_rows, 0);
+                for (std::size_t i = 0; i < rows.n_listed; ++i) {
+                    count_drawn(static_cast<std::size_t>(rows.listed[i]), worker.counts);
+                }
+        }
+        worker.evaluation.resize(inputs_.n_rows);
+        worker.evaluation.resize(list_oob_rows(worker.counts, worker.evaluation.data()));
+    }
+
+    // Keeps the leaves of the rows whose influence is computed, in preorder; finds those of in-bag rows.
+    void keep_leaves(std::size_t t, Worker& worker, BatchTree& kept, InterruptPoller& poller) const {
+        const InfluenceOutput& asked = job_.influence;
+        const TreeRows& rows = inputs_.rows[t];
+        const auto end = asked.first + static_cast<std::int64_t>(asked.n_rows);
+        const std::int32_t* number = kept.preorder.leaf.data();
+        kept.counts.clear();
+        if (worker.has_all) {
+            kept.leaves.resize(asked.n_rows);
+            for (std::size_t i = 0; i < asked.n_rows; ++i) kept.leaves[i] = number[worker.leaves[i]];
+            kept.counts.swap(worker.counts);
+            keep_bag(t, kept);
+            return;
+        }
+        kept.leaves.assign(asked.n_rows, -1);
+        for (std::size_t i = 0; i < worker.evaluation.size(); ++i) {
+            const std::int64_t row = worker.evaluation[i];
+            if (row < asked.first || row >= end) continue;
+            kept.leaves[static_cast<std::size_t>(row - asked.first)] = number[worker.leaves[i]];
+        }
+        if (!asked.inbag_influence) return;
+        worker.inbag.clear();
+        for (std::int64_t row = asked.first; row < end; ++row) {
+            const auto i = static_cast<std::size_t>(row);
+            const bool is_in_bag = rows.kind == TreeRows::Kind::kList ? rows.inbag_weight[i] > 0 : worker.counts[i] > 0;
+            if (is_in_bag) worker.inbag.push_back(row);
+        }
+        worker.leaves.resize(worker.inbag.size());
+        worker.finder->find(worker.inbag.data(), worker.inbag.size(), poller, worker.leaves.data());
+        for (std::size_t i = 0; i < worker.inbag.size(); ++i) {
+            kept.leaves[static_cast<std::size_t>(worker.inbag[i] - asked.first)] = number[worker.leaves[i]];
+        }
+        if (rows.kind != TreeRows::Kind::kList) {
+            kept.counts.assign(worker.counts.begin() + asked.first, worker.counts.begin() + end);
+        }
+        keep_bag(t, kept);
+    }
+
+    // Writes the weights of rows in the bag.
+    void keep_bag(std::size_t t, const BatchTree& kept) const {
+        const InfluenceOutput& asked = job_.influence;
+        if (t >= asked.n_bags) return;
+        float* bag = asked.bags + t * asked.n_rows;
+        for (std::size_t i = 0; i < asked.n_rows; ++i) {
+            const auto row = static_cast<std::size_t>(asked.first) + i;
+            bag[i] = static_cast<float>(kept.counts.empty() ? inputs_.rows[t].inbag_weight[row] : kept.counts[i]);
+        }
+    }
+
+    // Every row evaluates every tree: blocks of rows go through all trees of the batch.
+    void score_by_rows(std::size_t start, std::size_t end) {
+        const InfluenceOutput& asked = job_.influence;
+        const std::size_t n_trees = end - start, width = inputs_.target.n_sums();
+        std::vector<std::size_t> offset(n_trees + 1, 0);  // of each tree's sums in a chunk
+        for (std::size_t k = 0; k < n_trees; ++k) offset[k + 1] = offset[k] + inputs_.trees[start + k].n_nodes * width;
+        team_.run(n_trees, [&](std::size_t, std::size_t k, InterruptPoller&) {
+            BatchTree& tree = batch_[k];
+            if (!tree.finder) tree.finder = rows_.make_small_tree_finder(inputs_.has_categories);
+            tree.finder->pack(inputs_.trees[start + k]);
+            tree.nodes.read(inputs_.trees[start + k], tree.finder->structure(), inputs_.target);
+            if (asked.eval_influence) tree.leaves.resize(asked.n_rows);
+        });
+        TileColumns columns;
+        for (std::size_t k = 0; k < n_trees; ++k) batch_[k].finder->add_splits(columns);
+        team_.run(columns.size(), [&](std::size_t, std::size_t column, InterruptPoller&) { columns.sort(column); });
+        team_.run(n_trees,
+                  [&](std::size_t, std::size_t k, InterruptPoller&) { batch_[k].finder->pack_splits(columns); });
+        OrderedSum total(offset[n_trees], team_.n_threads());
+        const std::size_t block = find_block(columns);
+        team_.run(
+            (inputs_.n_rows + kChunk - 1) / kChunk, [&](std::size_t w, std::size_t item, InterruptPoller& poller) {
+                Worker& worker = workers_[w];
+                const std::size_t first = item * kChunk, last = std::min(first + kChunk, inputs_.n_rows);
+                worker.chunk.assign(offset[n_trees], 0.0);
+                worker.leaves.resize(kTreesAtOnce * kChunk);
+                for (std::size_t from = first; from < last; from += block) {
+                    worker.block.rows = Range{static_cast<std::int64_t>(from)};
+                    worker.block.n = std::min(block, last - from);
+                    loader_->load(columns, worker.block);
+                    for (std::size_t k = 0; k < n_trees; k += kTreesAtOnce) {
+                        const std::size_t n_here = std::min(kTreesAtOnce, n_trees - k);
+                        TreeSums trees[kTreesAtOnce];
+                        for (std::size_t i = 0; i < n_here; ++i) {
+                            std::int32_t* leaves = worker.leaves.data() + i * kChunk;
+                            batch_[k + i].finder->find(columns, worker.block, poller, leaves);
+                            if (asked.eval_influence) keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
+                            trees[i] = {inputs_.column[start + k + i], leaves, worker.chunk.data() + offset[k + i]};
+                        }
+                        if constexpr (Job::kSumsRows) {
+                            add_rows(inputs_.target, trees, n_here, worker.block.rows, worker.block.n, poller);
+                        }
+                    }
+                }
+                if constexpr (Job::kSumsRows) total.add(item, worker.chunk, poller);
+            });
+        team_.run(n_trees, [&](std::size_t w, std::size_t k, InterruptPoller&) {
+            std::copy(total.total().begin() + static_cast<std::ptrdiff_t>(offset[k]),
+                      total.total().begin() + static_cast<std::ptrdiff_t>(offset[k + 1]), batch_[k].nodes.sums.begin());
+            job_.finish_tree(inputs_, start + k, batch_[k].nodes, workers_[w].scratch, batch_[k].preorder);
+            for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].preorder.leaf[leaf];
+        });
+    }
+
+    // Number of rows that go through all trees at a time: whole tiles, as many as stay in the cache.
+    std::size_t find_block(const TileColumns& columns) const {
+        const std::size_t row_bytes =
+            std::max<std::size_t>(1, columns.size() ? columns.size() * sizeof(float) : loader_->row_size());
+        return std::max<std::size_t>(2, kBlockBytes / row_bytes / kTile) * kTile;
+    }
+
+    void keep_range(std::size_t from, std::size_t n, const std::int32_t* found,
+                    std::vector<std::int32_t>& leaves) const {
+        const auto first = static_cast<std::size_t>(job_.influence.first);
+        for (std::size_t i = 0; i < n; ++i) {
+            if (from + i >= first && from + i < first + leaves.size()) leaves[from + i - first] = found[i];
+        }
+    }
+};
+
+}  // namespace truewood

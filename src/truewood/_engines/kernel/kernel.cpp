@@ -1,0 +1,339 @@
+// Bindings of the kernel: they check arrays and take them as they are, release the GIL, check row and node numbers, and
+// call. An argument that does not fit raises a TypeError or ValueError that names it.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "forest_bindings.hpp"
+#include "path_influence.hpp"
+#include "python_forest.hpp"
+#include "python_rows.hpp"
+#include "python_target.hpp"
+#include "python_work.hpp"
+#include "row_products.hpp"
+
+namespace py = pybind11;
+using namespace truewood;
+
+namespace {
+
+// Positions of a tree's nodes in its arrays, by place.
+std::vector<std::int32_t> list_originals(const Structure& tree) {
+    std::vector<std::int32_t> original(tree.n_nodes());
+    for (std::size_t k = 0; k < original.size(); ++k) original[tree.place[k]] = static_cast<std::int32_t>(k);
+    return original;
+}
+
+void bind_find_leaves(const Forest& forest, const Table& table, const RowLists& rows, std::size_t n_threads,
+                      const py::object& leaves) {
+    constexpr std::size_t kRows = 4096;
+    forest.must_be_ensemble();
+    const auto out = write_array<std::int32_t>("leaves", leaves, {rows.size()});
+    const Work work;
+    rows.check("rows", forest.n_trees(), table.n_rows());
+    ThreadTeam team(n_threads, run_signal_handlers);
+    const auto finder = table.rows().make_leaf_finder(forest.has_categories());
+    for (std::size_t t = 0; t < forest.n_trees(); ++t) {
+        const TreeArrays& tree = forest.trees()[t];
+        finder->pack(tree);
+        const auto original = list_originals(finder->structure());
+        const std::size_t begin = rows.begin(t), end = rows.end(t);
+        team.run((end - begin + kRows - 1) / kRows, [&](std::size_t, std::size_t item, InterruptPoller& poller) {
+            const std::size_t first = begin + item * kRows, n = std::min(kRows, end - first);
+            finder->find(rows.index() + first, n, poller, out.data + first);
+            for (std::size_t i = first; i < first + n; ++i) {
+                out.data[i] = original[out.data[i]] + static_cast<std::int32_t>(tree.first);
+            }
+        });
+    }
+}
+
+void bind_find_swapped_leaves(const Forest& forest, const Table& table, const py::object& index,
+                              const py::object& donors, const py::object& leaves) {
+    if (forest.n_trees() != 1) {
+        throw py::value_error(refuse("forest", "be one tree", std::to_string(forest.n_trees())));
+    }
+    const auto rows = read_array<std::int64_t>("index", index, {kAny});
+    const std::size_t n = rows.size(), n_features = table.n_features();
+    const auto from = read_array<std::int64_t>("donors", donors, {n});
+    const auto out = write_array<std::int32_t>("leaves", leaves, {n, n_features});
+    const Work work;
+    check_below("index", rows.data, n, table.n_rows());
+    check_below("donors", from.data, n, table.n_rows());
+    InterruptPoller poller(run_signal_handlers);
+    const auto finder = table.rows().make_swapped_leaf_finder(forest.has_categories());
+    finder->pack(forest.trees()[0]);
+    const auto original = list_originals(finder->structure());
+    finder->find(rows.data, from.data, n, poller, out.data);
+    for (std::size_t i = 0; i < n * n_features; ++i) out.data[i] = original[out.data[i]];
+}
+
+// Adds to `out`, which has n_groups times n_columns numbers a row, how predictions for evaluation rows change without
+// each group in each tree, times the weight of the tree.
+void bind_add_sobol_projection(const Forest& forest, const Table& table, const TargetArrays& arrays,
+                               const RowLists& in_bag, const py::object& in_bag_weight, const RowLists& evaluation,
+                               const py::object& prediction, const py::object& tree_weight, const py::object& group_of,
+                               std::size_t n_threads, const py::object& out) {
+    const Target target = arrays.view(table.n_rows());
+    const std::size_t n_columns = target.n_columns, n_features = table.n_features();
+    const auto weight_in_bag = read_array<double>("in_bag_weight", in_bag_weight, {in_bag.size()});
+    const auto before = read_array<double>("prediction", prediction, {evaluation.size(), n_columns});
+    const auto weight_of_tree = read_array<double>("tree_weight", tree_weight, {forest.n_trees()});
+    const auto group = read_array<std::int32_t>("group_of", group_of, {n_features});
+    const auto sums = write_array<double>("out", out, {table.n_rows(), kAny, n_columns});
+    const std::size_t n_groups = sums.shape[1];
+    const Work work;
+    in_bag.check("in_bag", forest.n_trees(), table.n_rows());
+    evaluation.check("evaluation", forest.n_trees(), table.n_rows());
+    for (std::size_t j = 0; j < n_features; ++j) {
+        if (group.data[j] >= 0) check_below("group_of", group.data + j, 1, n_groups);
+    }
+    ThreadTeam team(n_threads, run_signal_handlers);
+    std::vector<std::unique_ptr<SobolProjector>> projectors;
+    while (projectors.size() < team.n_threads()) {
+        projectors.push_back(table.rows().make_sobol_projector(forest.has_categories()));
+    }
+    std::vector<Projected> found(team.n_threads());
+    InOrder<Projected> in_order(team.n_threads());
+    team.run(forest.n_trees(), [&](std::size_t w, std::size_t t, InterruptPoller& poller) {
+        const ProjectionCall call{group.data,
+                                  in_bag.index() + in_bag.begin(t),
+                                  weight_in_bag.data + in_bag.begin(t),
+                                  in_bag.end(t) - in_bag.begin(t),
+                                  evaluation.index() + evaluation.begin(t),
+                                  evaluation.end(t) - evaluation.begin(t),
+                                  target};
+        found[w].clear();
+        found[w].tree = t;
+        projectors[w]->pack(forest.trees()[t]);
+        projectors[w]->project(call, poller, found[w]);
+        in_order.add(t, found[w], poller, [&](const Projected& part) {
+            const double weight = weight_of_tree.data[part.tree];
+            for (std::size_t k = 0; k < part.place.size(); ++k) {
+                const std::size_t at = evaluation.begin(part.tree) + part.place[k];
+                const auto row = static_cast<std::size_t>(evaluation.index()[at]);
+                double* into = sums.data + (row * n_groups + static_cast<std::size_t>(part.group[k])) * n_columns;
+                for (std::size_t c = 0; c < n_columns; ++c) {
+                    into[c] += weight * (part.mean[k * n_columns + c] - before.data[at * n_columns + c]);
+                }
+            }
+        });
+    });
+}
+
+template <class Index>
+std::size_t list_oob_rows_of(const View<const Index>& bag, const View<std::int64_t>& oob_rows) {
+    const Work work;
+    std::vector<Counts> counts(oob_rows.size(), 0);
+    for (std::size_t i = 0; i < bag.size(); ++i) count_drawn(static_cast<std::size_t>(bag.data[i]), counts);
+    return list_oob_rows(counts, oob_rows.data);
+}
+
+std::size_t bind_list_oob_rows(const py::object& bag, const py::object& oob_rows) {
+    const auto out = write_array<std::int64_t>("oob_rows", oob_rows, {kAny});
+    if (has_type<std::int32_t>(bag)) return list_oob_rows_of(read_array<std::int32_t>("bag", bag, {kAny}), out);
+    return list_oob_rows_of(read_array<std::int64_t>("bag", bag, {kAny}), out);
+}
+
+py::array_t<std::int64_t> bind_draw_bag(std::uint32_t seed, std::size_t n_draws, std::size_t n_rows) {
+    py::array_t<std::int64_t> bag(static_cast<py::ssize_t>(n_draws));
+    std::int64_t* next = bag.mutable_data();
+    const Work work;
+    draw_bag(seed, n_draws, n_rows, [&](std::size_t row) { *next++ = static_cast<std::int64_t>(row); });
+    return bag;
+}
+
+// Sums at the nodes in the order of the arrays; `sums` is initially zero.
+void bind_sum_leaves(const Forest& forest, const py::object& leaves, const RowLists& rows, const TargetArrays& arrays,
+                     const py::object& sums) {
+    forest.must_be_ensemble();
+    const Target target = arrays.view();
+    const std::size_t width = target.n_sums();
+    const auto found = read_array<std::int32_t>("leaves", leaves, {rows.size()});
+    const auto out = write_array<double>("sums", sums, {forest.n_nodes(), width});
+    const Work work;
+    forest.check_column(target);
+    rows.check("rows", forest.n_trees(), arrays.n_rows());
+    check_below("leaves", found.data, found.size(), forest.n_nodes());
+    arrays.check_codes();
+    InterruptPoller poller(run_signal_handlers);
+    std::vector<std::int32_t> own;
+    std::vector<double> chunk;
+    for (std::size_t t = 0; t < forest.n_trees(); ++t) {
+        const TreeArrays& tree = forest.trees()[t];
+        own.assign(found.data + rows.begin(t), found.data + rows.end(t));
+        for (std::int32_t& leaf : own) leaf = static_cast<std::int32_t>(leaf - tree.first);
+        check_below("leaves, minus the tree's root,", own.data(), own.size(), tree.n_nodes);
+        double* here = out.data + static_cast<std::size_t>(tree.first) * width;
+        sum_rows(target, forest.column()[t], own.data(), rows.index() + rows.begin(t), own.size(), tree.n_nodes, poller,
+                 chunk, here);
+        aggregate_to_root(tree.n_nodes, width, here, [&](std::size_t node) {
+            std::int64_t left = tree.left.integer(node), right = tree.right.integer(node);
+            if (left < 0 && right < 0) return std::pair(left, right);
+            left -= tree.first;
+            right -= tree.first;
+            for (const std::int64_t child : {left, right}) {
+                if (child <= static_cast<std::int64_t>(node) || child >= static_cast<std::int64_t>(tree.n_nodes)) {
+                    throw BrokenTree("children must be nodes of the tree after their parent.");
+                }
+            }
+            return std::pair(left, right);
+        });
+    }
+}
+
+// Refuses nodes whose path does not lead to a root through splits on columns.
+void check_paths(const View<const std::int64_t>& parent, const std::int32_t* feature, std::size_t n_features) {
+    for (std::size_t k = 0; k < parent.size(); ++k) {
+        const std::int64_t above = parent.data[k];
+        if (above < 0 || above > static_cast<std::int64_t>(k)) throw BrokenTree("parents must come before children.");
+        if (above < static_cast<std::int64_t>(k)) check_below("feature", feature + above, 1, n_features);
+    }
+}
+
+void bind_add_path_influence(const Forest& forest, const py::object& parent, const py::object& leaves,
+                             const RowLists& rows, const py::object& weight, const TargetArrays& arrays,
+                             const TermArrays& term_arrays, const py::object& out) {
+    forest.must_be_ensemble();
+    const auto sums = write_array<double>("out", out, {kAny, kAny});
+    const std::size_t n_rows = sums.shape[0], n_features = sums.shape[1];
+    const Target target = arrays.view();
+    const auto above = read_array<std::int64_t>("parent", parent, {forest.n_nodes()});
+    const auto found = read_array<std::int32_t>("leaves", leaves, {rows.size()});
+    const auto weights = read_array<double>("weight", weight, {rows.size()});
+    const NodeTerms terms = term_arrays.view(forest.n_nodes(), target);
+    const Work work;
+    forest.check_column(target);
+    arrays.check_rows(n_rows);
+    arrays.check_codes();
+    rows.check("rows", forest.n_trees(), n_rows);
+    check_below("leaves", found.data, found.size(), forest.n_nodes());
+    check_paths(above, forest.features(), n_features);
+    InterruptPoller poller(run_signal_handlers);
+    PathInfluence influence(above.data, forest.features(), target, terms, n_features);
+    for (std::size_t t = 0; t < forest.n_trees(); ++t) {
+        for (std::size_t i = rows.begin(t); i < rows.end(t); ++i) {
+            influence.add(found.data[i], rows.index()[i], weights.data[i], forest.column()[t], sums.data);
+            poller.count(static_cast<std::int64_t>(influence.path_length()));
+        }
+    }
+}
+
+// The influence of rows whose products are summed: each divided by `total_weight` and minus `mean`.
+struct InfluenceRows {
+    InfluenceRows(const py::object& eval_influence, const py::object& inbag_influence, const py::object& is_scoring,
+                  double total_weight, const py::object& mean, const py::object& bags)
+        : eval(read_array<double>("eval_influence", eval_influence, {kAny, kAny})),
+          inbag(read_optional<double>("inbag_influence", inbag_influence, eval.shape)),
+          mean(read_array<double>("mean", mean, {eval.shape[1]})),
+          is_scoring(read_array<bool>("is_scoring", is_scoring, {eval.shape[0]})),
+          bags(read_optional<float>("bags", bags, {kAny, eval.shape[0]})),
+          total_weight(total_weight) {
+        if (n_bags() > 0 && !inbag) throw py::value_error("inbag_influence must be given with bags, got None.");
+    }
+    std::size_t n_bags() const { return bags ? bags.shape[0] : 0; }
+
+    View<const double> eval, inbag, mean;
+    View<const bool> is_scoring;
+    View<const float> bags;
+    double total_weight;
+};
+
+void bind_sum_row_products(const InfluenceRows& rows, std::size_t n_threads, const py::object& products,
+                           const py::object& totals, const py::object& K, const py::object& L, const py::object& d_d) {
+    const std::size_t n_columns = rows.eval.shape[1], n_bags = rows.n_bags();
+    const auto by_column = write_array<double>("products", products, {4, n_columns});
+    const auto of_all = write_array<double>("totals", totals, {3});
+    const auto of_eval = write_array<double>("K", K, {n_bags, n_columns});
+    const auto of_inbag = write_array<double>("L", L, {n_bags, n_columns});
+    const auto squares = write_array<double>("d_d", d_d, {n_bags});
+    const ProductsCall call{rows.eval.shape[0],
+                            n_columns,
+                            rows.eval.data,
+                            rows.inbag.data,
+                            reinterpret_cast<const std::uint8_t*>(rows.is_scoring.data),
+                            rows.total_weight,
+                            rows.mean.data,
+                            n_bags,
+                            rows.bags.data,
+                            by_column.data,
+                            by_column.data + n_columns,
+                            by_column.data + 2 * n_columns,
+                            by_column.data + 3 * n_columns,
+                            of_all.data,
+                            of_eval.data,
+                            of_inbag.data,
+                            squares.data};
+    const Work work;
+    ThreadTeam team(n_threads, run_signal_handlers);
+    sum_row_products(call, team);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
+    py::module_::import("atexit").attr("register")(py::cpp_function(wait_for_threads));
+    const auto os = py::module_::import("os");
+    if (py::hasattr(os, "register_at_fork")) {  // a child has none of the threads of its parent
+        os.attr("register_at_fork")(py::arg("after_in_child") = py::cpp_function([] { n_working = 0; }));
+    }
+    py::register_exception<BrokenTree>(module, "BrokenTreeError", PyExc_ValueError);
+    using O = const py::object&;
+    py::class_<Forest>(module, "Forest")
+        .def_static("of_ensemble", &Forest::of_ensemble, py::arg("feature"), py::arg("threshold"), py::arg("left"),
+                    py::arg("right"), py::arg("missing_left"), py::arg("weight"), py::arg("value"), py::arg("offset"),
+                    py::arg("node_set"), py::arg("set_offset"), py::arg("bits"), py::arg("column"))
+        .def_static("of_trees", &Forest::of_trees, py::arg("trees"));
+    py::class_<TargetArrays>(module, "Target")
+        .def(py::init<O, O, O, O, O, O>(), py::arg("codes"), py::arg("numbers"), py::arg("columns"),
+             py::arg("row_weight"), py::arg("origin"), py::arg("largest"));
+    py::class_<Table>(module, "Table")
+        .def(py::init<O, bool, std::size_t>(), py::arg("X"), py::arg("has_missing"), py::arg("n_features"));
+    py::class_<RowLists>(module, "RowLists").def(py::init<O, O>(), py::arg("index"), py::arg("offset"));
+    py::class_<TermArrays>(module, "RowTerms")
+        .def(py::init<O, O, O>(), py::arg("linear"), py::arg("square"), py::arg("constant"));
+    py::class_<SplitCriterion>(module, "SplitCriterion")
+        .def(py::init(&make_criterion), py::arg("formula"), py::arg("skips"), py::arg("scale"), py::arg("is_additive"));
+    py::class_<ScoreArrays>(module, "Scores")
+        .def(py::init<O, O, O, O, O, O, O, O>(), py::arg("scores"), py::arg("mdi"), py::arg("counted_mdi"),
+             py::arg("magnitude"), py::arg("split_weight"), py::arg("skipped_weight"), py::arg("evaluation_weight"),
+             py::arg("evaluation_impurity"));
+    py::class_<InfluenceArrays>(module, "Influence")
+        .def(py::init<O, O, O, std::int64_t>(), py::arg("eval_influence"), py::arg("inbag_influence"), py::arg("bags"),
+             py::arg("first"));
+    py::class_<InfluenceRows>(module, "InfluenceRows")
+        .def(py::init<O, O, O, double, O, O>(), py::arg("eval_influence"), py::arg("inbag_influence"),
+             py::arg("is_scoring"), py::arg("total_weight"), py::arg("mean"), py::arg("bags"));
+
+    module.def("draw_bag", &bind_draw_bag, py::arg("seed"), py::arg("n_draws"), py::arg("n_rows"));
+    module.def("list_oob_rows", &bind_list_oob_rows, py::arg("bag"), py::arg("oob_rows"));
+    module.def("find_leaves", &bind_find_leaves, py::arg("forest"), py::arg("table"), py::arg("rows"),
+               py::arg("n_threads"), py::arg("leaves"));
+    module.def("find_swapped_leaves", &bind_find_swapped_leaves, py::arg("forest"), py::arg("table"), py::arg("index"),
+               py::arg("donors"), py::arg("leaves"));
+    module.def("sum_leaves", &bind_sum_leaves, py::arg("forest"), py::arg("leaves"), py::arg("rows"), py::arg("target"),
+               py::arg("sums"));
+    module.def("sum_nodes", &bind_sum_nodes, py::arg("forest"), py::arg("table"), py::arg("target"),
+               py::arg("n_threads"), py::arg("sums"));
+    module.def("add_influence", &bind_add_influence, py::arg("forest"), py::arg("table"), py::arg("target"),
+               py::arg("terms"), py::arg("tree_weight"), py::arg("n_threads"), py::arg("eval_influence"));
+    module.def("add_path_influence", &bind_add_path_influence, py::arg("forest"), py::arg("parent"), py::arg("leaves"),
+               py::arg("rows"), py::arg("weight"), py::arg("target"), py::arg("terms"), py::arg("out"));
+    module.def("add_sobol_projection", &bind_add_sobol_projection, py::arg("forest"), py::arg("table"),
+               py::arg("target"), py::arg("in_bag"), py::arg("in_bag_weight"), py::arg("evaluation"),
+               py::arg("prediction"), py::arg("tree_weight"), py::arg("group_of"), py::arg("n_threads"),
+               py::arg("out"));
+    module.def("sum_row_products", &bind_sum_row_products, py::arg("influence"), py::arg("n_threads"),
+               py::arg("products"), py::arg("totals"), py::arg("K"), py::arg("L"), py::arg("d_d"));
+    module.def("score_trees", &bind_score_trees, py::arg("forest"), py::arg("table"), py::arg("target"),
+               py::arg("rows"), py::arg("tree_weight"), py::arg("criterion"), py::arg("n_threads"), py::arg("scores"),
+               py::arg("influence"));
+    module.def("lay_out", &bind_lay_out, py::arg("forest"), py::arg("n_features"), py::arg("n_threads"),
+               py::arg("nodes"), py::arg("place"));
+    module.def("score_sums", &bind_score_sums, py::arg("forest"), py::arg("n_features"), py::arg("target"),
+               py::arg("criterion"), py::arg("n_threads"), py::arg("leaf_sums"), py::arg("n_roles"), py::arg("terms"),
+               py::arg("scores"));
+}

@@ -1,0 +1,207 @@
+// What single rows add to the scores of a tree, at each of its nodes. No Python here.
+//
+// As in formulas.hpp, every number is computed by the same operations in the same order as in truewood/_measures.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "formulas.hpp"
+#include "target.hpp"
+#include "tree.hpp"
+
+namespace truewood {
+
+// What a row of weight one adds at each node; for classes `linear` is all of it.
+struct NodeTerms {
+    const double* linear;  // n_columns a node
+    const double* square;
+    const double* constant;
+};
+
+// What rows add to the scores at each node below a split that counts, in both roles. For classes there is one term per
+// class; for numbers there are the factors of y and of its square, and a constant.
+class RowTerms {
+public:
+    // Terms of one role; those of evaluation rows come first.
+    std::size_t width() const { return width_; }
+    bool is_counted(std::int32_t place) const { return is_counted_[static_cast<std::size_t>(place)]; }
+    const double* at(std::int32_t place) const { return terms_.data() + static_cast<std::size_t>(place) * 2 * width_; }
+
+    void make(const Nodes& nodes, const Target& target, const SplitCriterion& criterion) {
+        const Structure& tree = *nodes.tree;
+        const std::size_t n = nodes.size(), n_columns = target.n_columns;
+        width_ = target.has_classes() ? n_columns : n_columns + 2;
+        terms_.assign(n * 2 * width_, 0.0);
+        is_counted_.assign(n, 0);
+        if (criterion.formula != Formula::kMdiOob) find_origins(nodes, target, criterion);
+        std::vector<double> evaluation(n_columns), inbag(n_columns);
+        const double factor = 1.0 / (criterion.is_additive ? 1.0 : static_cast<double>(target.n_outputs));
+        for (std::size_t p = 1; p < n; ++p) {
+            const auto m = static_cast<std::size_t>(tree.parent[p]);
+            const auto l = static_cast<std::size_t>(tree.left[m]);
+            if (criterion.skips && !(nodes.evaluation_weight(l) > 0 && nodes.evaluation_weight(l + 1) > 0)) continue;
+            is_counted_[p] = 1;
+            double* into = terms_.data() + p * 2 * width_;
+            Rest evaluation_rest, inbag_rest;
+            switch (criterion.formula) {
+                case Formula::kUfi:
+                    if (target.has_classes()) ufi_of_classes(nodes, p, m, evaluation, inbag, evaluation_rest);
+                    else ufi_of_numbers(nodes, p, m, evaluation, inbag, evaluation_rest, inbag_rest);
+                    break;
+                case Formula::kUfiCentered:
+                    centered(nodes, p, m, l, evaluation, inbag, evaluation_rest, inbag_rest);
+                    break;
+                case Formula::kMdiOob:
+                    by_shares(nodes, p, m, evaluation, inbag, evaluation_rest);
+                    break;
+            }
+            put(target, evaluation, evaluation_rest, factor, into);
+            put(target, inbag, inbag_rest, factor, into + width_);
+        }
+    }
+
+    // Copies terms of evaluation rows that are known; `first` is the position of the tree's root among all nodes.
+    void take(const Structure& tree, const Target& target, const NodeTerms& given, std::size_t first) {
+        const std::size_t n = tree.n_nodes(), n_columns = target.n_columns;
+        width_ = target.has_classes() ? n_columns : n_columns + 2;
+        terms_.assign(n * 2 * width_, 0.0);
+        is_counted_.assign(n, 1);
+        is_counted_[0] = 0;
+        for (std::size_t k = 0; k < n; ++k) {
+            double* into = terms_.data() + static_cast<std::size_t>(tree.place[k]) * 2 * width_;
+            const double* linear = given.linear + (first + k) * n_columns;
+            std::copy(linear, linear + n_columns, into);
+            if (target.has_classes()) continue;
+            into[n_columns] = given.square[first + k];
+            into[n_columns + 1] = given.constant[first + k];
+        }
+    }
+
+private:
+    struct Rest {
+        double square = 0.0, constant = 0.0;
+    };
+    std::size_t width_ = 0;
+    std::vector<double> terms_;
+    std::vector<char> is_counted_;
+    std::vector<double> origin_;  // mean of the target at each node, of all rows that reach it
+
+    void put(const Target& target, const std::vector<double>& linear, const Rest& rest, double factor, double* into) {
+        for (std::size_t c = 0; c < linear.size(); ++c) into[c] = linear[c] * factor;
+        if (target.has_classes()) {
+            for (std::int64_t c = 0; c < target.columns[1]; ++c) into[c] += rest.constant * factor;
+        } else {
+            into[linear.size()] = rest.square * factor;
+            into[linear.size() + 1] = rest.constant * factor;
+        }
+    }
+
+    template <class Product>
+    static double add(std::size_t n, const Product& product) {
+        double sum = product(0);
+        for (std::size_t c = 1; c < n; ++c) sum += product(c);
+        return sum;
+    }
+
+    // As average_all_rows() in _measures/splits.py.
+    void find_origins(const Nodes& nodes, const Target& target, const SplitCriterion& criterion) {
+        const std::size_t n = nodes.size(), n_columns = target.n_columns;
+        origin_.resize(n * n_columns);
+        std::vector<double> factor(n_columns), total(n_columns);
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            factor[c] = nodes.v(0)[c] > 0 ? nodes.mean(0, c) / nodes.v(0)[c] : 0.0;
+        }
+        for (std::size_t p = 0; p < n; ++p) {
+            double* origin = origin_.data() + p * n_columns;
+            if (criterion.is_additive) {
+                for (std::size_t c = 0; c < n_columns; ++c) origin[c] = nodes.mean(p, c);
+                continue;
+            }
+            for (std::size_t c = 0; c < n_columns; ++c) total[c] = nodes.weight[p] * nodes.v(p)[c];
+            if (!target.has_classes()) {
+                const double n_rows = nodes.weight[p] + nodes.evaluation_weight(p);
+                for (std::size_t c = 0; c < n_columns; ++c) {
+                    origin[c] = (total[c] + nodes.total(p)[c]) / (n_rows > 0 ? n_rows : 1.0);
+                }
+                continue;
+            }
+            for (std::size_t c = 0; c < n_columns; ++c) total[c] = total[c] * factor[c];
+            for (std::size_t o = 0; o < target.n_outputs; ++o) {
+                const auto first = static_cast<std::size_t>(target.columns[o]);
+                const auto size = static_cast<std::size_t>(target.columns[o + 1]) - first;
+                const double n_rows =
+                    add(size, [&](std::size_t c) { return total[first + c]; }) + nodes.evaluation_weight(p);
+                for (std::size_t c = first; c < first + size; ++c) {
+                    origin[c] = (total[c] + nodes.total(p)[c]) / (n_rows > 0 ? n_rows : 1.0);
+                }
+            }
+        }
+    }
+
+    using Terms = std::vector<double>;
+
+    void ufi_of_classes(const Nodes& nodes, std::size_t p, std::size_t m, Terms& evaluation, Terms& inbag,
+                        Rest& evaluation_rest) {
+        const std::size_t n_columns = nodes.n_columns;
+        const double rate = nodes.rate(p), rate_m = nodes.rate(m);
+        const double* origin = origin_.data() + m * n_columns;
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            evaluation[c] = rate * nodes.v(p)[c] - rate_m * nodes.v(m)[c];
+            inbag[c] = (nodes.mean(p, c) - nodes.mean(m, c)) / nodes.weight[0];
+        }
+        evaluation_rest.constant = -add(n_columns, [&](std::size_t c) { return evaluation[c] * origin[c]; });
+    }
+
+    void ufi_of_numbers(const Nodes& nodes, std::size_t p, std::size_t m, Terms& evaluation, Terms& inbag,
+                        Rest& evaluation_rest, Rest& inbag_rest) {
+        const std::size_t n_columns = nodes.n_columns;
+        const double rate = nodes.rate(p), rate_m = nodes.rate(m);
+        const double by_square = rate_m - rate;
+        const double* origin = origin_.data() + m * n_columns;
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            evaluation[c] = 2.0 * (rate * (nodes.v(p)[c] - origin[c]) - rate_m * (nodes.v(m)[c] - origin[c]));
+            inbag[c] = 2.0 * (nodes.mean(p, c) - nodes.mean(m, c)) / nodes.weight[0];
+        }
+        evaluation_rest.square = by_square;
+        evaluation_rest.constant = by_square * add(n_columns, [&](std::size_t c) { return origin[c] * origin[c]; }) -
+                                   add(n_columns, [&](std::size_t c) { return evaluation[c] * origin[c]; });
+        for (std::size_t c = 0; c < n_columns; ++c) evaluation[c] = evaluation[c] - 2.0 * by_square * origin[c];
+        const auto mean_square = [&](std::size_t q) {
+            return add(n_columns, [&](std::size_t o) { return nodes.square(q)[o] / nodes.divisor(q); });
+        };
+        inbag_rest.constant = (mean_square(m) - mean_square(p)) / nodes.weight[0];
+    }
+
+    void centered(const Nodes& nodes, std::size_t p, std::size_t m, std::size_t l, Terms& evaluation, Terms& inbag,
+                  Rest& evaluation_rest, Rest& inbag_rest) {
+        const std::size_t n_columns = nodes.n_columns;
+        const double rate = nodes.rate(p), share = nodes.left_share(l), other = p == l ? 1.0 - share : -share;
+        const double *v = nodes.v(m), *origin = origin_.data() + m * n_columns;
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            evaluation[c] = rate * (other * (nodes.v(l)[c] - nodes.v(l + 1)[c]));
+            inbag[c] = other * (nodes.mean(l, c) - nodes.mean(l + 1, c)) / nodes.weight[0];
+        }
+        evaluation_rest.constant = -add(n_columns, [&](std::size_t c) { return evaluation[c] * origin[c]; });
+        inbag_rest.constant = -add(n_columns, [&](std::size_t c) { return inbag[c] * v[c]; });
+    }
+
+    void by_shares(const Nodes& nodes, std::size_t p, std::size_t m, Terms& evaluation, Terms& inbag,
+                   Rest& evaluation_rest) {
+        const std::size_t n_columns = nodes.n_columns;
+        const double n_root = nodes.divisor(0);
+        const auto per_weight = [&](std::size_t q, std::size_t c) {
+            const double share = (nodes.total(q)[c] - nodes.evaluation_weight(q) * nodes.mean(0, c)) / n_root;
+            return share / (nodes.weight[q] > 0 ? nodes.weight[q] : 1.0);
+        };
+        for (std::size_t c = 0; c < n_columns; ++c) {
+            evaluation[c] = (nodes.v(p)[c] - nodes.v(m)[c]) / n_root;
+            inbag[c] = per_weight(p, c) - per_weight(m, c);
+        }
+        evaluation_rest.constant = -add(n_columns, [&](std::size_t c) { return evaluation[c] * nodes.mean(0, c); });
+    }
+};
+
+}  // namespace truewood

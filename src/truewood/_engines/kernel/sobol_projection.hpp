@@ -1,0 +1,231 @@
+// Sobol projection: what a tree predicts when it cannot use some of the columns. No Python here.
+//
+// Level by level, a row carries a set of nodes: a split on such a column is replaced by both children, any other split
+// by the child that the row goes to. Rows with the same set form a cell, and a row gets the training mean of the last
+// of its cells that holds in-bag rows. The numpy engine does the same additions in the same order, so both give the
+// same bits.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "target.hpp"
+#include "threads.hpp"
+#include "tree.hpp"
+
+namespace truewood {
+
+// The rows of a tree, and the groups of columns that are projected out of it, one at a time.
+struct ProjectionCall {
+    const std::int32_t* group_of;  // of each column; negative: not projected out
+    const std::int64_t* inbag;     // in-bag rows of the tree, ascending
+    const double* inbag_weight;
+    std::size_t n_inbag;
+    const std::int64_t* evaluation;
+    std::size_t n_evaluation;
+    Target target;
+};
+
+// What a tree predicts without a group, for rows that reach a split on it. For other rows nothing changes.
+struct Projected {
+    std::size_t tree = 0;
+    std::vector<std::size_t> place;  // in the list of evaluation rows
+    std::vector<std::int32_t> group;
+    std::vector<double> mean;  // n_columns each
+
+    void clear() {
+        place.clear();
+        group.clear();
+        mean.clear();
+    }
+};
+
+template <bool HasMissing, bool HasCategories, class Matrix>
+class TreeProjection {
+public:
+    TreeProjection(const PackedTree<typename Matrix::Value>& tree, const Matrix& matrix, const ProjectionCall& call,
+                   InterruptPoller& poller, Projected& out)
+        : tree_(tree), matrix_(matrix), call_(call), poller_(poller), out_(out), mean_(call.target.n_columns) {}
+
+    void run() {
+        Members all{List(call_.n_inbag), List(call_.n_evaluation)};
+        for (std::size_t k = 0; k < call_.n_inbag; ++k) all.inbag[k] = k;
+        for (std::size_t k = 0; k < call_.n_evaluation; ++k) all.evaluation[k] = k;
+        below_ = all;
+        at_ = std::move(all);
+        std::vector<std::pair<std::int32_t, Range>> stack{{0, {0, call_.n_inbag, 0, call_.n_evaluation}}};
+        while (!stack.empty()) {
+            const auto [node, range] = stack.back();
+            stack.pop_back();
+            if (tree_.is_leaf(node) || range.has_none()) continue;
+            if (is_first_on_path(node)) project(node, range);
+            const auto [left, right] = split(at_, range, node);
+            const std::int32_t child = tree_.structure().left[node];
+            stack.push_back({child, left});
+            stack.push_back({child + 1, right});
+        }
+    }
+
+private:
+    // Positions in the row lists of a call.
+    using List = std::vector<std::size_t>;
+    struct Members {
+        List inbag, evaluation;
+    };
+    // A range of positions in each list.
+    struct Range {
+        std::size_t inbag, inbag_end, evaluation, evaluation_end;
+        bool has_inbag() const { return inbag < inbag_end; }
+        bool has_evaluation() const { return evaluation < evaluation_end; }
+        bool has_none() const { return !has_inbag() || !has_evaluation(); }
+    };
+    struct Cell {
+        Range range;
+        std::vector<std::int32_t> nodes;
+    };
+
+    const PackedTree<typename Matrix::Value>& tree_;
+    const Matrix& matrix_;
+    const ProjectionCall& call_;
+    InterruptPoller& poller_;
+    Projected& out_;
+    Members at_, below_;  // by node, and by cell below a node; ranges keep the order of the call
+    std::vector<double> mean_;
+    List moved_;
+    std::vector<Cell> cells_, parts_;
+
+    std::int32_t group(std::int32_t node) const { return call_.group_of[tree_.feature(node)]; }
+
+    // Whether a split is the first on its path that is on its group, and that group is projected out.
+    bool is_first_on_path(std::int32_t node) const {
+        const std::int32_t own = group(node);
+        if (own < 0) return false;
+        const std::vector<std::int32_t>& parent = tree_.structure().parent;
+        for (std::int32_t above = parent[node]; above >= 0; above = parent[above]) {
+            if (group(above) == own) return false;
+        }
+        return true;
+    }
+
+    // Finds what the rows at a node are predicted without its group.
+    void project(std::int32_t node, const Range& range) {
+        const std::int32_t own = group(node), child = tree_.structure().left[node];
+        for (std::size_t k = range.inbag; k < range.inbag_end; ++k) below_.inbag[k] = at_.inbag[k];
+        for (std::size_t k = range.evaluation; k < range.evaluation_end; ++k) below_.evaluation[k] = at_.evaluation[k];
+        cells_.push_back({range, {child, child + 1}});
+        while (!cells_.empty()) {
+            const Cell cell = std::move(cells_.back());
+            cells_.pop_back();
+            average(cell.range);
+            // Cells within the cell of a single in-bag row have the same mean.
+            if (cell.range.inbag + 1 == cell.range.inbag_end || has_leaves_only(cell)) settle(cell.range, own);
+            else go_on(cell, own);
+        }
+    }
+
+    bool has_leaves_only(const Cell& cell) const {
+        for (const std::int32_t node : cell.nodes) {
+            if (!tree_.is_leaf(node)) return false;
+        }
+        return true;
+    }
+
+    // Moves a cell one level down; `mean_` is its mean.
+    void go_on(const Cell& cell, std::int32_t own) {
+        parts_.clear();
+        parts_.push_back({cell.range, {}});
+        for (const std::int32_t node : cell.nodes) {
+            const bool stays = tree_.is_leaf(node), takes_both = !stays && group(node) == own;
+            const std::int32_t child = tree_.structure().left[node];
+            const std::size_t n_parts = parts_.size();
+            for (std::size_t k = 0; k < n_parts; ++k) {
+                if (stays) parts_[k].nodes.push_back(node);
+                else if (takes_both) parts_[k].nodes.insert(parts_[k].nodes.end(), {child, child + 1});
+                else divide(k, node, child, own);
+            }
+            drop_empty();
+        }
+        for (Cell& part : parts_) cells_.push_back(std::move(part));
+    }
+
+    // Divides a part of a cell by where its rows go; rows separated from all in-bag rows get the mean of the cell.
+    void divide(std::size_t k, std::int32_t node, std::int32_t child, std::int32_t own) {
+        const auto [left, right] = split(below_, parts_[k].range, node);
+        for (const Range& side : {left, right}) {
+            if (!side.has_inbag()) settle(side, own);
+        }
+        if (!right.has_none()) {
+            parts_.push_back({right, parts_[k].nodes});
+            parts_.back().nodes.push_back(child + 1);
+        }
+        parts_[k].range = left;
+        parts_[k].nodes.push_back(child);
+    }
+
+    void drop_empty() {
+        std::size_t n_kept = 0;
+        for (std::size_t k = 0; k < parts_.size(); ++k) {
+            if (parts_[k].range.has_none()) continue;
+            if (n_kept < k) std::swap(parts_[n_kept], parts_[k]);
+            ++n_kept;
+        }
+        parts_.resize(n_kept);
+    }
+
+    std::pair<Range, Range> split(Members& members, const Range& range, std::int32_t node) {
+        const std::size_t inbag = split(members.inbag, range.inbag, range.inbag_end, call_.inbag, node),
+                          evaluation =
+                              split(members.evaluation, range.evaluation, range.evaluation_end, call_.evaluation, node);
+        return {{range.inbag, inbag, range.evaluation, evaluation},
+                {inbag, range.inbag_end, evaluation, range.evaluation_end}};
+    }
+
+    // Moves rows that go left to the front, keeping their order, and returns where the others begin.
+    std::size_t split(List& list, std::size_t first, std::size_t end, const std::int64_t* rows, std::int32_t node) {
+        const std::int32_t feature = tree_.feature(node), left = tree_.structure().left[node];
+        moved_.clear();
+        std::size_t n_left = first;
+        for (std::size_t k = first; k < end; ++k) {
+            const auto x = matrix_.row(rows[list[k]])[feature];
+            if (tree_.template next<HasMissing, HasCategories>(node, x) == left) list[n_left++] = list[k];
+            else moved_.push_back(list[k]);
+        }
+        std::copy(moved_.begin(), moved_.end(), list.begin() + static_cast<std::ptrdiff_t>(n_left));
+        poller_.count(static_cast<std::int64_t>(end - first));
+        return n_left;
+    }
+
+    // Sets `mean_` to the mean of the in-bag rows of a cell.
+    void average(const Range& range) {
+        const Target& target = call_.target;
+        double weight = 0.0;
+        mean_.assign(target.n_columns, 0.0);
+        for (std::size_t k = range.inbag; k < range.inbag_end; ++k) {
+            const auto row = static_cast<std::size_t>(call_.inbag[below_.inbag[k]]);
+            const double w = call_.inbag_weight[below_.inbag[k]];
+            weight += w;
+            if (target.has_classes()) {
+                const std::int32_t* code = target.codes + row * target.n_outputs;
+                for (std::size_t o = 0; o < target.n_outputs; ++o) mean_[target.columns[o] + code[o]] += w;
+            } else {
+                const double* y = target.numbers + row * target.stride;
+                for (std::size_t c = 0; c < target.n_columns; ++c) mean_[c] += w * y[c];
+            }
+        }
+        for (double& sum : mean_) sum /= weight;
+    }
+
+    // Gives the evaluation rows of a range the current mean.
+    void settle(const Range& range, std::int32_t own) {
+        for (std::size_t k = range.evaluation; k < range.evaluation_end; ++k) {
+            out_.place.push_back(below_.evaluation[k]);
+            out_.group.push_back(own);
+            out_.mean.insert(out_.mean.end(), mean_.begin(), mean_.end());
+        }
+    }
+};
+
+}  // namespace truewood

@@ -1,0 +1,245 @@
+// The influence of single rows on the scores of a tree, given their leaves. No Python here.
+//
+// The influence of a row on a feature is its weight times its terms at the nodes on its path, summed from the root
+// down. Rows are sorted by leaf, so that one walk through the tree, which carries the sums of the path, serves all of
+// them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "matrix.hpp"
+#include "row_terms.hpp"
+#include "simd_dispatch.hpp"
+#include "target.hpp"
+#include "tree.hpp"
+
+namespace truewood {
+
+// A tree in preorder, with the terms of its nodes. Leaves are numbered in this order.
+struct PreorderTree {
+    struct Node {
+        std::int32_t feature;  // of the split above; -1 where that split does not count
+        std::int32_t depth;    // number of nodes above that count
+        std::int32_t end;      // the first node after this one and all below it
+        std::int32_t n_leaves;
+        bool is_leaf;
+    };
+    std::vector<Node> nodes;
+    std::vector<double> terms;       // of one or both roles, a node
+    std::vector<std::int32_t> leaf;  // by place, the number of a leaf
+    std::size_t width = 0;           // terms of a role
+    std::size_t n_terms = 0;         // of a node
+    std::int32_t n_leaves = 0, most_deep = 0;
+
+    // `n_roles` is 1 where no row was in bag.
+    void make(const Structure& tree, const RowTerms& given, std::size_t n_roles) {
+        width = given.width();
+        n_terms = n_roles * width;
+        nodes.clear();
+        nodes.reserve(tree.n_nodes());
+        terms.resize(tree.n_nodes() * n_terms);
+        leaf.assign(tree.n_nodes(), -1);
+        n_leaves = most_deep = 0;
+        std::vector<Waiting> waiting{{0, -1, 0}};
+        while (!waiting.empty()) {
+            const Waiting at = waiting.back();
+            waiting.pop_back();
+            if (at.place < 0) {
+                nodes[~at.place].end = static_cast<std::int32_t>(nodes.size());
+                nodes[~at.place].n_leaves = n_leaves - nodes[~at.place].n_leaves;
+                continue;
+            }
+            const auto p = static_cast<std::size_t>(at.place);
+            const auto number = static_cast<std::int32_t>(nodes.size());
+            const bool is_counted = given.is_counted(at.place), is_leaf = tree.left[p] < 0;
+            nodes.push_back({is_counted ? at.feature : -1, at.depth, number + 1, is_leaf ? 1 : n_leaves, is_leaf});
+            std::copy(given.at(at.place), given.at(at.place) + n_terms,
+                      terms.begin() + static_cast<std::ptrdiff_t>(number * n_terms));
+            if (is_leaf) {
+                leaf[p] = n_leaves++;
+                most_deep = std::max(most_deep, at.depth);
+                continue;
+            }
+            const std::int32_t depth = at.depth + is_counted;
+            waiting.push_back({~number, 0, 0});
+            waiting.push_back({tree.left[p] + 1, tree.feature[p], depth});
+            waiting.push_back({tree.left[p], tree.feature[p], depth});
+        }
+    }
+
+private:
+    struct Waiting {
+        std::int32_t place;  // ~k: node k is done
+        std::int32_t feature, depth;
+    };
+};
+
+// A row of a block, and whether it is an in-bag or an evaluation row. 32 bits, since sorting moves many of these.
+class Role {
+public:
+    static constexpr std::size_t kMostRows = std::size_t{1} << 31;
+
+    Role() = default;
+    Role(std::size_t row, bool is_in_bag) : both_(static_cast<std::uint32_t>(2 * row + is_in_bag)) {}
+    std::size_t row() const { return both_ >> 1; }
+    bool is_in_bag() const { return both_ & 1u; }
+
+private:
+    std::uint32_t both_;
+};
+
+// Where the influence of a block of rows goes, n_features for each; the block begins at row `first` of the target.
+struct InfluenceSums {
+    double* eval_influence;
+    double* inbag_influence;
+    std::size_t first;
+    double* of(Role row, std::size_t n_features) const {
+        return (row.is_in_bag() ? inbag_influence : eval_influence) + row.row() * n_features;
+    }
+};
+
+// Where the influence of a row is added, and its weight.
+struct Part {
+    double* out;
+    double weight;
+};
+
+// out += weight * sums
+TRUEWOOD_SIMD_DISPATCH
+static void add_weighted(double weight, const double* sums, std::size_t n, double* out) {
+    for (std::size_t j = 0; j < n; ++j) out[j] += weight * sums[j];
+}
+
+// out += weight * (by_number * number + by_square * number^2 + constant); `sums` holds these three one after the other.
+TRUEWOOD_SIMD_DISPATCH
+static void add_polynomial(double weight, double number, const double* sums, std::size_t n, double* out) {
+    const double *by_square = sums + n, *constant = by_square + n, square = number * number;
+    for (std::size_t j = 0; j < n; ++j) {
+        out[j] += weight * ((sums[j] * number + by_square[j] * square) + constant[j]);
+    }
+}
+
+// Adds the influence of rows that have been sorted by leaf.
+class PathSums {
+public:
+    PathSums(const Target& target, std::size_t n_features) : target_(target), n_features_(n_features) {}
+
+    // `rows` by leaf: leaf k has those from start[k] to start[k + 1]. weigh(row) is the weight of a row, and `column`
+    // the column of the target that the tree predicts.
+    template <class Weigh>
+    void add(const PreorderTree& tree, const std::vector<Role>& rows, const std::vector<std::int32_t>& start,
+             const InfluenceSums& sums_of, std::int32_t column, const Weigh& weigh) {
+        n_terms_ = tree.n_terms;
+        sums_.assign(n_terms_ * n_features_, 0.0);
+        n_on_path_.assign(n_features_, 0);
+        path_.clear();
+        entered_.resize(static_cast<std::size_t>(tree.most_deep) + 1);
+        saved_.resize(entered_.size() * n_terms_);
+        std::int32_t n_entered = 0, leaf = 0;
+        const auto n_nodes = static_cast<std::int32_t>(tree.nodes.size());
+        for (std::int32_t k = 0; k < n_nodes;) {
+            const PreorderTree::Node& node = tree.nodes[k];
+            const std::int32_t first = start[leaf], last = start[leaf + node.n_leaves];
+            if (first == last) {
+                leaf += node.n_leaves;
+                k = node.end;
+                continue;
+            }
+            while (n_entered > node.depth) leave(--n_entered);
+            if (node.feature >= 0) enter(n_entered++, node.feature, tree.terms.data() + k * n_terms_);
+            ++k;
+            if (!node.is_leaf) continue;
+            ++leaf;
+            for (std::int32_t i = first; i < last; ++i) {
+                if (static_cast<std::size_t>(i) + kAhead < rows.size()) {
+                    prefetch(sums_of.of(rows[i + kAhead], n_features_));
+                }
+                const Part part{sums_of.of(rows[i], n_features_), weigh(rows[i])};
+                const double* sums = sums_.data() + (rows[i].is_in_bag() ? tree.width * n_features_ : 0);
+                const std::size_t row = sums_of.first + rows[i].row();
+                if (target_.has_classes()) add_classes(part, row, sums);
+                else add_numbers(part, row, column, sums);
+            }
+        }
+    }
+
+private:
+    // With this many features or more, only those on the path are added.
+    static constexpr std::size_t kManyFeatures = 64;
+    static constexpr std::size_t kAhead = 12;
+
+    const Target& target_;
+    std::size_t n_features_, n_terms_ = 0;
+    std::vector<double> sums_;                    // (term, feature)
+    std::vector<std::int32_t> entered_;           // features of the nodes on the path that count
+    std::vector<double> saved_;                   // sums as they were above these nodes
+    std::vector<std::int32_t> n_on_path_, path_;  // how often each feature is on the path, and which are
+
+    void prefetch(const double* out) const {
+        for (std::size_t j = 0; j < n_features_ && j < kManyFeatures; j += 8) prefetch_line(out + j);
+    }
+
+    void enter(std::int32_t depth, std::int32_t feature, const double* terms) {
+        double *saved = saved_.data() + static_cast<std::size_t>(depth) * n_terms_, *sum = sums_.data() + feature;
+        entered_[depth] = feature;
+        for (std::size_t k = 0; k < n_terms_; ++k, sum += n_features_) {
+            saved[k] = *sum;
+            *sum += terms[k];
+        }
+        if (n_features_ >= kManyFeatures && n_on_path_[feature]++ == 0) path_.push_back(feature);
+    }
+
+    void leave(std::int32_t depth) {
+        const double* saved = saved_.data() + static_cast<std::size_t>(depth) * n_terms_;
+        const std::int32_t feature = entered_[depth];
+        double* sum = sums_.data() + feature;
+        for (std::size_t k = 0; k < n_terms_; ++k, sum += n_features_) *sum = saved[k];
+        if (n_features_ >= kManyFeatures && --n_on_path_[feature] == 0) path_.pop_back();
+    }
+
+    // out[j] += weight * of(j), for all columns or those on the path.
+    template <class Of>
+    void add_columns(const Part& part, const Of& of) {
+        if (n_features_ < kManyFeatures) {
+            for (std::size_t j = 0; j < n_features_; ++j) part.out[j] += part.weight * of(j);
+        } else {
+            for (const std::int32_t j : path_) part.out[j] += part.weight * of(static_cast<std::size_t>(j));
+        }
+    }
+
+    void add_classes(const Part& part, std::size_t row, const double* sums) {
+        const std::size_t n = n_features_;
+        const std::int32_t* code = target_.codes + row * target_.n_outputs;
+        const double* own = sums + static_cast<std::size_t>(code[0]) * n;
+        if (target_.n_outputs == 1) {
+            if (n < kManyFeatures) return add_weighted(part.weight, own, n, part.out);
+            return add_columns(part, [own](std::size_t j) { return own[j]; });
+        }
+        add_columns(part, [&](std::size_t j) {
+            double sum = own[j];
+            for (std::size_t o = 1; o < target_.n_outputs; ++o) {
+                sum += sums[static_cast<std::size_t>(target_.columns[o] + code[o]) * n + j];
+            }
+            return sum;
+        });
+    }
+
+    void add_numbers(const Part& part, std::size_t row, std::int32_t column, const double* sums) {
+        const std::size_t n = n_features_, n_columns = target_.n_columns;
+        const double* y = target_.numbers + row * target_.stride + column;
+        if (n_columns == 1 && n < kManyFeatures) return add_polynomial(part.weight, y[0], sums, n, part.out);
+        const double *by_square = sums + n_columns * n, *constant = by_square + n;
+        double square = y[0] * y[0];
+        for (std::size_t c = 1; c < n_columns; ++c) square += y[c] * y[c];
+        add_columns(part, [&](std::size_t j) {
+            double sum = sums[j] * y[0];
+            for (std::size_t c = 1; c < n_columns; ++c) sum += sums[c * n + j] * y[c];
+            return (sum + by_square[j] * square) + constant[j];
+        });
+    }
+};
+
+}  // namespace truewood

@@ -1,0 +1,278 @@
+// Sends rows down one tree. No Python here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "matrix.hpp"
+#include "quickscorer.hpp"
+#include "sobol_projection.hpp"
+#include "threads.hpp"
+#include "tile.hpp"
+#include "tree.hpp"
+
+namespace truewood {
+
+// Finds the leaves of n rows, by place. Many rows are on their way at a time, so that the processor works on others
+// while one waits for memory. Every few steps, rows that have reached their leaf make room for the next ones.
+template <bool HasMissing, bool HasCategories, class Matrix, class Rows>
+void find_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& matrix, const Rows& rows, std::size_t n,
+                 InterruptPoller& poller, std::int32_t* leaves) {
+    constexpr std::size_t kLanes = 16;
+    constexpr int kSteps = 6;
+    if (n == 0) return;
+    typename Matrix::Row row[kLanes];
+    std::int32_t place[kLanes];
+    std::size_t number[kLanes];  // n or more: the lane has no row of its own and idles
+    std::size_t n_started = kLanes;
+    for (std::size_t k = 0; k < kLanes; ++k) {
+        number[k] = k;
+        row[k] = matrix.row(rows[k < n ? k : 0]);
+        place[k] = 0;
+    }
+    for (std::size_t n_done = 0; n_done < n;) {
+        poller.count(kLanes * kSteps);
+        for (int step = 0; step < kSteps; ++step) {
+            for (std::size_t k = 0; k < kLanes; ++k) {
+                place[k] = tree.template next<HasMissing, HasCategories>(place[k], row[k][tree.feature(place[k])]);
+            }
+        }
+        for (std::size_t k = 0; k < kLanes; ++k) {
+            if (number[k] >= n || !tree.is_leaf(place[k])) continue;
+            leaves[number[k]] = place[k];
+            ++n_done;
+            number[k] = n_started;
+            if (n_started >= n) continue;
+            row[k] = matrix.row(rows[n_started++]);
+            place[k] = 0;
+            if (n_started + kLanes < n) matrix.prefetch(rows[n_started + kLanes]);
+        }
+    }
+}
+
+// For each row, with a donor each, and each of `n_features` columns: the leaf, by place, that the row reaches with that
+// column's value taken from the donor. A column that is not on the row's path changes nothing and costs nothing.
+template <bool HasMissing, bool HasCategories, class Matrix>
+void find_swapped_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& matrix, const std::int64_t* rows,
+                         const std::int64_t* donors, std::size_t n, std::size_t n_features, InterruptPoller& poller,
+                         std::int32_t* leaves) {
+    std::vector<std::int32_t> first_on_path;
+    std::vector<std::size_t> seen_at(n_features, 0);
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto row = matrix.row(rows[i]);
+        const auto donor = matrix.row(donors[i]);
+        first_on_path.clear();
+        std::int32_t place = 0;
+        while (!tree.is_leaf(place)) {
+            poller.count(1);
+            const std::int32_t feature = tree.feature(place);
+            if (seen_at[feature] != i + 1) {
+                seen_at[feature] = i + 1;
+                first_on_path.push_back(place);
+            }
+            place = tree.template next<HasMissing, HasCategories>(place, row[feature]);
+        }
+        std::int32_t* out = leaves + i * n_features;
+        for (std::size_t j = 0; j < n_features; ++j) out[j] = place;
+        for (const std::int32_t start : first_on_path) {
+            const std::int32_t swapped = tree.feature(start);
+            const auto value = donor[swapped];
+            std::int32_t at = start;
+            while (!tree.is_leaf(at)) {
+                poller.count(1);
+                const std::int32_t feature = tree.feature(at);
+                at = tree.template next<HasMissing, HasCategories>(at, feature == swapped ? value : row[feature]);
+            }
+            out[swapped] = at;
+        }
+    }
+}
+
+// Holds one tree at a time, packed for the type that rows are compared in.
+class TreeHolder {
+public:
+    virtual ~TreeHolder() = default;
+    virtual void pack(const TreeArrays& tree) = 0;
+    virtual const Structure& structure() const = 0;
+};
+
+// Finds the leaves of rows, by place.
+class LeafFinder : public TreeHolder {
+public:
+    virtual void find(const std::int64_t* rows, std::size_t n, InterruptPoller& poller, std::int32_t* leaves) const = 0;
+    virtual void find(Range rows, std::size_t n, InterruptPoller& poller, std::int32_t* leaves) const = 0;
+};
+
+// Finds the leaves of rows with one value at a time taken from a donor.
+class SwappedLeafFinder : public TreeHolder {
+public:
+    virtual void find(const std::int64_t* rows, const std::int64_t* donors, std::size_t n, InterruptPoller& poller,
+                      std::int32_t* leaves) const = 0;
+};
+
+// Projects groups of columns out of the tree.
+class SobolProjector : public TreeHolder {
+public:
+    virtual void project(const ProjectionCall& call, InterruptPoller& poller, Projected& out) const = 0;
+};
+
+// Finds the leaves of a block of rows in a small tree. The columns of a block are those of many trees: each tree adds
+// its splits, and packs them once all trees have done so.
+class SmallTreeFinder : public TreeHolder {
+public:
+    virtual void add_splits(TileColumns& columns) const = 0;
+    virtual void pack_splits(const TileColumns& columns) = 0;
+    virtual void find(const TileColumns& columns, const Block& block, InterruptPoller& poller,
+                      std::int32_t* leaves) const = 0;
+};
+
+// Copies the rows of a block for small trees.
+class BlockLoader {
+public:
+    virtual ~BlockLoader() = default;
+    virtual void load(const TileColumns& columns, Block& block) const = 0;
+    virtual std::size_t row_size() const = 0;  // in bytes
+};
+
+// What the finders of one type of rows share.
+template <class Interface, class Matrix>
+class HolderOf : public Interface {
+public:
+    HolderOf(const Matrix& matrix, std::size_t n_features) : matrix_(matrix), n_features_(n_features) {}
+    void pack(const TreeArrays& tree) override { tree_.pack(tree, n_features_); }
+    const Structure& structure() const override { return tree_.structure(); }
+
+protected:
+    Matrix matrix_;
+    std::size_t n_features_;
+    PackedTree<typename Matrix::Value> tree_;
+};
+
+template <bool HasMissing, bool HasCategories, class Matrix>
+class LeafFinderOf final : public HolderOf<LeafFinder, Matrix> {
+public:
+    using HolderOf<LeafFinder, Matrix>::HolderOf;
+    void find(const std::int64_t* rows, std::size_t n, InterruptPoller& poller, std::int32_t* leaves) const override {
+        find_leaves<HasMissing, HasCategories>(this->tree_, this->matrix_, rows, n, poller, leaves);
+    }
+    void find(Range rows, std::size_t n, InterruptPoller& poller, std::int32_t* leaves) const override {
+        find_leaves<HasMissing, HasCategories>(this->tree_, this->matrix_, rows, n, poller, leaves);
+    }
+};
+
+template <bool HasMissing, bool HasCategories, class Matrix>
+class SwappedLeafFinderOf final : public HolderOf<SwappedLeafFinder, Matrix> {
+public:
+    using HolderOf<SwappedLeafFinder, Matrix>::HolderOf;
+    void find(const std::int64_t* rows, const std::int64_t* donors, std::size_t n, InterruptPoller& poller,
+              std::int32_t* leaves) const override {
+        find_swapped_leaves<HasMissing, HasCategories>(this->tree_, this->matrix_, rows, donors, n, this->n_features_,
+                                                       poller, leaves);
+    }
+};
+
+template <bool HasMissing, bool HasCategories, class Matrix>
+class SobolProjectorOf final : public HolderOf<SobolProjector, Matrix> {
+public:
+    using HolderOf<SobolProjector, Matrix>::HolderOf;
+    void project(const ProjectionCall& call, InterruptPoller& poller, Projected& out) const override {
+        TreeProjection<HasMissing, HasCategories, Matrix>(this->tree_, this->matrix_, call, poller, out).run();
+    }
+};
+
+// Whether blocks of rows are copied into tiles. Doubles have to be searched for among thresholds, which only many
+// splits repay.
+template <class Matrix>
+bool has_tiles(const TileColumns& columns) {
+    using T = typename Matrix::Value;
+    return std::is_same_v<Matrix, DenseMatrix<float>> ||
+           (std::is_same_v<Matrix, DenseMatrix<T>> && columns.are_worth_a_search());
+}
+
+template <bool HasMissing, bool HasCategories, class Matrix>
+class SmallTreeFinderOf final : public HolderOf<SmallTreeFinder, Matrix> {
+public:
+    using HolderOf<SmallTreeFinder, Matrix>::HolderOf;
+    void add_splits(TileColumns& columns) const override {
+        if (!can_use_quickscorer()) return;
+        const Structure& tree = this->structure();
+        for (std::int32_t place = 0; place < static_cast<std::int32_t>(tree.n_nodes()); ++place) {
+            if (tree.left[place] >= 0) columns.add(tree.feature[place], this->tree_.threshold(place));
+        }
+    }
+    void pack_splits(const TileColumns& columns) override {
+        quickscorer_.clear();
+        if (can_use_quickscorer() && has_tiles<Matrix>(columns)) quickscorer_.pack(this->tree_, columns);
+    }
+    void find(const TileColumns& columns, const Block& block, InterruptPoller& poller,
+              std::int32_t* leaves) const override {
+        if (quickscorer_.empty()) {
+            find_leaves<HasMissing, HasCategories>(this->tree_, this->matrix_, block.rows, block.n, poller, leaves);
+            return;
+        }
+        poller.count(static_cast<std::int64_t>(block.n) * 4);
+        quickscorer_.find(block, columns.size(), leaves);
+    }
+
+private:
+    Quickscorer<HasMissing> quickscorer_;
+    static constexpr bool kIsDense = std::is_same_v<Matrix, DenseMatrix<typename Matrix::Value>>;
+
+    bool can_use_quickscorer() const {
+        return kIsDense && !HasCategories && Quickscorer<HasMissing>::fits(this->structure());
+    }
+};
+
+template <bool HasMissing, bool HasCategories, class Matrix>
+class BlockLoaderOf final : public BlockLoader {
+public:
+    BlockLoaderOf(const Matrix& matrix, std::size_t) : matrix_(matrix) {}
+    void load(const TileColumns& columns, Block& block) const override {
+        if (has_tiles<Matrix>(columns)) columns.load(matrix_, block);
+    }
+    std::size_t row_size() const override { return matrix_.row_size(); }
+
+private:
+    Matrix matrix_;
+};
+
+// The rows of a call, whatever their type. Makes finders for trees with or without splits on categories.
+struct RowMatrix {
+    std::variant<DenseMatrix<float>, DenseMatrix<double>, SparseMatrix<float>, SparseMatrix<double>> matrix;
+    bool has_missing;
+    std::size_t n_rows, n_features;
+
+    std::unique_ptr<LeafFinder> make_leaf_finder(bool has_categories) const {
+        return make<LeafFinder, LeafFinderOf>(has_categories);
+    }
+    std::unique_ptr<SwappedLeafFinder> make_swapped_leaf_finder(bool has_categories) const {
+        return make<SwappedLeafFinder, SwappedLeafFinderOf>(has_categories);
+    }
+    std::unique_ptr<SobolProjector> make_sobol_projector(bool has_categories) const {
+        return make<SobolProjector, SobolProjectorOf>(has_categories);
+    }
+    std::unique_ptr<SmallTreeFinder> make_small_tree_finder(bool has_categories) const {
+        return make<SmallTreeFinder, SmallTreeFinderOf>(has_categories);
+    }
+    std::unique_ptr<BlockLoader> make_block_loader() const { return make<BlockLoader, BlockLoaderOf>(false); }
+
+private:
+    template <class Interface, template <bool, bool, class> class Of>
+    std::unique_ptr<Interface> make(bool has_categories) const {
+        return std::visit(
+            [&](const auto& typed) -> std::unique_ptr<Interface> {
+                using Matrix = std::decay_t<decltype(typed)>;
+                if (has_missing && has_categories) return std::make_unique<Of<true, true, Matrix>>(typed, n_features);
+                if (has_missing) return std::make_unique<Of<true, false, Matrix>>(typed, n_features);
+                if (has_categories) return std::make_unique<Of<false, true, Matrix>>(typed, n_features);
+                return std::make_unique<Of<false, false, Matrix>>(typed, n_features);
+            },
+            matrix);
+    }
+};
+
+}  // namespace truewood

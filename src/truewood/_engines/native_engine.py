@@ -1,0 +1,312 @@
+"""The native engine: a thin layer over the compiled kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._engines import _kernel
+from truewood._engines.engine import (
+    BrokenTreeError,
+    Engine,
+    FusedScores,
+    InfluenceBuffers,
+    RowLists,
+    RowProducts,
+    RowsOfTrees,
+    SplitCriterion,
+)
+from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.target import ClassTarget, Target, TargetKind
+from truewood._trees.ensemble import TreeArrays, TreeEnsemble
+from truewood._trees.node_sums import NodeSums
+from truewood._trees.row_terms import ClassTerms, RowTerms
+
+Floats = NDArray[np.float64]
+
+
+class NativeEngine(Engine):
+    """The compiled kernel: allocates the output, which C++ fills with the GIL released."""
+
+    name = "native"
+    can_fuse = True
+
+    def draw_bag(self, seed: int, n_draws: int, n_rows: int) -> NDArray[np.int64]:
+        """Draw the bag of a seed, as numpy's ``RandomState(seed).randint(0, n_rows, n_draws)`` does."""
+        bag: NDArray[np.int64] = _kernel.draw_bag(seed, n_draws, n_rows)
+        return bag
+
+    def list_oob_rows(self, bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+        """Rows that are not in a bag, ascending."""
+        oob_rows = np.empty(n_rows, dtype=np.int64)
+        return oob_rows[: _kernel.list_oob_rows(bag, oob_rows)]
+
+    def find_leaves(
+        self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
+    ) -> NDArray[np.int32]:
+        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+        leaves = np.empty(len(rows.index), dtype=np.int32)
+        _kernel.find_leaves(
+            wrap_trees(ensemble),
+            _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
+            _kernel.RowLists(rows.index, rows.offset),
+            n_threads,
+            leaves,
+        )
+        return leaves
+
+    def find_swapped_leaves(
+        self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
+    ) -> NDArray[np.int32]:
+        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+        leaves = np.empty((len(rows), ensemble.n_features), dtype=np.int32)
+        _kernel.find_swapped_leaves(
+            wrap_trees(ensemble),
+            _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
+            rows,
+            donors,
+            leaves,
+        )
+        return leaves
+
+    def add_sobol_projection(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        in_bag: RowLists,
+        in_bag_weight: Floats,
+        evaluation: RowLists,
+        prediction: Floats,
+        tree_weight: Floats,
+        group_of: NDArray[np.int32],
+        out: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Add to `out` how predictions for evaluation rows change without each group of columns."""
+        _kernel.add_sobol_projection(
+            wrap_trees(ensemble),
+            _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
+            wrap_target(ensemble.kind, target, None),
+            _kernel.RowLists(in_bag.index, in_bag.offset),
+            in_bag_weight,
+            _kernel.RowLists(evaluation.index, evaluation.offset),
+            prediction,
+            tree_weight,
+            group_of,
+            n_threads,
+            out,
+        )
+
+    def sum_leaves(
+        self,
+        ensemble: TreeEnsemble,
+        leaves: NDArray[np.int32],
+        rows: RowLists,
+        target: Target,
+        row_weight: Floats | None,
+    ) -> NodeSums:
+        """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
+        kind = ensemble.kind
+        sums = _make_room(ensemble, target)
+        _kernel.sum_leaves(
+            wrap_trees(ensemble),
+            leaves,
+            _kernel.RowLists(rows.index, rows.offset),
+            wrap_target(kind, target, row_weight),
+            sums,
+        )
+        return split_sums(sums, kind, target)
+
+    def sum_nodes(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        row_weight: Floats | None,
+        n_threads: int = 1,
+    ) -> NodeSums:
+        """Sum every row at the nodes of all trees; squares are not summed for additive trees."""
+        kind = ensemble.kind
+        sums = _make_room(ensemble, target, with_squares=not ensemble.is_additive)
+        _kernel.sum_nodes(
+            wrap_trees(ensemble),
+            _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
+            wrap_target(kind, target, row_weight),
+            n_threads,
+            sums,
+        )
+        return split_sums(sums, kind, target)
+
+    def add_influence(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        row_weight: Floats | None,
+        terms: RowTerms,
+        tree_weight: Floats,
+        out: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Add to `out` the influence of every row on each feature, over all trees, shape (n_rows, n_features)."""
+        _kernel.add_influence(
+            wrap_trees(ensemble),
+            _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
+            wrap_target(ensemble.kind, target, row_weight),
+            _wrap_terms(terms, target),
+            tree_weight,
+            n_threads,
+            out,
+        )
+
+    def add_path_influence(
+        self,
+        ensemble: TreeEnsemble,
+        leaves: NDArray[np.int32],
+        rows: RowLists,
+        weight: Floats,
+        target: Target,
+        terms: RowTerms,
+        out: Floats,
+    ) -> None:
+        """Add to `out` the influence of listed rows on each feature, (n_rows, n_features), given their leaves."""
+        # For life tables, terms have more columns than values.
+        kind = ensemble.kind if isinstance(terms, ClassTerms) else TargetKind((), terms.linear.shape[1])
+        _kernel.add_path_influence(
+            wrap_trees(ensemble),
+            ensemble.parent,
+            leaves,
+            _kernel.RowLists(rows.index, rows.offset),
+            weight,
+            wrap_target(kind, target, None),
+            _wrap_terms(terms, target),
+            out,
+        )
+
+    def sum_row_products(
+        self,
+        eval_influence: Floats,
+        inbag_influence: Floats | None,
+        is_scoring: NDArray[np.bool_],
+        total_weight: float,
+        mean: Floats,
+        bags: NDArray[np.float32] | None,
+        n_threads: int = 1,
+    ) -> RowProducts:
+        """Sum products of influence over rows, each divided by `total_weight` and minus `mean`."""
+        n_columns, n_bags = eval_influence.shape[1], 0 if bags is None else len(bags)
+        products, totals = np.zeros((4, n_columns)), np.zeros(3)
+        K, L, d_d = np.zeros((n_bags, n_columns)), np.zeros((n_bags, n_columns)), np.zeros(n_bags)
+        _kernel.sum_row_products(
+            _kernel.InfluenceRows(eval_influence, inbag_influence, is_scoring, total_weight, mean, bags),
+            n_threads,
+            products,
+            totals,
+            K,
+            L,
+            d_d,
+        )
+        return RowProducts(
+            eval_eval=products[0],
+            eval_inbag=products[1],
+            inbag_inbag=products[2],
+            eval_sum=products[3],
+            total_eval_eval=float(totals[0]),
+            total_eval_inbag=float(totals[1]),
+            K=K,
+            L=L,
+            d_d=d_d,
+            n_inbag=int(totals[2]),
+        )
+
+    def score_trees(
+        self,
+        trees: TreeEnsemble | list[TreeArrays],
+        kind: TargetKind,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        rows: RowsOfTrees,
+        row_weight: Floats | None,
+        criterion: SplitCriterion,
+        tree_weight: Floats | None = None,
+        influence: InfluenceBuffers | None = None,
+        n_threads: int = 1,
+    ) -> FusedScores:
+        """Fused scoring: evaluation rows, leaves, sums, scores and influence of some trees in one call."""
+        n_trees = trees.n_trees if isinstance(trees, TreeEnsemble) else len(trees)
+        found = FusedScores.zeros(n_trees, matrix.values.shape[1], kind.n_outputs)
+        try:
+            _kernel.score_trees(
+                wrap_trees(trees),
+                _kernel.Table(matrix.parts, matrix.has_missing, matrix.values.shape[1]),
+                wrap_target(kind, target, row_weight, with_largest=True),
+                rows,
+                tree_weight,
+                _kernel.SplitCriterion(**vars(criterion)),
+                n_threads,
+                _kernel.Scores(**vars(found)),
+                None if influence is None else _kernel.Influence(**vars(influence)),
+            )
+        except _kernel.BrokenTreeError as error:
+            raise BrokenTreeError(str(error)) from error
+        return found
+
+
+def _make_room(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = True) -> Floats:
+    n_sums = 1 + (2 if with_squares and not isinstance(target, ClassTarget) else 1) * ensemble.kind.n_columns
+    return np.zeros((len(ensemble.feature), n_sums))
+
+
+def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
+    """Sums of nodes from a row for each node: weight, sums of columns, and of numbers perhaps sums of squares."""
+    weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
+    if isinstance(target, ClassTarget):
+        square = np.broadcast_to(weight[:, np.newaxis], (len(weight), kind.n_outputs))
+    elif sums.shape[1] == 1 + kind.n_columns:
+        square = np.zeros_like(total)
+    else:
+        square = np.ascontiguousarray(sums[:, 1 + kind.n_columns :])
+    return NodeSums(weight, total, square, target.origin)
+
+
+def _wrap_terms(terms: RowTerms, target: Target) -> _kernel.RowTerms:
+    if isinstance(terms, ClassTerms) != isinstance(target, ClassTarget):
+        raise TypeError(f"{type(terms).__name__} cannot be added for a {type(target).__name__}.")
+    if isinstance(terms, ClassTerms):
+        return _kernel.RowTerms(terms.by_class, None, None)
+    return _kernel.RowTerms(terms.linear, terms.square, terms.constant)
+
+
+def wrap_trees(trees: TreeEnsemble | list[TreeArrays]) -> _kernel.Forest:
+    """Wrap trees for the kernel, which reads them where they are."""
+    if not isinstance(trees, TreeEnsemble):
+        return _kernel.Forest.of_trees([tree[:7] for tree in trees])
+    ensemble, categories = trees, trees.categories
+    return _kernel.Forest.of_ensemble(
+        ensemble.feature,
+        ensemble.threshold,
+        ensemble.left,
+        ensemble.right,
+        ensemble.missing_left,
+        ensemble.weight,
+        ensemble.value,
+        ensemble.offset,
+        None if categories is None else categories.node_set,
+        None if categories is None else categories.offset,
+        None if categories is None else categories.bits,
+        ensemble.column,
+    )
+
+
+def wrap_target(
+    kind: TargetKind, target: Target, row_weight: Floats | None, *, with_largest: bool = False
+) -> _kernel.Target:
+    """Wrap the target for the kernel, given what trees predict of it; scores need its largest values."""
+    codes, numbers = (target.codes, None) if isinstance(target, ClassTarget) else (None, target.numbers)
+    largest = target.find_largest(kind.n_columns) if with_largest else None
+    return _kernel.Target(codes, numbers, kind.column_bounds, row_weight, target.origin, largest)

@@ -1,0 +1,247 @@
+"""scikit-learn's forests with unbiased importances: `fit` also scores every tree on the rows left out of its bag."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted
+
+from truewood._formatting import quote
+from truewood._importance import importance
+from truewood._results.importance_result import ImportanceResult
+from truewood._rows.bag_weights import choose_bag_size
+from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN
+
+
+class _ScoredForest:
+    """What a forest of scikit-learn has to have as a base in front of its own class, to be scored when it is fit."""
+
+    bootstrap: bool
+    max_samples: int | float | None
+    n_jobs: int | None
+    _importance: ImportanceResult | None
+    _why_no_importance: str | None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Grow the trees as scikit-learn does, and score them on their out-of-bag rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            Training data.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Target.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows, when they grow trees and when they score them.
+
+        Returns
+        -------
+        self : object
+        """
+        if not self.bootstrap:
+            raise ValueError(
+                f"bootstrap must be True for {type(self).__name__}, which scores each tree on the rows left out of its "
+                f"bag, got {quote(self.bootstrap)}; a forest without bags is scored by importance() with "
+                "rows='heldout'."
+            )
+        with self._leave_out_rows(y, sample_weight):
+            super().fit(X, y, sample_weight)  # type: ignore[misc]
+        self._importance, self._why_no_importance = None, None
+        try:
+            self._importance = importance(self, X, y, sample_weight=sample_weight, n_jobs=self.n_jobs)
+        except ValueError as error:
+            # The forest itself is as good as scikit-learn's: only who asks for importances has to know.
+            self._why_no_importance = str(error)
+        return self
+
+    @contextmanager
+    def _leave_out_rows(self, y: Any, sample_weight: Any) -> Iterator[None]:
+        """Draw so few rows that each class is left out of bags, where weights would put one into nearly all of them."""
+        given = self.max_samples
+        weight = self._find_draw_weights(y, sample_weight) if given is None else None
+        if weight is not None:
+            self.max_samples = choose_bag_size(weight, np.unique(np.asarray(y), return_inverse=True)[1])
+        try:
+            yield
+        finally:
+            self.max_samples = given
+
+    def _find_draw_weights(self, y: Any, sample_weight: Any) -> NDArray[np.float64] | None:
+        """Weights by which rows of classes are drawn into bags; None where there are none that could be used."""
+        class_weight = getattr(self, "class_weight", None)
+        has_weight = sample_weight is not None or class_weight not in (None, "balanced_subsample")
+        labels = np.asarray(y)
+        if not (WEIGHTS_ARE_DRAWN and has_weight and is_classifier(self)) or labels.ndim != 1:
+            return None
+        weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if class_weight not in (None, "balanced_subsample"):
+            weight = weight * compute_sample_weight(class_weight, labels)
+        # Others are refused by scikit-learn.
+        is_usable = weight.shape == labels.shape and np.isfinite(weight).all() and (weight >= 0).all()
+        return weight if is_usable and len(np.unique(labels[weight > 0])) > 1 else None
+
+    @property
+    def importance_result_(self) -> ImportanceResult:
+        """All that `truewood.importance` tells about the training data, out of bag."""
+        check_is_fitted(self)
+        if self._importance is None:
+            raise ValueError(f"this {type(self).__name__} has no importances: {self._why_no_importance}")
+        return self._importance
+
+    @property
+    def unbiased_importances_(self) -> NDArray[np.float64]:
+        """Scores of shape (n_features,), signed: a feature without predictive power is zero on average."""
+        return self.importance_result_.values
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Scores of shape (n_features,), 0 where they are negative; they do not sum to one.
+
+        scikit-learn's RFE and SelectFromModel take squares and absolute values of what stands here: a negative score,
+        which is noise, would look important to them.
+        """
+        return np.maximum(self.unbiased_importances_, 0.0)
+
+
+def _bootstrap_by_default(init: Callable[..., None]) -> Callable[..., None]:
+    """Give a constructor of scikit-learn, whichever its version, the default bootstrap=True."""
+    signature = inspect.signature(init)
+    parameters = [
+        parameter.replace(default=True) if name == "bootstrap" else parameter
+        for name, parameter in signature.parameters.items()
+    ]
+
+    @functools.wraps(init)
+    def construct(self: Any, *args: Any, **options: Any) -> None:
+        init(self, *args, **{"bootstrap": True, **options})
+
+    # scikit-learn reads the names and defaults of an estimator's parameters here.
+    construct.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return construct
+
+
+class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # type: ignore[misc]
+    """scikit-learn's `RandomForestClassifier`, whose `feature_importances_` are unbiased.
+
+    Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
+    training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
+    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
+
+    Attributes
+    ----------
+    feature_importances_ : ndarray of shape (n_features,)
+        Unbiased scores, 0 where they are negative; they do not sum to one.
+    unbiased_importances_ : ndarray of shape (n_features,)
+        The scores as they are.
+    importance_result_ : ImportanceResult
+        The scores with standard errors, p-values, table and pictures.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import truewood as tw
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> forest = tw.UnbiasedRandomForestClassifier(random_state=0).fit(X, y)
+    >>> forest.importance_result_.frame()["feature"][0]
+    'petal length (cm)'
+    """
+
+
+class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # type: ignore[misc]
+    """scikit-learn's `RandomForestRegressor`, whose `feature_importances_` are unbiased.
+
+    Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
+    training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
+    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
+
+    Attributes
+    ----------
+    feature_importances_ : ndarray of shape (n_features,)
+        Unbiased scores, 0 where they are negative; they do not sum to one.
+    unbiased_importances_ : ndarray of shape (n_features,)
+        The scores as they are.
+    importance_result_ : ImportanceResult
+        The scores with standard errors, p-values, table and pictures.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> import truewood as tw
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> forest = tw.UnbiasedRandomForestRegressor(random_state=0).fit(X, y)
+    >>> sorted(forest.importance_result_.frame()["feature"][:2])
+    ['bmi', 's5']
+    """
+
+
+class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type: ignore[misc]
+    """scikit-learn's `ExtraTreesClassifier`, with bootstrap, whose `feature_importances_` are unbiased.
+
+    Parameters, methods and predictions are those of scikit-learn's class, but that ``bootstrap=True`` is the default,
+    and has to be: trees that saw every row have none to be scored on. `fit` also runs `truewood.importance` on the
+    training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
+    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
+
+    Attributes
+    ----------
+    feature_importances_ : ndarray of shape (n_features,)
+        Unbiased scores, 0 where they are negative; they do not sum to one.
+    unbiased_importances_ : ndarray of shape (n_features,)
+        The scores as they are.
+    importance_result_ : ImportanceResult
+        The scores with standard errors, p-values, table and pictures.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import truewood as tw
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> forest = tw.UnbiasedExtraTreesClassifier(random_state=0).fit(X, y)
+    >>> sorted(forest.importance_result_.frame()["feature"][:2])
+    ['petal length (cm)', 'petal width (cm)']
+    """
+
+    __init__ = _bootstrap_by_default(ExtraTreesClassifier.__init__)
+
+
+class UnbiasedExtraTreesRegressor(_ScoredForest, ExtraTreesRegressor):  # type: ignore[misc]
+    """scikit-learn's `ExtraTreesRegressor`, with bootstrap, whose `feature_importances_` are unbiased.
+
+    Parameters, methods and predictions are those of scikit-learn's class, but that ``bootstrap=True`` is the default,
+    and has to be: trees that saw every row have none to be scored on. `fit` also runs `truewood.importance` on the
+    training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
+    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
+    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
+
+    Attributes
+    ----------
+    feature_importances_ : ndarray of shape (n_features,)
+        Unbiased scores, 0 where they are negative; they do not sum to one.
+    unbiased_importances_ : ndarray of shape (n_features,)
+        The scores as they are.
+    importance_result_ : ImportanceResult
+        The scores with standard errors, p-values, table and pictures.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> import truewood as tw
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> forest = tw.UnbiasedExtraTreesRegressor(random_state=0).fit(X, y)
+    >>> sorted(forest.importance_result_.frame()["feature"][:2])
+    ['bmi', 's5']
+    """
+
+    __init__ = _bootstrap_by_default(ExtraTreesRegressor.__init__)

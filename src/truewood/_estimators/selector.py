@@ -1,0 +1,278 @@
+"""`UnbiasedSelector`: feature selection by unbiased importance, as a transformer of scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from truewood._arguments import check_estimator, is_count, read_flag
+from truewood._formatting import count, quote
+from truewood._importance import importance
+from truewood._inputs.feature_groups import Grouping, read_feature_groups
+from truewood._inputs.tables import read_names
+from truewood._measures.registry import get_measure
+from truewood._refitting import name_weight, set_seeds
+from truewood._sklearn_compat import SKLEARN_VERSION
+
+# Trees of the forest that is fit where none is given; a multiple of scikit-learn's 100, so that another seed rarely
+# makes another selection.
+_N_TREES = 500
+# Numbers of more values than this, with fewer rows per value than that, are quantities and not names of classes.
+_MANY_VALUES = 20
+_FEW_ROWS = 5
+
+
+class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """Select features whose unbiased importance is significant, or the k most important ones.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+        A forest with bootstrap, or another estimator that `truewood.importance` scores out of bag, such as a pipeline
+        of encoders and a forest. None means a random forest of 500 trees: a classifier for class labels, a regressor
+        for quantities. Integers and whole numbers are labels, unless there are more than 20 different ones with fewer
+        than five rows each on average.
+    alpha : float, default=0.05
+        Largest adjusted p-value that is selected.
+    correction : {"bh", "by", "holm"} or None, default="bh"
+        Adjustment of the p-values, see `ImportanceResult.adjusted_p_value`.
+    k : int, default=None
+        Number of features; if given, the k largest scores are selected whatever their p-value.
+    min_features : int, default=1
+        Where fewer features pass the test, `fit` warns, and those of largest score are added up to this number, so that
+        the next step of a pipeline has something to work with. 0 adds none; where nothing passes, `transform` then
+        warns and returns no column, as scikit-learn's selectors do. Of no effect with `k`.
+    measure : str, default="auto"
+        One of `measures()`. Those without p-values need `k`.
+    rows : {"oob"} or, with `prefit`, also "heldout" or sequence of array-like, default="oob"
+        Which rows score a tree, see `importance`. Those it was left out of are the only unseen ones that `fit` has,
+        unless the estimator was fit before.
+    feature_groups : dict or sequence, default=None
+        Columns that are scored together, and selected all or none: a dict from group name to columns, or the group
+        name of each column. A group counts as one feature for `k` and `min_features`.
+    prefit : bool, default=False
+        Whether `estimator` has been fit already. Then `fit` fits nothing, and takes its training data, or with
+        ``rows="heldout"`` rows that it never saw.
+    n_jobs : int, default=None
+        Number of threads that score, and that fit the forest of ``estimator=None``; an own estimator has its own
+        setting for the fit.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the forest, and of ``measure="permutation"``; an own estimator keeps its own where it has one.
+
+    Attributes
+    ----------
+    estimator_ : object
+        The fitted estimator.
+    importance_result_ : ImportanceResult
+        Scores and p-values of all features, or groups. `alpha`, `correction`, `k` and `min_features` may be changed
+        without another fit.
+    n_features_in_ : int
+        Number of columns seen by `fit`.
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Their names, where all of them are strings.
+
+    Notes
+    -----
+    At most `alpha` of the selected features are expected to tell nothing that the rest of a tree's path does not tell
+    already. A feature that is correlated with a useful one tells something in its stead, and is selected, too, however
+    useless it is beside it; `feature_groups` keeps or drops such features together.
+
+    Rows that are repeated in X are not unseen where a copy is in the bag, and make noise significant: remove the
+    copies, or keep all copies of a row together in held-out rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import truewood as tw
+    >>> X = np.random.default_rng(0).standard_normal((300, 5))
+    >>> y = X[:, 2] > 0
+    >>> tw.UnbiasedSelector(random_state=0).set_output(transform="pandas").fit_transform(X, y).columns.tolist()
+    ['x2']
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        alpha: float = 0.05,
+        correction: str | None = "bh",
+        k: int | None = None,
+        min_features: int = 1,
+        measure: str = "auto",
+        rows: Any = "oob",
+        feature_groups: Any = None,
+        prefit: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.alpha = alpha
+        self.correction = correction
+        self.k = k
+        self.min_features = min_features
+        self.measure = measure
+        self.rows = rows
+        self.feature_groups = feature_groups
+        self.prefit = prefit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> UnbiasedSelector:
+        """Fit the estimator, and score its features on rows its trees never saw.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            Training data; of an estimator that was fit before, the rows that `rows` speaks of.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Target.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows, when they grow trees and when they score them.
+
+        Returns
+        -------
+        self : UnbiasedSelector
+        """
+        self._fit_estimator(X, y, sample_weight)
+        if np.asarray(y).shape[:1] == (1,):
+            raise ValueError("X must hold rows to grow trees and rows to score them, got 1 sample.")
+        names = self._name_columns(X)
+        grouping = read_feature_groups(self.feature_groups, np.asarray(names, dtype=np.str_))
+        self.importance_result_ = importance(
+            self.estimator_,
+            X,
+            y,
+            rows=self.rows,
+            sample_weight=sample_weight,
+            feature_groups=None if self.feature_groups is None else grouping.names[grouping.group_of],
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            measure=self.measure,
+        )
+        self._check_features(grouping)
+        self._group_of = grouping.group_of
+        self.n_features_in_ = len(names)
+        if hasattr(self.estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.estimator_.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+        self._get_support_mask()  # refuses settings here rather than in transform
+        if self.k is None:
+            self._warn_of_few()
+        return self
+
+    def _fit_estimator(self, X: Any, y: Any, sample_weight: Any) -> None:
+        if read_flag(self.prefit, "prefit"):
+            self.estimator_ = self.estimator
+            return
+        if not (isinstance(self.rows, str) and self.rows in ("auto", "oob")):
+            given = repr(self.rows) if isinstance(self.rows, str) else type(self.rows).__name__
+            raise ValueError(
+                f"rows must be 'oob' where fit fits the estimator too, which leaves no other unseen rows, got {given}; "
+                "'heldout' and lists of rows need prefit=True."
+            )
+        estimator = self._make_estimator(y)
+        weights = {} if sample_weight is None else {name_weight(estimator): sample_weight}
+        self.estimator_ = estimator.fit(X, y, **weights)
+
+    def _name_columns(self, X: Any) -> list[str]:
+        """Names of the columns of X, or those that the estimator knows, or numbers."""
+        names = read_names(X)
+        if names is not None:
+            return names
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        n_columns = shape[1] if len(shape) == 2 else 0  # importance refuses other shapes
+        known = getattr(self.estimator_, "feature_names_in_", ())
+        return [str(name) for name in known] if len(known) == n_columns else [f"x{j}" for j in range(n_columns)]
+
+    def _check_features(self, grouping: Grouping) -> None:
+        """Whether the features that were scored are the columns of X, or groups of them."""
+        result = self.importance_result_
+        # Without a pipeline or groups, features are columns, under names that may be the model's own.
+        is_other = len(result.values) != len(grouping.names)
+        if is_other or (result.columns is not None and result.feature_names.tolist() != grouping.names.tolist()):
+            raise ValueError(
+                "the estimator mixes or leaves out columns, so that its features are not those of X; put the selector "
+                "into the pipeline, before the model."
+            )
+
+    def _make_estimator(self, y: Any) -> Any:
+        if self.estimator is not None:
+            check_estimator(self.estimator)
+            return set_seeds(clone(self.estimator), self.random_state)
+        forest = RandomForestClassifier if _has_classes(y) else RandomForestRegressor
+        return forest(_N_TREES, n_jobs=self.n_jobs, random_state=self.random_state)
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        result, n_least = self.importance_result_, self._read_min_features()
+        if self.k is not None:
+            return result.select(k=self.k)[self._group_of]
+        is_kept = self._test_features()
+        others = result.order[~is_kept[result.order]]
+        is_kept[others[: max(0, n_least - int(is_kept.sum()))]] = True
+        return is_kept[self._group_of]
+
+    def _read_min_features(self) -> int:
+        given: Any = self.min_features
+        most = len(self.importance_result_.values)
+        if not is_count(given, 0) or given > most:
+            raise ValueError(
+                f"min_features must be a whole number from 0 to the number of features, {most}, got {quote(given)}."
+            )
+        return int(given)
+
+    def _test_features(self) -> NDArray[np.bool_]:
+        """Which features pass the test; none where there is no test, as with very few rows."""
+        result = self.importance_result_
+        if get_measure(result.measure).why_no_inference is not None:
+            raise ValueError(f"k must be given, as there are no p-values to select by: {result.inference_unavailable}.")
+        if result.inference_unavailable is not None:
+            return np.zeros(len(result.values), dtype=np.bool_)
+        return result.select(self.alpha, self.correction)
+
+    def _warn_of_few(self) -> None:
+        """Say that there was no test to pass, or that features are kept which did not pass it."""
+        problem, n_passed = self.importance_result_.inference_unavailable, int(self._test_features().sum())
+        n_added = max(0, self._read_min_features() - n_passed)
+        if n_added == 0 and problem is None:
+            return
+        if problem is not None:
+            finding = f"no feature can be significant: {problem}; k= selects by score alone"
+        else:
+            finding = f"only {count(n_passed, 'feature')}" if n_passed else "nothing"
+            finding += f" passed the test at alpha={self.alpha:g}"
+        if n_added:
+            added = f"{count(n_added, 'feature')} of largest score"
+            finding += f"; added the {added} among the others" if n_passed else f"; kept the {added}"
+            finding += ", see min_features"
+        warnings.warn(f"{finding}.", UserWarning, stacklevel=3)
+
+    def __sklearn_tags__(self) -> Any:
+        # Asked by scikit-learn 1.6 or later; get_tags is not older.
+        from sklearn.utils import get_tags
+
+        tags = super().__sklearn_tags__()
+        inner = get_tags(RandomForestClassifier() if self.estimator is None else self.estimator)
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan and SKLEARN_VERSION >= (1, 8)  # as importance does
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.target_tags.required = True
+        return tags
+
+
+def _has_classes(y: Any) -> bool:
+    """Whether y holds labels of classes rather than quantities."""
+    values = np.asarray(y)
+    if values.ndim == 1 and values.dtype.kind in "iuf":
+        n_different = len(np.unique(values))
+        if n_different > _MANY_VALUES and len(values) < _FEW_ROWS * n_different:
+            return False
+    return not type_of_target(y, input_name="y").startswith("continuous")

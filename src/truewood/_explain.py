@@ -1,0 +1,175 @@
+"""`explain()`: which way, and how far, each feature moved the prediction of rows that trees never saw."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from truewood._arguments import check_n_jobs
+from truewood._inputs.device_arrays import bring_to_host, take_from_device
+from truewood._inputs.feature_groups import add_groups
+from truewood._inputs.row_arrays import read_column, take_named
+from truewood._inputs.tables import FeatureMatrix, read_features, read_names
+from truewood._inputs.target import ClassTarget, encode_target
+from truewood._pipelines.containers import take_columns
+from truewood._pipelines.final_estimator import extract_final_estimator
+from truewood._results.explanation import Explanation
+from truewood._rows.evaluation_rows import EvaluationRows, choose_rows_without_target
+from truewood._scoring.inputs import make_scoring_inputs
+from truewood._scoring.path_values import count_columns, sum_paths
+from truewood._scoring.results import find_groupings
+from truewood.adapters import TreeModel, open_model
+from truewood.adapters._verification import verify_against_library
+
+Floats = NDArray[np.float64]
+
+
+def explain(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    rows: Any = "auto",
+    sample_weight: Any = None,
+    feature_groups: Any = None,
+    n_jobs: int | None = None,
+) -> Explanation:
+    """Say which way, and how far, each feature moved the prediction of each row, by trees that never saw the row.
+
+    A split moves the prediction of a row from its own value to that of the child that the row goes to. These steps are
+    summed by feature along the row's paths, and averaged over the trees that never saw the row; for boosted trees, they
+    are added up. They are no Shapley values: docs/howto/explain.md says what that means.
+
+    Parameters
+    ----------
+    model : object
+        A fitted tree, forest or boosted model, or a Pipeline that ends in one, as of `importance`.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str, default=None
+        Their target, or the name of its column in X. It is needed for ``rows="oob"``, to recognise the training data;
+        pictures show its mean beside the explanation.
+    rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
+        Which trees explain a row: those whose bag it was left out of, all of them, or those it is listed for. "auto"
+        means "oob", and is an error for a model that has no recorded bags.
+    sample_weight : array-like of shape (n_rows,) or str, default=None
+        Weights of the fit, where ``rows="oob"`` needs them to recognise the training data, as of `importance`.
+    feature_groups : dict or sequence, default=None
+        Columns whose values are summed, as of `importance`.
+    n_jobs : int, default=None
+        Number of threads, as in scikit-learn; the result does not depend on it.
+
+    Returns
+    -------
+    Explanation
+        Values by row and feature, and base values: together they are the prediction of the trees that never saw the
+        row. The constant that boosted trees start from is part of the base where the library tells it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import RandomForestRegressor
+    >>> import truewood as tw
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> forest = RandomForestRegressor(random_state=0).fit(X[:300], y[:300])
+    >>> explanation = tw.explain(forest, X[300:], rows="heldout")
+    >>> bool(abs(explanation.predictions - forest.predict(X[300:])).max() < 1e-9)
+    True
+    """
+    X, y = take_from_device(X, "explain"), bring_to_host(y)
+    X, y, sample_weight = take_named(X, y=y, sample_weight=bring_to_host(sample_weight))
+    parts = extract_final_estimator(model, X, y, rows)
+    tree_model = open_model(parts.model)
+    if not tree_model.has_predictions:
+        raise TypeError(f"explain needs trees that store what they predict, and those of {tree_model.name} do not.")
+    matrix = read_features(parts.X, tree_model.table)
+    n_threads = check_n_jobs(n_jobs)
+    evaluation_rows, constant = _choose_rows(tree_model, parts.X, parts.y, matrix, rows, sample_weight, n_threads)
+    groupings, notes = find_groupings(feature_groups, matrix.names, parts.encoding, tree_model)
+    paths = sum_paths(tree_model, matrix, evaluation_rows, n_threads)
+    n_unexplained = int(np.count_nonzero(~paths.is_explained))
+    if n_unexplained:
+        warnings.warn(
+            f"{n_unexplained} of {matrix.n_rows} rows got no explanation, as every tree saw them; with more trees, "
+            "some did not.",
+            UserWarning,
+            stacklevel=2,
+        )
+    values, base = add_groups(paths.values, groupings[0]), paths.roots if constant is None else paths.roots + constant
+    output_names, target = _name_outputs(tree_model), _find_target(tree_model, parts.y, matrix.n_rows)
+    if output_names is None:
+        values, base, target = values[:, :, 0], base[:, 0], None if target is None else target[:, 0]
+    inputs = matrix.names.tolist() if parts.encoding is None else parts.encoding.inputs
+    return Explanation(
+        values=values,
+        base_values=base,
+        data=_take_data(X, inputs, groupings[0].names.tolist(), matrix.n_rows),
+        feature_names=groupings[0].names,
+        output_names=output_names,
+        target=target,
+        rows=evaluation_rows.name,
+        is_additive=tree_model.is_additive,
+        is_risk=tree_model.target.loss is not None and tree_model.target.loss.is_life_table,
+        notes=notes,
+    )
+
+
+def _choose_rows(
+    tree_model: TreeModel, X: Any, y: Any, matrix: FeatureMatrix, rows: Any, sample_weight: Any, n_threads: int
+) -> tuple[EvaluationRows, Floats | None]:
+    """Which trees explain which rows, with the guards of `importance`; and what the library adds to additive trees."""
+    # Of trees that have no means of y, y can only tell the training rows.
+    is_y_needed = tree_model.why_no_heldout is None or not (isinstance(rows, str) and rows == "heldout")
+    if y is None or tree_model.is_additive or not is_y_needed:
+        constant = verify_against_library(tree_model, matrix)
+        return choose_rows_without_target(rows, tree_model, matrix, n_threads), constant
+    evaluation_rows = make_scoring_inputs(
+        tree_model, X, y, rows=rows, sample_weight=sample_weight, n_threads=n_threads
+    ).evaluation_rows
+    if evaluation_rows.are_training and tree_model.training is not None and tree_model.training.is_honest:
+        raise ValueError(
+            f"rows must be 'heldout' for {tree_model.name}: rows outside its bags gave its leaves their values."
+        )
+    return evaluation_rows, None
+
+
+def _name_outputs(tree_model: TreeModel) -> NDArray[np.str_] | None:
+    """Names of what trees predict together; None where that is one number."""
+    kind, n_columns = tree_model.target.kind, count_columns(tree_model)
+    if n_columns == 1:
+        return None
+    return kind.column_names if kind.n_columns == n_columns else np.arange(n_columns).astype(np.str_)
+
+
+def _find_target(tree_model: TreeModel, y: Any, n_rows: int) -> Floats | None:
+    """What the trees were to predict, shape (n_rows, n_columns), with classes one-hot; None where y is another."""
+    kind, n_columns = tree_model.target.kind, count_columns(tree_model)
+    if y is None or tree_model.target.read_y is not None:
+        return None
+    encoded = encode_target(y, kind, np.zeros(kind.n_columns))
+    if encoded.n_rows != n_rows:
+        raise ValueError(f"X and y must have the same number of rows, got {n_rows} and {encoded.n_rows}.")
+    numbers = encoded.encoded
+    if isinstance(encoded, ClassTarget) and n_columns == kind.n_columns:
+        numbers = encoded.vectors
+    return numbers if numbers.shape[1] == n_columns else None
+
+
+def _take_data(X: Any, inputs: list[str], names: list[str], n_rows: int) -> NDArray[Any]:
+    """Columns of the caller's table by the names of features; missing for features that are no column."""
+    columns = [pd.Series(np.full(n_rows, np.nan))] * len(names)
+    is_frame = read_names(X) is not None
+    table = X if is_frame else (X.toarray() if sparse.issparse(X) else np.asarray(X))
+    for g, name in enumerate(names):
+        if inputs.count(name) == 1:
+            j = inputs.index(name)
+            is_pandas = isinstance(table, pd.DataFrame)
+            taken = read_column(table, name) if is_frame and not is_pandas else take_columns(table, j)
+            columns[g] = pd.Series(np.asarray(taken)).infer_objects()
+    are_numbers = all(pd.api.types.is_numeric_dtype(column) for column in columns)
+    return np.column_stack([column.to_numpy(dtype=np.float64 if are_numbers else object) for column in columns])

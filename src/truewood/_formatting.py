@@ -1,0 +1,73 @@
+"""Words that several messages share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+ROWS_IN_WORDS = {
+    "oob": "out-of-bag rows",
+    "heldout": "held-out rows",
+    "folds": "rows held out in folds",
+    "lists": "rows from lists",
+    "training": "training rows",
+}
+
+# Smaller p-values are not told apart.
+_SMALLEST = 0.001
+_MOST_NAMES = 12
+# Characters of a name or value of the user's in a message.
+_LONGEST = 80
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things: "1 row", "1,200 rows"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def list_names(names: Sequence[str], most: int = 12) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(shorten(name, _LONGEST) for name in names[:most]) + more
+
+
+def format_p_value(p_value: float) -> str:
+    """A p-value in few characters."""
+    if math.isnan(p_value):
+        return "-"
+    return f"<{_SMALLEST:g}" if p_value < _SMALLEST else f"{p_value:.2g}"
+
+
+def in_one_line(text: str) -> str:
+    """Text without characters that would move the cursor, which names of columns may hold: they are written out."""
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+
+
+def shorten(name: str, most: int = 36) -> str:
+    """Leave out the middle: long names are often told apart by their ends. What cannot be printed is written out."""
+    name = in_one_line(name)
+    if len(name) <= most:
+        return name
+    n_last = most // 3
+    return f"{name[: most - n_last - 1]}…{name[-n_last:]}"
+
+
+def quote(value: object, most: int = _LONGEST) -> str:
+    """A value as messages show it: its repr in one line, without the middle where that is long.
+
+    Examples
+    --------
+    >>> from truewood._formatting import quote
+    >>> quote("auto"), len(quote("x" * 1_000_000))
+    ("'auto'", 80)
+    """
+    text = repr(value)
+    return shorten(" ".join(text.split()) if "\n" in text else text, most)
+
+
+def enumerate_names(names: Sequence[str], word: str = "and") -> str:
+    """Join names as a sentence does, the first few of many."""
+    shown = [shorten(name) for name in names[:_MOST_NAMES]]
+    if len(names) > _MOST_NAMES:
+        shown = [*shown[: _MOST_NAMES - 2], f"{len(names) - _MOST_NAMES + 2:,} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"

@@ -1,0 +1,115 @@
+"""Columns whose scores are summed: the dummy columns of one feature, or what the caller puts together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from truewood._formatting import quote
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Columns whose scores are summed.
+
+    Parameters
+    ----------
+    names : ndarray of str, shape (n_groups,)
+        Names of the groups.
+    group_of : ndarray of int32, shape (n_columns,)
+        Group of each column.
+    """
+
+    names: NDArray[np.str_]
+    group_of: NDArray[np.int32]
+
+
+def read_feature_groups(feature_groups: Any, names: NDArray[np.str_]) -> Grouping:
+    """Read `feature_groups` as names of the groups and the group of each column.
+
+    Parameters
+    ----------
+    feature_groups : None, dict or sequence
+        None: each column for itself. A dict from group name to columns (names or numbers): columns not mentioned stay
+        for themselves. A sequence: the group name of each column.
+    names : ndarray of str, shape (n_features,)
+        Column names.
+    """
+    if feature_groups is None:
+        return Grouping(names, np.arange(len(names), dtype=np.int32))
+    if isinstance(feature_groups, Mapping):
+        labels = _labels_from_mapping(feature_groups, names)
+    elif isinstance(feature_groups, str) or not isinstance(feature_groups, Iterable):
+        raise TypeError(f"feature_groups must be a dict or a sequence, got {type(feature_groups).__name__}.")
+    else:
+        labels = _labels_from_sequence(list(feature_groups), names)
+    order = list(dict.fromkeys(labels))
+    position = {label: g for g, label in enumerate(order)}
+    group_of = np.array([position[label] for label in labels], dtype=np.int32)
+    return Grouping(np.asarray(order, dtype=np.str_), group_of)
+
+
+def _labels_from_sequence(feature_groups: list[Any], names: NDArray[np.str_]) -> list[str]:
+    if any(not isinstance(label, str) and np.ndim(label) != 0 for label in feature_groups):
+        raise TypeError(
+            "feature_groups must be a dict of name to columns, such as {'size': ['height', 'width']}, or a sequence "
+            "with the name of the group of each column; got a sequence of sequences."
+        )
+    if len(feature_groups) != len(names):
+        raise ValueError(
+            f"feature_groups must name the group of each of the {len(names)} columns, got {len(feature_groups)}."
+        )
+    nameless = next((name for label, name in zip(feature_groups, names, strict=True) if pd.isna(label)), None)
+    if nameless is not None:
+        raise ValueError(
+            f"feature_groups must name the group of each column, but gives none for {quote(str(nameless))}; a dict of "
+            "name to columns leaves the others for themselves."
+        )
+    return [str(label) for label in feature_groups]
+
+
+def _labels_from_mapping(feature_groups: Mapping[Any, Any], names: NDArray[np.str_]) -> list[str]:
+    labels = [str(name) for name in names]
+    group_of: dict[int, str] = {}
+    for label, columns in feature_groups.items():
+        listed = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
+        if not listed or str(label) in group_of.values():
+            raise ValueError(
+                f"feature_groups must give each name once, with at least one column, but {quote(str(label))} is not so."
+            )
+        for column in listed:
+            j = _find_column(column, labels)
+            if j in group_of:
+                raise ValueError(
+                    f"feature_groups puts column {quote(labels[j])} into both {quote(group_of[j])} and "
+                    f"{quote(str(label))}."
+                )
+            group_of[j] = str(label)
+    clash = next((name for j, name in enumerate(labels) if j not in group_of and name in group_of.values()), None)
+    if clash is not None:
+        raise ValueError(f"feature_groups uses {quote(clash)}, which is also the name of a column outside that group.")
+    return [group_of.get(j, name) for j, name in enumerate(labels)]
+
+
+def _find_column(column: Any, names: list[str]) -> int:
+    """Place of a column that is given by name or by number."""
+    if isinstance(column, str) and names.count(column) == 1:
+        return names.index(column)
+    if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
+        return int(column)
+    raise ValueError(f"feature_groups names a column that X does not have, or has more than once: {quote(column)}.")
+
+
+def add_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
+    """Sum the columns (second axis) of each group, in the order of the columns."""
+    if np.array_equal(grouping.group_of, np.arange(len(grouping.names))):
+        return scores
+    grouped = np.zeros_like(scores, shape=(scores.shape[0], len(grouping.names), *scores.shape[2:]))  # on a GPU, too
+    for column, group in enumerate(grouping.group_of):
+        grouped[:, group] += scores[:, column]
+    return grouped

@@ -1,0 +1,110 @@
+"""Arguments that hold a value for each row, as arrays or as names of columns: target, weights, groups of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from truewood._formatting import list_names, quote
+from truewood._inputs.tables import read_names
+
+# Names that a sentence lists before it counts the rest.
+_LISTED = 5
+
+
+def take_named(X: Any, **given: Any) -> tuple[Any, ...]:
+    """Take target, weights and groups of rows out of a data frame, where they are given as names of its columns.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix
+        The table; never modified.
+    **given : array-like, str or None
+        Values by argument, such as `y`, or the name of their column.
+
+    Returns
+    -------
+    X, *values : object
+        The table without these columns, and the values of each argument.
+    """
+    names = list(dict.fromkeys(value for value in given.values() if isinstance(value, str)))
+    if not names:
+        return X, *given.values()
+    values = [_get_column(X, value, argument) if isinstance(value, str) else value for argument, value in given.items()]
+    if isinstance(X, pd.DataFrame):
+        return X.loc[:, [str(column) not in names for column in X.columns]], *values
+    return nw.from_native(X).drop(names).to_native(), *values
+
+
+def _get_column(X: Any, name: str, argument: str) -> Any:
+    known = read_names(X)
+    if known is None:
+        raise ValueError(
+            f"{argument}={quote(name)} names a column, and X is a {type(X).__name__} without names; pass a data "
+            f"frame, or {argument} itself."
+        )
+    check_named(name, known, argument)
+    return read_column(X, name)
+
+
+def read_column(X: Any, name: str) -> Any:
+    """A column of a data frame as numpy reads it."""
+    if isinstance(X, pd.DataFrame):
+        return X.iloc[:, [str(column) for column in X.columns].index(name)]  # it may be a number there
+    if nw.dependencies.is_pyarrow_table(X):
+        return X[name].to_pandas()  # missing values of categories get lost on the straight way to numpy
+    return nw.from_native(X, eager_only=True)[name].to_numpy()
+
+
+def check_named(name: str, known: list[str], argument: str) -> None:
+    """Refuse the name of a column that is not there, or there more than once."""
+    if known.count(name) != 1:
+        found = "more than one" if name in known else f"the columns {list_names(known, _LISTED)}"
+        raise ValueError(f"{argument} must name a column, but of {quote(name)} there are {found}.")
+
+
+def read_groups(given: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Number of the group of each row, in the order in which groups appear, shape (n_rows,); None for none given.
+
+    Parameters
+    ----------
+    given : array-like of shape (n_rows,), or None
+        Labels of any kind that can be told apart.
+    n_rows : int
+        Number of rows of the table.
+    """
+    if given is None:
+        return None
+    labels = pd.Series(list(given), dtype=object) if isinstance(given, list | tuple) else given
+    if np.ndim(labels) != 1:
+        raise ValueError(f"groups must be a label for each row, shape ({n_rows},), got shape {np.shape(labels)}.")
+    if len(labels) != n_rows:
+        raise ValueError(f"groups must be a label for each of the {n_rows} rows, got {len(labels)}.")
+    labels = labels if isinstance(labels, pd.Series | pd.Index) else np.asarray(labels)
+    if isinstance(labels.dtype, np.dtype):
+        labels = labels.astype(labels.dtype.newbyteorder("="))  # pandas takes no other
+    try:
+        codes, _ = pd.factorize(labels)
+    except TypeError as error:
+        raise TypeError(f"groups must be labels that can be told apart, such as names or numbers: {error}.") from None
+    if (codes < 0).any():
+        raise ValueError(
+            f"groups must have a label for each row, but row {int(np.argmax(codes < 0))} has none; give rows "
+            "without a group labels of their own, or leave them out."
+        )
+    return codes.astype(np.int64)
+
+
+def sum_groups(values: NDArray[Any], groups: NDArray[np.int64], n_groups: int) -> NDArray[Any]:
+    """Sums of rows (first axis) over each group, in the order of the rows, shape (n_groups, n_columns)."""
+    n_rows = len(groups)
+    members = sparse.csr_array(
+        (np.ones(n_rows, dtype=values.dtype), (groups, np.arange(n_rows))), shape=(n_groups, n_rows)
+    )
+    summed: NDArray[Any] = members @ values
+    return summed

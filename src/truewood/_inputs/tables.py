@@ -1,0 +1,311 @@
+"""Tables in: any data frame, array or sparse matrix becomes columns of numbers with names."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.exceptions import ComplexWarning
+from numpy.typing import NDArray
+from scipy import sparse
+
+from truewood._formatting import list_names, quote, shorten
+from truewood._inputs.device_arrays import (
+    bring_to_host,
+    is_on_device,
+    read_device_names,
+    read_device_values,
+    take_from_device,
+)
+
+# Row after row, aligned, and a plain array.
+_FOR_THE_KERNEL: list[Literal["C", "A", "E"]] = ["C", "A", "E"]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMatrix:
+    """The rows to route, as the trees compare them, row after row.
+
+    Parameters
+    ----------
+    values : ndarray of float32 or float64, shape (n_rows, n_features), or scipy.sparse.csr_array
+        The numbers; or the same as an array of CuPy on a GPU; or rows in a form of the library's own, where that finds
+        the leaves.
+    names : ndarray of str, shape (n_features,)
+        Column names.
+    has_missing : bool
+        Whether any value is NaN.
+    fill : float
+        What a sparse matrix does not store: 0, or NaN.
+    """
+
+    values: Any
+    names: NDArray[np.str_]
+    has_missing: bool
+    fill: float = 0.0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.values.shape[0])
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the numbers lie on a GPU."""
+        return is_on_device(self.values)
+
+    @cached_property
+    def parts(self) -> Any:
+        """What the kernel reads: the array itself, or (data, indices, indptr, fill) of a sparse matrix."""
+        if not sparse.issparse(self.values):
+            return self.values
+        data = np.require(self.values.data, self.values.data.dtype, _FOR_THE_KERNEL)
+        indices = np.require(self.values.indices, np.int32, _FOR_THE_KERNEL)
+        return data, indices, self.values.indptr.astype(np.int64), self.fill
+
+    def take_rows(self, rows: NDArray[np.int64]) -> FeatureMatrix:
+        """Return a matrix of some rows."""
+        is_array = isinstance(self.values, np.ndarray) or sparse.issparse(self.values) or self.is_on_device
+        picked = self.values[rows] if is_array else self.values.slice(rows)
+        return FeatureMatrix(picked, self.names, self.has_missing, self.fill)
+
+    def take_range(self, start: int, stop: int) -> FeatureMatrix:
+        """Return a matrix of the rows from `start` up to `stop`, without copying an array."""
+        if start == 0 and stop == self.n_rows:
+            return self
+        return FeatureMatrix(self.values[start:stop], self.names, self.has_missing, self.fill)
+
+    def take(self, rows: NDArray[np.int64], columns: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Rows by number, dense, in the host's memory, shape (len(rows), n_features), or some of their columns."""
+        taken = bring_to_host(self.values[rows])
+        taken = taken if columns is None else taken[:, columns]
+        if not sparse.issparse(taken):
+            return taken  # type: ignore[no-any-return]
+        dense = np.full(taken.shape, self.fill, dtype=taken.dtype)
+        stored = taken.tocoo()
+        dense[stored.row, stored.col] = stored.data
+        return dense
+
+
+@dataclass(frozen=True, eq=False)
+class InputSpec:
+    """The table that a model takes.
+
+    Parameters
+    ----------
+    model : str
+        The model's name, for messages.
+    n_features : int or None
+        Number of columns it was fit on; None for a model that is yet to be fit.
+    names : ndarray of str, shape (n_features,), or None
+        Their names, where the model knows them.
+    spell : callable
+        ``spell(name)`` gives a name as the model has it.
+    dtype : {"float32", "float64"} or None
+        The type in which it compares values; None where the library finds leaves itself, and `encode` gives it the rows
+        as it wants them.
+    why_no_missing : str or None
+        Why X may not hold NaN; None where NaN has a direction at every split.
+    takes_sparse_missing : bool
+        Whether NaN may also be stored in a sparse matrix.
+    takes_infinite : bool
+        Whether X may hold infinite values.
+    sparse_fill : float
+        What the model takes for values that a sparse matrix does not store: 0, or NaN.
+    encode : callable or None
+        ``encode(X)`` gives the table as the trees read it: categories as numbers, missing values as NaN.
+    takes_codes : bool
+        Whether it takes categories of a data frame by their numbers there, and not by what they are called.
+    takes_device : bool or None
+        Whether rows on a GPU can stay there; None where they can if nothing encodes them.
+    """
+
+    model: str
+    n_features: int | None
+    names: NDArray[Any] | None = None
+    spell: Callable[[str], str] = str
+    dtype: str | None = "float32"
+    why_no_missing: str | None = None
+    takes_sparse_missing: bool = True
+    takes_infinite: bool = False
+    sparse_fill: float = 0.0
+    encode: Callable[[Any], Any] | None = None
+    takes_codes: bool = False
+    takes_device: bool | None = None
+
+
+def read_features(X: Any, form: InputSpec, *, on_device: bool = False) -> FeatureMatrix:
+    """Read X as the model's features, and refuse what the model would not take.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        The features; never modified.
+    form : InputSpec
+        What the model takes.
+    on_device : bool
+        Whether an X on a GPU is to stay there.
+    """
+    names = read_names(X)
+    if names is not None:
+        _check_width(len(names), form, names)
+        _check_names(names, form)
+    takes_device = form.encode is None if form.takes_device is None else form.takes_device
+    if not (on_device and takes_device and form.dtype is not None):
+        X = take_from_device(X, f"{form.model}, which is asked there" if on_device else "this call", stacklevel=5)
+    encoded = X if form.encode is None else form.encode(_open_arrow(X, form))
+    values = encoded if form.dtype is None else _read_values(encoded, names, np.dtype(form.dtype))
+    if len(values.shape) != 2:
+        raise ValueError(f"X must have two dimensions, (n_rows, n_features), got shape {values.shape}.")
+    _check_width(values.shape[1], form)
+    if values.shape[0] == 0:
+        raise ValueError("X must hold at least one row, got none.")
+    has_missing = form.dtype is not None and _check_finite(values, form)
+    return FeatureMatrix(values, _choose_names(names, form, values.shape[1]), has_missing, form.sparse_fill)
+
+
+def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """X as a data frame with unique names, if it is a data frame."""
+    if isinstance(X, pd.DataFrame):
+        # Names may be numbers, tuples or repeated, as scikit-learn allows; places are unique.
+        X = X.set_axis([str(j) for j in range(X.shape[1])], axis=1)
+    frame = None if sparse.issparse(X) else nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _open_arrow(X: Any, form: InputSpec) -> Any:
+    """Give an Arrow table with categories as a data frame of pandas: of Arrow, libraries read at most the numbers."""
+    if not nw.dependencies.is_pyarrow_table(X):
+        return X
+    frame = nw.from_native(X, eager_only=True)
+    are_numbers = all(dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values())
+    return X if are_numbers and form.dtype is not None else frame.to_pandas()
+
+
+def read_names(X: Any) -> list[str] | None:
+    """Column names of a data frame; None for what has none."""
+    if isinstance(X, pd.DataFrame):
+        return [str(name) for name in X.columns]
+    if is_on_device(X):
+        return read_device_names(X)
+    frame = _as_frame(X)
+    return None if frame is None else list(frame.columns)
+
+
+def _read_values(X: Any, names: list[str] | None, dtype: np.dtype[Any]) -> Any:
+    if sparse.issparse(X):
+        with np.errstate(over="ignore"):
+            matrix = sparse.csr_array(X, dtype=dtype)
+        starts = matrix.indptr
+        if starts[0] != 0 or starts[-1] > len(matrix.data) or (np.diff(starts) < 0).any():
+            raise ValueError("X must be a valid sparse matrix, whose indptr rises from 0 to the number of values.")
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # its arrays may be the caller's
+            matrix.sum_duplicates()
+        return matrix
+    if is_on_device(X):
+        return read_device_values(X, dtype)
+    frame = _as_frame(X)
+    if frame is None:
+        return _read_array(X, dtype)
+    names = names or list(frame.columns)
+    values = np.empty(frame.shape, dtype=dtype)
+    for j, name in enumerate(names):
+        with np.errstate(over="ignore"):
+            values[:, j] = _read_column(frame[frame.columns[j]], name, dtype)
+    return values
+
+
+def _read_array(X: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if isinstance(X, np.ma.MaskedArray):
+        raise ValueError("X must not be a masked array; fill it, for instance with NaN.")
+    try:
+        with np.errstate(over="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error", ComplexWarning)
+            return np.require(X, dtype, _FOR_THE_KERNEL)
+    except (TypeError, ValueError, OverflowError, ComplexWarning) as error:
+        raise ValueError(f"X must be a table of numbers, got {_describe(X)}: {shorten(str(error), 200)}") from error
+
+
+def _describe(X: Any) -> str:
+    return f"an array of {X.dtype}" if isinstance(X, np.ndarray) else type(X).__name__
+
+
+def _read_column(column: nw.Series[Any], name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+    try:
+        if column.dtype.is_temporal():
+            raise ValueError("dates and times are not numbers")
+        is_number = column.dtype.is_numeric() or column.dtype == nw.Boolean
+        if is_number and column.null_count():
+            return column.cast(nw.Float64).to_numpy()
+        return column.to_numpy().astype(dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"X must be numbers, but column {quote(name)} is {column.dtype}; encode it as when the model was fit."
+        ) from error
+
+
+def _check_finite(values: Any, form: InputSpec) -> bool:
+    """Whether any value is missing; an error where one may not be so."""
+    is_sparse = sparse.issparse(values)
+    numbers = values.data if is_sparse else values
+    has_missing = bool(is_sparse and np.isnan(form.sparse_fill))
+    with np.errstate(invalid="ignore", over="ignore"):
+        # A sum is not finite if a value is not; the sum of very large numbers may not be finite either.
+        if np.isfinite(float(numbers.sum())):
+            return has_missing
+    blocks = np.array_split(numbers, numbers.size // 1_000_000 + 1)
+    if not form.takes_infinite and any(np.isinf(block).any() for block in blocks):
+        raise ValueError(f"X must not hold infinite values, or values too large for {form.dtype}.")
+    if not any(np.isnan(block).any() for block in blocks):
+        return has_missing
+    why_no_missing = form.why_no_missing
+    if is_sparse and not form.takes_sparse_missing:
+        why_no_missing = f"{form.model} takes no missing values in a sparse matrix"
+    if why_no_missing is not None:
+        raise ValueError(f"X must not hold NaN: {why_no_missing}.")
+    return True
+
+
+def _check_width(n_features: int, form: InputSpec, names: list[str] | None = None) -> None:
+    if form.n_features is not None and n_features != form.n_features:
+        raise ValueError(
+            f"X must have the {form.n_features} columns {form.model} was fit on, got {n_features}"
+            f"{_tell_apart(names or [], form)}."
+        )
+
+
+def _tell_apart(names: list[str], form: InputSpec) -> str:
+    """Which columns are too many, and which are missing, as far as names are known."""
+    if not names:
+        return ""
+    if form.names is None:
+        return f": {list_names(names)}"
+    known = [str(name) for name in form.names]
+    surplus = [name for name in names if form.spell(name) not in known]
+    absent = [name for name in known if name not in set(map(form.spell, names))]
+    parts = [("without ", absent), ("it does not know ", surplus)]
+    return "".join(f"; {words}{list_names(columns)}" for words, columns in parts if columns)
+
+
+def _check_names(names: list[str], form: InputSpec) -> None:
+    if form.names is None:
+        return
+    for place, (name, known) in enumerate(zip(names, form.names, strict=True)):
+        if form.spell(name) != known:
+            raise ValueError(
+                f"X must have the columns {form.model} was fit on, in that order: column {place} should be "
+                f"{quote(str(known))}, got {quote(name)}."
+            )
+
+
+def _choose_names(names: list[str] | None, form: InputSpec, n_features: int) -> NDArray[np.str_]:
+    if names is None:
+        names = [f"x{j}" for j in range(n_features)] if form.names is None else list(form.names)
+    return np.asarray(names, dtype=np.str_)

@@ -1,0 +1,304 @@
+"""`permutation_test()`: refits on permuted targets show what scores a model gives where nothing can be learnt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import joblib
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.stats import norm, rankdata
+from sklearn.base import clone
+from sklearn.utils import shuffle
+
+from truewood._arguments import check_estimator, check_n_jobs, check_path, check_seed, is_count
+from truewood._checkpoint import append_to, read_entries, read_first_entry
+from truewood._formatting import count, in_one_line, quote
+from truewood._importance import importance
+from truewood._inputs.correlation import read_shape
+from truewood._inputs.feature_groups import read_feature_groups
+from truewood._inputs.tables import InputSpec, read_features, read_names
+from truewood._progress import show_progress
+from truewood._read_only import make_read_only, restore_read_only
+from truewood._refitting import N_SEEDS, name_weight, set_seeds
+from truewood._results.importance_result import ImportanceResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_FORMAT = "truewood.permutation_test"
+_N_SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PermutationTestResult:
+    """Scores beside those of the same estimator on permuted targets.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features,)
+        Scores on the data as it is.
+    null : ndarray of shape (n_permutations, n_features)
+        Scores on permuted targets.
+    feature_names : ndarray of str, shape (n_features,)
+        Names of the features, or of the groups.
+    measure : str
+        Name of the measure.
+    """
+
+    values: NDArray[np.float64]
+    null: NDArray[np.float64]
+    feature_names: NDArray[np.str_]
+    measure: str
+
+    def __post_init__(self) -> None:
+        make_read_only(self)
+
+    __setstate__ = restore_read_only
+
+    @property
+    def p_value(self) -> NDArray[np.float64]:
+        """Exact one-sided p-values, shape (n_features,): (1 + number of null scores >= the score) / (1 + number).
+
+        They are valid whatever the distribution of the scores, and never smaller than 1 / (1 + n_permutations).
+        """
+        p_value: NDArray[np.float64] = (1.0 + (self.null >= self.values).sum(axis=0)) / (1.0 + len(self.null))
+        return p_value
+
+    @property
+    def normal_p_value(self) -> NDArray[np.float64]:
+        """One-sided p-values, shape (n_features,), if null scores follow a normal distribution.
+
+        With mean and standard deviation of `null`; they may be far smaller than the exact ones of few permutations.
+        """
+        excess, spread = self.values - self.null.mean(axis=0), self.null.std(axis=0, ddof=1)
+        z_score = np.divide(excess, spread, out=np.where(excess > 0, np.inf, -np.inf), where=spread > 0)
+        p_value: NDArray[np.float64] = norm.sf(z_score)
+        return p_value
+
+    def frame(self) -> pd.DataFrame:
+        """Return the test as a table, the most important feature first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns feature, importance, null_mean, null_std, p_value, normal_p_value, rank. Features of equal score
+            share the better rank.
+        """
+        columns = {
+            "feature": self.feature_names.tolist(),
+            "importance": self.values,
+            "null_mean": self.null.mean(axis=0),
+            "null_std": self.null.std(axis=0, ddof=1),
+            "p_value": self.p_value,
+            "normal_p_value": self.normal_p_value,
+            "rank": rankdata(-self.values, method="min").astype(int),
+        }
+        return pd.DataFrame(columns).sort_values("rank", kind="stable", ignore_index=True)
+
+    def plot(self, *, top: int | None = 20, ax: Axes | None = None) -> Axes:
+        """Draw the scores beside those on permuted targets.
+
+        Parameters
+        ----------
+        top : int or None, default=20
+            Number of features to draw, the most important first; None draws all.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure if None.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from truewood._plotting.importance import draw_null
+
+        return draw_null(self.values, self.null, self.p_value, self.feature_names, self.measure, top=top, ax=ax)
+
+    def __repr__(self) -> str:
+        n_null, n_hidden = len(self.null), len(self.values) - _N_SHOWN
+        table = self.frame().head(_N_SHOWN)
+        table["feature"] = table["feature"].map(in_one_line)
+        lines = [
+            f"PermutationTestResult: {self.measure}, {count(n_null, 'permutation')}, p-values of at least "
+            f"{1 / (1 + n_null):.2g}",
+            table.to_string(index=False, float_format="{:.4g}".format),
+        ]
+        more = [f"{count(n_hidden, 'more feature')}; all of them in .frame()."] * (n_hidden > 0)
+        return "\n".join([*lines, *more])
+
+
+def permutation_test(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    n_permutations: int = 100,
+    measure: str = "auto",
+    feature_groups: Any = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    resume: str | PathLike[str] | None = None,
+    progress: bool = True,
+) -> PermutationTestResult:
+    """Test importances by refitting on permuted targets.
+
+    The test of Altmann et al. (2010), for any measure; theirs is ``measure="mdi"``, whose bias the permuted targets
+    show as well. It fits ``1 + n_permutations`` models, where the p-values of `importance` need no fit at all.
+
+    Parameters
+    ----------
+    estimator : object
+        What to fit, such as a forest with bootstrap: anything that `importance` scores out of bag. It is cloned, and
+        where its `random_state` is None each fit gets a seed of its own.
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+        Training data.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+        Target, whose rows are permuted.
+    n_permutations : int, default=100
+        Number of permutations, at least 2.
+    measure : str, default="auto"
+        One of `measures()`.
+    feature_groups : dict or sequence, default=None
+        Columns whose scores are summed, as in `importance`.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows, when they grow trees and when they score them. They stay with the rows of X.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the permutations and fits.
+    n_jobs : int, default=None
+        Number of processes, as in scikit-learn; -1 means all cores. The result does not depend on it.
+    resume : str or path, default=None
+        A file that keeps every finished permutation, a line each. Where it exists already the test goes on from there,
+        also to a larger number of permutations; with ``random_state=None`` it goes on with the seed of the file.
+    progress : bool, default=True
+        Whether to show a progress bar, where the output is a terminal.
+
+    Returns
+    -------
+    PermutationTestResult
+        Scores, null scores, and p-values of two kinds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> import truewood as tw
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> test = tw.permutation_test(RandomForestClassifier(10), X, y, n_permutations=9, random_state=0)
+    >>> test.frame()["p_value"].tolist()[:2]
+    [0.1, 0.1]
+    """
+    if not is_count(n_permutations, 2):
+        raise ValueError(f"n_permutations must be at least 2, got {quote(n_permutations)}; pass a whole number.")
+    check_n_jobs(n_jobs)
+    check_estimator(estimator)
+    if resume is not None:
+        check_path(resume, "resume")
+    refit = _Refit(estimator, X, y, sample_weight, measure, feature_groups)
+    seed = int(check_seed(random_state).randint(N_SEEDS))
+    done: dict[int, list[float]] = {}
+    if resume is not None:
+        seed, done = _begin_or_resume(Path(resume), refit.fingerprint(), seed, is_free=random_state is None)
+    # The data as it is comes first, in this process: what does not work is said at once.
+    observed = refit.run(seed, 0)
+    ahead = [number for number in range(1, n_permutations + 1) if number not in done]
+    n_done = n_permutations - len(ahead)
+    with (
+        append_to(None if resume is None else Path(resume)) as append,
+        show_progress("permutations", total=n_permutations, done=n_done, is_wanted=progress) as update,
+    ):
+        steps = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(refit.score)(seed, number) for number in ahead
+        )
+        for number, scores in steps:
+            append({"permutation": number, "values": scores})
+            done[number] = scores
+            n_done += 1
+            update(n_done)
+    null = np.array([done[number] for number in range(1, n_permutations + 1)])
+    return PermutationTestResult(observed.values, null, observed.feature_names, observed.measure)
+
+
+@dataclass(frozen=True, eq=False)
+class _Refit:
+    """What every permutation fits and scores."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    sample_weight: Any
+    measure: str
+    feature_groups: Any
+
+    def run(self, seed: int, number: int) -> ImportanceResult:
+        """Fit and score the target's permutation of a number, or the target itself for number 0."""
+        rng = np.random.default_rng([seed, number])
+        y = shuffle(self.y, random_state=int(rng.integers(N_SEEDS))) if number else self.y
+        model = set_seeds(clone(self.estimator), int(rng.integers(N_SEEDS)))
+        model.fit(self.X, y, **({} if self.sample_weight is None else {name_weight(model): self.sample_weight}))
+        return importance(
+            model,
+            self.X,
+            y,
+            measure=self.measure,
+            sample_weight=self.sample_weight,
+            feature_groups=self.feature_groups,
+            inference=False,
+            random_state=int(rng.integers(N_SEEDS)),
+        )
+
+    def score(self, seed: int, number: int) -> tuple[int, list[float]]:
+        """Scores of a permutation, with its number."""
+        return number, self.run(seed, number).values.tolist()
+
+    def fingerprint(self) -> dict[str, str]:
+        """What tells this test from others; the container of the data does not matter."""
+        names = np.asarray(read_shape(self.X, [])[1], dtype=np.str_)
+        weight = None if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)
+        parts = {
+            "X": _identify_rows(self.X, type(self.estimator).__name__),
+            "y": np.ascontiguousarray(self.y),
+            "sample_weight": weight,
+            "estimator": self.estimator,
+            "measure": self.measure,
+            "feature_groups": None if self.feature_groups is None else read_feature_groups(self.feature_groups, names),
+        }
+        return {name: joblib.hash(part) for name, part in parts.items()}
+
+
+def _identify_rows(X: Any, model: str) -> Any:
+    """What tells X from other tables: its numbers, or hashes of its rows where columns are text for a pipeline."""
+    if read_names(X) is not None:
+        table = X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True).to_pandas()
+        if table.select_dtypes(exclude=["number", "bool"]).shape[1]:
+            return pd.util.hash_pandas_object(table, index=False).to_numpy()
+    return read_features(X, InputSpec(model, None, dtype="float64")).parts
+
+
+def _begin_or_resume(
+    path: Path, fingerprint: dict[str, str], seed: int, *, is_free: bool
+) -> tuple[int, dict[int, list[float]]]:
+    """Seed and finished permutations of a file; a file that is new or empty is begun."""
+    label = f"resume={str(path)!r}"
+    head = read_first_entry(path)
+    if head is None:
+        with append_to(path) as append:
+            append({"format": _FORMAT, "seed": seed, **fingerprint})
+        return seed, {}
+    if head.get("format") != _FORMAT:
+        raise ValueError(f"{label} must be a new file, or one that permutation_test wrote.")
+    expected = fingerprint if is_free else {"seed": seed, **fingerprint}
+    other = ["random_state" if name == "seed" else name for name, mark in expected.items() if head.get(name) != mark]
+    if other:
+        raise ValueError(
+            f"{label} was begun with another {' and another '.join(other)}; go on with what it was begun with, or pass "
+            "a new file."
+        )
+    entries = read_entries(path, keys={"permutation", "values"}, label=label, after=1)
+    return head["seed"], {entry["permutation"]: entry["values"] for entry in entries}

@@ -1,0 +1,144 @@
+"""Tables in any container: rows and columns of them, and the container and missing values that fitted steps know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from truewood._inputs.tables import read_names
+
+
+def adapt_table(X: Any, first: Any, categories: Iterable[NDArray[Any]]) -> tuple[Any, list[str]]:
+    """Give a table as fitted steps take it.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix
+        The caller's table.
+    first : object
+        The first step, which tells whether the table of the fit had names.
+    categories : iterable of ndarray
+        The values that encoders among the steps know.
+
+    Returns
+    -------
+    table : ndarray, sparse matrix, or data frame of pandas or polars
+        The table; it may be the caller's own.
+    names : list of str
+        Names of its columns.
+    """
+    known = getattr(first, "feature_names_in_", None)
+    missing = _find_missing(categories)
+    names = read_names(X)
+    if names is None:
+        return _adapt_unnamed(X, known, missing)
+    if not isinstance(X, pd.DataFrame):
+        # scikit-learn takes no other frames; what is missing in texts is None in polars.
+        X = X if nw.dependencies.is_polars_dataframe(X) and missing != {"NaN"} else _to_pandas(X)
+    if known is None and hasattr(first, "n_features_in_") and all(isinstance(name, str) for name in X.columns):
+        return X.to_numpy(), names  # the table of the fit had no names
+    return _spell_missing(X, missing) if isinstance(X, pd.DataFrame) else X, names
+
+
+def _adapt_unnamed(X: Any, known: Any, missing: set[str]) -> tuple[Any, list[str]]:
+    values = X if sparse.issparse(X) else np.asarray(X)
+    if values.dtype.kind in "US":
+        values = np.asarray(X, dtype=object)  # of a list of numbers and texts, the numbers stay numbers
+    if values.ndim == 1:
+        return values, [str(getattr(X, "name", None) or "x0")]  # texts, for instance
+    if values.ndim != 2:
+        raise ValueError(f"X must have two dimensions, (n_rows, n_features), got shape {values.shape}.")
+    if known is None or len(known) != values.shape[1]:
+        return values, [f"x{j}" for j in range(values.shape[1])]
+    if not sparse.issparse(X):
+        values = _spell_missing(pd.DataFrame(values, columns=known).infer_objects(), missing)
+    return values, [str(name) for name in known]
+
+
+def _to_pandas(X: Any) -> pd.DataFrame:
+    is_arrow = nw.dependencies.is_pyarrow_table(X)
+    table: pd.DataFrame = X.to_pandas(date_as_object=False) if is_arrow else nw.from_native(X).to_pandas()
+    return table
+
+
+def _find_missing(categories: Iterable[NDArray[Any]]) -> set[str]:
+    """What encoders know missing texts as: NaN, as in pandas, or None, as in polars."""
+    return {"None" if value is None else "NaN" for values in categories for value in values[pd.isna(values)]}
+
+
+def _spell_missing(table: pd.DataFrame, missing: set[str]) -> pd.DataFrame:
+    """Give missing texts as the encoders know them."""
+    if len(missing) != 1:
+        return table
+    table = table.copy(deep=False)
+    for j, dtype in enumerate(table.dtypes):
+        is_missing = table.iloc[:, j].isna().to_numpy()
+        if (isinstance(dtype, pd.StringDtype) or dtype == np.dtype(object)) and is_missing.any():
+            values = table.iloc[:, j].to_numpy(dtype=object, copy=True)
+            values[is_missing] = None if missing == {"None"} else np.nan
+            # As a Series, of which pandas keeps the type; it would convert an array of texts.
+            table.isetitem(j, pd.Series(values, index=table.index, dtype=object))  # type: ignore[arg-type]
+    return table
+
+
+def take_rows(table: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of an array, a sparse matrix or a data frame."""
+    if isinstance(table, pd.DataFrame | pd.Series):
+        return table.iloc[rows]
+    return table[rows]
+
+
+def take_columns(table: Any, columns: Any) -> Any:
+    """Some columns of an array, a sparse matrix or a data frame; one dimension for a single number."""
+    return table.iloc[:, columns] if isinstance(table, pd.DataFrame) else table[:, columns]
+
+
+def number_values(table: Any, column: int) -> NDArray[np.int64]:
+    """Number the different values of a column, shape (n_rows,); missing is a value too."""
+    values = _read_column(table, column)
+    try:
+        return pd.factorize(values, use_na_sentinel=False)[0]
+    except TypeError:  # lists, for instance, which cannot be told apart quickly
+        return np.arange(len(values))
+
+
+def find_rare_rows(table: Any, n_columns: int) -> NDArray[np.int64]:
+    """Find rows with the rarest value of each column, and with the least and the largest of numbers."""
+    rows = []
+    for column in range(n_columns):
+        codes = number_values(table, column)
+        rows.append(int(np.bincount(codes)[codes].argmin()))
+        values = _read_column(table, column)
+        if pd.api.types.is_numeric_dtype(values) and values.notna().any():
+            rows += [int(values.argmin()), int(values.argmax())]
+    return np.unique(np.array(rows, dtype=np.int64))
+
+
+def _read_column(table: Any, column: int) -> pd.Series[Any]:
+    if isinstance(table, pd.DataFrame):
+        return table.iloc[:, column]
+    taken = table[:, [column]].toarray()[:, 0] if sparse.issparse(table) else table[:, column]
+    return pd.Series(np.asarray(taken)).infer_objects()
+
+
+def shuffle_column(table: Any, column: int, order: NDArray[np.int64]) -> Any:
+    """Copy a table, with the values of one column in another order."""
+    if isinstance(table, pd.DataFrame):
+        shuffled = table.copy()
+        shuffled.isetitem(column, table.iloc[order, column].array)
+        return shuffled
+    if sparse.issparse(table):
+        parts = [table[:, :column], table[order][:, [column]], table[:, column + 1 :]]
+        return type(table)(sparse.hstack(parts))
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return frame.with_columns(frame[:, column][order.tolist()]).to_native()
+    values = table.copy()
+    values[:, column] = table[order, column]
+    return values

@@ -1,0 +1,107 @@
+"""Encoded columns in groups: what derives from one of the caller's columns is scored together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from truewood._formatting import list_names
+from truewood._inputs.feature_groups import Grouping, read_feature_groups
+from truewood._pipelines.provenance import ColumnProvenance
+
+# Names that a sentence lists before it counts the rest.
+_LISTED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """What preprocessing makes of the caller's table.
+
+    Parameters
+    ----------
+    inputs : list of str
+        Names of the caller's columns.
+    columns : Trace
+        The encoded columns, and which inputs they derive from.
+    """
+
+    inputs: list[str]
+    columns: ColumnProvenance
+
+
+def group_columns(encoding: Encoding, combined: Sequence[str], feature_groups: Any) -> tuple[Grouping, tuple[str, ...]]:
+    """Group encoded columns by the caller's columns, or by groups of these.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        The columns.
+    combined : sequence of str
+        Features that the model itself makes of several columns; each stays for itself.
+    feature_groups : None, dict or sequence
+        Groups of the caller's columns.
+
+    Returns
+    -------
+    grouping : Grouping
+        Groups in the order of the caller's columns, then columns that mix several of them.
+    notes : tuple of str
+        What a reader should know.
+    """
+    traced, inputs = encoding.columns, encoding.inputs
+    own = read_feature_groups(feature_groups, np.asarray(inputs, dtype=np.str_))
+    found = [{int(own.group_of[j]) for j in sources} for sources in traced.sources]
+    single = [next(iter(labels)) if len(labels) == 1 else None for labels in found]
+    kept = sorted({label for label in single if label is not None})
+    place = {label: g for g, label in enumerate(kept)}
+    names = [str(own.names[label]) for label in kept]
+    taken = {*inputs, *names}
+    group_of = []
+    for name, label in zip([*traced.names, *combined], [*single, *[None] * len(combined)], strict=True):
+        group_of.append(len(names) if label is None else place[label])
+        if label is None:
+            names.append(_find_free_name(name, inputs, taken))
+            taken.add(names[-1])
+    mixed = [names[group_of[column]] for column, labels in enumerate(found) if len(labels) > 1]
+    blended = {str(own.names[label]): None for labels in found if len(labels) > 1 for label in sorted(labels)}
+    notes = _note_mixed(mixed, list(blended)) + _note_unused(encoding)
+    return Grouping(np.asarray(names, dtype=np.str_), np.array(group_of, dtype=np.int32)), notes
+
+
+def _note_mixed(mixed: list[str], blended: list[str]) -> tuple[str, ...]:
+    """Say which features derive from several columns, and from which."""
+    if not mixed:
+        return ()
+    return (f"Mixes of several columns ({_list(blended)}), scored as they are: {_list(mixed)}.",)
+
+
+def _note_unused(encoding: Encoding) -> tuple[str, ...]:
+    """Say which columns no encoded column derives from, as far as can be told."""
+    traced = encoding.columns
+    used = frozenset[int]().union(*traced.sources)
+    constant = [name for j, name in enumerate(encoding.inputs) if j not in used and j in traced.unknown]
+    dropped = [name for j, name in enumerate(encoding.inputs) if j not in used | traced.unknown]
+    notes = []
+    if dropped:
+        notes.append(f"Not used by the pipeline, and left out: {_list(dropped)}.")
+    if constant:
+        listed = _list(constant)
+        notes.append(f"The same in all rows that were tried, so that nothing tells what they are used for: {listed}.")
+    return tuple(notes)
+
+
+def _list(names: Sequence[str]) -> str:
+    return list_names(names, _LISTED)
+
+
+def _find_free_name(name: str, inputs: Sequence[str], taken: set[str]) -> str:
+    """Name a mixture as no column of the caller's is named, nor a group or another mixture."""
+    free = own = f"{name} (encoded)" if name in inputs else name
+    number = 2
+    while free in taken:
+        free = f"{own} ({number})"
+        number += 1
+    return free

@@ -1,0 +1,240 @@
+"""`unwrap()`: a fitted model without the pipeline or search around it, and the table as that model takes it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
+from sklearn.utils.validation import check_is_fitted
+
+from truewood._formatting import quote
+from truewood._inputs.device_arrays import take_from_device
+from truewood._pipelines.containers import adapt_table, find_rare_rows, take_rows
+from truewood._pipelines.encoding import Encoding
+from truewood._pipelines.leakage import check_row_by_row, check_rows
+from truewood._pipelines.provenance import (
+    ColumnProvenance,
+    has_telling_names,
+    is_skipped,
+    list_transformers,
+    trace_provenance,
+)
+from truewood._pipelines.provenance_probe import MOST_TRIED
+from truewood._pipelines.spark_stages import SparkPipeline
+from truewood.adapters._spark_model import find_spark_pipeline
+
+# What preprocessing does to columns is seen on so many rows, and some rare ones; on fewer of a wide table, to try out
+# its columns quickly.
+_MOST_ROWS = 2_000
+_FEWEST_ROWS = 200
+_MOST_VALUES = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class FinalEstimator:
+    """A model without what is around it.
+
+    Parameters
+    ----------
+    model : object
+        The innermost model.
+    X : array-like, data frame or sparse matrix
+        The table as that model takes it.
+    y : array-like or None
+        The target as that model takes it.
+    encoding : Encoding or None
+        How the columns of `X` came about; None where `X` is the caller's table.
+    warning : str or None
+        Why scores on these rows are too good to be true.
+    """
+
+    model: Any
+    X: Any
+    y: Any
+    encoding: Encoding | None = None
+    warning: str | None = None
+
+
+def find_final_estimator(model: Any) -> Any:
+    """The innermost model, which `unwrap` gives with the table that it takes."""
+    while (inner := _open(model)) is not None:
+        model = inner
+    return model
+
+
+def _open(model: Any) -> Any | None:
+    """The model within a model; None where there is none."""
+    if isinstance(model, Pipeline):
+        return _get_last(model)
+    if _is_search(model):
+        return _find_best(model)
+    if isinstance(model, TransformedTargetRegressor):
+        return _get_regressor(model)
+    spark = _find_spark(model)
+    return None if spark is None else spark.find_predictor()
+
+
+def extract_target(model: Any, y: Any) -> Any:
+    """The target as the innermost model takes it."""
+    while (inner := _open(model)) is not None:
+        if isinstance(model, TransformedTargetRegressor):
+            y = _transform_y(model, y, check_parts=False)
+        elif (spark := _find_spark(model)) is not None:
+            y = spark.encode_target(y)
+        model = inner
+    return y
+
+
+def extract_final_estimator(
+    model: Any, X: Any, y: Any, rows: Any, *, known: Encoding | None = None, check_parts: bool = False
+) -> FinalEstimator:
+    """Run the preprocessing of a fitted model, without fitting anything or changing what is the caller's.
+
+    Parameters
+    ----------
+    model : object
+        A Pipeline, a search over settings, or a TransformedTargetRegressor, within each other in any order, or a
+        PipelineModel of Spark ML; any other model is returned as it is.
+    X : array-like, data frame or sparse matrix
+        The table.
+    y : array-like or None
+        The target; None where nothing asks for it.
+    rows : object
+        The argument of `importance`.
+    known : Encoding or None
+        How columns come about, where other rows have told it before.
+    check_parts : bool
+        Whether `X` is only a part of the rows: refuse steps that look at the whole table when they transform.
+    """
+    unwrapped = FinalEstimator(model, X, y)
+    while True:
+        if isinstance(unwrapped.model, Pipeline):
+            unwrapped = _run_steps(unwrapped, rows, is_traced=known is None, check_parts=check_parts)
+        elif _is_search(unwrapped.model):
+            unwrapped = replace(unwrapped, model=_find_best(unwrapped.model))
+        elif isinstance(unwrapped.model, TransformedTargetRegressor):
+            regressor = _get_regressor(unwrapped.model)
+            y = unwrapped.y
+            if y is not None:
+                y = _transform_y(unwrapped.model, y, check_parts=check_parts)
+            unwrapped = replace(unwrapped, model=regressor, y=y)
+        elif (spark := _find_spark(unwrapped.model)) is not None:
+            unwrapped = _run_spark_stages(unwrapped, spark)
+        else:
+            return unwrapped if known is None else replace(unwrapped, encoding=known)
+
+
+def _is_search(model: Any) -> bool:
+    return isinstance(model, GridSearchCV | RandomizedSearchCV) or hasattr(model, "best_estimator_")
+
+
+def _find_best(search: Any) -> Any:
+    name = type(search).__name__
+    if hasattr(search, "best_estimator_"):
+        return search.best_estimator_
+    if hasattr(search, "cv_results_"):
+        raise ValueError(f"{name} must keep a fitted model, got refit=False; fit the best setting and pass that model.")
+    raise NotFittedError(f"{name} is not fitted yet; call fit first.")
+
+
+def _get_regressor(model: TransformedTargetRegressor) -> Any:
+    if not hasattr(model, "regressor_"):
+        raise NotFittedError(f"{type(model).__name__} is not fitted yet; call fit first.")
+    return model.regressor_
+
+
+def _transform_y(model: TransformedTargetRegressor, y: Any, *, check_parts: bool) -> Any:
+    """Y as the regressor was fit to it."""
+    y = np.asarray(y)
+    y = y[:, np.newaxis] if y.ndim == 1 else y
+    if check_parts:
+        check_row_by_row("transformer", model.transformer_, y[:_MOST_ROWS])
+    return model.transformer_.transform(y)
+
+
+def _find_spark(model: Any) -> SparkPipeline | None:
+    found = find_spark_pipeline(model)
+    return None if found is None else SparkPipeline(found)
+
+
+def _run_spark_stages(unwrapped: FinalEstimator, pipeline: SparkPipeline) -> FinalEstimator:
+    """Run the stages of a PipelineModel of Spark that its tree model uses."""
+    inner = replace(unwrapped, model=pipeline.find_predictor(), y=pipeline.encode_target(unwrapped.y))
+    if pipeline.inputs is None:
+        return inner
+    X, encoding = pipeline.run(unwrapped.X)
+    return replace(inner, X=X, encoding=encoding)
+
+
+def _get_last(pipeline: Pipeline) -> Any:
+    name, last = pipeline.steps[-1]
+    if is_skipped(last) or (hasattr(last, "transform") and not hasattr(last, "predict")):
+        raise TypeError(f"a pipeline must end in a tree model, but its last step {quote(name)} is {_describe(last)}.")
+    return last
+
+
+def _run_steps(unwrapped: FinalEstimator, rows: Any, *, is_traced: bool, check_parts: bool) -> FinalEstimator:
+    """Run all steps but the last one."""
+    steps, last = unwrapped.model.steps[:-1], _get_last(unwrapped.model)
+    unwrapped = replace(unwrapped, warning=check_rows(steps, rows) or unwrapped.warning)
+    named = [(name, step) for name, step in steps if not is_skipped(step)]
+    preprocessing = [step for _, step in named]
+    if not preprocessing:
+        return replace(unwrapped, model=last)
+    table, before = take_from_device(unwrapped.X, "the steps of the pipeline", stacklevel=5), unwrapped.encoding
+    if before is None:
+        table, inputs = adapt_table(table, preprocessing[0], _list_categories(preprocessing))
+        before = Encoding(inputs, ColumnProvenance.start(inputs))
+    if check_parts:
+        head = take_rows(table, np.arange(min(table.shape[0], _MOST_ROWS)))
+        for name, step in named:
+            head = check_row_by_row(name, step, head)
+    encoded = deepcopy(table)  # a step with copy=False, or a function, may write into what it is given
+    for step in preprocessing:
+        encoded = step.transform(encoded)
+    columns = _find_columns(preprocessing, table, before.columns, encoded.shape[1]) if is_traced else before.columns
+    return replace(unwrapped, model=last, X=encoded, encoding=replace(before, columns=columns))
+
+
+def _list_categories(steps: Sequence[Any]) -> list[NDArray[Any]]:
+    """The values that encoders among the steps know, column by column."""
+    fitted = [part for step in steps for part in list_transformers(step)]
+    encoders = [part for part in fitted if isinstance(part, OneHotEncoder | OrdinalEncoder | TargetEncoder)]
+    for encoder in encoders:
+        check_is_fitted(encoder)
+    return [values for encoder in encoders for values in encoder.categories_]
+
+
+def _find_columns(steps: Sequence[Any], table: Any, before: ColumnProvenance, n_columns: int) -> ColumnProvenance:
+    """The columns after some steps, given those before."""
+    n_rows = min(table.shape[0], _MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(1, len(before.names))))
+    rows = np.linspace(0, table.shape[0] - 1, n_rows).astype(np.int64)
+    n_inputs = len(before.names)
+    if n_rows < table.shape[0] and 1 < n_inputs <= MOST_TRIED and not all(map(has_telling_names, steps)):
+        rows = np.union1d(rows, find_rare_rows(table, n_inputs))
+    found = _trace_steps(steps, take_rows(table, rows), before)
+    # Their number may depend on the values, as with a function that makes dummy columns.
+    return found if len(found.names) == n_columns else _trace_steps(steps, table, before)
+
+
+def _trace_steps(steps: Sequence[Any], sample: Any, before: ColumnProvenance) -> ColumnProvenance:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the steps have run, and given their warnings, before
+        for step in steps:
+            sample, found = trace_provenance(step, sample, before.names)
+            before = before.then(found)
+    return before
+
+
+def _describe(step: Any) -> str:
+    return repr(step) if step is None or isinstance(step, str) else f"a transformer, {type(step).__name__}"

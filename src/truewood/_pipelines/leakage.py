@@ -1,0 +1,105 @@
+"""Steps that leak: they resampled the training rows, learned from the target, or mix rows, which inflates scores."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.feature_selection import SelectorMixin, VarianceThreshold
+from sklearn.preprocessing import TargetEncoder
+
+from truewood._formatting import list_names, quote
+from truewood._pipelines.containers import take_rows
+from truewood._pipelines.provenance import list_transformers
+
+# Types that a sentence lists before it counts the rest.
+_LISTED = 5
+
+
+# Rounding of matrix products, which depends on the number of rows.
+_ROUNDING = 1e-5
+
+
+def check_rows(steps: Sequence[tuple[str, Any]], rows: Any) -> str | None:
+    """Say which steps make scores on rows of the fit too good, or impossible."""
+    if isinstance(rows, str):
+        return _check_training(steps, rows) if rows in ("auto", "oob") else None
+    suspects = [step for _, step in steps if hasattr(step, "fit_resample")]
+    suspects += [part for _, step in steps for part in list_transformers(step) if _has_learned_from_y(part)]
+    if not suspects:
+        return None
+    return (
+        f"{_list_types(suspects)} resampled the rows of the fit or learned from their targets, so that scores and "
+        "p-values are too good unless the listed rows are such as the pipeline never saw."
+    )
+
+
+def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
+    """Refuse steps whose training rows cannot be had again, and say which steps have learned from their y."""
+    for name, step in steps:
+        if hasattr(step, "fit_resample"):
+            raise ValueError(
+                f"rows={quote(rows)} needs the rows the trees were grown on, but step {quote(name)} "
+                f"({type(step).__name__}) resampled them; pass rows the pipeline never saw and rows='heldout'."
+            )
+    fitted = [part for _, step in steps for part in list_transformers(step)]
+    if any(isinstance(part, TargetEncoder) for part in fitted):
+        raise ValueError(
+            f"rows={quote(rows)} needs columns as the trees saw them, but TargetEncoder made those of training rows "
+            "from "
+            "their targets, by cross-fitting that is not recorded; pass rows the pipeline never saw and rows='heldout'."
+        )
+    learned = [part for part in fitted if _has_learned_from_y(part)]
+    if not learned:
+        return None
+    return (
+        f"{_list_types(learned)} learned from the targets of the rows that score, so that scores and p-values are too "
+        "good; pass rows the pipeline never saw and rows='heldout'."
+    )
+
+
+def _has_learned_from_y(transformer: Any) -> bool:
+    if isinstance(transformer, SelectorMixin):
+        return not isinstance(transformer, VarianceThreshold)
+    parameter = inspect.signature(transformer.fit).parameters.get("y")
+    return parameter is not None and parameter.default is inspect.Parameter.empty
+
+
+def _list_types(steps: Sequence[Any]) -> str:
+    return list_names(list(dict.fromkeys(type(step).__name__ for step in steps)), _LISTED)
+
+
+def check_row_by_row(name: str, step: Any, table: Any) -> Any:
+    """Run a step on some rows at once, refuse it where their halves give something else, and return what it gives."""
+    whole, n_rows = step.transform(deepcopy(table)), table.shape[0]
+    halves = [rows for rows in np.array_split(np.arange(n_rows), 2) if len(rows)]
+    if len(halves) == 2:
+        parts = [step.transform(deepcopy(take_rows(table, rows))) for rows in halves]
+        together, apart = _read(whole), [_read(part) for part in parts]
+        is_same = all(part.shape[1:] == together.shape[1:] for part in apart)
+        if not is_same or not _are_same(together, np.concatenate(apart)):
+            raise ValueError(
+                f"step {quote(name)} ({type(step).__name__}) looks at the whole table when it transforms, and gives "
+                "other values for a part of the rows; rows that are read in parts need steps that go row by row."
+            )
+    return whole
+
+
+def _read(output: Any) -> NDArray[Any]:
+    values = output.toarray() if sparse.issparse(output) else np.asarray(output)
+    return values[:, np.newaxis] if values.ndim == 1 else values
+
+
+def _are_same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    if a.dtype.kind in "biuf" and b.dtype.kind in "biuf":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            size = np.nanmax(np.abs(a), axis=0, initial=0.0)
+            return bool(((a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= _ROUNDING * size)).all())
+    return bool(((a == b) | (pd.isna(a) & pd.isna(b))).all())

@@ -1,0 +1,1 @@
+"""Matplotlib figures; they read results only."""

@@ -1,0 +1,339 @@
+"""The report's charts as Vega-Lite specifications, made with Altair, and the JavaScript that draws them in the browser.
+
+Data fields have fixed names and rows are known by their place: Vega takes names of fields for expressions, and
+categories for keys of objects, where a column called "constructor" would do harm. Feature names are only ever text.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truewood._plotting.style import BIASED, FAINT, MUTED, SMALL, UNBIASED
+from truewood._results.summary import FOUND, FOUND_SMALL, NO_SIGN, find_percent, name_axis, name_measure, name_unit
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+    from truewood._results.comparison import Comparison
+    from truewood._results.importance_result import ImportanceResult
+    from truewood._results.scores_with_errors import ClassScores
+
+
+NOT_SIGNIFICANT = "not significant"
+
+_ROW = 22
+# A narrow screen has no room for names beside the chart: they go above the points.
+_PHONE_ROW = 40
+# Letters of names of classes that fit side by side.
+_MOST_LETTERS = 60
+_MOST_NUMBERED = 10
+# Pixels that a number in a cell needs.
+_NUMBER_WIDTH = 56
+_FONT = "system-ui, sans-serif"
+# Long names lose their middle, as they are often told apart by their ends; the tooltip has them whole.
+_IS_PHONE = "windowSize()[0] < 600"
+_SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - 7) + '…' + slice({0}, -6) : {0}"
+
+
+def make_charts(result: ImportanceResult) -> dict[str, Any]:
+    """Make the charts of a result: Vega-Lite specifications by name, without data."""
+    has_inference, percent = result.inference_unavailable is None, find_percent(result)
+    small = {FOUND_SMALL: SMALL} if percent is not None else {}
+    dots = _make_dots(
+        title=[name_axis(result, percent)],
+        fills={FOUND: UNBIASED, **small, NO_SIGN: "white"} if has_inference else {},
+        tooltips=_list_tooltips(result, has_inference),
+        description=f"Points of {name_measure(result)}, by feature; the table has the numbers.",
+    )
+    charts: dict[str, Chart] = {"dots": dots, "slopes": _make_slopes(result, has_inference)}
+    if result.classes is not None:
+        charts["classes"] = _make_classes(result.classes)
+    return {name: _finish(chart) for name, chart in charts.items()}
+
+
+def make_difference_chart(comparison: Comparison, verdicts: tuple[str, str]) -> dict[str, Any]:
+    """Make the chart of a comparison: differences, given the words for more in the first, and in the second."""
+    import altair as alt
+
+    a, b = (alt.Tooltip(f"importance_{name}:Q", title=f"importance in {name}", format=".6g") for name in "ab")
+    tooltips = [
+        alt.Tooltip("label:N", title="feature"),
+        alt.Tooltip("difference:Q", format=".6g"),
+        *_list_error_tooltips(),
+        alt.Tooltip("adjusted_p_value:Q", title="adjusted p-value", format=".3g"),
+        a,
+        b,
+    ]
+    dots = _make_dots(
+        title=[f"{name_measure(comparison)}, a less b", name_unit(comparison)],
+        fills={verdicts[0]: UNBIASED, verdicts[1]: BIASED, NOT_SIGNIFICANT: "white"},
+        tooltips=tooltips,
+        description="Points of the differences, by feature; the table has the numbers.",
+    )
+    return _finish(dots)
+
+
+def _finish(chart: Chart) -> dict[str, Any]:
+    config = {
+        "font": _FONT,
+        "background": None,
+        "view": {"stroke": None},
+        "axis": {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "gridOpacity": 0.5},
+        "legend": {
+            "labelFontSize": 12,
+            "orient": "top",
+            "title": None,
+            "symbolStrokeWidth": 1.5,
+        },
+    }
+    finished: dict[str, Any] = chart.properties(width="container").to_dict()
+    return finished | {"config": config}
+
+
+def name_class_column(number: int) -> str:
+    """The field of the page's data that holds the scores of a class."""
+    return f"class_{number}"
+
+
+def _list_tooltips(result: ImportanceResult, has_inference: bool) -> list[alt.Tooltip]:
+    import altair as alt
+
+    percent, tips = find_percent(result), [alt.Tooltip("label:N", title="feature")]
+    if percent is not None:
+        tips.append(alt.Tooltip("shown:Q", title="share, %" if percent.is_share else "% of sum", format=".3~r"))
+        if has_inference:
+            tips.append(alt.Tooltip("low:Q", title="95 % interval from, %", format=".3~r"))
+            tips.append(alt.Tooltip("high:Q", title="to, %", format=".3~r"))
+    tips.append(alt.Tooltip("importance:Q", title="score", format=".6g"))
+    if has_inference:
+        tips += _list_error_tooltips()[0 if percent is None else 2 :]
+    return [
+        *tips,
+        alt.Tooltip("rank:Q"),
+        alt.Tooltip("mdi:Q", title="biased score", format=".6g"),
+        alt.Tooltip("mdi_rank:Q", title="biased rank"),
+    ]
+
+
+def _list_error_tooltips() -> list[alt.Tooltip]:
+    import altair as alt
+
+    return [
+        alt.Tooltip("ci_low:Q", title="95 % interval from", format=".6g"),
+        alt.Tooltip("ci_high:Q", title="to", format=".6g"),
+        alt.Tooltip("std_error:Q", title="standard error", format=".6g"),
+        alt.Tooltip("p_value:Q", title="p-value", format=".3g"),
+    ]
+
+
+def _name_rows(label: str) -> alt.Y:
+    """Rows by place, named by an expression."""
+    import altair as alt
+
+    axis = alt.Axis(
+        title=None, labelExpr=label, labelLimit=400, labelOverlap=False, labelPadding=6, ticks=False, domain=False
+    )
+    return alt.Y("place:O", axis=axis)
+
+
+def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.Tooltip], description: str) -> Chart:
+    """Points on pale bars, with intervals where verdicts have colours, `fills`."""
+    import altair as alt
+
+    label = "data('features')[datum.value].label"
+    y = _name_rows(f"{_IS_PHONE} ? '' : ({_SHORTEN.format(label, '40')})")
+    axis = alt.Axis(title=title, tickCount=5, labelFlush=False)
+    x = alt.X("shown:Q", axis=axis, scale=alt.Scale(nice=False, padding=8))
+    bars = alt.Chart().mark_bar(color=FAINT, height=8).encode(x=x, y=y)
+    points = alt.Chart().mark_point(size=60, opacity=1, stroke=UNBIASED, strokeWidth=1.5, fill=UNBIASED)
+    layers = [bars, points.encode(x=x, y=y)]
+    if fills:
+        scale = alt.Scale(domain=list(fills), range=list(fills.values()))
+        edges = alt.Scale(domain=list(fills), range=[_find_edge(fill) for fill in fills.values()])
+        legend = alt.Legend(symbolType="circle", columns={"expr": f"{_IS_PHONE} ? 2 : {len(fills)}"})
+        stroke = alt.Stroke("verdict:N", scale=edges, legend=legend)
+        whiskers = alt.Chart().mark_rule(strokeWidth=1.5).encode(x="low:Q", x2="high:Q", y=y, stroke=stroke)
+        filled = points.encode(x=x, y=y, stroke=stroke, fill=alt.Fill("verdict:N", scale=scale, legend=legend))
+        layers = [bars, whiskers, filled]
+    zero = alt.Chart().mark_rule(strokeWidth=1, color="black").encode(x=alt.datum(0))
+    names = (
+        alt.Chart()
+        .mark_text(align="left", dx=12, dy=-13, fontSize=12, limit={"expr": "width - 12"})
+        .encode(x=alt.value(0), y=y, text="above:N")
+        .transform_calculate(above=f"{_IS_PHONE} ? ({_SHORTEN.format('datum.label', '38')}) : ''")
+    )
+    hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["place"], empty=False)
+    # The whole row answers to the pointer: most points of useless features are hard to hit.
+    rows = (
+        alt.Chart()
+        .mark_bar(color=MUTED, cursor="default")
+        .encode(
+            x=alt.value(0),
+            x2=alt.value("width"),
+            y=y,
+            fillOpacity=alt.condition(hover, alt.value(0.15), alt.value(0)),
+            tooltip=tooltips,
+        )
+        .add_params(hover)
+    )
+    return alt.layer(*layers, zero, names, rows, data=alt.NamedData("features")).properties(
+        height=alt.Step(_ROW), description=description
+    )
+
+
+def _find_edge(fill: str) -> str:
+    """The colour of a point's edge and whisker; that of a pale or empty point is darker."""
+    return {"white": MUTED, SMALL: UNBIASED}.get(fill, fill)
+
+
+def make_room_for_names(spec: dict[str, Any]) -> dict[str, Any]:
+    """The compiled chart of points, whose rows are higher on a narrow screen."""
+    for signal in spec["signals"]:
+        if signal["name"] == "y_step":
+            del signal["value"]
+            signal["update"] = f"{_IS_PHONE} ? {_PHONE_ROW} : {_ROW}"
+    return spec
+
+
+def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
+    """The usual, biased order of the shown features beside their order by this measure, joined by lines."""
+    import altair as alt
+
+    # Lines go from 0 to 1; the rest is room for names, on one side only where the screen is narrow.
+    left_room, right_room = f"({_IS_PHONE} ? 0.4 : 1)", f"({_IS_PHONE} ? 2.6 : 1)"
+    first, last = {"expr": f"-{left_room}"}, {"expr": f"1 + {right_room}"}
+    positions = alt.Scale(domainMin=first, domainMax=last, nice=False, zero=False)
+    headings = alt.Axis(
+        title=None,
+        orient="top",
+        values=[0, 1],
+        labelExpr=f"datum.value == 0 ? ({_IS_PHONE} ? 'biased' : 'usual, biased rank') : 'rank by {result.measure}'",
+        labelAlign=alt.condition("datum.value == 0", alt.value("right"), alt.value("left")),
+        grid=False,
+        ticks=False,
+        domain=False,
+    )
+    left, right = alt.Y("left:O", axis=None), alt.Y("right:O", axis=None)
+    at_left = alt.X(datum=0, type="quantitative", scale=positions, axis=headings)
+    at_right = alt.X(datum=1, type="quantitative", scale=positions, axis=headings)
+    move = alt.Color(
+        "move:N",
+        scale=alt.Scale(domain=["rises", "falls", "stays"], range=[UNBIASED, BIASED, MUTED]),
+        legend=alt.Legend(symbolType="stroke"),
+    )
+    hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["place"], empty=False)
+    base = alt.Chart()
+    line = {"x": at_left, "x2": alt.datum(1), "y": left, "y2": "right:O"}
+    lines = base.mark_rule().encode(**line, color=move, strokeWidth=alt.condition(hover, alt.value(5), alt.value(1.8)))
+    targets = base.mark_rule(strokeWidth=14, strokeOpacity=0).encode(
+        **line, tooltip=_list_tooltips(result, has_inference)
+    )
+    space = f"width * {right_room} / (1 + {left_room} + {right_room}) - 40"
+    limit: dict[str, Any] = {"fontSize": 12, "limit": {"expr": space}}
+    names = [
+        base.mark_text(align="right", dx=-8, fontSize=12).encode(x=at_left, y=left, text="mdi_rank:Q"),
+        base.mark_text(align="right", dx=-36, **limit).encode(x=at_left, y=left, text="beside:N"),
+        base.mark_text(align="left", dx=8, fontSize=12).encode(x=at_right, y=right, text="rank:Q"),
+        base.mark_text(align="left", dx=36, **limit).encode(x=at_right, y=right, text="short:N"),
+    ]
+    ends = [
+        base.mark_circle(size=36, opacity=1).encode(x=at_left, y=left, color=move),
+        base.mark_circle(size=36, opacity=1).encode(x=at_right, y=right, color=move),
+    ]
+    rises = "(datum.mdi_rank - datum.rank)"
+    return (
+        alt.layer(lines, *ends, *names, targets.add_params(hover), data=alt.NamedData("features"))
+        .transform_window(right="row_number()", sort=[alt.SortField("rank")])
+        .transform_window(left="row_number()", sort=[alt.SortField("mdi_rank"), alt.SortField("rank")])
+        .transform_calculate(
+            move=f"abs({rises}) <= 1 ? 'stays' : {rises} > 0 ? 'rises' : 'falls'",
+            short=_SHORTEN.format("datum.label", "32"),
+            beside=f"{_IS_PHONE} ? '' : ({_SHORTEN.format('datum.label', '32')})",
+        )
+        .properties(height=alt.Step(_ROW), description="Lines from the biased rank of each feature to its rank here.")
+    )
+
+
+def _make_classes(parts: ClassScores) -> Chart:
+    """A heat map of the scores by class."""
+    import altair as alt
+
+    columns: list[Any] = [name_class_column(k) for k in range(len(parts.names))]
+    names = alt.param(name="class_names", value=dict(zip(columns, parts.names.tolist(), strict=True)))
+    most = float(np.abs(parts.values).max()) or 1.0
+    is_crowded = str(sum(len(name) for name in parts.names) > _MOST_LETTERS).lower()
+    axis = alt.Axis(
+        title="class",
+        orient="top",
+        labelExpr=_SHORTEN.format("class_names[datum.value]", "24"),
+        labelAngle={"expr": f"{_IS_PHONE} || {is_crowded} ? 45 : 0"},
+        ticks=False,
+        domain=False,
+    )
+    colour = alt.Color(
+        "part:Q",
+        scale=alt.Scale(domain=[-most, 0, most], range=[BIASED, "white", UNBIASED], interpolate="rgb"),
+        legend=alt.Legend(format=".2g"),
+    )
+    y = _name_rows(_SHORTEN.format("data('features')[datum.value].label", f"({_IS_PHONE} ? 20 : 40)"))
+    base = alt.Chart().transform_fold(columns, as_=["class", "part"])
+    cells = (
+        base.transform_calculate(class_name="class_names[datum.class]")
+        .mark_rect()
+        .encode(
+            x=alt.X("class:O", sort=columns, axis=axis),
+            y=y,
+            color=colour,
+            tooltip=[
+                alt.Tooltip("label:N", title="feature"),
+                alt.Tooltip("class_name:N", title="class"),
+                alt.Tooltip("part:Q", title="importance", format=".6g"),
+            ],
+        )
+        .add_params(names)
+    )
+    layers: list[Any] = [cells]
+    if len(columns) <= _MOST_NUMBERED:
+        is_dark = f"abs(datum.part) > {0.6 * most}"
+        ink = alt.condition(is_dark, alt.value("white"), alt.value("#1a1d21"))
+        x = alt.X("class:O", sort=columns, axis=axis)
+        has_room = f"width >= {_NUMBER_WIDTH * len(columns)} ? 1 : 0"
+        numbers = base.mark_text(fontSize=11, opacity={"expr": has_room}).encode(
+            x=x, y=y, text=alt.Text("part:Q", format=".2~g"), color=ink
+        )
+        layers.append(numbers)
+    return alt.layer(*layers, data=alt.NamedData("features")).properties(
+        height=alt.Step(_ROW), description="Scores by feature and class, as numbers in the downloaded table."
+    )
+
+
+@cache
+def bundle_scripts() -> str:
+    """Return the JavaScript of Vega and Vega-Embed, as a module that can stand in a page."""
+    vl_convert, vega_lite = import_libraries()
+    bundle: str = vl_convert.javascript_bundle(vl_version=vega_lite)
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def compile_chart(chart: dict[str, Any]) -> dict[str, Any]:
+    """Turn a Vega-Lite specification into one of Vega: less for the browser to do."""
+    vl_convert, vega_lite = import_libraries()
+    compiled: dict[str, Any] = vl_convert.vegalite_to_vega(chart, vl_version=vega_lite)
+    return compiled
+
+
+def import_libraries() -> tuple[Any, str]:
+    """The converter, and the version of Vega-Lite that Altair writes."""
+    try:
+        import altair
+        import vl_convert
+    except ImportError as error:
+        raise ImportError(
+            f"a report needs altair and vl-convert-python, but {error.name} is not installed; "
+            "pip install 'truewood[report]' brings both."
+        ) from error
+    return vl_convert, ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])

@@ -1,0 +1,265 @@
+"""Results as files: everything in plain JSON, read back to the last bit, and checked when it is read."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._arguments import check_path
+from truewood._formatting import ROWS_IN_WORDS, quote
+from truewood._measures.registry import OF_RESULTS
+from truewood._results.importance_result import ImportanceResult
+from truewood._results.scores_with_errors import ClassScores
+from truewood._writing import write_file
+
+FORMAT = "truewood.ImportanceResult"
+FORMAT_VERSION = 1
+
+_CHOICES = {
+    "measure": tuple(OF_RESULTS),
+    "task": ("classification", "regression", "survival"),
+    "rows": tuple(ROWS_IN_WORDS),
+}
+# More than any data set has; larger ones are no numbers of rows.
+_LARGEST = float(np.finfo(np.float64).max)
+_MOST_ROWS = 2**53
+
+
+def save(result: ImportanceResult, path: str | PathLike[str]) -> None:
+    """Write a result; see `ImportanceResult.save`."""
+    check_path(path, "path")
+    content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(result)}
+    try:
+        encoded = (json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            "names of features must not hold halves of letters (lone surrogates) where a result is saved, got "
+            f"{error.object[error.start]!a}; rename that column or group."
+        ) from error
+    write_file(path, encoded)
+
+
+def _to_json(value: Any) -> Any:
+    """Turn results into objects and arrays into lists; JSON has no NaN, so that becomes null."""
+    if isinstance(value, ImportanceResult | ClassScores):
+        return {part.name: _to_json(getattr(value, part.name)) for part in fields(value)}
+    if isinstance(value, float) and np.isnan(value):
+        return None
+    if not isinstance(value, np.ndarray):
+        return value
+    listed = value.astype(object)
+    if value.dtype.kind == "f":
+        listed[np.isnan(value)] = None
+    return listed.tolist()
+
+
+def load(path: str | PathLike[str]) -> ImportanceResult:
+    """Read a result that `ImportanceResult.save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    ImportanceResult
+        The same result, to the last bit.
+
+    Raises
+    ------
+    ValueError
+        If the file was not written by `ImportanceResult.save`, or changed since.
+    """
+    check_path(path, "path")
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+        raise ValueError(f"{path} must be a file written by ImportanceResult.save.")
+    version = content.pop("version", None)
+    if version != FORMAT_VERSION or isinstance(version, bool):
+        raise ValueError(f"{path} has format version {quote(version)}, this truewood reads {FORMAT_VERSION}.")
+    try:
+        return _read_result(content)
+    except _DamageError as error:
+        raise ValueError(f"{path} is damaged: {error}; save the result again.") from error
+
+
+class _DamageError(Exception):
+    """What is wrong with a field."""
+
+
+def _refuse(name: str, expected: str) -> NoReturn:
+    raise _DamageError(f"{name} must be {expected}")
+
+
+def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResult:
+    """A result from its fields, each of which must be what `ImportanceResult` says."""
+    names = {part.name for part in fields(ImportanceResult)}
+    if not isinstance(content, dict):
+        _refuse("columns", "a result or null")
+    if content.keys() != names:
+        differing = ", ".join(sorted(map(quote, content.keys() ^ names))[:3])
+        raise _DamageError(f"it has not the fields of a result, but others or fewer ({differing})")
+    features = _read_names("feature_names", content["feature_names"])
+    n_rows, shape = _read_count("n_rows", content["n_rows"]), (len(features),)
+    read: dict[str, Any] = {"feature_names": features, "n_rows": n_rows}
+    for name in ("values", "mdi"):
+        read[name] = _read_array(name, content[name], shape)
+    read["share"] = _read_array("share", content["share"], shape, has_nan=True)
+    read["per_tree"] = _read_array("per_tree", content["per_tree"], (None, *shape), has_nan=True)
+    read["per_output"] = _read_array("per_output", content["per_output"], (None, *shape))
+    read["tree_weight"] = _read_tree_weight(content["tree_weight"], len(read["per_tree"]))
+    folds = content["per_fold"]
+    read["per_fold"] = None if folds is None else _read_array("per_fold", folds, (None, *shape))
+    rows = content["contributions"]
+    read["contributions"] = None if rows is None else _read_array("contributions", rows, (n_rows, *shape))
+    read |= _read_row_groups(content, n_rows)
+    for name, listed in _CHOICES.items():
+        if not isinstance(content[name], str) or content[name] not in listed:
+            _refuse(name, f"one of {', '.join(listed)}")
+        read[name] = content[name]
+    if not isinstance(content["is_additive"], bool):
+        _refuse("is_additive", "true or false")
+    read["is_additive"] = content["is_additive"]
+    read["impurity"] = _read_impurity(content["impurity"])
+    read["skipped_weight"] = _read_number("skipped_weight", content["skipped_weight"], most=1.0)
+    read |= _read_errors(content, shape)
+    read["classes"] = _read_classes(content["classes"], shape, has_nan=read["inference_unavailable"] is not None)
+    read["notes"] = _read_notes(content["notes"])
+    if content["columns"] is not None and is_of_columns:
+        _refuse("columns of columns", "null")
+    read["columns"] = None if content["columns"] is None else _read_result(content["columns"], is_of_columns=True)
+    return ImportanceResult(**read)
+
+
+def _read_row_groups(content: dict[str, Any], n_rows: int) -> dict[str, Any]:
+    """Number of groups of rows, and the group of each row, or None for null."""
+    n_groups, groups = content["n_groups"], content["groups"]
+    if n_groups is not None and _read_count("n_groups", n_groups) > n_rows:
+        _refuse("n_groups", "at most the number of rows")
+    if groups is None:
+        return {"n_groups": n_groups, "groups": None}
+    expected = f"{n_rows} numbers of groups from 0 up, all of them below n_groups"
+    if n_groups is None or not isinstance(groups, list) or len(groups) != n_rows:
+        _refuse("groups", expected)
+    if not all(type(group) is int and 0 <= group < n_groups for group in groups):
+        _refuse("groups", expected)
+    return {"n_groups": n_groups, "groups": np.array(groups, dtype=np.int64)}
+
+
+def _read_tree_weight(value: Any, n_trees: int) -> NDArray[np.float64] | None:
+    """How much each tree counts, or None for null."""
+    if value is None:
+        return None
+    weight = _read_array("tree_weight", value, (n_trees,))
+    if (weight < 0).any() or not weight.any():
+        _refuse("tree_weight", "numbers that are not negative, and not all zero")
+    return weight
+
+
+def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Errors of the scores: numbers that are not negative, or none at all where there is a reason."""
+    reason = content["inference_unavailable"]
+    if reason is not None and not _is_text(reason):
+        _refuse("inference_unavailable", "text or null")
+    read: dict[str, Any] = {"inference_unavailable": reason}
+    for name in ("std_error", "null_std_error"):
+        read[name] = _read_array(name, content[name], shape, has_nan=reason is not None)
+        if (read[name] < 0).any():
+            _refuse(name, "numbers that are not negative")
+    total = content["total_error"]
+    may_be_missing = reason is not None or OF_RESULTS[content["measure"]].is_given_others
+    read["total_error"] = np.nan if total is None and may_be_missing else _read_number("total_error", total)
+    return read
+
+
+def _read_classes(content: Any, shape: tuple[int, ...], *, has_nan: bool) -> ClassScores | None:
+    """Scores by class, or None for null."""
+    if content is None:
+        return None
+    if not isinstance(content, dict) or content.keys() != {part.name for part in fields(ClassScores)}:
+        _refuse("classes", "names, values, std_error and null_std_error, or null")
+    names = _read_names("names of classes", content["names"])
+    values = _read_array("values of classes", content["values"], (len(names), *shape))
+    errors = [
+        _read_array(f"{name} of classes", content[name], (len(names), *shape), has_nan=has_nan)
+        for name in ("std_error", "null_std_error")
+    ]
+    if any((error < 0).any() for error in errors):
+        _refuse("errors of classes", "numbers that are not negative")
+    return ClassScores(names, values, *errors)
+
+
+def _read_array(name: str, value: Any, shape: tuple[int | None, ...], *, has_nan: bool = False) -> NDArray[np.float64]:
+    """Numbers of a shape, any number of rows where that is None; null is NaN."""
+    rows = value if len(shape) == 2 else [value]
+    expected = f"{'rows of ' * (len(shape) == 2)}{shape[-1]} numbers{', or null' * has_nan}"
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
+        _refuse(name, expected)
+    kinds = {kind for row in rows for kind in map(type, row)}
+    if not kinds <= {float, int, type(None)} or {len(row) for row in rows} != {shape[-1]}:
+        _refuse(name, expected)
+    if shape[0] not in (None, len(value)):
+        _refuse(name, f"{shape[0]} {expected}")
+    try:
+        array = np.array(value, dtype=np.float64)
+    except OverflowError:
+        _refuse(name, "numbers that a float can hold")
+    if np.isinf(array).any() or (np.isnan(array).any() and not has_nan):
+        _refuse(name, f"{expected} that are finite")
+    return array
+
+
+def _read_number(name: str, value: Any, *, most: float = math.inf) -> float:
+    """A number that is finite and not negative."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= min(most, _LARGEST):
+        _refuse(name, f"a number from 0 to {most:g}" if most < math.inf else "a finite number that is not negative")
+    return float(value)
+
+
+def _read_impurity(value: Any) -> float:
+    """A finite number, which rounding may have made negative, or NaN for null."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
+        _refuse("impurity", "a finite number or null")
+    return float(value)
+
+
+def _read_count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MOST_ROWS:
+        _refuse(name, "a number of rows")
+    return value
+
+
+def _read_names(name: str, value: Any) -> NDArray[np.str_]:
+    if not isinstance(value, list) or not value or not all(map(_is_text, value)):
+        _refuse(name, "a list of names")
+    return np.array(value, dtype=np.str_)
+
+
+def _read_notes(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(map(_is_text, value)):
+        _refuse("notes", "a list of sentences")
+    return tuple(value)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is text that `save` writes: JSON could also hold halves of letters."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

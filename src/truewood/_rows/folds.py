@@ -1,0 +1,114 @@
+"""`Folds`: the rows that fit a model and those that score it, fold by fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Rows that grew the model of each fold, and those that score it.
+
+    Parameters
+    ----------
+    train, test : list of ndarray of int64
+        Row numbers, one array for each fold.
+    n_rows : int
+        Number of rows of the table.
+    """
+
+    train: list[Rows]
+    test: list[Rows]
+    n_rows: int
+
+    @property
+    def is_held_out(self) -> NDArray[np.bool_]:
+        """Rows that score the model of any fold, shape (n_rows,)."""
+        is_held_out = np.zeros(self.n_rows, dtype=np.bool_)
+        is_held_out[np.concatenate(self.test)] = True
+        return is_held_out
+
+    def weigh(self, sample_weight: Floats | None) -> Floats:
+        """How much each fold counts, shape (n_folds,): by the rows that score it, or by their weight."""
+        weight = np.array([len(rows) if sample_weight is None else sample_weight[rows].sum() for rows in self.test])
+        share: Floats = weight / weight.sum()
+        return share
+
+    def measure_both_roles(self, share: Floats) -> float:
+        """Of the rows that grew the model which a row scores, the share that score a model which that row grew.
+
+        Parameters
+        ----------
+        share : ndarray of shape (n_folds,)
+            How much each fold counts.
+        """
+        train, test = _mark(self.train, self.n_rows), _mark(self.test, self.n_rows)
+        grows = train.astype(np.float32) @ test.T.astype(np.float32) > 0  # [l, k]: rows of test k grew model l
+        answers = grows.T.astype(np.float32) @ test.astype(np.float32) > 0  # [k, j]: j scores such a model
+        return float(share @ ((train & answers).sum(axis=1) / train.sum(axis=1)))
+
+    @property
+    def unseen_per_grown(self) -> float:
+        """Rows that score a model, as a multiple of those that grew it, mean over folds."""
+        return float(np.mean([len(test) / len(train) for train, test in zip(self.train, self.test, strict=True)]))
+
+
+def read_folds(train: Sequence[Any], test: Sequence[Any], n_rows: int, groups: Rows | None, name: str) -> Folds:
+    """Check rows of folds.
+
+    Parameters
+    ----------
+    train, test : sequence of array-like
+        Row numbers, for each fold.
+    n_rows : int
+        Number of rows of the table.
+    groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row, where rows belong together.
+    name : str
+        The argument that the folds are from.
+    """
+    if not len(train):
+        raise ValueError(f"{name} must give at least one fold, got none, so that no row is held out.")
+    read = [[_read_rows(name, k, rows, n_rows) for k, rows in enumerate(part, start=1)] for part in (train, test)]
+    folds = Folds(read[0], read[1], n_rows)
+    for k, (in_bag, unseen) in enumerate(zip(folds.train, folds.test, strict=True), start=1):
+        both = np.intersect1d(in_bag, unseen)
+        if len(both):
+            raise ValueError(f"{name} must hold rows out of the fit, but row {both[0]} fits and scores fold {k}.")
+        if groups is not None and len(split := np.intersect1d(groups[in_bag], groups[unseen])):
+            row = int(unseen[np.argmax(groups[unseen] == split[0])])
+            raise ValueError(
+                f"{name} must keep the rows of a group together, but fold {k} holds row {row} out and not all rows of "
+                "its group in groups; pass cv=GroupKFold(), or another splitter that knows groups."
+            )
+    return folds
+
+
+def _read_rows(name: str, fold: int, given: Any, n_rows: int) -> Rows:
+    rows = np.asarray(given)
+    if rows.ndim != 1 or not len(rows) or not np.issubdtype(rows.dtype, np.integer):
+        raise ValueError(
+            f"{name} must give row numbers for the fit and for scoring, at least one each, in fold {fold}."
+        )
+    if rows.min() < 0 or rows.max() >= n_rows:
+        raise ValueError(
+            f"{name} must give numbers of the {n_rows} rows of X, got row {rows.max()} in fold {fold}; pass X and y as "
+            "they were split."
+        )
+    return rows.astype(np.int64)
+
+
+def _mark(lists: list[Rows], n_rows: int) -> NDArray[np.bool_]:
+    """Which rows are in each list, shape (n_lists, n_rows)."""
+    marks = np.zeros((len(lists), n_rows), dtype=np.bool_)
+    for mark, rows in zip(marks, lists, strict=True):
+        mark[rows] = True
+    return marks

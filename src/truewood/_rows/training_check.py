@@ -1,0 +1,194 @@
+"""Whether given rows are those that the model was fit on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._engines.engine import RowLists, get_engine
+from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.target import NumberTarget, Target
+from truewood._trees.ensemble import TreeEnsemble
+from truewood._trees.node_sums import NodeSums
+from truewood.adapters import InBagRows, TrainingRecord, TreeModel
+
+# Relative difference up to which two sums of the same numbers, taken in another order, are called the same.
+_SAME_SUM = 1e-6
+# The same for sums that a library keeps as float32.
+_SAME_HESSIAN = 1e-5
+# Leaves, and trees at most, whose weights tell that rows are those of the fit.
+_ENOUGH_LEAVES = 6
+_MOST_COUNTED = 20
+# Rows of a small leaf, and number of those that tell that rows grew the trees: 0.9^200 is 1e-9.
+_SMALL_LEAF = 5
+_ENOUGH_SMALL = 200
+
+
+def is_training_data(tree_model: TreeModel, tree: int, data: RowData, n_threads: int = 1) -> bool:
+    """Whether the tree's training rows, routed again, give the counts, weights and values that it has stored."""
+    training, trees = tree_model.training, range(tree, tree + 1)
+    if training is None or not training.fits(data.n_rows):
+        return False
+    ensemble, engine = tree_model.read(trees), get_engine()
+    counts = training.count_at_nodes(tree, len(ensemble.feature))
+    rows = training.list_training_rows(tree, data.target, data.weight)
+    if len(rows.counted) != counts[0]:
+        return False
+    lists = RowLists.join([rows.counted])
+    leaves = tree_model.find_leaves(trees, ensemble, data.matrix, lists, n_threads)
+    if not np.array_equal(engine.sum_leaves(ensemble, leaves, lists, data.target, None).weight, counts):
+        return False
+    if not training.has_weights:
+        return True
+    # A row that is counted twice has its weight once in `rows.weight`.
+    weight = rows.weight / np.maximum(np.bincount(rows.counted, minlength=data.n_rows), 1)
+    sums = engine.sum_leaves(ensemble, leaves, lists, data.target, weight)
+    return have_same_weights(ensemble, sums) and _have_same_values(ensemble, sums, data.target, rows)
+
+
+def have_same_weights(ensemble: TreeEnsemble, sums: NodeSums) -> bool:
+    """Whether rows give the weights that the nodes have stored."""
+    return bool(np.allclose(sums.weight, ensemble.weight, rtol=_SAME_SUM, atol=0.0))
+
+
+def _have_same_values(ensemble: TreeEnsemble, sums: NodeSums, target: Target, rows: InBagRows) -> bool:
+    """Whether the rows have the values of the nodes: means at all nodes, or mean or median at the root."""
+    if ensemble.statistic == "leaf":
+        return True
+    if ensemble.statistic == "median" and isinstance(target, NumberTarget):
+        return _is_median(ensemble.value[0] - target.origin, target, rows.weight)
+    nodes: Any = slice(None) if ensemble.statistic == "mean" else slice(1)
+    value = ensemble.value[nodes] - sums.origin
+    # The library's means carry the rounding of sums of numbers that were not centred, however near zero the means are.
+    size = np.abs(target.numbers).max(axis=0) + np.abs(target.origin) if isinstance(target, NumberTarget) else 1.0
+    rounding = len(rows.counted) * np.finfo(np.float64).eps * size
+    tolerance = _SAME_SUM * np.abs(value).max(axis=0) + rounding
+    return bool((np.abs(sums.mean[nodes] - value) <= tolerance).all())
+
+
+def _is_median(value: NDArray[np.float64], target: NumberTarget, weight: NDArray[np.float64]) -> bool:
+    """Whether at most half of the weight lies on either side of the value, for each output."""
+    numbers = target.numbers
+    # Centring moved the numbers by a rounding error at most.
+    near = 4 * np.finfo(np.float64).eps * (np.abs(numbers).max() + np.abs(target.origin).max())
+    half = (0.5 + _SAME_SUM) * weight.sum()
+    for outside in (numbers < value - near, numbers > value + near):
+        if (np.where(outside, weight[:, np.newaxis], 0.0).sum(axis=0) > half).any():
+            return False
+    return True
+
+
+def is_counted(tree_model: TreeModel, data: RowData, n_threads: int = 1) -> bool:
+    """Whether rows give the weights of the leaves of additive trees: then they grew them."""
+    every_row = RowLists.join([np.arange(data.n_rows)])
+
+    def count_leaves(tree: int, ensemble: TreeEnsemble) -> list[NDArray[Any]]:
+        leaves = tree_model.find_leaves(range(tree, tree + 1), ensemble, data.matrix, every_row, n_threads)
+        return [np.bincount(leaves, weights=weight, minlength=len(ensemble.left)) for weight in (None, data.weight)]
+
+    return _are_weights_of_leaves(tree_model, count_leaves)
+
+
+def _are_weights_of_leaves(
+    tree_model: TreeModel, count_leaves: Callable[[int, TreeEnsemble], list[NDArray[Any]]]
+) -> bool:
+    """Whether any of the counts of rows at nodes, tree by tree, has at leaves the weights of additive trees.
+
+    The first tree is grown at a constant score, so that weights of its leaves are proportional to those of the training
+    rows even where they are sums of hessians. Later ones are looked at where the first has too few leaves to tell.
+    """
+    n_leaves = 0
+    for tree in range(min(tree_model.n_trees, _MOST_COUNTED)):
+        ensemble = tree_model.read(range(tree, tree + 1))
+        is_leaf = ensemble.left < 0
+        stored = ensemble.weight[is_leaf]
+        counted = [count[is_leaf] for count in count_leaves(tree, ensemble)]
+        if not any(_are_proportional(weight, stored) for weight in counted):
+            return False
+        n_leaves += len(stored)
+        if n_leaves >= _ENOUGH_LEAVES:
+            return True
+        if not any(np.allclose(weight, stored, rtol=_SAME_SUM, atol=0.0) for weight in counted):
+            return False  # hessians, which are not constant after the first tree
+    return n_leaves > tree_model.n_trees
+
+
+def have_training_sums(
+    tree_model: TreeModel, find_sums: Callable[[int], NodeSums], n_rows: int, *, are_counts: bool, has_y: bool = True
+) -> bool:
+    """Whether rows are those of the fit, as far as their sums at nodes tell.
+
+    Parameters
+    ----------
+    view : TreeModel
+        The model.
+    find_sums : callable
+        ``find_sums(tree)`` gives the sums over all rows at the nodes of a tree.
+    n_rows : int
+        Number of rows.
+    are_counts : bool
+        Whether weights in the sums are numbers of rows.
+    has_y : bool
+        Whether the sums are those of y, so that means can be compared, too.
+    """
+    if tree_model.is_additive:
+        return _are_weights_of_leaves(tree_model, lambda tree, _ensemble: [find_sums(tree).weight])
+    training = tree_model.training
+    if training is None or not training.fits(n_rows):
+        return False
+    if training.has_bags:
+        return are_counts and _hold_bags(tree_model, training, find_sums)
+    largest = int(tree_model.n_nodes.argmax())
+    ensemble, sums = tree_model.read(range(largest, largest + 1)), find_sums(largest)
+    if len(ensemble.left) == 1 or not have_same_weights(ensemble, sums):
+        return False
+    is_compared = has_y and ensemble.statistic == "mean"
+    return not is_compared or bool(np.allclose(sums.mean + sums.origin, ensemble.value, rtol=_SAME_SUM))
+
+
+def _hold_bags(tree_model: TreeModel, training: TrainingRecord, find_sums: Callable[[int], NodeSums]) -> bool:
+    """Whether every leaf has at least as many rows as grew it: of other rows, many small leaves have fewer.
+
+    A small leaf has enough of other rows with a probability of at most 0.9, or there would be more of these than grew
+    the trees.
+    """
+    n_small = 0
+    for tree in range(tree_model.n_trees):
+        is_leaf = tree_model.read(range(tree, tree + 1)).left < 0
+        in_bag = training.count_at_nodes(tree, len(is_leaf))[is_leaf]
+        if (find_sums(tree).weight[is_leaf] < in_bag).any():
+            return False
+        n_small += int(np.count_nonzero(in_bag <= _SMALL_LEAF))
+    return n_small >= _ENOUGH_SMALL
+
+
+def _are_proportional(a: NDArray[Any], b: NDArray[np.float64]) -> bool:
+    return bool(np.allclose(a * b.sum(), b * a.sum(), rtol=_SAME_HESSIAN, atol=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class RowData:
+    """The rows that were passed.
+
+    Parameters
+    ----------
+    matrix : FeatureMatrix
+        Their features.
+    target : ClassTarget or NumberTarget
+        What the trees are scored by.
+    weight : ndarray of shape (n_rows,), or None
+        Their weights when they score; None where every row counts once.
+    """
+
+    matrix: FeatureMatrix
+    target: Target
+    weight: NDArray[np.float64] | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.matrix.n_rows

@@ -1,0 +1,159 @@
+"""Results of folds as one: means over folds, with errors from all rows that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._formatting import count
+from truewood._inference.standard_errors import (
+    correct_for_clusters,
+    find_cluster_problem,
+    find_problem,
+    measure_fold_errors,
+)
+from truewood._inputs.row_arrays import sum_groups
+from truewood._results.importance_result import ImportanceResult
+from truewood._rows.folds import Folds
+
+Floats = NDArray[np.float64]
+
+
+def join_folds(
+    results: Sequence[ImportanceResult],
+    folds: Folds,
+    sample_weight: Floats | None,
+    groups: NDArray[np.int64] | None,
+    inference: bool,
+    contributions: bool,
+) -> ImportanceResult:
+    """Join results of held-out rows, one for each fold.
+
+    Parameters
+    ----------
+    results : sequence of ImportanceResult
+        Of the rows that each fold holds out, with their contributions where errors are wanted.
+    folds : Folds
+        The folds.
+    sample_weight : ndarray of shape (n_rows,), or None
+        Weights of the rows.
+    groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row, where rows belong together.
+    inference, contributions : bool
+        Whether to add errors, and to keep contributions.
+    """
+    for name in ("measure", "task"):
+        found = {getattr(result, name) for result in results}
+        if len(found) > 1:
+            raise ValueError(f"folds must be of one {name}, got {', '.join(sorted(found))}; pass {name}= one of them.")
+    joined = _join(results, folds, sample_weight, groups, inference, contributions)
+    if all(result.columns is not None for result in results):
+        columns = [result.expand() for result in results]
+        joined = replace(joined, columns=_join(columns, folds, sample_weight, groups, inference, contributions))
+    notes = [note for result in results for note in result.notes]
+    n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
+    if n_never:
+        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out: they fit models and score none.")
+    return replace(joined, notes=tuple(dict.fromkeys(notes)))
+
+
+def _join(
+    results: Sequence[ImportanceResult],
+    folds: Folds,
+    sample_weight: Floats | None,
+    groups: NDArray[np.int64] | None,
+    inference: bool,
+    contributions: bool,
+) -> ImportanceResult:
+    """Means over folds of all that results hold, with errors."""
+    results, share = _match_features(results), folds.weigh(sample_weight)
+    first, per_fold = results[0], np.stack([result.values for result in results])
+    if len({len(result.per_output) for result in results}) > 1:
+        raise ValueError("folds must have the same classes, but some lack rows of a class; pass cv=StratifiedKFold().")
+
+    def mean(name: str) -> Any:
+        return np.tensordot(share, np.stack([getattr(result, name) for result in results]), axes=1)
+
+    impurity = share * [result.impurity for result in results]
+    shares, is_varied = np.stack([result.share for result in results]), impurity > 0
+    joined = ImportanceResult(
+        values=mean("values"),
+        # The mean score as a part of the mean impurity: where y does not vary, scores are zero and shares are none.
+        share=impurity[is_varied] @ shares[is_varied] / impurity.sum() if is_varied.any() else shares[0],
+        per_tree=np.concatenate([result.per_tree for result in results]),
+        per_output=mean("per_output"),
+        per_fold=per_fold,
+        mdi=mean("mdi"),
+        impurity=float(impurity.sum()),
+        feature_names=first.feature_names,
+        measure=first.measure,
+        task=first.task,
+        rows="folds",
+        n_rows=folds.n_rows,
+        n_groups=None if groups is None else int(groups.max()) + 1,
+        skipped_weight=float(mean("skipped_weight")),
+        is_additive=first.is_additive,
+    )
+    if not inference:
+        return replace(joined, inference_unavailable="cross_importance() was called with inference=False")
+    if first.contributions is None:
+        return replace(joined, inference_unavailable=first.inference_unavailable)
+    is_scoring = folds.is_held_out if sample_weight is None else folds.is_held_out & (sample_weight > 0)
+    phi, centred = (np.zeros((folds.n_rows, len(first.values))) for _ in range(2))
+    for rows, result, part in zip(folds.test, results, share, strict=True):
+        own, scoring = part * np.asarray(result.contributions), is_scoring[rows]
+        np.add.at(phi, rows, own)
+        varied = own[scoring] - own.sum(axis=0) / np.count_nonzero(scoring)
+        np.add.at(centred, rows[scoring], np.where(result.std_error == 0, 0.0, varied))  # zero: rounding errors
+    if contributions:
+        joined = replace(joined, contributions=phi, groups=groups)
+    problem = find_problem(int(np.count_nonzero(is_scoring)))
+    if groups is not None:
+        n_groups = int(groups.max()) + 1
+        size = np.bincount(groups[is_scoring], minlength=n_groups).astype(np.float64)
+        centred = np.sqrt(correct_for_clusters(size)) * sum_groups(centred, groups, n_groups)
+        problem = find_cluster_problem(size)
+    if problem is not None:
+        return replace(joined, inference_unavailable=problem)
+    errors = measure_fold_errors(
+        centred,
+        per_fold,
+        both_roles=folds.measure_both_roles(share),
+        unseen_per_grown=folds.unseen_per_grown,
+    )
+    return replace(joined, **vars(errors))
+
+
+def _match_features(results: Sequence[ImportanceResult]) -> list[ImportanceResult]:
+    """Results of the features that any fold has: a column that a fold's pipeline does not make scores 0 there."""
+    if all(result.feature_names.tolist() == results[0].feature_names.tolist() for result in results):
+        return list(results)
+    names = list(dict.fromkeys(name for result in results for name in result.feature_names.tolist()))
+    return [_place(result, names) for result in results]
+
+
+def _place(result: ImportanceResult, names: list[str]) -> ImportanceResult:
+    """A result with its features in the places that names have, and zeros elsewhere."""
+    places = [names.index(name) for name in result.feature_names.tolist()]
+
+    def spread(values: Floats) -> Floats:
+        placed = np.zeros((*values.shape[:-1], len(names)))
+        placed[..., places] = values
+        return placed
+
+    return replace(
+        result,
+        feature_names=np.array(names, dtype=np.str_),
+        values=spread(result.values),
+        share=spread(result.share),
+        per_tree=spread(result.per_tree),
+        per_output=spread(result.per_output),
+        mdi=spread(result.mdi),
+        std_error=spread(result.std_error),
+        null_std_error=spread(result.null_std_error),
+        contributions=None if result.contributions is None else spread(result.contributions),
+    )

@@ -1,0 +1,211 @@
+"""Scores from the data frames and arrays of Dask: partitions are summed where they are, and only sums come back."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from truewood._arguments import check_n_jobs
+from truewood._formatting import quote
+from truewood._inputs.row_arrays import check_named
+from truewood._results.importance_result import ImportanceResult
+from truewood._streaming.model import StreamingModel, choose_columns
+from truewood._streaming.passes import Part, Summed, check_options, score_parts, sum_named
+from truewood._streaming.sources import is_class
+
+# Sums that one task adds up.
+_SPLIT_EVERY = 8
+
+
+def score_dask(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    rows: Any,
+    measure: str,
+    sample_weight: Any,
+    feature_groups: Any,
+    inference: bool | str,
+    n_jobs: int | None,
+    target: Any,
+) -> ImportanceResult:
+    """Score a model on a data frame or array of Dask, by the scheduler that Dask has been given; see `importance`."""
+    is_inferred = check_options(rows, measure, inference)
+    is_frame = is_class(X, "dask", "DataFrame")
+    if not is_frame and not (is_class(X, "dask", "Array") and X.ndim == 2):
+        raise TypeError(f"X must be a DataFrame or an Array of two dimensions of Dask, got {_describe(X)}.")
+    if isinstance(model, dict) and "booster" in model:
+        model = model["booster"]  # as xgboost.dask.train gives it
+    opened = StreamingModel(model, target=target)
+    named = None
+    if is_frame:
+        named = _find_named(X, y, sample_weight, opened)
+        y, sample_weight = (None if named.targets else y), (None if named.weights else sample_weight)
+
+    def aggregate_to_root(
+        title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False
+    ) -> Summed:
+        del title  # Dask has progress bars of its own
+        own = None if named is None else named.without_features() if only_targets else named
+        tables = X if own is None else X[own.columns]
+        parts = _list_partitions(tables, "X", X)
+        others = [
+            [None] * len(parts) if given is None else _list_partitions(given, argument, X)
+            for given, argument in ((y, "y"), (sample_weight, "sample_weight"))
+        ]
+        return _sum_on_workers(partial(_sum_partition, step=step, named=own), known, [parts, *others])
+
+    return score_parts(
+        opened,
+        aggregate_to_root,
+        can_repeat=True,
+        measure=measure,
+        feature_groups=feature_groups,
+        inference=is_inferred,
+        n_threads=check_n_jobs(n_jobs),
+    )
+
+
+@dataclass(frozen=True)
+class _Named:
+    """Columns of a data frame by what they are; names that are empty are no columns of it.
+
+    Parameters
+    ----------
+    features, targets, weights : list of str
+        Their names.
+    types : dict
+        The type of each, as the data frame says before it is computed.
+    """
+
+    features: list[Any]
+    targets: list[Any]
+    weights: list[Any]
+    types: dict[Any, Any]
+
+    @property
+    def columns(self) -> list[Any]:
+        """All of them, each once."""
+        return list(dict.fromkeys([*self.features, *self.targets, *self.weights]))
+
+    def without_features(self) -> _Named:
+        """Target and weights alone."""
+        return _Named([], self.targets, self.weights, self.types)
+
+    def take(self, part: Part) -> Part:
+        """Features, target and weights of a partition."""
+        table, y, weight = part.X, part.y, part.sample_weight
+        for name in self.columns if len(table) else ():
+            own, known = table[name].dtype, self.types[name]
+            if _find_kind(own) != _find_kind(known):
+                raise ValueError(f"column {quote(name)} is {own}, and by the metadata of X it is {known}.")
+        if self.targets:
+            y = table[self.targets[0]] if len(self.targets) == 1 else table[self.targets].to_numpy()
+        if self.weights:
+            weight = table[self.weights[0]]
+        return Part(part.label, table[self.features], y, weight)
+
+
+def _find_named(X: Any, y: Any, sample_weight: Any, opened: StreamingModel) -> _Named:
+    names = list(X.columns)
+    targets = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
+    weights = [sample_weight] if isinstance(sample_weight, str) else []
+    for argument, given in (("y", targets), ("sample_weight", weights)):
+        for name in given:
+            check_named(name, names, argument)
+    features = choose_columns(opened.model, opened.tree_model.table, names, [*targets, *weights])
+    types = dict(X.dtypes.items())
+    for name in features if opened.tree_model.table.takes_codes else ():
+        if isinstance(types[name], pd.CategoricalDtype) and not X[name].cat.known:
+            raise ValueError(
+                f"column {quote(name)} has categories that each partition numbers for itself, and "
+                f"{opened.tree_model.name} knows them only by number; make them known: "
+                f"X.categorize(columns=[{name!r}])."
+            )
+    return _Named(features, targets, weights, types)
+
+
+def _find_kind(dtype: Any) -> str:
+    """What has to be the same in all partitions."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "category"
+    if pd.api.types.is_numeric_dtype(dtype):
+        return "number"
+    return "text" if pd.api.types.is_string_dtype(dtype) else str(dtype)
+
+
+def _list_partitions(given: Any, argument: str, X: Any) -> list[Any]:
+    """Partitions as objects of `dask.delayed`, as many as X has."""
+    if is_class(given, "dask", "Array"):
+        given = given.rechunk(dict.fromkeys(range(1, given.ndim), -1))
+        if (
+            is_class(X, "dask", "Array")
+            and given.chunks[0] != X.chunks[0]
+            and not np.isnan([*given.shape, *X.shape]).any()
+        ):
+            if len(given) != len(X):
+                raise ValueError(f"X and {argument} must have the same number of rows, got {len(X)} and {len(given)}.")
+            given = given.rechunk({0: X.chunks[0]})
+        parts: list[Any] = given.to_delayed().ravel().tolist()
+    elif is_class(given, "dask", "DataFrame") or is_class(given, "dask", "Series"):
+        parts = given.to_delayed()
+    else:
+        raise TypeError(
+            f"{argument} must be a Series or Array of Dask, or the name of a column, where X is of Dask, got "
+            f"{_describe(given)}."
+        )
+    n_parts = X.npartitions if is_class(X, "dask", "DataFrame") else len(X.chunks[0])
+    if len(parts) != n_parts or _has_other_divisions(given, X):
+        raise ValueError(
+            f"{argument} must be partitioned as X is, into {n_parts} parts at the same rows, got {len(parts)}; make it "
+            "a column of X, and pass its name."
+        )
+    return parts
+
+
+def _has_other_divisions(given: Any, X: Any) -> bool:
+    are_known = getattr(given, "known_divisions", False) and getattr(X, "known_divisions", False)
+    return bool(are_known and given.divisions != X.divisions)
+
+
+def _sum_partition(
+    known: Any,
+    number: int,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    step: Callable[[Any, Part], Summed],
+    named: _Named | None,
+) -> Summed:
+    part = Part(f"partition {number}", X, y, sample_weight)
+    return sum_named(part, lambda part: step(known, part if named is None else named.take(part)))
+
+
+def _sum_on_workers(sum_partition: Callable[..., Summed], known: Any, given: Sequence[Sequence[Any]]) -> Summed:
+    """Sum all partitions, and add the sums up in a tree of tasks."""
+    import cloudpickle
+    import dask
+
+    # In the graph, and not scattered: a worker that takes over from a dead one can get it again.
+    shared = dask.delayed(pickle.loads, pure=False)(cloudpickle.dumps(known))
+    step, merge = dask.delayed(sum_partition, pure=False), dask.delayed(sum, pure=False)
+    sums = [step(shared, number, *own) for number, own in enumerate(zip(*given, strict=True))]
+    while len(sums) > 1:
+        sums = [merge(sums[first : first + _SPLIT_EVERY]) for first in range(0, len(sums), _SPLIT_EVERY)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")  # by what is shared, and that only once
+        summed: Summed = sums[0].compute()
+    return summed
+
+
+def _describe(given: Any) -> str:
+    return f"{type(given).__module__.partition('.')[0]}'s {type(given).__name__}"

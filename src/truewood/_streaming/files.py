@@ -1,0 +1,177 @@
+"""Parquet and Arrow files as a source of rows; every error names the file."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from truewood._formatting import list_names, quote, shorten
+from truewood._streaming.batches import Batch, Source, join_tables, name_errors
+
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather", ".ipc")
+ENDINGS = (*_PARQUET, *_ARROW)
+# What is read of a column of a Parquet file at a time, so that large row groups need not fit into memory.
+_BUFFER_BYTES = 1 << 20
+
+
+# Names that a sentence lists before it counts the rest.
+_LISTED = 5
+
+
+def open_files(given: Any) -> Source:
+    """Rows of Parquet and Arrow files, one file after the other.
+
+    Parameters
+    ----------
+    given : str, PathLike, or list of such
+        Files, a folder, or a glob.
+    """
+    if find_spec("pyarrow") is None:
+        raise ValueError("X is read with pyarrow, which is not installed: pip install 'truewood[arrow]'.")
+    paths = find_files(given)
+    files = [_File(path) for path in paths]
+    counts = [file.n_rows for file in files]
+
+    def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
+        types = find_types([(file.path, file.schema) for file in files], columns)
+        for file in files:
+            yield from file.read(columns, types, n_rows)
+
+    n_rows = None if None in counts else sum(count for count in counts if count is not None)
+    return Source(list(files[0].schema.names), read, n_rows=n_rows)
+
+
+def find_files(given: Any) -> list[str]:
+    """Paths of the files that a path, a folder, a glob or a list stands for, ascending within a folder or glob."""
+    if isinstance(given, list | tuple):
+        return [path for one in given for path in find_files(one)]
+    text = os.fspath(given)
+    if os.path.isdir(text):
+        # As Spark and others do: what begins with _ or . is not data.
+        inside = [Path(folder, name) for folder, _, names in os.walk(text, followlinks=True) for name in names]
+        found = [str(path) for path in inside if _is_data(path) and not _is_hidden(path.relative_to(text))]
+    elif os.path.exists(text):
+        if not _is_data(Path(text)):
+            raise ValueError(f"X must be Parquet or Arrow files ({', '.join(ENDINGS)}) or a table, got {text}.")
+        return [text]
+    elif glob.has_magic(text):
+        matched = glob.glob(text, recursive=True)
+        folders = [path for path in matched if os.path.isdir(path) and _is_data(Path(path))]  # as Spark writes them
+        found = [path for path in matched if os.path.isfile(path) and _is_data(Path(path))]
+        found = sorted({*found, *(path for folder in folders for path in find_files(folder))})
+    else:
+        raise ValueError(f"X must be a table or where to read one, and there is no file {shorten(text, 200)}.")
+    if not found:
+        raise ValueError(f"X must be Parquet or Arrow files ({', '.join(ENDINGS)}), and {text} holds none.")
+    return sorted(found)
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix.lower() in ENDINGS
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.parts)
+
+
+class _File:
+    """One file, which must stay as it is while it is read."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with name_errors(f"{path} cannot be read"):
+            self._stat = _take_stat(path)
+            self.schema, self.n_rows = self._describe()
+
+    def _describe(self) -> tuple[Any, int | None]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self.path.lower().endswith(_PARQUET):
+            with pq.ParquetFile(self.path) as file:
+                return file.schema_arrow, file.metadata.num_rows
+        with pa.memory_map(self.path) as mapped:
+            return pa.ipc.open_file(mapped).schema, None
+
+    def read(self, columns: list[str], types: dict[str, Any], n_rows: int) -> Iterator[Batch]:
+        """Batches of some columns, as numbers or of the types that are given."""
+        with name_errors(f"{self.path} cannot be read"):
+            if _take_stat(self.path) != self._stat:
+                raise ValueError("the file has changed since it was opened")
+            tables = (_take_columns(batch, columns, types) for batch in self._iterate(columns, n_rows))
+            for table in join_tables(tables, n_rows):
+                yield Batch(self.path, table)
+
+    def _iterate(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self.path.lower().endswith(_PARQUET):
+            with pq.ParquetFile(self.path, buffer_size=_BUFFER_BYTES) as file:
+                yield from file.iter_batches(batch_size=n_rows, columns=columns)
+            return
+        with pa.memory_map(self.path) as mapped:
+            file = pa.ipc.open_file(mapped, options=pa.ipc.IpcReadOptions(use_threads=True))
+            for number in range(file.num_record_batches):
+                batch = file.get_batch(number)
+                for start in range(0, batch.num_rows, n_rows):
+                    yield batch.slice(start, n_rows)
+
+
+def _take_columns(batch: Any, columns: list[str], types: dict[str, Any]) -> Any:
+    """A table of some columns of a batch; those without any value have the type that others have."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([batch]).select(columns)
+    for place, name in enumerate(columns):
+        if pa.types.is_null(table.schema.field(name).type):
+            table = table.set_column(place, name, table[name].cast(types[name]))
+    return table
+
+
+def _take_stat(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size
+
+
+def find_types(schemas: Sequence[tuple[str, Any]], columns: Sequence[str]) -> dict[str, Any]:
+    """Types of some columns, which all parts have to agree about; numbers are numbers, and nulls are of any type.
+
+    Parameters
+    ----------
+    schemas : sequence of (str, Schema)
+        The name of each part, and its schema in the terms of Arrow.
+    columns : sequence of str
+        Columns that every part must have.
+    """
+    import pyarrow as pa
+
+    types: dict[str, tuple[Any, str]] = {}
+    for label, schema in schemas:
+        for name in columns:
+            if schema.names.count(name) != 1:
+                has = list_names(schema.names, _LISTED)
+                raise ValueError(f"{label} must have a column {quote(name)} once, and has the columns {has}.")
+            own = schema.field(name).type
+            known, first = types.setdefault(name, (own, label))
+            if pa.types.is_null(known):
+                types[name] = own, label
+            elif not pa.types.is_null(own) and _find_kind(own) != _find_kind(known):
+                raise ValueError(f"column {quote(name)} is {own} in {label}, and {known} in {first}.")
+    return {name: known for name, (known, _) in types.items()}
+
+
+def _find_kind(of: Any) -> str:
+    """What has to be the same in all parts."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(of):
+        return f"dictionary of {_find_kind(of.value_type)}"
+    if pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_boolean(of):
+        return "number"
+    return "text" if pa.types.is_string(of) or pa.types.is_large_string(of) else str(of)

@@ -1,0 +1,129 @@
+"""The columns of a data frame of Spark that a model takes, and vectors among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from truewood._formatting import quote
+from truewood._pipelines.spark_stages import SparkPipeline
+from truewood._streaming.batches import Batch
+from truewood._streaming.model import StreamingModel, choose_columns
+from truewood._streaming.passes import Part
+from truewood._streaming.scoring import split_batch
+from truewood.adapters import SparkModel
+from truewood.adapters._spark_model import find_spark_pipeline
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns by what they are.
+
+    Parameters
+    ----------
+    features : list of str
+        Names of the features: columns, or elements of the vectors.
+    vector : str or None
+        The column that holds the features as vectors; None where each has a column.
+    targets, weights : list of str
+        Columns of the target and of the weights.
+    """
+
+    features: list[str]
+    vector: str | None
+    targets: list[str]
+    weights: list[str]
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of the frame, each once."""
+        features = self.features if self.vector is None else [self.vector]
+        return list(dict.fromkeys([*features, *self.targets, *self.weights]))
+
+    def without_features(self) -> Columns:
+        """Target and weights alone."""
+        return replace(self, features=[], vector=None)
+
+    def select(self, frame: Any) -> Any:
+        """A frame with these columns alone, and vectors as arrays; `read` gives the names back.
+
+        Functions of Spark do not take every name, such as one with a dot.
+        """
+        places = [f"c{place}" for place in range(len(self.names))]
+        chosen = frame.select(*(f"`{name.replace('`', '``')}`" for name in self.names)).toDF(*places)
+        if self.vector is None or not _is_vector(frame, self.vector):
+            return chosen
+        from pyspark.ml.functions import vector_to_array
+
+        place = places[self.names.index(self.vector)]
+        return chosen.withColumn(place, vector_to_array(chosen[place]))
+
+    def read(self, table: Any) -> Part:
+        """Features, target and weights of rows of what `select` gives, as a table of Arrow."""
+        table = table.rename_columns(self.names)
+        if self.vector is None:
+            return split_batch(Batch("", table), self.features, self.targets, self.weights)
+        part = split_batch(Batch("", table), [], self.targets, self.weights)
+        return replace(part, X=_expand(table[self.vector], self.vector, self.features))
+
+
+def find_columns(opened: StreamingModel, frame: Any, targets: list[str], weights: list[str]) -> Columns:
+    """The columns that a model takes: by its names, a column of vectors, or all others in their order."""
+    given = [name for name in frame.columns if name not in (*targets, *weights)]
+    vector = _find_vector(opened.model)
+    if vector not in given:
+        vector = given[0] if len(given) == 1 else None
+    form = opened.tree_model.table
+    if vector is not None and (_is_vector(frame, vector) or _is_array(frame, vector)):
+        names = (
+            form.names if form.names is not None else _read_element_names(frame, vector, opened.tree_model.n_features)
+        )
+        return Columns([str(name) for name in names], vector, targets, weights)
+    features = choose_columns(opened.model, form, frame.columns, [*targets, *weights])
+    return Columns(features, None, targets, weights)
+
+
+def _find_vector(model: Any) -> str | None:
+    """The column of vectors that a model of Spark is told to take."""
+    pipeline = find_spark_pipeline(model)
+    if pipeline is not None:
+        stages = SparkPipeline(pipeline)
+        return stages.features[0] if stages.inputs is None else None
+    if isinstance(model, SparkModel):
+        return str(model.params["featuresCol"])
+    if hasattr(model, "getFeaturesCol"):  # such as XGBoost's
+        return str(model.getFeaturesCol())
+    return None
+
+
+def _is_vector(frame: Any, name: str) -> bool:
+    return type(frame.schema[name].dataType).__name__ == "VectorUDT"
+
+
+def _is_array(frame: Any, name: str) -> bool:
+    return type(frame.schema[name].dataType).__name__ == "ArrayType"
+
+
+def _read_element_names(frame: Any, vector: str, n_elements: int) -> list[str]:
+    """Names that Spark's VectorAssembler has left beside the column, or places."""
+    kinds = frame.schema[vector].metadata.get("ml_attr", {}).get("attrs", {}).values()
+    known = {element["idx"]: element.get("name") for kind in kinds for element in kind}
+    names = [known.get(place) for place in range(n_elements)]
+    is_whole = None not in names and len(set(names)) == n_elements
+    return [str(name) for name in names] if is_whole else [f"{vector}[{place}]" for place in range(n_elements)]
+
+
+def _expand(column: Any, name: str, features: list[str]) -> pd.DataFrame:
+    """Arrays of numbers, in a column of Arrow, as a table with a column for each element."""
+    lists = column.combine_chunks()
+    n_elements = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False))
+    if lists.null_count or n_elements.tolist() != [len(features)]:
+        raise ValueError(
+            f"column {quote(name)} must hold vectors of {len(features)} elements, as the model takes, got vectors "
+            f"that are missing or have {', '.join(map(str, n_elements[:3].tolist()))}."
+        )
+    values = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, len(features))
+    return pd.DataFrame(values, columns=features)

@@ -1,0 +1,84 @@
+"""`Categories`: splits that send some categories to one side, as sets of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._read_only import copy_integers, make_read_only
+
+_WORD = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """Splits that send some categories to the left and all other values to the right.
+
+    Parameters
+    ----------
+    node_set : ndarray of int32, shape (n_nodes,)
+        Number of the set that goes left, -1 where a threshold decides.
+    offset : ndarray of int64, shape (n_sets + 1,)
+        Set s is ``bits[offset[s]:offset[s + 1]]``.
+    bits : ndarray of uint32
+        Category k is in a set where bit ``k % 32`` of its word ``k // 32`` is on.
+    """
+
+    node_set: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    bits: NDArray[np.uint32]
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("node_set", np.int32), ("offset", np.int64), ("bits", np.uint32)):
+            object.__setattr__(self, name, copy_integers(name, getattr(self, name), dtype))
+        make_read_only(self)
+        if {self.node_set.ndim, self.offset.ndim, self.bits.ndim} != {1}:
+            raise ValueError("node_set, offset and bits must have one dimension.")
+        n_sets = len(self.offset) - 1
+        if n_sets < 0 or self.offset[0] != 0 or self.offset[-1] != len(self.bits) or (np.diff(self.offset) < 0).any():
+            raise ValueError("offset must rise from 0 to the number of words.")
+        if len(self.node_set) and not -1 <= self.node_set.min() <= self.node_set.max() < n_sets:
+            raise ValueError(f"node_set must lie in -1..{n_sets - 1}.")
+
+    @classmethod
+    def from_lists(cls, n_nodes: int, nodes: Sequence[int], lists: Iterable[Sequence[int]]) -> Categories | None:
+        """Take the categories that go left at some nodes, one list per node; None where there are no such nodes."""
+        if not len(nodes):
+            return None
+        node_set = np.full(n_nodes, -1, dtype=np.int32)
+        node_set[np.asarray(nodes)] = np.arange(len(nodes))
+        words = [_to_words(np.asarray(listed, dtype=np.int64)) for listed in lists]
+        return cls(node_set, np.cumsum([0, *map(len, words)]), np.concatenate(words))
+
+    def holds(self, nodes: NDArray[Any], x: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether each value is a category in the set of its node; False where a threshold decides."""
+        if not len(self.bits):
+            return np.zeros(np.shape(nodes), dtype=np.bool_)  # all sets are empty
+        chosen = self.node_set[nodes]
+        start, n_words = self.offset[chosen], np.diff(self.offset)[chosen]
+        with np.errstate(invalid="ignore"):
+            is_within = (chosen >= 0) & (x >= 0) & (x < n_words * _WORD)
+        category = np.where(is_within, x, 0).astype(np.int64)
+        word = self.bits[np.where(is_within, start + category // _WORD, 0)]
+        is_in: NDArray[np.bool_] = is_within & ((word >> (category % _WORD).astype(np.uint32)) & 1).astype(np.bool_)
+        return is_in
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through __init__, so that what comes back is checked and read-only too.
+        return Categories, (self.node_set, self.offset, self.bits)
+
+    def __getitem__(self, nodes: slice) -> Categories:
+        return Categories(self.node_set[nodes], self.offset, self.bits)
+
+
+def _to_words(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Categories as bits; at least one word, so that a set is never empty space."""
+    if len(categories) and categories.min() < 0:
+        raise ValueError("categories must not be negative.")
+    words = np.zeros(1 + (int(categories.max()) // _WORD if len(categories) else 0), dtype=np.uint32)
+    np.bitwise_or.at(words, categories // _WORD, np.uint32(1) << (categories % _WORD).astype(np.uint32))
+    return words

@@ -1,0 +1,95 @@
+"""scikit-learn's RandomForest and ExtraTrees and their subclasses, with their bootstrap bags."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted
+
+from truewood._inputs.target import ClassTarget, Target
+from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN, count_draws, count_training_rows, draw_bag, find_draw_weights
+from truewood.adapters._sklearn_tree import list_every_row, view_trees
+from truewood.adapters._training_record import BagSeeds, InBagRows, TrainingRecord, WeightedDraws
+from truewood.adapters._tree_model import TreeModel
+
+# Rows of bags that are remembered.
+_ROWS_KEPT = 1 << 21
+WHY_NO_BAGS = "was fit with bootstrap=False, so every tree saw every row"
+
+
+def open_model(model: Any) -> TreeModel:
+    """Read a fitted forest."""
+    check_is_fitted(model)
+    return view_trees(model, model.estimators_, training=remember_rows(model), why_no_bags=WHY_NO_BAGS)
+
+
+def remember_rows(model: Any) -> TrainingRecord:
+    """What a forest knows of its training rows."""
+    # The bags of a run of trees are asked for twice, by what scores a tree and by what grew it.
+    n_kept = 2 + _ROWS_KEPT // count_training_rows(model)
+    bag = lru_cache(maxsize=n_kept)(lambda tree: draw_bag(model, tree))
+
+    def training_rows(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> InBagRows:
+        if not model.bootstrap:
+            return list_every_row(_overall_class_weight(model), target, sample_weight)
+        weight = weigh_bag(model, bag(tree), target, sample_weight)
+        return InBagRows(np.flatnonzero(weight), weight)
+
+    return TrainingRecord(
+        n_rows=count_training_rows(model),
+        node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
+        training_rows=training_rows,
+        bag=bag if model.bootstrap else None,
+        draws=describe_draws(model) if model.bootstrap else None,
+        bag_seeds=_find_seeds(model) if model.bootstrap else None,
+        weighs_by_count=lambda has_weight: _weighs_by_count(model, has_weight),
+    )
+
+
+def _find_seeds(model: Any) -> BagSeeds | None:
+    """What the bags were drawn from, where that was not by weights."""
+    seeds = [tree.random_state for tree in model.estimators_]
+    if find_draw_weights(model) is not None or not all(isinstance(seed, int | np.integer) for seed in seeds):
+        return None
+    return BagSeeds(np.array(seeds, dtype=np.uint32), count_draws(model))
+
+
+def _weighs_by_count(model: Any, has_weight: bool) -> bool:
+    """Whether a row counts in the fit as often as it is in the bag."""
+    class_weight = getattr(model, "class_weight", None)
+    if WEIGHTS_ARE_DRAWN:
+        return bool(model.bootstrap) and class_weight != "balanced_subsample"
+    return bool(model.bootstrap) and class_weight is None and not has_weight
+
+
+def describe_draws(model: Any) -> WeightedDraws | None:
+    """How a forest or Bagging drew rows into bags, where that was by weights that differ."""
+    weight = find_draw_weights(model)
+    if weight is None or np.ptp(weight) == 0:
+        return None
+    return WeightedDraws(weight, count_draws(model), with_replacement=model.bootstrap)
+
+
+def weigh_bag(
+    forest: Any, bag: NDArray[Any], target: Target, sample_weight: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Weight of every row in the fit of the tree with this bag."""
+    weight = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
+    is_balanced = forest.bootstrap and getattr(forest, "class_weight", None) == "balanced_subsample"
+    if is_balanced and isinstance(target, ClassTarget):
+        weight *= compute_sample_weight("balanced", target.labels, indices=bag)
+    if forest.bootstrap and WEIGHTS_ARE_DRAWN:
+        return weight
+    return weight * list_every_row(_overall_class_weight(forest), target, sample_weight).weight
+
+
+def _overall_class_weight(forest: Any) -> Any:
+    """The class weights that do not depend on the bag."""
+    class_weight = getattr(forest, "class_weight", None)
+    if class_weight == "balanced_subsample":
+        return None if forest.bootstrap else "balanced"
+    return class_weight

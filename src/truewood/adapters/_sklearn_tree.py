@@ -1,0 +1,254 @@
+"""scikit-learn's DecisionTree and ExtraTree, and what every ensemble of them shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted
+
+from truewood._inputs.tables import InputSpec
+from truewood._inputs.target import ClassTarget, Target, TargetKind
+from truewood._sklearn_compat import MISSING_IS_TRUSTED
+from truewood._trees.ensemble import TreeArrays, TreeEnsemble
+from truewood.adapters._training_record import InBagRows, TrainingRecord
+from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
+
+
+def open_model(model: Any) -> TreeModel:
+    """Read a fitted DecisionTree or ExtraTree."""
+    check_is_fitted(model)
+    training = TrainingRecord(
+        n_rows=int(model.tree_.n_node_samples[0]),
+        node_counts=lambda _tree: model.tree_.n_node_samples,
+        training_rows=lambda _tree, target, weight: list_every_row(model.class_weight, target, weight),
+        is_exact=False,  # rows of weight 0 are not counted
+    )
+    return view_trees(
+        model, [model], training=training, why_no_bags="is a single tree, which saw every row it was fit on"
+    )
+
+
+def list_every_row(class_weight: Any, target: Target, sample_weight: NDArray[np.float64] | None) -> InBagRows:
+    """Training rows of a tree that was given all rows, with weights of classes and of rows."""
+    weight = np.ones(target.n_rows) if sample_weight is None else sample_weight.copy()
+    if class_weight is not None and isinstance(target, ClassTarget):
+        weight *= compute_sample_weight(class_weight, target.labels)
+    return InBagRows(np.flatnonzero(weight), weight)
+
+
+def view_trees(
+    model: Any,
+    trees: Sequence[Any],
+    *,
+    training: TrainingRecord | None,
+    why_no_bags: str,
+    features: Sequence[NDArray[Any]] | None = None,
+    tree_weight: NDArray[np.float64] | None = None,
+    takes_missing: bool = True,
+) -> TreeModel:
+    """View fitted trees as one model.
+
+    Parameters
+    ----------
+    model : estimator
+        The ensemble, or the tree itself.
+    trees : sequence of BaseDecisionTree
+        Its trees.
+    training : Training or None
+        What is known of their training rows.
+    why_no_bags : str
+        Why there are no bags, if there are none.
+    features : sequence of ndarray or None
+        For each tree, the column of X behind each column the tree knows.
+    tree_weight : ndarray of shape (n_trees,), or None
+        How much each tree counts; None where all count the same.
+    takes_missing : bool
+        Whether the ensemble takes missing values where its trees do.
+    """
+    kind = _target_kind(model)
+
+    def read(chosen: range) -> TreeEnsemble:
+        columns = None if features is None else [features[t] for t in chosen]
+        return _read_trees([trees[t] for t in chosen], columns, kind, model.n_features_in_)
+
+    are_in_place = features is None and _find_statistic(trees[0]) == "mean"
+    return TreeModel(
+        table=describe_table(model, trees[0], takes_missing=takes_missing),
+        target=TargetSpec(kind),
+        reader=TreeReader(
+            count_nodes(trees),
+            read,
+            tree_weight=tree_weight,
+            library=_ask_library(trees, features, kind),
+            find_tree_arrays=(lambda tree: _find_tree_arrays(trees[tree], kind)) if are_in_place else None,
+        ),
+        training=training,
+        why_no_bags=why_no_bags,
+    )
+
+
+def _ask_library(trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind) -> ReferencePredictor:
+    """What the trees themselves predict."""
+
+    def pick(tree: int, values: NDArray[Any]) -> NDArray[Any]:
+        return values if features is None else np.ascontiguousarray(values[:, features[tree]])
+
+    def add_values(chosen: range, values: NDArray[Any]) -> NDArray[Any]:
+        added: NDArray[Any] = np.sum([_predict(trees[t], pick(t, values), kind) for t in chosen], axis=0)
+        return added
+
+    return ReferencePredictor(
+        "scikit-learn",
+        sklearn.__version__,
+        add_values=add_values,
+        find_leaves=lambda chosen, values: np.column_stack([trees[t].tree_.apply(pick(t, values)) for t in chosen]),
+    )
+
+
+def _predict(tree: Any, values: NDArray[Any], kind: TargetKind) -> NDArray[np.float64]:
+    """Numbers or probabilities of classes, shape (n_rows, n_columns), as a tree predicts them."""
+    if not kind.is_classification:
+        numbers: NDArray[np.float64] = tree.predict(values, check_input=False).reshape(len(values), -1)
+        return numbers
+    probabilities = tree.predict_proba(values, check_input=False)
+    if kind.n_outputs > 1:
+        return np.hstack(probabilities)
+    # A bagged tree that met only some classes knows them by their codes.
+    placed = np.zeros((len(values), kind.n_columns))
+    has_all = probabilities.shape[1] == kind.n_columns
+    placed[:, slice(None) if has_all else tree.classes_.astype(np.intp)] = probabilities
+    return placed
+
+
+def count_nodes(trees: Sequence[Any]) -> NDArray[np.int64]:
+    """Number of nodes of each fitted tree, shape (n_trees,)."""
+    return np.array([tree.tree_.node_count for tree in trees], dtype=np.int64)
+
+
+def describe_table(model: Any, tree: Any, *, takes_missing: bool = True) -> InputSpec:
+    """The table that an ensemble of trees takes."""
+    return InputSpec(
+        type(model).__name__,
+        model.n_features_in_,
+        getattr(model, "feature_names_in_", None),
+        why_no_missing=_find_missing_problem(model, tree, takes_missing),
+        takes_sparse_missing=False,
+    )
+
+
+def _target_kind(model: Any) -> TargetKind:
+    if is_classifier(model):
+        classes = model.classes_ if isinstance(model.classes_, list) else [model.classes_]
+        return TargetKind(tuple(np.asarray(labels) for labels in classes), len(classes))
+    if is_regressor(model):
+        tree = model.estimators_[0] if hasattr(model, "estimators_") else model
+        return TargetKind((), tree.n_outputs_)
+    raise TypeError(f"{type(model).__name__} has no target, so its splits cannot be scored by one.")
+
+
+def _find_missing_problem(model: Any, tree: Any, takes_missing: bool) -> str | None:
+    """Why a model's trees may not be given NaN."""
+    if not MISSING_IS_TRUSTED:
+        return (
+            "trees of scikit-learn before 1.8 send missing values elsewhere in prediction than in training "
+            "(scikit-learn/scikit-learn#32351); fit the model with 1.8 or later"
+        )
+    accepts = takes_missing and tree.__sklearn_tags__().input_tags.allow_nan
+    return None if accepts else f"{type(model).__name__} does not take missing values"
+
+
+def _read_trees(
+    trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind, n_features: int
+) -> TreeEnsemble:
+    values = [_read_values(tree, kind) for tree in trees]
+    return TreeEnsemble(
+        **join_structure([tree.tree_ for tree in trees], features),
+        value=_join(values),
+        root_impurity=np.array(
+            [_root_impurity(tree, value[0], kind) for tree, value in zip(trees, values, strict=True)]
+        ),
+        n_features=n_features,
+        kind=kind,
+        statistic=_find_statistic(trees[0]),
+    )
+
+
+def _find_tree_arrays(tree: Any, kind: TargetKind) -> TreeArrays | None:
+    """A tree where it lies; None where its values are not in the order of the model's columns."""
+    inner = tree.tree_
+    value = inner.value
+    if kind.is_classification:
+        if kind.n_outputs > 1 or value.shape[2] != kind.n_columns:
+            return None
+        value = value[:, 0, :]
+    else:
+        value = value[:, :, 0]
+    return TreeArrays(
+        feature=inner.feature,
+        threshold=inner.threshold,
+        left=inner.children_left,
+        right=inner.children_right,
+        missing_left=inner.missing_go_to_left,
+        weight=inner.weighted_n_node_samples,
+        value=value,
+        root_impurity=_root_impurity(tree, value[0], kind),
+    )
+
+
+def join_structure(inner: Sequence[Any], features: Sequence[NDArray[Any]] | None = None) -> dict[str, Any]:
+    """Put the splits and weights of scikit-learn's inner trees behind each other, as arguments of `TreeEnsemble`."""
+    offset = np.cumsum([0, *(tree.node_count for tree in inner)])
+    columns = [tree.feature for tree in inner]
+    if features is not None:
+        # At leaves the feature is negative and stays unread.
+        columns = [chosen[np.maximum(column, 0)] for column, chosen in zip(columns, features, strict=True)]
+    return {
+        "feature": _join([column.astype(np.int32) for column in columns]),
+        "threshold": _join([tree.threshold for tree in inner]),
+        "left": _join([_shift(tree.children_left, start) for tree, start in zip(inner, offset, strict=False)]),
+        "right": _join([_shift(tree.children_right, start) for tree, start in zip(inner, offset, strict=False)]),
+        "missing_left": _join([tree.missing_go_to_left.astype(np.bool_) for tree in inner]),
+        "weight": _join([tree.weighted_n_node_samples for tree in inner]),
+        "offset": offset,
+    }
+
+
+def _join(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _shift(children: NDArray[Any], start: int) -> NDArray[np.int32]:
+    own = children.astype(np.int32)
+    return np.where(own < 0, own, own + np.int32(start)) if start else own
+
+
+def _read_values(tree: Any, kind: TargetKind) -> NDArray[np.float64]:
+    value: NDArray[np.float64] = tree.tree_.value
+    if not kind.is_classification:
+        return value[:, :, 0]
+    if kind.n_outputs > 1:
+        return np.concatenate([value[:, o, : len(labels)] for o, labels in enumerate(kind.classes)], axis=1)
+    if value.shape[2] == kind.n_columns:
+        return value[:, 0, :]
+    # A bagged tree that met only some classes knows them by their codes.
+    placed = np.zeros((len(value), kind.n_columns))
+    placed[:, tree.classes_.astype(np.intp)] = value[:, 0, : len(tree.classes_)]
+    return placed
+
+
+def _find_statistic(tree: Any) -> str:
+    if tree.criterion == "absolute_error":
+        return "median"
+    return "mean" if tree.monotonic_cst is None else "clipped mean"
+
+
+def _root_impurity(tree: Any, root: NDArray[np.float64], kind: TargetKind) -> float:
+    if kind.is_classification:
+        return float(1.0 - (root @ root) / kind.n_outputs)
+    return float(tree.tree_.impurity[0]) if tree.criterion in ("squared_error", "friedman_mse") else float("nan")

@@ -1,0 +1,127 @@
+"""Spark ML's trees, forests and boosted trees, from a session or from a saved folder.
+
+Spark does not record which rows are in a tree's bag, so that only held-out rows can score its forests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from truewood._formatting import quote
+from truewood._inputs import losses
+from truewood._inputs.losses import Floats, Loss, OfMean
+from truewood._inputs.tables import InputSpec, read_features
+from truewood._inputs.target import Target, TargetKind
+from truewood._trees.ensemble import TreeEnsemble
+from truewood.adapters._spark_model import BOOSTED, FORESTS, TREE_MODELS, TREES, SparkModel, read_spark_model
+from truewood.adapters._training_record import InBagRows, TrainingRecord
+from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
+
+_NOT_A_CATEGORY = -1.0
+
+
+def open_model(model: Any) -> TreeModel:
+    """Read a fitted tree model of pyspark.ml, or one that `load_spark_model` has loaded."""
+    model = read_spark_model(model)
+    ensemble = model.trees
+    if ensemble is None:
+        raise TypeError(f"model must be one of {', '.join(TREE_MODELS)} of Spark ML, got {model.name}.")
+    loss, why_no_loss = _choose_loss(model) if ensemble.is_additive else (None, None)
+    is_classifier = model.name == "GBTClassificationModel"
+    return TreeModel(
+        table=_find_form(model.name, ensemble),
+        target=TargetSpec(
+            TargetKind((np.arange(2),)) if is_classifier else ensemble.kind, loss=loss, why_no_loss=why_no_loss
+        ),
+        reader=TreeReader.of_ensemble(ensemble, library=None if model.live is None else _ask_spark(model)),
+        training=_remember_rows(model, ensemble),
+        why_no_bags=_WHY_NO_BAGS[model.name],
+    )
+
+
+_WHY_NO_BAGS = {
+    **dict.fromkeys(FORESTS, "does not record which rows a tree saw"),
+    **dict.fromkeys(TREES, "was grown on all rows of the fit"),
+    **dict.fromkeys(BOOSTED, "fits each tree to what the trees before it left over, so no row is unseen"),
+}
+
+
+def _logistic() -> Loss:
+    """Of 2 log(1 + exp(-2 y F)), y being -1 or 1: four times the class, 0 or 1, less the prior."""
+    of_mean = OfMean(lambda y: 4.0 * y)
+    return Loss(of_mean.make_target, of_mean=of_mean)
+
+
+_LOSSES = {"squared": losses.squared_error, "absolute": losses.absolute_error, "logistic": _logistic}
+
+
+def _choose_loss(model: SparkModel) -> tuple[Loss | None, str | None]:
+    name = model.params.get("lossType")
+    if name in _LOSSES:
+        return _LOSSES[name](), None
+    return None, f"for lossType={quote(name)} of {model.name} no target is known"
+
+
+def _find_form(name: str, ensemble: TreeEnsemble) -> InputSpec:
+    form = InputSpec(name, ensemble.n_features, dtype="float64", takes_infinite=True)
+    if ensemble.categories is None:
+        return form
+    by_category = np.flatnonzero(ensemble.categories.node_set >= 0)
+    columns = np.unique(ensemble.feature[by_category])
+
+    def encode(X: Any) -> Any:
+        """Numbers that are no category, such as 1.5, are in no set; the engines would cut them to one that is."""
+        values = read_features(X, form).values.copy()
+        if sparse.issparse(values):
+            is_odd = np.isin(values.indices, columns) & (values.data % 1 != 0)
+            values.data[is_odd] = _NOT_A_CATEGORY
+            return values
+        odd = values[:, columns]
+        odd[odd % 1 != 0] = _NOT_A_CATEGORY
+        values[:, columns] = odd
+        return values
+
+    return InputSpec(name, ensemble.n_features, dtype="float64", takes_infinite=True, encode=encode)
+
+
+def _ask_spark(model: SparkModel) -> ReferencePredictor:
+    """Spark's own leaves, and raw predictions of boosted trees, row by row."""
+    from pyspark.ml.linalg import Vectors
+
+    def ask(method: str, values: NDArray[Any]) -> list[Any]:
+        return [getattr(model.live, method)(Vectors.dense(row)) for row in values]
+
+    def find_leaves(trees: range, values: NDArray[Any]) -> NDArray[Any]:
+        leaves = np.array([np.atleast_1d(found) for found in ask("predictLeaf", values)])
+        return leaves[:, trees.start : trees.stop]
+
+    def add_values(_trees: range, values: NDArray[Any]) -> NDArray[Any]:
+        if model.name == "GBTRegressionModel":
+            return np.array(ask("predict", values))
+        return np.array([raw[1] for raw in ask("predictRaw", values)])
+
+    return ReferencePredictor("Spark", model.version, add_values if model.name in BOOSTED else None, find_leaves)
+
+
+def _remember_rows(model: SparkModel, ensemble: TreeEnsemble) -> TrainingRecord | None:
+    """What a model of which each tree saw each row once knows of them; weights are not compared."""
+    saw_every_row = model.name in TREES or (
+        model.name in FORESTS and not model.params.get("bootstrap", True) and model.params["subsamplingRate"] == 1.0
+    )
+    n_rows = int(model.node_counts[0])
+    if not saw_every_row or n_rows < 1:
+        return None
+
+    def training_rows(_tree: int, target: Target, _sample_weight: Floats | None) -> InBagRows:
+        return InBagRows(np.arange(target.n_rows), np.ones(target.n_rows))
+
+    return TrainingRecord(
+        n_rows=n_rows,
+        node_counts=lambda tree: model.node_counts[ensemble.offset[tree] : ensemble.offset[tree + 1]],
+        training_rows=training_rows,
+        has_weights=False,
+    )

@@ -1,0 +1,83 @@
+"""`SparkModel`: a model of Spark ML outside of Spark, whether it comes from a saved folder or from a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from truewood._trees.ensemble import TreeEnsemble
+
+FORESTS = ("RandomForestClassificationModel", "RandomForestRegressionModel")
+TREES = ("DecisionTreeClassificationModel", "DecisionTreeRegressionModel")
+BOOSTED = ("GBTClassificationModel", "GBTRegressionModel")
+TREE_MODELS = (*FORESTS, *TREES, *BOOSTED)
+
+
+@dataclass(frozen=True, eq=False)
+class SparkModel:
+    """A fitted stage of Spark ML: its settings, and what it has learned.
+
+    Parameters
+    ----------
+    name : str
+        Its class, without the package.
+    version : str
+        The version of Spark that saved it, or that holds it.
+    params : dict
+        Its params by name, defaults included.
+    learned : dict
+        What it has learned, by the names of Spark: "labelsArray" of a StringIndexerModel, "categorySizes" of a
+        OneHotEncoderModel.
+    trees : TreeEnsemble or None
+        Its trees, with node k of Spark as node k; None for a stage that has none.
+    node_counts : ndarray of int64, shape (n_nodes,), or None
+        Number of training rows at each node.
+    stages : tuple of SparkModel
+        The stages of a PipelineModel.
+    live : object or None
+        The object of a session; None for what comes from a folder.
+    """
+
+    name: str
+    version: str
+    params: dict[str, Any]
+    learned: dict[str, Any] = field(default_factory=dict)
+    trees: TreeEnsemble | None = None
+    node_counts: Any = None
+    stages: tuple[SparkModel, ...] = ()
+    live: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Objects of the session stay with it; stages of other libraries, such as XGBoost's, are Python alone.
+        is_python = self.live is not None and not type(self.live).__module__.startswith("pyspark.")
+        return {**self.__dict__, "live": self.live if is_python else None}
+
+    def __repr__(self) -> str:
+        inside = "" if self.trees is None else f", {self.trees!r}"
+        inside += f", {len(self.stages)} stages" if self.stages else ""
+        return f"SparkModel({self.name}, Spark {self.version}{inside})"
+
+
+def read_spark_model(model: Any) -> SparkModel:
+    """A fitted stage of Spark ML, of a session or loaded already."""
+    if isinstance(model, SparkModel):
+        return model
+    from truewood.adapters._spark_session import read_live
+
+    return read_live(model)
+
+
+def take_from_session(model: Any) -> Any:
+    """A fitted stage of pyspark.ml as a `SparkModel`; any other model as it is."""
+    return read_spark_model(model) if type(model).__module__.startswith("pyspark.ml.") else model
+
+
+def find_spark_pipeline(model: Any) -> SparkModel | None:
+    """A PipelineModel of Spark ML, of a session or loaded; None for any other model."""
+    kind = type(model)
+    if isinstance(model, SparkModel) or (
+        kind.__name__ == "PipelineModel" and kind.__module__.startswith("pyspark.ml.")
+    ):
+        found = read_spark_model(model)
+        return found if found.stages else None
+    return None

@@ -1,0 +1,206 @@
+"""What a fitted model remembers of the rows it was fit on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+
+from truewood._exceptions import AdapterError
+from truewood._inputs.target import Target
+
+Floats = NDArray[np.float64]
+
+
+class InBagRows(NamedTuple):
+    """The rows a tree was grown on.
+
+    Parameters
+    ----------
+    counted : ndarray of int, shape (n,)
+        Rows as the tree's stored counts count them: a row drawn twice is one row of weight two for some libraries, and
+        two rows for others.
+    weight : ndarray of float64, shape (n_rows,)
+        Weight of every row of the data in the tree's fit, 0 for rows it never saw.
+    """
+
+    counted: NDArray[Any]
+    weight: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedDraws:
+    """Draws of rows into bags, by weight.
+
+    Parameters
+    ----------
+    weight : ndarray of float64, shape (n_rows,)
+        What the probability of each row to be drawn is proportional to.
+    n_draws : int
+        Number of draws for a bag.
+    with_replacement : bool
+        Whether a row can be drawn again.
+    """
+
+    weight: Floats
+    n_draws: int
+    with_replacement: bool = True
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.weight.sum()) and self.weight.min() >= 0 and self.weight.any() and self.n_draws > 0):
+            raise AdapterError("draws of the adapter must have weights that are finite, not negative and not all zero.")
+
+    @property
+    def oob_probability(self) -> Floats:
+        """Probability of each row to be left out of a bag, shape (n_rows,).
+
+        Without replacement it is about that of being drawn by none of the clocks that run for a time each at the rate
+        of the row's weight, for so long that as many rows are drawn on average (Rosen 1972).
+        """
+        share: Floats = self.weight / self.weight.sum()
+        if self.with_replacement:
+            probability: Floats = (1.0 - share) ** self.n_draws
+            return probability
+        n_left = np.count_nonzero(share) - self.n_draws
+        if n_left <= 0:
+            return np.where(share > 0, 0.0, 1.0)
+        rate = share[share > 0]
+        shortest, longest = self.n_draws / 2, 2.0 * np.log(len(share) / n_left) / rate.min()
+        log_time = optimize.brentq(
+            lambda u: np.exp(-rate * np.exp(u)).sum() - n_left, np.log(shortest), np.log(longest), maxiter=1000
+        )
+        left_out: Floats = np.exp(-share * np.exp(log_time))
+        return left_out
+
+
+@dataclass(frozen=True, eq=False)
+class BagSeeds:
+    """Bags that numpy's legacy generator draws, each row alike: ``RandomState(seed).randint(0, n_rows, n_draws)``.
+
+    Parameters
+    ----------
+    seeds : ndarray of uint32, shape (n_trees,)
+        The seed of each bag.
+    n_draws : int
+        Number of draws for a bag.
+    """
+
+    seeds: NDArray[np.uint32]
+    n_draws: int
+
+
+ListRows = Callable[[int, Target, Floats | None], InBagRows]
+
+
+class TrainingRecord:
+    """What a model remembers of the rows it was fit on; what the adapter says is checked each time it is asked.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows it was fit on.
+    node_counts : callable
+        ``node_counts(tree)`` gives the number of training rows at each node.
+    training_rows : callable
+        ``training_rows(tree, target, sample_weight)`` gives the tree's `InBagRows`, if `target` and `sample_weight`
+        are those of the fit.
+    bag : callable or None
+        ``bag(tree)`` gives the rows of the tree's bag, in any order and as often as they were drawn; None for a model
+        whose trees saw every row, or whose bags are not recorded.
+    splitting_rows : callable or None
+        Like `training_rows`, for honest trees: the rows that chose the splits, where other rows gave nodes their
+        values. The latter are then unseen rows too, and out-of-bag scores take means and weights of nodes from the
+        former.
+    is_exact : bool
+        Whether `n_rows` is that number, or only known not to be above it.
+    has_weights : bool
+        Whether `training_rows` gives the weights of the fit; where it does not, rows are known by their counts alone.
+    draws : WeightedDraws or None
+        How rows were drawn into bags, where that was by weight; None where all were drawn alike.
+    bag_seeds : BagSeeds or None
+        What bags are likely to be drawn from; whoever uses it compares it with `bag`.
+    weighs_by_count : callable
+        ``weighs_by_count(has_weight)`` says whether a row's weight in the fit is the number of times it is in the bag,
+        given whether rows had weights.
+
+    Attributes
+    ----------
+    has_bags : bool
+        Whether the rows of each tree's bag are known.
+    is_honest : bool
+        Whether other rows chose the splits than gave nodes their values.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_rows: int,
+        node_counts: Callable[[int], NDArray[Any]],
+        training_rows: ListRows,
+        bag: Callable[[int], NDArray[Any]] | None = None,
+        splitting_rows: ListRows | None = None,
+        is_exact: bool = True,
+        has_weights: bool = True,
+        draws: WeightedDraws | None = None,
+        bag_seeds: BagSeeds | None = None,
+        weighs_by_count: Callable[[bool], bool] = lambda _has_weight: False,
+    ) -> None:
+        if draws is not None and draws.weight.shape != (n_rows,):
+            raise AdapterError(f"draws of the adapter must have a weight for each of {n_rows} rows.")
+        self.draws, self.bag_seeds, self.weighs_by_count = draws, bag_seeds, weighs_by_count
+        self.n_rows, self.is_exact, self.has_weights = n_rows, is_exact, has_weights
+        self._node_counts, self._bag = node_counts, bag
+        self._training_rows, self._splitting_rows = training_rows, splitting_rows
+        self.has_bags, self.is_honest = bag is not None, splitting_rows is not None
+
+    def fits(self, n_rows: int) -> bool:
+        """Whether the model may have been fit on this number of rows."""
+        return n_rows == self.n_rows or (n_rows > self.n_rows and not self.is_exact)
+
+    def count_at_nodes(self, tree: int, n_nodes: int) -> NDArray[Any]:
+        """Number of training rows at each node of a tree, shape (n_nodes,)."""
+        counts = np.asarray(self._node_counts(tree))
+        if counts.shape != (n_nodes,):
+            raise AdapterError(f"node_counts({tree}) of the adapter must have shape ({n_nodes},), got {counts.shape}.")
+        return counts
+
+    def list_bag(self, tree: int, n_rows: int) -> NDArray[Any]:
+        """Rows of a tree's bag, in any order, given the number of all rows."""
+        if self._bag is None:
+            raise AdapterError("the adapter records no bags.")
+        return _check_rows(self._bag(tree), n_rows, f"bag({tree})")
+
+    def list_training_rows(self, tree: int, target: Target, sample_weight: Floats | None) -> InBagRows:
+        """Rows that gave a tree's nodes their values."""
+        return _check_training(
+            self._training_rows(tree, target, sample_weight), target.n_rows, f"training_rows({tree})"
+        )
+
+    def list_splitting_rows(self, tree: int, target: Target, sample_weight: Floats | None) -> InBagRows:
+        """Rows that chose a tree's splits: those of `list_training_rows`, unless trees are honest."""
+        if self._splitting_rows is None:
+            return self.list_training_rows(tree, target, sample_weight)
+        listed = self._splitting_rows(tree, target, sample_weight)
+        return _check_training(listed, target.n_rows, f"splitting_rows({tree})")
+
+
+def _check_rows(given: Any, n_rows: int, what: str) -> NDArray[Any]:
+    rows = np.ascontiguousarray(given)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise AdapterError(f"{what} of the adapter must be a list of row numbers, got {rows.dtype}, {rows.shape}.")
+    if len(rows) and not 0 <= rows.min() <= rows.max() < n_rows:
+        raise AdapterError(f"{what} of the adapter must hold row numbers from 0 to {n_rows - 1}.")
+    return rows if rows.dtype in (np.int32, np.int64) else rows.astype(np.int64)
+
+
+def _check_training(given: InBagRows, n_rows: int, what: str) -> InBagRows:
+    weight = np.ascontiguousarray(given.weight, dtype=np.float64)
+    if weight.shape != (n_rows,):
+        raise AdapterError(f"weights in {what} of the adapter must have shape ({n_rows},), got {weight.shape}.")
+    if not (np.isfinite(weight.sum()) and weight.min() >= 0):
+        raise AdapterError(f"weights in {what} of the adapter must be finite and not negative.")
+    return InBagRows(_check_rows(given.counted, n_rows, what), weight)

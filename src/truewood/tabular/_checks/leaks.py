@@ -1,0 +1,320 @@
+"""Columns that nearly determine the target: it in other words, which would win without telling anything.
+
+A column determines the target as far as rows next to each other in its order (or of the same level, for a category)
+have the same target. With D the mean of half the squared differences of such neighbours' targets, and V the target's
+variance,
+
+    share = 1 - D / V
+
+estimates the part of the variance that any function of the column explains (Rice 1984; of ranks it is a relative of
+Chatterjee's coefficient, 2021), without a fit: a copy, a monotone transform, a rounded copy and a recoding all come
+near to 1. Classes count as vectors of zeros and a one, so that V is their Gini impurity; numbers count by their ranks.
+
+Texts that mostly differ have no neighbors. Of these, two things are looked at that a text may hold: a number, and for
+each class the word that marks it best.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import gammaln
+from scipy.stats import rankdata
+
+from truewood._formatting import list_names
+from truewood.tabular._columns.identifiers import find_units, is_time_name
+from truewood.tabular._columns.target import Target
+from truewood.tabular._columns.text_values import parse_numbers
+from truewood.tabular._messages import Messages
+
+Floats = NDArray[np.float64]
+
+# A column that tells so much of the target is nearly it.
+NEARLY_ALL = 0.99
+# So many rows, drawn at random, show it.
+_MOST_ROWS = 5_000
+_FEWEST_ROWS = 20
+# Chance puts fewer rows side by side, that are unlike all others, now and then.
+_FEWEST_OTHERS = 5
+# Pairs of so many columns are looked at: those most correlated with the target.
+_MOST_PAIRED = 1_000
+# Of a pair, each column alone leaves so many times as much of the target as both.
+_WORTH_OF_PAIR = 10.0
+# So many columns are warned of one by one.
+_MOST_NAMED = 5
+# Expected number of words that match the classes by chance in a table without a leak, at most.
+_MOST_BY_CHANCE = 1e-3
+# A word that is right in 97% of rows is right in all of fewer texts now and then: in 200, once in 400 tables.
+_FEWEST_TEXTS = 200
+# Words of a text, and classes, that are looked at.
+_MOST_WORDS, _MOST_CLASSES = 50, 50
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
+# Columns without so many values would leave too few rows for pairs.
+_MOSTLY_THERE = 0.8
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Columns that nearly determine the target.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        One column, or two whose weighted sum or product does.
+    share : float
+        The part of the target's variance (numbers: of their ranks) that they determine.
+    """
+
+    columns: tuple[str, ...]
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """Ranks of numbers, or numbers of classes."""
+
+    values: NDArray[Any]
+    are_ranks: bool
+
+    def take(self, rows: Any) -> Self:
+        return type(self)(self.values[rows], self.are_ranks)
+
+    @cached_property
+    def smallest(self) -> float:
+        """D of the best of all orders, which is not 0 in few rows."""
+        order = np.argsort(self.values, kind="stable")
+        return self.differ(order[1:], order[:-1])
+
+    @cached_property
+    def variance(self) -> float:
+        """V; NaN where nearly all rows are the same."""
+        counts = np.unique(self.values, return_counts=True)[1]
+        if len(self.values) - counts.max() < _FEWEST_OTHERS:
+            return np.nan
+        return float(np.var(self.values) if self.are_ranks else 1.0 - np.sum((counts / len(self.values)) ** 2))
+
+    def differ(self, first: NDArray[Any], second: NDArray[Any]) -> float:
+        """D of pairs of rows."""
+        a, b = self.values[first], self.values[second]
+        return float(np.mean(0.5 * (a - b) ** 2 if self.are_ranks else a != b))
+
+
+def warn_of_leaks(X: pd.DataFrame, target: Target, name: str, messages: Messages, *, is_fit: bool = False) -> None:
+    """Warn of columns that nearly determine the target.
+
+    Parameters
+    ----------
+    X : DataFrame
+        The columns; see `find_leaks`. Those that name what rows belong to are not looked at.
+    target : Target
+        What is to be predicted.
+    name : str
+        Its name.
+    messages : Messages
+        Hears the warnings.
+    is_fit : bool, default=False
+        Whether there is a model already, which would have to be fit again without them.
+    """
+    task = "classification" if target.task == "classification" else "regression"
+    leaks = find_leaks(X.drop(columns=find_units(X)), target.values, task)
+    for leak in leaks[:_MOST_NAMED]:
+        messages.warn(_describe(leak, name, is_fit=is_fit))
+    if leaks[_MOST_NAMED:]:
+        more = list_names([" with ".join(leak.columns) for leak in leaks[_MOST_NAMED:]])
+        messages.warn(f"the same holds for {more}")
+
+
+def _describe(leak: Leak, target: str, *, is_fit: bool) -> str:
+    is_one = len(leak.columns) == 1
+    them = "it" if is_one else "them"
+    remedy = f"drop {them} with {', '.join(f'drop=[{column!r}]' for column in leak.columns)}"
+    if is_fit:
+        remedy = f"fit a model without {them}"
+    explain = "alone explains" if is_one else "together explain"
+    share = f"{round(100 * leak.share, 1):g}%"
+    return f"{' and '.join(leak.columns)} {explain} {share} of {target}: possible target leakage. If so, {remedy}"
+
+
+def find_leaks(X: pd.DataFrame, y: NDArray[Any], task: str) -> list[Leak]:
+    """Columns that nearly determine the target, the strongest first, then pairs of columns that make up numbers.
+
+    Dates and times are not looked at: they nearly tell whatever follows a trend. Nor are numbers that only rise or fall
+    from row to row while the target does not, as the population of a country does in a series.
+
+    Parameters
+    ----------
+    X : DataFrame
+        Numbers, booleans and dates by their types; other columns are categories.
+    y : ndarray of shape (n_rows,)
+        Labels, or numbers.
+    task : {"classification", "regression"}
+        Which of both.
+    """
+    if len(np.unique(y)) < 2:
+        return []
+    are_numbers = task == "regression"
+    names = [str(name) for name in X if X[name].dtype.kind != "M" and not is_time_name(str(name))]
+    if are_numbers and not _is_sorted(y):
+        names = [name for name in names if not (_is_number(X[name]) and _runs_on(X[name]))]
+    # In random order, so that rows with the same value are not neighbours as they are in the file.
+    rows = np.random.default_rng(0).permutation(len(X))[:_MOST_ROWS]
+    X, y = X.iloc[rows], y[rows]
+    target = _Target(rankdata(y) if are_numbers else np.unique(y, return_inverse=True)[1], are_numbers)
+    order = np.argsort(rows)  # as in the table
+    shares = {name: _measure_column(X[name], target, order) for name in names}
+    found = [Leak((name,), share) for name, share in shares.items() if share >= NEARLY_ALL]
+    found.sort(key=lambda leak: -leak.share)
+    if are_numbers:
+        others = [name for name in shares if not shares[name] >= NEARLY_ALL and _is_number(X[name])]
+        found += _find_pairs(X[others].astype(np.float64), y.astype(np.float64), target)
+    return found
+
+
+def _is_number(values: pd.Series[Any]) -> bool:
+    return pd.api.types.is_numeric_dtype(values.dtype)
+
+
+def _is_sorted(y: NDArray[Any]) -> bool:
+    """Whether numbers rise or fall with the rows, or nearly."""
+    return abs(float(np.corrcoef(rankdata(y), np.arange(len(y)))[0, 1])) >= NEARLY_ALL
+
+
+def _runs_on(values: pd.Series[Any]) -> bool:
+    """Whether numbers only rise, or only fall."""
+    return bool(values.is_monotonic_increasing or values.is_monotonic_decreasing)
+
+
+def _measure_column(values: pd.Series[Any], target: _Target, order: NDArray[np.int64]) -> float:
+    """The share that a column determines: with missing values as a level, or where there are none.
+
+    `order` has the rows as they are in the table.
+    """
+    if _is_number(values):
+        return _measure_numbers(values, target)
+    share = _measure_levels(pd.factorize(values, use_na_sentinel=False)[0], target)
+    return _measure_texts(values, target, order) if share is None else share
+
+
+def _measure_numbers(values: pd.Series[Any], target: _Target) -> float:
+    x = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    share, is_there = _measure_order(x, target), ~np.isnan(x)
+    if is_there.all() or is_there.sum() < max(_FEWEST_ROWS, 0.5 * len(x)):
+        return share
+    return float(np.fmax(share, _measure_order(x[is_there], target.take(is_there))))
+
+
+def _measure_order(x: Floats, target: _Target) -> float:
+    """The share by neighbours in the order of x, with D less the smallest."""
+    order = np.argsort(x, kind="stable")
+    return 1.0 - (target.differ(order[1:], order[:-1]) - target.smallest) / target.variance
+
+
+def _measure_levels(levels: NDArray[np.int64], target: _Target) -> float | None:
+    """The share by neighbours of the same level; None where most rows have none."""
+    order = np.argsort(levels, kind="stable")
+    is_pair = np.diff(levels[order]) == 0
+    if is_pair.sum() < 0.5 * len(levels):
+        return None
+    return 1.0 - target.differ(order[1:][is_pair], order[:-1][is_pair]) / target.variance
+
+
+def _measure_texts(values: pd.Series[Any], target: _Target, order: NDArray[np.int64]) -> float:
+    """The share that texts determine of which most differ: by a number in each, or by words that mark classes."""
+    if len(values) < _FEWEST_TEXTS:
+        return 0.0
+    texts = ["" if missing else str(value) for value, missing in zip(values, values.isna(), strict=True)]
+    shares = [0.0]
+    found = [_NUMBER.findall(text) for text in texts]
+    for place in (0, -1):
+        numbers = pd.Series(parse_numbers([numbers[place] if numbers else "" for numbers in found])[0])
+        # Numbers that only rise with the rows name them.
+        if numbers.notna().mean() >= _MOSTLY_THERE and not _runs_on(numbers.iloc[order].dropna()):
+            shares.append(_measure_numbers(numbers, target))
+    if not target.are_ranks:
+        shares.append(_measure_words(texts, target))
+    return float(np.nanmax(shares))
+
+
+def _measure_words(texts: list[str], target: _Target) -> float:
+    """The share of the impurity of classes that goes if each class is told by the word that marks it best.
+
+    Many words are tried, and one of them could fit by chance: with m rows in the smaller part of n, a word that is in
+    rows at random is in exactly these with a probability of at most 1 in C(n, m). Where so few rows are in the smaller
+    part that more than `_MOST_BY_CHANCE` of the words are expected to be, nothing is found.
+    """
+    n_rows, counts = len(texts), np.bincount(target.values)
+    if len(counts) > _MOST_CLASSES:
+        return 0.0
+    number_of: dict[str, int] = {}
+    words = [sorted({*_WORD.findall(text.lower())})[:_MOST_WORDS] for text in texts]
+    columns = [number_of.setdefault(word, len(number_of)) for row in words for word in row]
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in words])])
+    table = csr_array((np.ones(len(columns)), columns, starts), shape=(n_rows, len(number_of)))
+    of_class = np.eye(len(counts))[target.values]
+    together, n_with = of_class.T @ table, table.sum(axis=0)  # (n_classes, n_words), (n_words,)
+    level = np.full(n_rows, len(counts))
+    for k in np.argsort(counts, kind="stable").tolist():
+        smaller = min(counts[k], n_rows - counts[k])
+        log_sets = gammaln(n_rows + 1) - gammaln(smaller + 1) - gammaln(n_rows - smaller + 1)
+        if not len(number_of) or math.log(len(number_of) / _MOST_BY_CHANCE) > log_sets:
+            continue
+        inside, outside = together[k], counts[k] - together[k]
+        left = inside * (n_with - inside) / np.maximum(n_with, 1.0)
+        left += outside * (n_rows - n_with - outside) / np.maximum(n_rows - n_with, 1.0)
+        best = int(np.argmin(left))
+        has_word = table[:, [best]].toarray()[:, 0] > 0
+        level[has_word & (level == len(counts))] = k
+    within = np.zeros((len(counts) + 1, len(counts)))
+    np.add.at(within, (level, target.values), 1.0)
+    size = within.sum(axis=1)
+    impurity = float((size - (within**2).sum(axis=1) / np.maximum(size, 1.0)).sum()) / n_rows
+    return 1.0 - impurity / target.variance
+
+
+def _find_pairs(X: pd.DataFrame, y: Floats, target: _Target) -> list[Leak]:
+    """The pair of columns that makes up the target best, as a weighted sum or else as a product, if it nearly does."""
+    X = X.loc[:, X.notna().mean() >= _MOSTLY_THERE]
+    is_there = X.notna().all(axis=1).to_numpy()
+    X, y, target = X[is_there], y[is_there], target.take(is_there)
+    if len(y) < _FEWEST_ROWS or np.ptp(y) == 0:
+        return []
+    leak = _find_sum(X, y, target)
+    if leak is None and y.min() > 0:
+        positive = X.loc[:, X.min() > 0]
+        leak = _find_sum(positive.apply(np.log), np.log(y), target)
+    return [] if leak is None else [leak]
+
+
+def _find_sum(X: pd.DataFrame, y: Floats, target: _Target) -> Leak | None:
+    """The two columns whose weighted sum leaves least of the variance of y, if that is next to nothing."""
+    X = X.loc[:, X.std(ddof=0) > 0]
+    z = ((X - X.mean()) / X.std(ddof=0)).to_numpy()
+    with_y = z.T @ (y - y.mean()) / (len(y) * y.std())
+    chosen = np.argsort(-np.abs(with_y), kind="stable")[:_MOST_PAIRED]
+    if len(chosen) < 2:
+        return None
+    z, with_y = z[:, chosen], with_y[chosen]
+    between = z.T @ z / len(y)
+    # R2 of each pair from its three correlations; columns that are the same have none.
+    apart = np.where(1.0 - between**2 > 1e-6, 1.0 - between**2, np.nan)
+    left = 1.0 - (with_y[:, None] ** 2 + with_y**2 - 2.0 * np.outer(with_y, with_y) * between) / apart
+    alone = 1.0 - np.maximum(with_y[:, None] ** 2, with_y**2)
+    left = np.where(alone > _WORTH_OF_PAIR * np.maximum(left, 0.0), left, np.nan)
+    if np.isnan(left).all():
+        return None
+    a, b = np.unravel_index(np.nanargmin(left), left.shape)
+    if left[a, b] > 1.0 - NEARLY_ALL:
+        return None
+    both = np.column_stack([z[:, [a, b]], np.ones(len(y))])
+    share = _measure_order(both @ np.linalg.lstsq(both, y, rcond=None)[0], target)
+    names = tuple(str(X.columns[chosen[k]]) for k in sorted((a, b), key=lambda k: chosen[k]))
+    return Leak(names, share) if share >= NEARLY_ALL else None

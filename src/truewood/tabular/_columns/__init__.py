@@ -1,0 +1,1 @@
+"""Understand columns: their kinds, their roles, and the target."""

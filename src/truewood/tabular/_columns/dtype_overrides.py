@@ -1,0 +1,147 @@
+"""Columns read as the user wants them, or else as they look."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from truewood._arguments import check_type
+from truewood._formatting import count, quote
+from truewood.tabular._columns.columns import (
+    BOOLEAN,
+    CONSTANT,
+    DATE,
+    EMPTY,
+    MISSING_LEVEL,
+    NESTED,
+    NUMBER,
+    TEXT,
+    Column,
+    choose_category,
+    clean_levels,
+    find_numbers,
+    read_column,
+    take_levels,
+)
+from truewood.tabular._columns.roles import check_name
+from truewood.tabular._columns.text_values import parse_dates
+from truewood.tabular._errors import TableError
+
+_WANTED = ("number", "category", "date", "text", "drop")
+
+
+def read_kinds(kinds: Mapping[str, str] | None, names: list[str], target: str | None) -> Mapping[str, str]:
+    """The argument `kinds`; refuses kinds that there are not, and columns that the table does not have."""
+    if kinds is None:
+        return {}
+    check_type(kinds, Mapping, "kinds", "a dict from columns to kinds")
+    kinds = {str(name): str(wanted) for name, wanted in kinds.items()}
+    for name, wanted in kinds.items():
+        check_name(name, names, "kinds")
+        kind, _, form = wanted.partition(":")
+        if kind not in _WANTED or (form and kind != "date"):
+            raise TableError(
+                f"column {quote(name)} can be read as {', '.join(_WANTED)} or date:FORMAT, got {quote(wanted)}.",
+                "kinds",
+            )
+        if name == target and kind not in ("number", "category"):
+            raise TableError(
+                f"the target {quote(name)} can be read as number or category, got {quote(wanted)}.", "kinds"
+            )
+    return kinds
+
+
+def list_dropped(kinds: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of columns that are wanted as nothing."""
+    return tuple(name for name, wanted in kinds.items() if wanted == "drop")
+
+
+def choose_task(kinds: Mapping[str, str], target: str) -> str | None:
+    """What the kind that is wanted of the target makes of it; None where none is."""
+    return {"number": "regression", "category": "classification"}.get(kinds.get(target, ""))
+
+
+def read_columns(
+    table: pd.DataFrame, kept: Collection[str] = (), kinds: Mapping[str, str] | None = None
+) -> list[Column]:
+    """Find the kind of each column and read its values as such.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The table, with columns of text or of types of their own.
+    kept : collection of str
+        Names of columns to use even if they look like identifiers or free text.
+    kinds : mapping of str to str
+        What columns are to be read as; see `score_table`.
+    """
+    wanted = kinds or {}
+    return [
+        read_column_as(str(name), table[name], wanted[str(name)])
+        if str(name) in wanted
+        else read_column(str(name), table[name], is_kept=name in kept)
+        for name in table
+    ]
+
+
+def read_column_as(name: str, given: pd.Series[Any], wanted: str) -> Column:
+    """Read a column as a kind, with what does not fit as missing."""
+    kind, _, form = wanted.partition(":")
+    looked = read_column(name, given, is_kept=True)
+    if looked.kind in (NESTED, EMPTY, CONSTANT) or kind == "text":
+        return Column(name, TEXT, looked.values) if kind == "text" else looked
+    if kind == looked.kind and not form:
+        return looked
+    if kind == "number" and looked.kind == BOOLEAN:
+        return Column(name, NUMBER, looked.values)
+    if kind == "number" and pd.api.types.is_numeric_dtype(given.dtype):
+        return Column(name, NUMBER, given.astype("Float64").astype(np.float64))
+    codes, levels = pd.factorize(given.astype(object))
+    texts, codes = clean_levels([_write(level) for level in levels], codes)
+    if kind == "category":
+        values = pd.Series(take_levels(np.array(texts, dtype=object), codes), dtype=object)
+        return Column(name, choose_category(len(texts)), values.fillna(MISSING_LEVEL))
+    if kind == "number":
+        numbers, note, part = find_numbers(texts, codes)
+        if part == 0.0:
+            raise TableError(f"column {quote(name)} cannot be read as numbers: it has {quote(texts[0])}.", "kinds")
+        return Column(name, NUMBER, pd.Series(take_levels(numbers, codes)), note)
+    return _read_dates(name, texts, codes, form)
+
+
+def _write(level: Any) -> str:
+    """A level as text: whole numbers without a decimal point."""
+    return f"{level:.15g}" if isinstance(level, float | np.floating) else str(level)
+
+
+def _read_dates(name: str, texts: list[str], codes: Any, form: str) -> Column:
+    """Dates in the form that is given, those in another missing; or in one that all of them have."""
+    if not form:
+        found = parse_dates(texts)
+        if found is None:
+            raise TableError(
+                f"column {quote(name)} has no form of dates that is known, such as {quote(texts[0])}; give it, as in "
+                "date:%d.%m.%Y.",
+                "kinds",
+            )
+        dates, note = found[0], f"read as {found[1]}"
+    else:
+        dates = _parse(texts, form, name)
+        n_others = int(np.isin(codes, np.flatnonzero(dates.isna())).sum())
+        note = f"read as {form}" + (f"; {count(n_others, 'value')} in another form taken as missing" * (n_others > 0))
+    return Column(name, DATE, pd.Series(pd.DatetimeIndex(take_levels(dates.to_numpy(), codes))), note)
+
+
+def _parse(texts: list[str], form: str, name: str) -> pd.DatetimeIndex:
+    try:
+        dates = pd.to_datetime(np.array(texts, dtype=object), format=form, errors="coerce", utc=True)
+    except ValueError as error:
+        raise TableError(f"{quote(form)} is no form of dates: {error}.", "kinds") from error
+    if dates.isna().all():
+        raise TableError(
+            f"no value of column {quote(name)} has the form {quote(form)}: it has {quote(texts[0])}.", "kinds"
+        )
+    return pd.DatetimeIndex(dates).tz_localize(None)

@@ -1,0 +1,89 @@
+"""What each column of a table is there for: target, weights, groups of rows, left out, or a feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import pandas as pd
+
+from truewood._formatting import quote
+from truewood.tabular._errors import TableError
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Names of the columns that are not plain features.
+
+    Parameters
+    ----------
+    target : str
+        The column to predict.
+    sample_weight : str or None
+        The column with weights of the rows.
+    groups : str or None
+        The column that says which rows belong together.
+    event : str or None
+        The column that says whether there was an event, of targets that are times.
+    drop : tuple of str
+        Columns to leave out.
+    keep : tuple of str
+        Columns to use even if they look like identifiers or free text.
+    """
+
+    target: str
+    sample_weight: str | None = None
+    groups: str | None = None
+    event: str | None = None
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+
+    def check(self, names: list[str]) -> None:
+        """Refuse names that the table does not have, and columns with two roles."""
+        check_name(self.target, names, "target")
+        single = {"sample_weight": self.sample_weight, "groups": self.groups, "event": self.event}
+        roles = {"drop": self.drop, "keep": self.keep}
+        roles |= {argument: (name,) for argument, name in single.items() if name is not None}
+        for argument, given in roles.items():
+            for name in given:
+                check_name(name, names, argument)
+                if name == self.target:
+                    raise TableError(f"{quote(name)} is the target.", argument)
+
+    def choose_features(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The table without target, weights, groups of rows, and what is left out."""
+        absent = {self.target, self.sample_weight, self.groups, self.event, *self.drop}
+        return table[[name for name in table if name not in absent]]
+
+
+def read_roles(
+    target: str,
+    *,
+    sample_weight: str | None,
+    groups: str | None,
+    event: str | None = None,
+    drop: str | Iterable[str],
+    keep: str | Iterable[str] = (),
+) -> Roles:
+    """Roles as a user gives them: one name or several, which may be numbers in a data frame."""
+    weight, groups, happened = (None if name is None else str(name) for name in (sample_weight, groups, event))
+    return Roles(str(target), weight, groups, happened, _read_names(drop), _read_names(keep))
+
+
+def _read_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
+
+
+def check_name(name: str, names: list[str], argument: str) -> None:
+    """Refuse a name that the table does not have, and suggest others."""
+    if name in names:
+        return
+    close = get_close_matches(name, names, n=3, cutoff=0.6)
+    folded = [known for known in names if known.lower() == name.lower()]
+    if close or folded:
+        hint = "did you mean " + " or ".join(map(quote, dict.fromkeys([*folded, *close]))) + "?"
+    else:
+        more = ", ..." if len(names) > 10 else ""
+        hint = f"it has {', '.join(map(quote, names[:10]))}{more}"
+    raise TableError(f"the table has no column {quote(name)}; {hint}", argument)

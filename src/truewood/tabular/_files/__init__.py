@@ -1,0 +1,1 @@
+"""Read tables from files and data frames."""

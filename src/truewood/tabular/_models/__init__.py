@@ -1,0 +1,1 @@
+"""Fit, load and score models of tables."""

@@ -1,0 +1,121 @@
+"""A saved model on Parquet files that Dask or Spark reads: rows stay with their workers, and sums come back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from truewood._arguments import is_choice
+from truewood._formatting import quote
+from truewood._importance import importance
+from truewood.tabular._columns.roles import Roles
+from truewood.tabular._errors import TableError
+from truewood.tabular._messages import Messages
+from truewood.tabular._models.many_files import check_parts_suffice, make_score
+from truewood.tabular._models.saved_model import SavedModel
+from truewood.tabular._models.scoring import Scoring
+from truewood.tabular._table_score import ColumnSummary, TableScore
+
+
+def score_distributed(
+    saved: SavedModel,
+    table: Any,
+    roles: Roles,
+    *,
+    engine: str,
+    address: str | None,
+    scoring: Scoring,
+    messages: Messages,
+) -> TableScore:
+    """Score a saved model on Parquet files by "dask" or "spark"; see `score_saved_model`."""
+    if not is_choice(engine, _OPENERS):
+        raise TableError(f"must be one of {', '.join(ENGINES)}, got {quote(engine)}.", "engine")
+    check_parts_suffice(scoring)
+    if not isinstance(table, str | os.PathLike):
+        raise TableError(f"must be where Parquet files are, got {type(table).__name__}.", "table")
+    if saved.levels:
+        raise TableError(
+            f"has columns with categories, which only the engine local makes of values in files, got {engine}.",
+            "saved_model",
+        )
+    with _OPENERS[engine](os.fspath(table), address) as frame:
+        roles.check([str(name) for name in frame.columns])
+        result = importance(
+            saved.model,
+            frame.drop(*roles.drop) if engine == "spark" else frame.drop(columns=list(roles.drop)),
+            roles.target,
+            rows="heldout",
+            measure=scoring.measure,
+            sample_weight=roles.sample_weight,
+        )
+        kinds = {str(name): str(kind) for name, kind in (frame.dtypes if engine == "spark" else frame.dtypes.items())}
+    used = [name for name in result.feature_names.tolist() if name in kinds]
+    columns = [ColumnSummary(name, kinds[name], is_used=True) for name in used]
+    return make_score(saved, table, result, None, columns, read_by=f"by {engine}", scoring=scoring, messages=messages)
+
+
+@contextmanager
+def _open_dask(path: str, address: str | None) -> Iterator[Any]:
+    _check_installed("dask")
+    import dask.dataframe as dd
+    from dask.distributed import Client
+
+    try:
+        client = None if address is None else Client(address)
+    except (OSError, ValueError) as error:
+        raise TableError(f"there is no scheduler of Dask at {address}: {error}.", "scheduler") from error
+    try:
+        try:
+            frame = dd.read_parquet(path)
+        except (OSError, ValueError) as error:
+            raise TableError(f"{path} cannot be read as Parquet: {error}.", "table") from error
+        yield frame
+    finally:
+        if client is not None:
+            client.close()
+
+
+@contextmanager
+def _open_spark(path: str, address: str | None) -> Iterator[Any]:
+    """A frame in a session that ends with it, unless there was one before."""
+    _check_installed("pyspark")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder, before = SparkSession.builder.appName("truewood"), SparkSession.getActiveSession()
+    if address is not None:
+        builder = builder.remote(address) if address.startswith("sc://") else builder.master(address)
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, OSError, RuntimeError) as error:
+        raise TableError(f"there is no Spark at {address}: {_take_line(error)}.", "master") from error
+    try:
+        yield session.read.parquet(path)
+    except PySparkException as error:
+        raise TableError(f"Spark cannot read or score {path}: {_take_line(error)}.", "table") from error
+    finally:
+        if before is None:
+            session.stop()
+
+
+def _take_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
+
+
+def _check_installed(library: str) -> None:
+    if find_spec(library) is None:
+        extra = library.removeprefix("py")
+        raise TableError(f"{library} is not installed: pip install 'truewood[{extra}]'.", "engine")
+
+
+_OPENERS: dict[str, Callable[[str, str | None], AbstractContextManager[Any]]] = {
+    "dask": _open_dask,
+    "spark": _open_spark,
+}
+# What reads a folder or glob of files, the default first.
+ENGINES = ("local", *_OPENERS)

@@ -1,0 +1,156 @@
+"""A saved model on many files, which are read in batches: a folder or a glob."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from truewood._arguments import check_n_jobs
+from truewood._formatting import count, format_p_value
+from truewood._progress import Update
+from truewood._results.importance_result import ImportanceResult
+from truewood._streaming.batches import Source
+from truewood._streaming.files import open_files
+from truewood._streaming.model import StreamingModel
+from truewood._streaming.passes import Part, Summed, add_up_parts, check_options, score_parts
+from truewood.tabular._columns.roles import Roles
+from truewood.tabular._errors import TableError
+from truewood.tabular._messages import Messages
+from truewood.tabular._models.boosters import Progress
+from truewood.tabular._models.input_table import match_target, prepare_table
+from truewood.tabular._models.saved_model import SavedModel
+from truewood.tabular._models.scoring import Scoring
+from truewood.tabular._table_score import ColumnSummary, TableScore
+
+
+def is_many_files(table: Any) -> bool:
+    """Whether a table is a folder, or a glob."""
+    if not isinstance(table, str | os.PathLike):
+        return False
+    text = os.fspath(table)
+    return os.path.isdir(text) or (isinstance(text, str) and glob.has_magic(text) and not os.path.exists(text))
+
+
+def score_many_files(
+    saved: SavedModel, table: Any, roles: Roles, *, scoring: Scoring, progress: Progress, messages: Messages
+) -> TableScore:
+    """Score a saved model on a folder or glob of Parquet or Arrow files; see `score_saved_model`.
+
+    How well the model predicts is not measured, and the table that belongs to the result is the first batch.
+    """
+    check_parts_suffice(scoring)
+    try:
+        source = open_files(table)
+    except ValueError as error:
+        raise TableError(str(error), "table") from error
+    roles.check(source.names)
+    check_options("heldout", scoring.measure, True)
+    batches = _Batches(saved, source, roles, messages)
+
+    def aggregate_to_root(
+        title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False
+    ) -> Summed:
+        del title, only_targets
+        return add_up_parts(batches.read(), partial(step, known), _report(progress, source.n_rows))
+
+    result = score_parts(
+        StreamingModel(saved.model),
+        aggregate_to_root,
+        can_repeat=True,
+        measure=scoring.measure,
+        feature_groups=None,
+        inference=True,
+        n_threads=check_n_jobs(scoring.n_jobs),
+    )
+    batches.warn_of_others()
+    X = batches.first
+    columns = [ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X]
+    return make_score(saved, table, result, X, columns, read_by="in batches", scoring=scoring, messages=messages)
+
+
+def check_parts_suffice(scoring: Scoring) -> None:
+    """Refuse what needs all rows at once."""
+    if scoring.contributions:
+        raise TableError("are not kept where rows are read in parts; pass one file, to engine local.", "contributions")
+    if scoring.group_correlated is not None:
+        raise TableError("needs all rows, which are read in parts; pass one file, to engine local.", "group_correlated")
+
+
+def make_score(
+    saved: SavedModel,
+    table: Any,
+    result: ImportanceResult,
+    X: pd.DataFrame | None,
+    columns: list[ColumnSummary],
+    *,
+    read_by: str,
+    scoring: Scoring,
+    messages: Messages,
+) -> TableScore:
+    """What belongs to a result of rows that are nowhere together."""
+    messages.add(
+        f"read {table}: {count(result.n_rows, 'row')} {read_by}; how well the model predicts them is not measured"
+    )
+    if result.total_p_value > scoring.alpha:
+        messages.warn(f"the splits taken together may be noise (p = {format_p_value(result.total_p_value)})")
+    return TableScore(
+        result=result,
+        explanation=None,
+        X=X,
+        model=saved.model,
+        model_name=saved.name,
+        columns=columns,
+        skill=None,
+        feature_groups=None,
+        messages=list(messages.messages),
+        warnings=list(messages.warnings),
+    )
+
+
+class _Batches:
+    """Batches of rows as a saved model takes them."""
+
+    def __init__(self, saved: SavedModel, source: Source, roles: Roles, messages: Messages) -> None:
+        self._saved, self._source, self._roles, self._messages = saved, source, roles, messages
+        self.first = pd.DataFrame()
+        self._n_others = 0
+
+    def read(self) -> Iterator[Part]:
+        """All batches, from the start."""
+        roles, is_first_pass = self._roles, self.first.empty
+        absent = {roles.target, roles.sample_weight, *roles.drop}
+        features = [name for name in self._source.names if name not in absent]
+        if self._saved.columns is not None:
+            features = [name for name in features if self._saved.spell(name) in self._saved.columns]
+        weights = [] if roles.sample_weight is None else [roles.sample_weight]
+        for batch in self._source.read_batches([*features, roles.target, *weights]):
+            rows = batch.table.to_pandas()
+            heard = self._messages if self.first.empty else Messages()
+            try:
+                X = prepare_table(self._saved, rows[features], heard)
+                y = match_target(self._saved, rows[roles.target], roles.target)
+            except TableError as error:
+                raise TableError(f"{batch.label}: {error.reason}", error.argument) from error
+            if self.first.empty:
+                self.first = X
+            elif is_first_pass:
+                self._n_others += bool(heard.warnings)
+            yield Part(batch.label, X, y, None if not weights else rows[weights[0]])
+
+    def warn_of_others(self) -> None:
+        """Say how many batches after the first have something to warn of."""
+        if self._n_others:
+            self._messages.warn(f"the same holds for {self._n_others:,} more batches of rows")
+
+
+def _report(progress: Progress, n_rows: int | None) -> Update:
+    def update(done: int, total: int | None = None) -> None:
+        del total
+        progress(done, n_rows or done)
+
+    return update

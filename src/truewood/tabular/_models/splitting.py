@@ -1,0 +1,93 @@
+"""Rows to fit a model and rows to judge it: folds, or one part that is held out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    train_test_split,
+)
+
+from truewood._formatting import quote
+from truewood.tabular._errors import TableError
+from truewood.tabular._models.settings import FitSettings
+
+Rows = NDArray[np.int64]
+
+
+def split_rows(
+    y: NDArray[Any], classes: NDArray[Any] | None, groups: Rows | None, settings: FitSettings
+) -> list[tuple[Rows, Rows]]:
+    """Rows to fit and rows to judge, one pair for each fold, or one pair; classes in the same shares, and whole groups.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        The target; of classes, their numbers.
+    classes : ndarray or None
+        The labels; None for regression.
+    groups : ndarray of shape (n_rows,), or None
+        Groups of rows that must stay together.
+    settings : FitSettings
+        The number of folds, or the part to hold out.
+    """
+    n_folds = settings.count_folds()
+    _check_enough(y, classes, groups, settings, n_folds)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")  # no fold has two rows of a class of few
+        splits = list(_split(y, classes is not None, groups, settings, n_folds))
+    for training, _ in splits:
+        if classes is not None and len(np.unique(y[training])) < len(classes):
+            absent = classes[np.setdiff1d(y, y[training])[0]]
+            raise TableError(
+                f"no row of class {quote(str(absent))} is in the groups that the model is fit to; it is in too few "
+                "groups.",
+                "groups",
+            )
+    return [(np.sort(training), np.sort(test)) for training, test in splits]
+
+
+def _check_enough(
+    y: NDArray[Any], classes: NDArray[Any] | None, groups: Rows | None, settings: FitSettings, n_folds: int | None
+) -> None:
+    """Refuse tables that have too little to hold out."""
+    if groups is not None:
+        n_groups, n_needed = int(groups.max()) + 1, n_folds or 2
+        if n_groups < n_needed:
+            raise TableError(f"it takes {n_needed} groups of rows to hold groups out, got {n_groups}.", "groups")
+    elif classes is not None and np.bincount(y).min() < 2:
+        rare = classes[np.bincount(y).argmin()]
+        raise TableError(
+            f"{settings.model} holds rows out and needs two rows of each class, got one of {quote(str(rare))}; "
+            "model='random-forest' can do without.",
+            "model",
+        )
+    if n_folds is not None and len(y) < n_folds:
+        raise TableError(f"must be at most the number of rows, {len(y)}, got {n_folds}.", "cv")
+
+
+def _split(
+    y: NDArray[Any], is_classifier: bool, groups: Rows | None, settings: FitSettings, n_folds: int | None
+) -> Any:
+    """Pairs of rows as scikit-learn's splitters give them."""
+    seed = settings.random_state
+    if groups is not None:
+        if n_folds is None:
+            by_group: Any = GroupShuffleSplit(1, test_size=settings.test_size, random_state=seed)
+        else:
+            by_group = StratifiedGroupKFold(n_folds) if is_classifier else GroupKFold(n_folds)
+        return by_group.split(y, y, groups)
+    if n_folds is None:
+        stratify = y if is_classifier else None
+        parts = train_test_split(np.arange(len(y)), test_size=settings.test_size, random_state=seed, stratify=stratify)
+        return [parts]
+    make = StratifiedKFold if is_classifier and np.bincount(y).max() >= n_folds else KFold
+    return make(n_folds, shuffle=True, random_state=seed).split(y, y)

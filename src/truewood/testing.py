@@ -1,0 +1,120 @@
+"""Checks that any adapter must pass, for authors of adapters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._engines.engine import use_engine
+from truewood._exceptions import AdapterError
+from truewood._inputs.tables import FeatureMatrix, read_features
+from truewood._rows.training_check import is_training_data
+from truewood._scoring.inputs import make_scoring_inputs
+from truewood._trees.ensemble import TreeEnsemble
+from truewood.adapters import TreeModel, open_model
+from truewood.adapters._verification import verify_against_library
+
+__all__ = ["check_adapter"]
+
+# Splits whose thresholds get rows of their own.
+_MOST_SPLITS = 200
+
+
+def check_adapter(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> None:
+    """Check that truewood reads a fitted model as the model's own library does.
+
+    Leaves and sums of leaf values must equal the library's own for every tree and every row, also for rows exactly on
+    thresholds and next to them. Trees read in parts must equal trees read at once. If the model records its training
+    rows, they must give every tree the counts, weights and values it has stored.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model whose adapter is to be checked.
+    X : array-like or data frame of shape (n_rows, n_features)
+        Rows; the training data if `y` is given.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs), default=None
+        The target the model was fit to. Without it, training rows are not checked.
+    sample_weight : array-like of shape (n_rows,), default=None
+        The weights the model was fit with.
+
+    Raises
+    ------
+    AdapterError
+        If anything the adapter declares or reads differs from the library.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from truewood.testing import check_adapter
+    >>> X, y = load_iris(return_X_y=True)
+    >>> check_adapter(RandomForestClassifier(10, random_state=0).fit(X, y), X, y)
+    """
+    tree_model = open_model(model)
+    if tree_model.library is None:
+        raise AdapterError(
+            f"the adapter of {tree_model.name} must give a ReferencePredictor to compare its trees with."
+        )
+    ensemble = tree_model.read(range(tree_model.n_trees))
+    _check_parts(tree_model, ensemble)
+    matrix = read_features(X, tree_model.table)
+    with use_engine("numpy"):  # the readable reference
+        verify_against_library(tree_model, matrix, every_tree=True)
+        on_thresholds = _place_on_thresholds(tree_model, ensemble, matrix)
+        if on_thresholds is not None:
+            verify_against_library(tree_model, on_thresholds, every_tree=True)
+        if y is not None and tree_model.training is not None:
+            _check_training_rows(tree_model, X, y, sample_weight)
+
+
+def _check_parts(tree_model: TreeModel, ensemble: TreeEnsemble) -> None:
+    """Compare trees read one at a time with trees read at once."""
+    for tree in range(tree_model.n_trees):
+        alone, part = tree_model.read(range(tree, tree + 1)), ensemble[tree : tree + 1]
+        for name in ("feature", "threshold", "left", "right", "missing_left", "weight", "value"):
+            if not np.array_equal(getattr(alone, name), getattr(part, name), equal_nan=name in ("threshold", "value")):
+                raise AdapterError(
+                    f"the adapter of {tree_model.name} reads {name} of tree {tree} differently alone and with others."
+                )
+
+
+def _place_on_thresholds(tree_model: TreeModel, ensemble: TreeEnsemble, matrix: FeatureMatrix) -> FeatureMatrix | None:
+    """Rows whose values lie on thresholds and one step beside them; None where values are not plain numbers."""
+    values = matrix.values
+    if tree_model.table.dtype is None or not isinstance(values, np.ndarray):
+        return None
+    splits = ensemble.splits
+    if ensemble.categories is not None:
+        splits = splits[ensemble.categories.node_set[splits] < 0]
+    splits = splits[np.isfinite(ensemble.threshold[splits])][:: max(1, len(splits) // _MOST_SPLITS)]
+    if not len(splits):
+        return None
+    threshold = ensemble.threshold[splits]
+    with np.errstate(over="ignore"):
+        beside = [threshold, *(_step(threshold, kind, sign) for kind in (np.float32, np.float64) for sign in (1, -1))]
+    rows = values[np.arange(len(splits) * len(beside)) % len(values)].copy()
+    rows[np.arange(len(rows)), np.tile(ensemble.feature[splits], len(beside))] = np.concatenate(beside)
+    return read_features(rows[np.isfinite(rows).all(axis=1) | np.isnan(rows).any(axis=1)], tree_model.table)
+
+
+def _step(threshold: NDArray[np.float64], kind: type[np.floating[Any]], sign: int) -> NDArray[np.float64]:
+    return np.nextafter(threshold.astype(kind), kind(sign * np.inf)).astype(np.float64)
+
+
+def _check_training_rows(tree_model: TreeModel, X: Any, y: Any, sample_weight: Any) -> None:
+    """Compare what training rows give each tree with what it has stored."""
+    lists = [np.empty(0, dtype=np.int64)] * tree_model.n_trees
+    inputs = make_scoring_inputs(tree_model, X, y, rows=lists, sample_weight=sample_weight)
+    for tree in range(tree_model.n_trees):
+        if not is_training_data(tree_model, tree, inputs.data):
+            raise AdapterError(
+                f"the training rows that the adapter of {tree_model.name} lists for tree {tree} do not give the "
+                "counts, weights and values that the tree has stored."
+            )
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,1 @@
+"""What tests share: the oracle, small models, tables, and drivers of other programs."""

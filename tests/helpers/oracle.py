@@ -1,0 +1,500 @@
+"""The measures again, slow and plain: Python loops over rows and nodes, from the definitions in the paper.
+
+Nothing here uses truewood. Node means come from the training rows, not from what a tree has stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+
+@dataclass
+class OracleTree:
+    """A scikit-learn tree with the rows that grew it and the rows that score it."""
+
+    tree: object  # sklearn's Tree
+    columns: Sequence[int]  # column of X behind each of the tree's columns
+    training: list[tuple[int, float]]  # (row, weight)
+    unseen: list[tuple[int, float]]
+    classes: Sequence[int]  # class code behind each of the tree's value columns (single output)
+
+
+def walk(tree, columns, x):
+    """Nodes on the way of one row, root first."""
+    node, path = 0, [0]
+    while tree.children_left[node] != -1:
+        node = step(tree, columns, node, x)
+        path.append(node)
+    return path
+
+
+def step(tree, columns, node, x):
+    """The child that one row goes to."""
+    value = np.float32(x[columns[tree.feature[node]]])
+    goes_left = tree.missing_go_to_left[node] if math.isnan(value) else float(value) <= tree.threshold[node]
+    return int(tree.children_left[node] if goes_left else tree.children_right[node])
+
+
+def vectors(y, output, n_classes):
+    """Target of one output as vectors: one-hot for classes, a single number otherwise, as a fraction."""
+    if n_classes is None:
+        return [[Fraction(float(value))] for value in y[:, output]]
+    return [[1.0 if k == code else 0.0 for k in range(n_classes[output])] for code in y[:, output]]
+
+
+@dataclass
+class Node:
+    weight: float
+    mean: list[float]
+    square: float  # mean of |target|^2
+
+
+def summarise(tree, columns, X, targets, rows):
+    """Weight, mean and mean square of the rows at each node; None where there is no weight."""
+    members = [[] for _ in range(tree.node_count)]
+    for row, weight in rows:
+        for node in walk(tree, columns, X[row]):
+            members[node].append((Fraction(float(weight)), targets[row]))
+    return [summarise_members(member) for member in members]
+
+
+def add(numbers):
+    """Sum without rounding errors of its own: of fractions, which have none at all, or of floats."""
+    numbers = list(numbers)
+    is_exact = any(isinstance(number, Fraction) for number in numbers)
+    return sum(numbers, Fraction(0)) if is_exact else math.fsum(numbers)
+
+
+def dot(a, b):
+    return add(x * y for x, y in zip(a, b, strict=True))
+
+
+def minus(a, b):
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
+def split_score(measure, is_classification, m, children, root, unseen_m, unseen_children, unseen_root):
+    """One split's contribution; nodes by their training and unseen summaries."""
+    omega = {id(node): node.weight / root.weight for node in (m, *children)}
+
+    def impurity(node):  # Gini, or variance
+        return (1 if is_classification else node.square) - dot(node.mean, node.mean)
+
+    def delta(h_m, h_children):
+        return omega[id(m)] * h_m - sum(omega[id(c)] * h for c, h in zip(children, h_children, strict=True))
+
+    if measure == "mdi":
+        return delta(impurity(m), [impurity(c) for c in children])
+    if measure == "mdi_oob":
+        if unseen_root is None or unseen_m is None:
+            return 0.0
+        score = 0
+        for c, u in [*zip(children, unseen_children, strict=True), (m, unseen_m)]:
+            if u is not None:
+                centred = dot(minus(c.mean, root.mean), minus(u.mean, unseen_root.mean))
+                score += (-1 if c is m else 1) * u.weight / unseen_root.weight * centred
+        return score
+    if any(u is None for u in unseen_children):
+        return 0.0
+
+    def around(node, unseen):  # mean of |y' - v|^2
+        return unseen.square - 2 * dot(unseen.mean, node.mean) + dot(node.mean, node.mean)
+
+    pairs = list(zip(children, unseen_children, strict=True))
+    if measure == "naive_oob":
+        return delta(around(m, unseen_m), [around(c, u) for c, u in pairs])
+    if measure == "ufi_centered":
+        return sum(omega[id(c)] * dot(minus(c.mean, m.mean), minus(u.mean, m.mean)) for c, u in pairs)
+    if measure == "ufi" and is_classification:
+        return delta(1 - dot(m.mean, unseen_m.mean), [1 - dot(c.mean, u.mean) for c, u in pairs])
+    if measure == "ufi":
+        trained = delta(impurity(m), [impurity(c) for c in children])
+        return trained + delta(around(m, unseen_m), [around(c, u) for c, u in pairs])
+    raise ValueError(measure)
+
+
+def score_tree(measure, oracle_tree, X, y, n_classes, label=None):
+    """Scores of one tree, (n_features, n_outputs), or the part of a class; None if no unseen row has weight."""
+    tree = oracle_tree.tree
+    scores = np.zeros((X.shape[1], y.shape[1]))
+    if measure != "mdi" and sum(weight for _, weight in oracle_tree.unseen) <= 0:
+        return None
+    for output in range(y.shape[1]):
+        targets = vectors(y, output, n_classes)
+        if label is not None:
+            targets = [[target[label] if label < len(target) else 0.0] for target in targets]
+        trained = summarise(tree, oracle_tree.columns, X, targets, oracle_tree.training)
+        unseen = summarise(tree, oracle_tree.columns, X, targets, oracle_tree.unseen)
+        for m in range(tree.node_count):
+            if tree.children_left[m] == -1:
+                continue
+            pair = (int(tree.children_left[m]), int(tree.children_right[m]))
+            scores[oracle_tree.columns[tree.feature[m]], output] += split_score(
+                measure,
+                n_classes is not None,
+                trained[m],
+                [trained[c] for c in pair],
+                trained[0],
+                unseen[m],
+                [unseen[c] for c in pair],
+                unseen[0],
+            )
+    return scores
+
+
+def permute_tree(oracle_tree, X, y, n_classes, donors):
+    """Increase of the loss with one column from the donor row, (n_features, n_outputs)."""
+    tree, columns = oracle_tree.tree, oracle_tree.columns
+    total = sum(weight for _, weight in oracle_tree.unseen)
+    if total <= 0:
+        return None
+
+    def loss(x, target, output):
+        leaf = walk(tree, columns, x)[-1]
+        if n_classes is None:
+            return (target - tree.value[leaf, output, 0]) ** 2
+        best = max(range(len(oracle_tree.classes[output])), key=lambda k: tree.value[leaf, output, k])
+        return float(oracle_tree.classes[output][best] != target)
+
+    scores = np.zeros((X.shape[1], y.shape[1]))
+    for (row, weight), donor in zip(oracle_tree.unseen, donors, strict=True):
+        for output in range(y.shape[1]):
+            before = loss(X[row], y[row, output], output)
+            for column in range(X.shape[1]):
+                x = X[row].copy()
+                x[column] = X[donor, column]
+                scores[column, output] += weight * (loss(x, y[row, output], output) - before) / total
+    return scores
+
+
+def project_rows(root, children, is_out, choose, training, unseen, targets):
+    """What a tree says of its unseen rows without some splits: {row: mean of its cell}.
+
+    `children(node)` is empty at leaves, `is_out(node)` says whether a split is left out, `choose(node, row)` is the
+    child that the row goes to, and `training` has pairs of a row and its weight in the bag.
+    """
+
+    def go_on(nodes, row):
+        following = set()
+        for node in nodes:
+            if not children(node):
+                following.add(node)
+            elif is_out(node):
+                following.update(children(node))
+            else:
+                following.add(choose(node, row))
+        return frozenset(following)
+
+    rows = {row for row, _ in training} | set(unseen)
+    cells, found = {row: frozenset([root]) for row in rows}, {}
+    while True:
+        following = {row: go_on(cells[row], row) for row in rows}
+        members = {}
+        for row, weight in training:
+            members.setdefault(cells[row], []).append((weight, targets[row]))
+        held = {following[row] for row, _ in training}
+        for row in set(unseen) - found.keys():
+            if following[row] not in held or following[row] == cells[row]:
+                found[row] = summarise_members(members[cells[row]]).mean
+        if following == cells:
+            return found
+        cells = following
+
+
+def project_tree(oracle_tree, X, targets, is_out):
+    """The same for a scikit-learn tree, given whether a column is left out."""
+    tree, columns = oracle_tree.tree, oracle_tree.columns
+
+    def children(node):
+        pair = int(tree.children_left[node]), int(tree.children_right[node])
+        return () if pair[0] == -1 else pair
+
+    return project_rows(
+        0,
+        children,
+        lambda node: is_out(columns[tree.feature[node]]),
+        lambda node, row: step(tree, columns, node, X[row]),
+        [(row, weight) for row, weight in oracle_tree.training if weight > 0],
+        [row for row, _ in oracle_tree.unseen],
+        targets,
+    )
+
+
+def project_forest(trees, X, y, n_classes, row_weight, groups):
+    """Sobol-MDA of groups of columns, mean over outputs, and what each row adds to it: (n_groups,), (n_rows, n_groups).
+
+    A row that no tree left out does not score.
+    """
+    n_rows, n_outputs = y.shape
+    rows = sorted({row for tree in trees for row, _ in tree.unseen})
+    added = np.zeros((n_rows, len(groups)))
+    for output in range(n_outputs):
+        targets = vectors(y, output, n_classes)
+
+        def predict(is_out, targets=targets):
+            said = [project_tree(tree, X, targets, is_out) for tree in trees]
+            means = {row: [own[row] for own in said if row in own] for row in rows}
+            return {row: [math.fsum(part) / len(own) for part in zip(*own, strict=True)] for row, own in means.items()}
+
+        def distance(a, b):
+            return dot(minus(a, b), minus(a, b))
+
+        total = math.fsum(row_weight[row] for row in rows)
+        mean = [math.fsum(row_weight[r] * targets[r][k] for r in rows) / total for k in range(len(targets[0]))]
+        variance = math.fsum(row_weight[row] * distance(targets[row], mean) for row in rows)
+        whole = predict(lambda _column: False)
+        for g, group in enumerate(groups):
+            without = predict(lambda column, group=group: column in group)
+            for row in rows:
+                lost = distance(targets[row], without[row]) - distance(targets[row], whole[row])
+                added[row, g] += row_weight[row] * lost / variance / n_outputs
+    return np.array([math.fsum(column) for column in added.T]), added
+
+
+def match_classes(trees, y, row_weight):
+    """Weights of rows by which classes have the mix of the bags, where that is more than five standard errors off."""
+    matched = [float(weight) for weight in row_weight]
+    scoring = {row for tree in trees for row, _ in tree.unseen}
+    weights = [(row, weight) for tree in trees for row, weight in tree.training]
+    total, square = math.fsum(w for _, w in weights), math.fsum(w * w for _, w in weights)
+    everything = math.fsum(row_weight[row] for row in scoring)
+    for output in range(y.shape[1]):
+        factor = {}
+        for label in set(y[:, output].tolist()):
+            own = math.fsum(row_weight[row] for row in scoring if y[row, output] == label) / everything
+            mix = math.fsum(weight for row, weight in weights if y[row, output] == label) / total
+            factor[label] = (mix, own, abs(mix - own) > 5 * math.sqrt(own * (1 - own) * square) / total)
+        if any(differs for _, _, differs in factor.values()):
+            for row in scoring:
+                mix, own, _ = factor[y[row, output]]
+                matched[row] *= mix / own
+    return matched
+
+
+def score_forest(measure, trees, X, y, n_classes, donors=None, row_weight=None):
+    """Mean over outputs and over the trees that have unseen rows, (n_features,)."""
+    if measure == "sobol_mda":
+        row_weight = np.ones(len(y)) if row_weight is None else row_weight
+        if n_classes is not None:
+            row_weight = match_classes(trees, y, row_weight)
+        return project_forest(trees, X, y, n_classes, row_weight, [[column] for column in range(X.shape[1])])[0]
+    if measure == "permutation":
+        per_tree = [permute_tree(t, X, y, n_classes, d) for t, d in zip(trees, donors, strict=True)]
+    else:
+        per_tree = [score_tree(measure, t, X, y, n_classes) for t in trees]
+    return np.mean([scores for scores in per_tree if scores is not None], axis=0).mean(axis=1)
+
+
+def score_class(measure, trees, X, y, n_classes, output, label):
+    """The part that a class of an output has in the scores, (n_features,): its number alone stands for the target."""
+    per_tree = [score_tree(measure, t, X, y, n_classes, label) for t in trees]
+    return np.mean([scores for scores in per_tree if scores is not None], axis=0)[:, output] / y.shape[1]
+
+
+def walk_arrays(trees, tree, x):
+    """Nodes on the way of one row down a tree of flat arrays (see TreeEnsemble's docstring), root first."""
+    node = int(trees.offset[tree])
+    path = [node]
+    while trees.left[node] >= 0:
+        node = step_in_arrays(trees, node, x)
+        path.append(node)
+    return path
+
+
+def step_in_arrays(trees, node, x):
+    """The child that one row goes to."""
+    value = x[trees.feature[node]]
+    value = float(np.float32(value) if trees.x_dtype == "float32" else value)
+    if math.isnan(value):
+        goes_left = trees.missing_left[node]
+    elif trees.categories is not None and trees.categories.node_set[node] >= 0:
+        goes_left = in_set(trees.categories, node, value)
+    else:
+        goes_left = value <= trees.threshold[node]
+    return int(trees.left[node] if goes_left else trees.right[node])
+
+
+def in_set(categories, node, x):
+    number = categories.node_set[node]
+    words = categories.bits[categories.offset[number] : categories.offset[number + 1]]
+    return 0 <= x < 32 * len(words) and bool(int(words[int(x) // 32]) >> (int(x) % 32) & 1)
+
+
+def leaves_below(trees, node):
+    if trees.left[node] < 0:
+        return [node]
+    return leaves_below(trees, int(trees.left[node])) + leaves_below(trees, int(trees.right[node]))
+
+
+def train_from_leaves(trees, node, columns):
+    """What a node holds from training, as its leaves have it: weighted means of their values, as fractions."""
+    leaves = leaves_below(trees, node)
+    weights = [Fraction(float(trees.weight[leaf])) for leaf in leaves]
+    values = [[Fraction(float(v)) for v in trees.value[leaf][columns]] for leaf in leaves]
+    total = add(weights)
+    if total <= 0:  # a node that training rows of no weight fell into
+        return Node(Fraction(0), [Fraction(0)] * len(values[0]), Fraction(0))
+    return summarise_members(list(zip(weights, values, strict=True)))
+
+
+def score_arrays(measure, trees, X, target, row_weight, lists, outputs, *, is_classification=False):
+    """Scores of trees of flat arrays, one (n_features, n_outputs) per tree; None for one that no row scores.
+
+    `target` is an array (n_rows, n_columns), of classes one-hot; `lists` has the rows of each tree, `outputs` the value
+    columns of each output. A tree of one value that speaks of one column of the target is scored by that column.
+    Numbers are fractions, so that only the result is rounded.
+    """
+    return [
+        score_tree_of_arrays(measure, trees, tree, X, target, row_weight, lists[tree], outputs, is_classification)
+        for tree in range(len(trees.offset) - 1)
+    ]
+
+
+def score_tree_of_arrays(measure, trees, tree, X, target, row_weight, rows, outputs, is_classification):
+    scores = np.zeros((X.shape[1], len(outputs)))
+    if measure != "mdi" and math.fsum(row_weight[i] for i in rows) <= 0:
+        return None
+    for o, m, trained, unseen in split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
+        pair, root = (int(trees.left[m]), int(trees.right[m])), int(trees.offset[tree])
+        scores[trees.feature[m], o] += float(
+            split_score(
+                measure,
+                is_classification,
+                trained[m],
+                [trained[c] for c in pair],
+                trained[root],
+                unseen[m],
+                [unseen[c] for c in pair],
+                unseen[root],
+            )
+        )
+    return scores
+
+
+def split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
+    """For each output, the splits of a tree, with what its nodes hold from training and of the rows."""
+    root, end = int(trees.offset[tree]), int(trees.offset[tree + 1])
+    paths = [walk_arrays(trees, tree, X[i]) for i in rows]
+    for o, columns in enumerate(outputs):
+        own = columns if trees.column is None else [int(trees.column[tree])]
+        members = {node: [] for node in range(root, end)}
+        for i, path in zip(rows, paths, strict=True):
+            for node in path:
+                said = [Fraction(float(target[i, k])) for k in own]
+                members[node].append((Fraction(float(row_weight[i])), said))
+        unseen = {node: summarise_members(member) for node, member in members.items()}
+        trained = {node: train_from_leaves(trees, node, columns) for node in range(root, end)}
+        for m in range(root, end):
+            if trees.left[m] >= 0 and trained[m].weight > 0:
+                yield o, m, trained, unseen
+
+
+def size_arrays(trees, X, target, row_weight, lists, outputs):
+    """Size of what scores add up, (n_features,): no computation in floats is closer than some 1e-16 of it.
+
+    Training shares and shares of the rows at both children, times the size of values and targets there. For trees that
+    are estimates of the target, values and targets also meet themselves, and are taken around the value of a root.
+    """
+    sizes = np.zeros(X.shape[1])
+    for tree, rows in enumerate(lists):
+        for o, m, trained, unseen in split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
+            root = int(trees.offset[tree])
+            columns = outputs[o] if trees.column is None else [int(trees.column[tree])]
+            around = 0.0 if trees.is_additive else max(abs(float(trees.value[0, k])) for k in columns)
+            largest = max((abs(float(target[i, k])) for i in rows for k in columns), default=0.0) + around
+            for c in (int(trees.left[m]), int(trees.right[m])):
+                share = float(trained[c].weight / trained[root].weight)
+                if unseen[c] is not None:
+                    share += float(unseen[c].weight / unseen[root].weight)
+                values = sum(abs(float(v)) for node in (c, m) for v in trained[node].mean)
+                sizes[trees.feature[m]] += share * (values * largest if trees.is_additive else (values + largest) ** 2)
+    return sizes
+
+
+def summarise_members(member):
+    """Weight, mean and mean square of (weight, vector) pairs; None where there is no weight."""
+    total = add(weight for weight, _ in member)
+    if total <= 0:
+        return None
+    mean = [add(w * t[k] for w, t in member) / total for k in range(len(member[0][1]))]
+    return Node(total, mean, add(w * dot(t, t) for w, t in member) / total)
+
+
+def best_constant_gradient(loss, y, weight, level=0.5):
+    """Negative gradient of a loss at its best constant raw score, (n_rows, n_scores), from the loss's definition."""
+    mean = math.fsum(w * v for w, v in zip(weight, y, strict=True)) / math.fsum(weight)
+    if loss in ("squared", "logistic", "poisson"):  # identity link, logit link, log link: y less its mean
+        return np.array([[v - mean] for v in y])
+    if loss == "gamma":
+        return np.array([[v / mean - 1.0] for v in y])
+    if loss == "softmax":
+        n_classes = int(max(y)) + 1
+        total = math.fsum(weight)
+        shares = [math.fsum(w for w, v in zip(weight, y, strict=True) if v == k) / total for k in range(n_classes)]
+        return np.array([[(v == k) - shares[k] for k in range(n_classes)] for v in y])
+    if loss in ("absolute", "quantile"):
+        best = quantile_of(y, weight, level)
+        if loss == "absolute":
+            return np.array([[float(np.sign(v - best))] for v in y])
+        return np.array([[level - (v < best)] for v in y])
+    raise ValueError(loss)
+
+
+def quantile_of(y, weight, level):
+    """Smallest value up to which at least this share of the weight lies."""
+    reached, total = 0.0, float(np.cumsum(np.asarray(weight)[np.argsort(y, kind="stable")])[-1])
+    for i in np.argsort(y, kind="stable"):
+        reached += float(weight[i])
+        if reached >= level * total:
+            return float(y[i])
+    raise ValueError("no weight")
+
+
+def sum_by_group(values, labels):
+    """Sums of rows of each label, less the mean of all rows for each of them; labels in order of appearance."""
+    mean = values.mean(axis=0)
+    sums = {}
+    for label, value in zip(labels, values, strict=True):
+        sums[label] = sums.get(label, 0.0) + (value - mean)
+    return np.array(list(sums.values()))
+
+
+def widen(labels):
+    """What variances are multiplied by because there are fewer groups than rows."""
+    n_rows = len(labels)
+    n_groups = n_rows**2 / sum(list(labels).count(label) ** 2 for label in set(labels))
+    return n_groups / (n_groups - 3) / (n_rows / (n_rows - 3))
+
+
+def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
+    """Test error and standard error of a feature whose rows come in groups, from docs/inference.md; groups are rows.
+
+    Sums of phi a are taken from this feature alone; psi and bags, (n_trees, n_rows), are None for unseen rows.
+    """
+    phi, widening = sum_by_group(phi, labels), widen(labels)
+    if psi is None:
+        error = math.sqrt(widening * math.fsum(phi**2))
+        return error, error
+    psi, names = sum_by_group(psi, labels), list(dict.fromkeys(labels))
+    n_trees, score = len(per_tree), per_tree.mean()
+    rows_of = [[row for row, label in enumerate(labels) if label == name] for name in names]
+    weight = np.array([[sum(float(bag[row]) for row in rows) for rows in rows_of] for bag in bags])
+    more = weight / weight.mean(axis=0) - 1.0
+    r, spread, noise = (more**2).mean(), per_tree - score, per_tree.var(ddof=1) / n_trees
+    C = np.array([math.fsum(more[:, g] * spread) / n_trees for g in range(len(names))])
+    variance = math.fsum(phi**2) + max(math.fsum(phi * (C + phi)) / r, math.fsum(phi * psi), 0.0)
+    common, gain = max(variance - noise, 0.0), max((biased - score) / (1.0 + r), 0.0)
+    squares = gain + max(score * common / variance, -0.75 * gain)
+    on_average = variance - common + common * gain / squares
+    owed = np.array([math.fsum(more[k] * psi) for k in range(n_trees)])
+    slope = math.fsum(owed * spread) / n_trees + math.fsum(phi * psi) - r * noise
+    excess = slope / (r * math.fsum(psi**2)) - 1.0
+    g = 1.0 + max(excess, 0.0) * max(0.0, 1.0 - noise / (r * math.fsum(psi**2)) / excess**2)
+    both = math.fsum((phi + g * psi) ** 2) + noise
+    null_std_error = math.sqrt(widening) * (math.sqrt(variance) + math.sqrt(on_average)) / 2.0
+    return null_std_error, math.sqrt(widening * max(variance, both))

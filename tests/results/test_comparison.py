@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.colors import same_color
+from matplotlib.figure import Figure
+from scipy.stats import norm
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from sklearn.tree import DecisionTreeRegressor
+
+import truewood as tw
+from truewood._plotting.style import BIASED, UNBIASED
+from truewood._scoring import results
+
+N_TRAIN, N_TEST = 150, 200
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N_TRAIN + 2 * N_TEST, 4))
+    return X, X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.standard_normal(len(X))
+
+
+def fit(rows, seed=0, **options):
+    return RandomForestRegressor(20, min_samples_leaf=5, random_state=seed, **options).fit(
+        rows[0][:N_TRAIN], rows[1][:N_TRAIN]
+    )
+
+
+def score(model, rows, part=0, **options):
+    chosen = slice(N_TRAIN + part * N_TEST, N_TRAIN + (part + 1) * N_TEST)
+    options = {"rows": "heldout", "contributions": options.get("inference", True)} | options
+    return tw.importance(model, rows[0][chosen], rows[1][chosen], **options)
+
+
+@pytest.fixture(scope="module")
+def pair(rows):
+    """A forest and one that sees a feature only, on the same held-out rows."""
+    return score(fit(rows), rows), score(fit(rows, max_depth=2, max_features=1), rows)
+
+
+def test_differences_of_the_same_rows_have_the_spread_of_their_rows(pair):
+    a, b = pair
+    comparison = tw.compare(a, b)
+    rows = a.contributions - b.contributions
+    np.testing.assert_allclose(comparison.difference, rows.sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(comparison.std_error, np.sqrt(len(rows)) * rows.std(axis=0), rtol=1e-12)
+    assert comparison.is_paired
+    assert comparison.p_value[0] < 0.001
+    assert "paired row by row" in comparison.describe()
+    # Rows that score high in one do so in the other: independence would be the wrong answer.
+    assert comparison.std_error[0] < tw.compare(a, b, same_rows=False).std_error[0]
+
+
+def test_variances_of_different_rows_add_up(rows):
+    forest = fit(rows)
+    a, b = (score(forest, rows, part, inference=True) for part in (0, 1))
+    comparison = tw.compare(a, b, same_rows=False)
+    np.testing.assert_array_equal(comparison.difference, a.values - b.values)
+    np.testing.assert_allclose(comparison.std_error, np.hypot(a.std_error, b.std_error), rtol=1e-15)
+    np.testing.assert_allclose(comparison.p_value, 2 * norm.sf(np.abs(comparison.difference / comparison.std_error)))
+    assert "taken as independent" in comparison.describe()
+    # Pairing rows that have nothing to do with each other does no harm.
+    paired = tw.compare(*(score(forest, rows, part) for part in (0, 1)))
+    np.testing.assert_allclose(paired.std_error, comparison.std_error, rtol=0.25)
+
+
+def test_other_numbers_of_rows_are_other_rows(rows):
+    forest = fit(rows)
+    X, y = rows
+    a, b = (tw.importance(forest, X[k:], y[k:], rows="heldout") for k in (N_TRAIN, N_TRAIN + 100))
+    assert not tw.compare(a, b).is_paired
+    with pytest.raises(ValueError, match="same_rows=True, but a has 400 rows and b 300"):
+        tw.compare(a, b, same_rows=True)
+
+
+def test_seeds_differ_by_forest_noise(rows):
+    X, y = rows[0][:N_TRAIN], rows[1][:N_TRAIN]
+    a, b = (tw.importance(fit(rows, seed), X, y, contributions=True) for seed in (1, 2))
+    noise = [result.per_tree.var(axis=0, ddof=1) / result.n_trees for result in (a, b)]
+    error = tw.compare(a, b).std_error
+    assert (error >= np.sqrt(np.sum(noise, axis=0)) * (1 - 1e-12)).all()
+    assert (error < np.hypot(a.std_error, b.std_error)).all()
+
+
+@pytest.fixture(scope="module")
+def weighted(rows):
+    """AdaBoost, whose trees count by weights of their own, scored by row lists; the last tree has none."""
+    X, y = rows
+    model = AdaBoostRegressor(DecisionTreeRegressor(max_depth=3), n_estimators=8, random_state=0).fit(
+        X[:N_TRAIN], y[:N_TRAIN]
+    )
+    lists = [np.arange(N_TRAIN, len(X))[k::3] for k in range(7)] + [np.array([], dtype=int)]
+    with pytest.warns(UserWarning, match="1 of 8 trees have no unseen row"):
+        return model, tw.importance(model, X, y, rows=lists, contributions=True)
+
+
+def test_forest_noise_goes_by_the_weights_of_the_trees(weighted):
+    model, result = weighted
+    weight = model.estimator_weights_[:7] / model.estimator_weights_[:7].sum()
+    assert weight.max() > 1.2 * weight.min()
+    np.testing.assert_allclose(weight @ result.per_tree[:7], result.values, rtol=1e-12)
+    squares = (weight**2) @ (result.per_tree[:7] - result.values) ** 2
+    # Rows of a result are the same as its own, so that forest noise is all that is left, once for either side.
+    np.testing.assert_allclose(
+        tw.compare(result, result).std_error ** 2, 2 * squares / (1 - (weight**2).sum()), rtol=1e-10
+    )
+
+
+def test_errors_and_comparisons_take_the_same_forest_noise(rows, monkeypatch):
+    X, y = rows[0][:N_TRAIN], rows[1][:N_TRAIN]
+    taken, measure = [], results.measure_errors
+
+    def measure_errors(moments, scores, *args, **options):
+        taken.append(scores)
+        return measure(moments, scores, *args, **options)
+
+    monkeypatch.setattr(results, "measure_errors", measure_errors)
+    result = tw.importance(fit(rows), X, y, contributions=True)
+    np.testing.assert_array_equal(tw.compare(result, result).std_error, np.sqrt(2 * taken[0].N))
+
+
+def test_weights_of_trees_are_saved(weighted, tmp_path):
+    _, result = weighted
+    result.save(tmp_path / "result.json")
+    loaded = tw.load(tmp_path / "result.json")
+    np.testing.assert_array_equal(loaded.tree_weight, result.tree_weight)
+    np.testing.assert_array_equal(tw.compare(loaded, loaded).std_error, tw.compare(result, result).std_error)
+    content = json.loads((tmp_path / "result.json").read_text())
+    for broken in ([1.0] * 7, [-1.0] + [1.0] * 7, [0.0] * 8, "many"):
+        (tmp_path / "broken.json").write_text(json.dumps(content | {"tree_weight": broken}))
+        with pytest.raises(ValueError, match="is damaged: tree_weight must be"):
+            tw.load(tmp_path / "broken.json")
+
+
+def test_trees_that_add_up_have_no_forest_noise(rows):
+    X, y = rows
+    model = GradientBoostingRegressor(n_estimators=6, random_state=0).fit(X[:N_TRAIN], y[:N_TRAIN])
+    result = tw.importance(model, X, y, rows=[np.arange(N_TRAIN, len(X))] * 6, contributions=True)
+    assert result.tree_weight is None
+    np.testing.assert_array_equal(tw.compare(result, result).std_error, 0.0)
+
+
+def test_a_result_does_not_differ_from_itself(pair):
+    comparison = tw.compare(pair[0], pair[0])
+    assert (comparison.difference == 0).all()
+    assert (comparison.p_value == 1).all()
+    forest = pair[0]
+    swapped = tw.compare(*pair), tw.compare(*pair[::-1])
+    np.testing.assert_array_equal(swapped[0].difference, -swapped[1].difference)
+    np.testing.assert_array_equal(swapped[0].p_value, swapped[1].p_value)
+    np.testing.assert_array_equal(tw.compare(*pair).values_a, forest.values)
+
+
+def test_features_are_matched_by_name(pair):
+    a, b = pair
+    turned = [3, 1, 0, 2]
+    moved = replace(
+        b,
+        **{name: getattr(b, name)[turned] for name in ("values", "share", "mdi", "std_error", "feature_names")},
+        **{name: getattr(b, name)[:, turned] for name in ("per_tree", "per_output", "contributions")},
+    )
+    np.testing.assert_array_equal(tw.compare(a, moved).difference, tw.compare(a, b).difference)
+    np.testing.assert_array_equal(tw.compare(a, moved).std_error, tw.compare(a, b).std_error)
+
+
+def test_a_forest_and_boosted_numbers_are_on_one_scale(rows, pair):
+    boosted = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(rows[0][:N_TRAIN], rows[1][:N_TRAIN])
+    comparison = tw.compare(pair[0], score(boosted, rows))
+    assert comparison.is_paired
+    assert not comparison.is_additive
+
+
+def test_what_cannot_be_compared_is_refused_with_the_reason(rows, pair):
+    a, b = pair
+    X, y = rows
+    boosted = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X[:N_TRAIN], y[:N_TRAIN] > 0)
+    wrong = [
+        (replace(b, contributions=None), "200 rows each, and if these are the same rows"),
+        (score(fit(rows), rows, measure="ufi"), "same measure, got 'ufi_centered' and 'ufi'"),
+        (score(boosted, (X, y > 0)), "same task, got 'regression' and 'classification'"),
+        (replace(b, share=np.full(4, np.nan), is_additive=True), "on different scales"),
+        (tw.importance(fit(rows), X[:N_TRAIN], y[:N_TRAIN], contributions=True), "rows='heldout' and 'oob'"),
+        (
+            score(fit(rows), rows, feature_groups={"both": ["x0", "x1"]}),
+            "got 4 features and 3: 'x0' is in one of them only",
+        ),
+        (replace(b, feature_names=np.array(["x0", "x1", "x2", "x2"])), "'x3' is in one of them only"),
+        (score(fit(rows), rows, inference=False), "b has no standard errors to compare by: importance() was called"),
+    ]
+    for other, words in wrong:
+        with pytest.raises(ValueError, match=re.escape(words)) as refused:
+            tw.compare(a, other)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(TypeError, match="b must be an ImportanceResult, got dict"):
+        tw.compare(a, {})
+    with pytest.raises(ValueError, match="names must be two names"):
+        tw.compare(a, b, names="ab")
+
+
+def test_table_and_text_have_the_largest_differences_first(pair):
+    comparison = tw.compare(*pair, names=("deep", "flat\n"))
+    table = comparison.frame()
+    assert list(table) == [
+        "feature", "difference", "std_error", "ci_low", "ci_high", "p_value", "adjusted_p_value", "importance_a",
+        "importance_b",
+    ]  # fmt: skip
+    assert (np.diff(np.abs(table["difference"])) <= 0).all()
+    np.testing.assert_allclose(table["importance_a"] - table["importance_b"], table["difference"], atol=1e-15)
+    np.testing.assert_array_equal(table["adjusted_p_value"], comparison.adjusted_p_value("bh")[comparison.order])
+    assert repr(comparison).startswith("Comparison: deep less flat\\n: ufi_centered of the same 200 rows")
+    low, high = comparison.interval(0.9)
+    np.testing.assert_allclose((high - low) / comparison.std_error, 2 * norm.isf(0.05))
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        comparison.interval(1)
+
+
+def test_arrays_cannot_be_written_into(pair):
+    for comparison in (tw.compare(*pair), pickle.loads(pickle.dumps(tw.compare(*pair)))):
+        with pytest.raises(ValueError, match="read-only"):
+            comparison.difference[0] = 1.0
+
+
+def test_picture_shows_what_differs_and_which_way(pair):
+    comparison = tw.compare(*pair, names=("deep", "flat"))
+    ax = Figure().subplots()
+    assert comparison.plot(ax=ax, top=3) is ax
+    is_found = comparison.adjusted_p_value() <= 0.05
+    n_found = np.count_nonzero(is_found)
+    assert n_found > 0
+    assert ax.get_title().startswith(f"{n_found} of 4 features differ")
+    assert "the 3 largest differences of 4 are shown" in ax.get_title()
+    order = comparison.order[:3]
+    np.testing.assert_array_equal(ax.collections[1].get_offsets()[:, 0], comparison.difference[order])
+    for j, colour in zip(order, ax.collections[1].get_edgecolors(), strict=True):
+        if is_found[j]:
+            assert same_color(colour, UNBIASED if comparison.difference[j] > 0 else BIASED)
+    assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["more in deep", "more in flat"]
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        comparison.plot(top=0)
+
+
+def test_report_names_what_differs(pair, tmp_path):
+    pytest.importorskip("altair")
+    pytest.importorskip("vl_convert")
+    comparison = tw.compare(*pair, names=("<b>deep</b>", "flat"))
+    comparison.report(tmp_path / "report.html", notes=["A note."])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;deep&lt;/b&gt; and flat: which features differ?" in page
+    assert "More in &lt;b&gt;deep&lt;/b&gt;: x" in page
+    assert "<b>deep</b>" not in page
+    assert "A note." in page
+    assert "Rows were paired by their place" in page
+    with pytest.raises(TypeError, match="notes must be a sequence"):
+        comparison.report(tmp_path / "report.html", notes="A note.")

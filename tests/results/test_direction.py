@@ -1,0 +1,115 @@
+"""Which way features move predictions, on designs where that is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import truewood as tw
+from truewood._results.trends import explain_directions, find_directions
+
+N_ROWS = 800
+WORDS = {
+    "up": "rising",
+    "steps down": "falling",
+    "rare": "rising",
+    "valley": "mixed",
+    "flag": "rising",
+    "a": "mixed",
+    "b": "mixed",
+    "noise": "",
+}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((N_ROWS, len(WORDS))), columns=list(WORDS))
+    X["steps down"] = rng.integers(0, 5, N_ROWS)
+    X["rare"] = np.where(rng.random(N_ROWS) < 0.1, rng.uniform(5, 90, N_ROWS), 0.0)  # nine of ten are equal
+    X["flag"] = rng.random(N_ROWS) < 0.5
+    X["a"], X["b"] = (rng.integers(0, 2, N_ROWS) for _ in range(2))  # only together
+    y = 2 * X["up"] - X["steps down"] + 4 * (X["rare"] > 0) + 1.5 * X["valley"] ** 2 + 2 * X["flag"]
+    return X, y + 4 * (X["a"] ^ X["b"]) + 0.5 * rng.standard_normal(N_ROWS)
+
+
+def find_words(model, X, y, **options):
+    result, explanation = tw.importance(model, X, y, **options), tw.explain(model, X, y, **options)
+    return {
+        str(name): one.word
+        for name, one in zip(result.feature_names, find_directions(result, explanation, 0.05), strict=True)
+    }
+
+
+def test_directions_of_numbers(table):
+    X, y = table
+    assert find_words(RandomForestRegressor(100, min_samples_leaf=3, random_state=0).fit(X, y), X, y) == WORDS
+
+
+def test_directions_turn_with_the_target(table):
+    X, y = table
+    turned = find_words(RandomForestRegressor(100, min_samples_leaf=3, random_state=0).fit(X, -y), X, -y)
+    assert (turned["up"], turned["steps down"]) == ("falling", "rising")
+    model = RandomForestClassifier(100, min_samples_leaf=3, random_state=0).fit(X, y > y.median())
+    words = find_words(model, X, y > y.median())
+    assert (words["up"], words["steps down"]) == ("rising", "falling")
+
+
+def test_directions_of_boosted_trees(table):
+    X, y = table
+    model = GradientBoostingClassifier(random_state=0).fit(X[:500], y[:500] > 4)
+    words = find_words(model, X[500:], y[500:] > 4, rows="heldout")
+    assert (words["up"], words["steps down"], words["valley"]) == ("rising", "falling", "mixed")
+
+
+def test_of_several_classes_the_one_that_moves_most_is_named(table):
+    X, y = table
+    model = RandomForestClassifier(100, min_samples_leaf=3, random_state=0)
+    y = np.select([X["up"] > 0.8, X["steps down"] > 3], ["high", "late"], "other")
+    words = find_words(model.fit(X, y), X, y)
+    assert words["up"] == "rising for high"
+    assert words["steps down"] == "rising for late"
+
+
+def test_texts_go_by_level(table):
+    X, y = table
+    X = X[["up"]].assign(city=np.where(X["flag"], "Rome", "Bonn"))
+    encoder = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestRegressor(50, min_samples_leaf=3, random_state=0)).fit(X, y)
+    result, explanation = tw.importance(model, X, y), tw.explain(model, X, y)
+    city = find_directions(result, explanation, 0.05)[list(result.feature_names).index("city")]
+    assert (city.word, city.levels) == ("by level", ["Bonn", "Rome"])
+    assert city.moves[0] < 0 < city.moves[1]
+
+
+def test_groups_have_no_direction(table):
+    X, y = table
+    model = RandomForestRegressor(20, random_state=0).fit(X, y)
+    words = find_words(model, X, y, feature_groups={"both": ["up", "valley"]})
+    assert words["both"] == ""
+    assert words["steps down"] == "falling"
+
+
+def test_an_explanation_of_other_features_is_refused(table, tmp_path):
+    X, y = table
+    model = RandomForestRegressor(20, random_state=0).fit(X, y)
+    result, explanation = tw.importance(model, X, y), tw.explain(model, X, y, feature_groups={"both": ["a", "b"]})
+    assert find_directions(result, None, 0.05) is None
+    for draw in (result.plot, lambda **options: result.report(tmp_path / "report.html", **options)):
+        with pytest.raises(ValueError, match="explanation must be of the features of this result"):
+            draw(explanation=explanation)
+
+
+def test_pictures_and_words_say_which_way(table):
+    X, y = table
+    model = RandomForestRegressor(100, min_samples_leaf=3, random_state=0).fit(X, y)
+    result, explanation = tw.importance(model, X, y), tw.explain(model, X, y)
+    ax = result.plot(explanation=explanation)
+    rows = zip(ax.get_yticklabels(), ax.texts, strict=True)
+    assert {name.get_text(): word.get_text() for name, word in rows} == WORDS
+    assert "(800 out-of-bag rows, by trees that never saw them)" in explain_directions(explanation)

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+
+import truewood as tw
+from truewood._plotting.style import SMALL, UNBIASED
+
+KINDS = ["bar", "compare", "box", "rank", "classes"]
+
+
+def find_points(ax):
+    return next(drawn for drawn in ax.collections if isinstance(drawn, PathCollection))
+
+
+def make_result(n_features, **options):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, n_features))
+    forest = RandomForestClassifier(6, random_state=0).fit(X, X[:, 1] > 0)
+    return tw.importance(forest, X, X[:, 1] > 0, **options)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return make_result(30, per_class=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_draws_on_an_axes_of_its_own(result, kind, tmp_path):
+    import matplotlib
+
+    backend = matplotlib.get_backend()
+    ax = result.plot(kind)
+    ax.figure.savefig(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 5000
+    assert matplotlib.get_backend() == backend
+    assert ax.get_title()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_draws_where_it_is_told(result, kind):
+    ax = Figure().subplots()
+    assert result.plot(kind, ax=ax) is ax
+
+
+def test_bars_and_points_are_the_shares_in_order(result):
+    ax = result.plot("bar", top=5)
+    shares = 100 * np.sort(result.share)[::-1][:5]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], shares)
+    np.testing.assert_allclose(find_points(ax).get_offsets()[:, 0], shares)
+    assert ax.get_xlabel() == "share of the target's Gini impurity, %\nunbiased importance (UFI)"
+    assert [label.get_text() for label in ax.get_yticklabels()] == result.frame()["feature"][:5].tolist()
+    assert ax.get_title().endswith("\nthe 5 most important of 30 are shown")
+    assert len(result.plot("bar", top=None).patches) == 30
+
+
+def test_compare_names_each_feature_on_both_sides(result):
+    texts = [text.get_text() for text in result.plot("compare", top=4).texts]
+    table = result.frame()[:4]
+    assert texts[0] == f"{table['feature'][0]}  {table['mdi_rank'][0]}"
+    assert texts[1] == f"{table['rank'][0]}  {table['feature'][0]}"
+    assert len(texts) == 8
+
+
+def test_box_shows_scores_by_tree(result):
+    ax = result.plot("box", top=3)
+    assert ax.get_xlabel() == "unbiased importance (UFI):\ndecrease in Gini impurity, by tree"
+    assert ax.get_title().startswith("How scores differ between the 6 trees")
+
+
+def test_points_say_what_was_found(result):
+    alpha = float(np.sort(result.adjusted_p_value())[10])
+    ax = result.plot("bar", top=None, alpha=alpha)
+    order = np.argsort(-result.values, kind="stable")
+    is_found = result.select(alpha)
+    is_small = is_found & (result.share < 0.01)
+    colours = np.select([is_small, is_found], [SMALL, UNBIASED], "white")[order]
+    assert [tuple(fill) for fill in find_points(ax).get_facecolors()] == [to_rgba(colour) for colour in colours]
+    n_large = int(np.count_nonzero(is_found & ~is_small))
+    assert 0 < n_large < np.count_nonzero(is_found) < 30
+    assert re.match(r"\d+ features? carr(y|ies) \d+", ax.get_title())
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "found",
+        "found, but small",
+        "no sign, 95 % interval",
+    ]
+    lines = next(drawn for drawn in ax.collections if isinstance(drawn, LineCollection))
+    ends = 100 * np.stack(result.interval(), axis=1) / result.impurity
+    np.testing.assert_allclose([line[:, 0] for line in lines.get_segments()], ends[order])
+
+
+def test_the_level_of_significance_is_the_readers(result):
+    alpha = float(np.sort(result.adjusted_p_value())[10])
+    n_found = np.count_nonzero(result.select(alpha))
+    assert n_found > np.count_nonzero(result.select())
+    ax = result.plot("bar", top=None, alpha=alpha, title="What tells about $y$?")
+    lines = ax.get_title().replace("\N{NO-BREAK SPACE}", " ").split("\n")
+    assert lines[0] == "What tells about $y$?"
+    assert " ".join(lines).endswith(f"({100 * alpha:g} % false discovery rate).")
+    white = to_rgba("white")
+    assert sum(tuple(fill) != white for fill in find_points(ax).get_facecolors()) == n_found
+    with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 0"):
+        result.plot(alpha=0)
+
+
+def test_nothing_significant_is_said_so():
+    ax = make_result(3, measure="naive_oob").plot()
+    assert ax.get_title() == "Features by impurity decrease of unseen rows (over-corrected)"
+    assert ax.get_legend() is None
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((100, 3)), rng.random(100) > 0.5
+    noise = tw.importance(RandomForestClassifier(6, random_state=0).fit(X, y), X, y)
+    assert not noise.select().any()
+    title = noise.plot().get_title().replace("\N{NO-BREAK SPACE}", " ")
+    assert title == "None of 3 features can be shown to matter (5 % false discovery rate)."
+
+
+def test_ranks_of_boosted_trees_are_drawn_without_shares():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    y = X[:, 1] > 0
+    model = GradientBoostingClassifier(loss="exponential", n_estimators=5, random_state=0).fit(X[:100], y[:100])
+    result = tw.importance(model, X[100:], y[100:], rows="heldout")
+    assert np.isnan(result.share).all()
+    ax = result.plot("rank")
+    assert ax.get_ylabel() == "score, % of the largest"
+    for line in ax.lines[:2]:
+        assert line.get_ydata().max() == 100
+        assert not np.isnan(line.get_ydata()).any()
+    label = result.plot().get_xlabel()
+    assert label.startswith("% of the sum of all scores (covariance of raw score and target)\n")
+
+
+def test_ranks_of_error_rates_are_drawn_without_shares():
+    ax = make_result(3, measure="permutation", random_state=0).plot("rank")
+    assert ax.get_ylabel() == "score, % of the largest"
+
+
+def test_names_are_left_out_where_they_cannot_be_read():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 500))
+    result = tw.importance(RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0), X, X[:, 0] > 0)
+    for kind in ("bar", "compare"):
+        for top, is_named in ((200, True), (None, False)):
+            ax = result.plot(kind, top=top)
+            labels = [label.get_text() for label in ax.get_yticklabels()] + [text.get_text() for text in ax.texts]
+            assert any("x0" in label for label in labels) == is_named
+            assert ax.figure.get_size_inches()[1] < 35
+    ax = Figure(figsize=(3, 2)).subplots()
+    assert not any("x0" in label.get_text() for label in result.plot("bar", top=100, ax=ax).get_yticklabels())
+
+
+def test_long_names_lose_their_middle():
+    names = [f"{'a long question of a survey ' * 3}{j}" for j in range(3)]
+    ax = make_result(3, feature_groups=names).plot("bar")
+    assert sorted(label.get_text()[-1] for label in ax.get_yticklabels()) == ["0", "1", "2"]
+    assert all(len(label.get_text()) == 36 for label in ax.get_yticklabels())
+
+
+def test_names_are_text_not_mathematics(tmp_path):
+    result = make_result(3, feature_groups=["$x^{", "a_long_name" * 10, "<b>"], per_class=True)
+    for kind in KINDS:
+        result.plot(kind).figure.savefig(tmp_path / "picture.png")
+
+
+@pytest.mark.filterwarnings("ignore:.* rows do not score, as every tree saw them")
+@pytest.mark.parametrize("measure", tw.measures())
+def test_every_measure_has_a_title(measure):
+    assert make_result(3, measure=measure, random_state=0).plot().get_title()
+
+
+def test_bad_arguments(result):
+    with pytest.raises(ValueError, match="kind must be one of bar, compare, box, rank, classes, got 'pie'"):
+        result.plot("pie")
+    with pytest.raises(ValueError, match="top must be at least 1, or None for all features, got 0"):
+        result.plot(top=0)
+
+
+def test_classes_are_the_columns_of_a_heat_map(result):
+    ax = result.plot("classes", top=4)
+    np.testing.assert_array_equal(ax.images[0].get_array(), result.per_class[:, result.order[:4]].T)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["False", "True"]
+    with pytest.raises(ValueError, match=r"no scores by class: importance\(\.\.\., per_class=True\) adds them"):
+        make_result(3).plot("classes")

@@ -1,0 +1,72 @@
+"""Warnings of models whose importances mean nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.mixed_table import score
+from truewood.tabular import Messages, ModelPerformance
+from truewood.tabular._checks.quality import check_quality, format_p_value
+
+
+def test_a_model_without_skill_is_warned_about(recwarn):
+    rng = np.random.default_rng(1)
+    noise = pd.DataFrame({"a": rng.normal(size=200), "b": rng.integers(0, 5, 200), "y": rng.choice(["u", "v"], 200)})
+    (warning,) = score(noise, "y", n_trees=50).warnings
+    assert warning.startswith("the model predicts no better than chance (AUC 0.")
+    assert "importances of such a model mean nothing" in warning
+    assert not recwarn
+
+
+def draw_unbalanced():
+    """Classes of 90, 5 and 5 %, the rare ones at the ends of x."""
+    rng = np.random.default_rng(3)
+    label = rng.choice(["big", "m", "r"], 1500, p=[0.9, 0.05, 0.05])
+    x = rng.normal(size=1500) + 1.2 * (label == "m") - 1.2 * (label == "r")
+    return pd.DataFrame({"x": x, "z": rng.normal(size=1500), "t": label})
+
+
+def test_unbalanced_classes_with_signal_are_no_chance():
+    scored = score(draw_unbalanced(), "t")
+    assert scored.warnings == []
+    assert scored.skill.p_value < 1e-6
+    noise = draw_unbalanced().assign(x=np.random.default_rng(0).normal(size=1500))
+    assert "no better than chance" in score(noise, "t").warnings[0]
+
+
+@pytest.mark.parametrize(("max_depth", "has_hint"), [(None, True), (12, False)])
+def test_depth_is_a_hint_for_deep_forests_only(max_depth, has_hint):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=600), **{f"z{k}": rng.normal(size=600) for k in range(2)}})
+    table["y"] = 0.25 * table["x"] + rng.normal(size=600)
+    scored = score(table, "y", max_depth=max_depth)
+    assert "though its splits hold up on unseen rows" in scored.warnings[0]
+    assert ("try max_depth=3" in scored.warnings[0]) == has_hint
+
+
+GOOD, POOR = ModelPerformance("AUC", 0.8, 0.02, 0.5, "rows"), ModelPerformance("AUC", 0.51, 0.02, 0.5, "rows")
+VERDICTS = {
+    "not measured": (None, 0.001, "could not be measured"),
+    "good": (GOOD, 0.001, None),
+    "good, but splits are noise": (GOOD, 0.3, "the splits taken together may be noise (p = 0.3)"),
+    "good, without a test of splits": (GOOD, np.nan, None),
+    "poor": (POOR, 0.3, "all columns together p = 0.3); importances of such a model mean nothing"),
+    "poor, without a test of splits": (POOR, np.nan, "p = 0.31); importances of such a model mean nothing"),
+    "poor, but splits hold up": (POOR, 0.001, "though its splits hold up on unseen rows (p = 0.001)"),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_verdicts(case):
+    skill, total_p_value, words = VERDICTS[case]
+    messages = Messages()
+    check_quality(skill, total_p_value, messages, alpha=0.05, may_be_too_deep=False)
+    assert messages.messages == ([] if skill is None else [str(skill)])
+    assert len(messages.warnings) == (words is not None)
+    assert words is None or words in messages.warnings[0]
+
+
+def test_p_values_in_few_characters():
+    assert [format_p_value(value) for value in (0.04321, 1e-20, np.nan)] == ["0.043", "<0.001", "-"]
