@@ -40,8 +40,8 @@ def test_ranks_beside_other_methods_are_those_of_table1():
 
 
 def test_power_beside_other_tests_is_that_of_the_study():
-    """The figures of the page are those of the page on inference, which has them from power.csv."""
-    text, source = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("compare", "inference"))
+    """The figures of the page are those of the calibration page, which has them from power.csv."""
+    text, source = ((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("compare", "calibration"))
     rows = re.search(r"^\| test \| no signal .*?\n\n", source, re.DOTALL | re.MULTILINE).group().splitlines()[2:]
     for row in filter(None, rows):
         figures = row.split("|", 2)[2]
