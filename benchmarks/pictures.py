@@ -125,7 +125,7 @@ def draw_cost(folder: Path) -> Figure:
     }
     lines = table[(table["group"] == "forest") & table["peer"].isin(names)].sort_values("seconds", ascending=False)
     colors = dict(zip(("truewood", "truewood with inference"), OURS, strict=True)) | {"fit of the forest": FIT_COLOR}
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    figure = Figure(figsize=(5.6, 3.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     axes.barh(
@@ -137,7 +137,7 @@ def draw_cost(folder: Path) -> Figure:
         axes.annotate(
             write_duration(seconds), (seconds, place), xytext=(4, 0), textcoords="offset points", va="center"
         )
-    axes.set(xscale="log", xlim=(0.1, 4e6), xlabel="time (log scale)")
+    axes.set(xscale="log", xlim=(0.1, 2e7), xlabel="time (log scale)")
     ticks = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 hour", 86400: "1 day"}
     axes.set_xticks(list(ticks), list(ticks.values()), rotation=45, ha="right", fontsize=8)
     axes.set_xticks([], minor=True)
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the tables")
     options = parser.parse_args()
     draw(options.results).savefig(options.results / "performance.png", dpi=130)
-    draw_cost(options.results).savefig(options.results / "cost.png", dpi=130)
+    draw_cost(options.results).savefig(options.results / "cost.png", dpi=160)
 
 
 if __name__ == "__main__":
