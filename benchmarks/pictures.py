@@ -134,9 +134,7 @@ def draw_cost(folder: Path) -> Figure:
         color=[colors.get(peer, PEER_COLOR) for peer in lines["peer"]],
     )
     for place, seconds in enumerate(lines["seconds"]):
-        axes.annotate(
-            write_duration(seconds), (seconds, place), xytext=(4, 0), textcoords="offset points", va="center"
-        )
+        axes.annotate(write_duration(seconds), (seconds, place), xytext=(4, 0), textcoords="offset points", va="center")
     axes.set(xscale="log", xlim=(0.1, 2e7), xlabel="time (log scale)")
     ticks = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 hour", 86400: "1 day"}
     axes.set_xticks(list(ticks), list(ticks.values()), rotation=45, ha="right", fontsize=8)
