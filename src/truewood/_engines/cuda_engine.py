@@ -23,18 +23,29 @@ from truewood._engines.cuda_device import (
     run_kernel,
 )
 from truewood._engines.cuda_sums import make_amounts, read_sums
-from truewood._engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, add_influence, draw_bags, sum_rows
-from truewood._engines.engine import (
-    MOST_INFLUENCE_VALUES,
+from truewood._engines.cuda_trees import (
+    DeviceTerms,
+    DeviceTrees,
+    Roles,
+    add_influence,
+    draw_bags,
+    group_trees,
+    sum_rows,
+)
+from truewood._engines.engine import MOST_INFLUENCE_VALUES
+from truewood._engines.fused_scoring import (
+    Bags,
     BrokenTreeError,
+    EveryRow,
     FusedScores,
     InfluenceBuffers,
-    RowLists,
-    RowProducts,
-    RowsOfTrees,
+    SeededBags,
     SplitCriterion,
+    TreeRows,
 )
 from truewood._engines.native_engine import NativeEngine, split_sums, wrap_target, wrap_trees
+from truewood._engines.row_lists import RowLists
+from truewood._engines.row_products import RowProducts
 from truewood._inputs.device_arrays import is_on_device
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
@@ -75,10 +86,6 @@ class CudaEngine(NativeEngine):
         """X as it is: rows are read where they are."""
         return X
 
-    def limit_fused(self, kind: TargetKind, n_rows: int) -> tuple[int, int]:
-        """Most nodes of one fused call, and most trees whose bags it draws."""
-        return _MOST_NODES // max(1, kind.n_columns // 2), max(1, _MOST_BAG_WEIGHTS // n_rows)
-
     def keep_device(self) -> Callable[[], Any]:
         """Return what another thread enters to use the GPU in use here."""
         return keep_device()
@@ -86,7 +93,7 @@ class CudaEngine(NativeEngine):
     def find_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
     ) -> NDArray[np.int32]:
-        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+        """Return the leaf of each listed row, shape (n,), as a position in the ensemble's arrays."""
         import cupy
 
         values = bring_rows(matrix)
@@ -110,7 +117,7 @@ class CudaEngine(NativeEngine):
     def find_swapped_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
     ) -> NDArray[np.int32]:
-        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+        """Return the leaves in a single tree when one column at a time is taken from the donor, (n, n_features)."""
         import cupy
 
         values = bring_rows(matrix)
@@ -132,7 +139,7 @@ class CudaEngine(NativeEngine):
         row_weight: Floats | None,
         n_threads: int = 1,
     ) -> NodeSums:
-        """Sum every row at the nodes of all trees; squares are not summed for additive trees."""
+        """Sum all rows at the nodes of all trees; for additive trees, sums of squares stay zero."""
         kind, with_squares = ensemble.kind, not ensemble.is_additive
         amounts = make_amounts(kind, target, row_weight, with_squares=with_squares)
         cells = sum_rows(self._lay_out(ensemble, n_threads), matrix, amounts, Roles())
@@ -149,7 +156,7 @@ class CudaEngine(NativeEngine):
         out: Floats,
         n_threads: int = 1,
     ) -> None:
-        """Add to `out` the influence of every row on each feature, over all trees, shape (n_rows, n_features)."""
+        """Add the influence of all rows on each feature, over all trees, to `out`, shape (n_rows, n_features)."""
         import cupy
 
         trees = self._lay_out(ensemble, n_threads)
@@ -179,7 +186,7 @@ class CudaEngine(NativeEngine):
         bags: Any,
         n_threads: int = 1,
     ) -> RowProducts:
-        """Sum products of influence over rows, each divided by `total_weight` and minus `mean`."""
+        """Sum products of influence over rows; influence is first divided by `total_weight` and centered by `mean`."""
         if not is_on_device(eval_influence):
             return super().sum_row_products(
                 eval_influence, inbag_influence, is_scoring, total_weight, mean, bags, n_threads
@@ -226,17 +233,38 @@ class CudaEngine(NativeEngine):
         matrix: FeatureMatrix,
         target: Target,
         *,
-        rows: RowsOfTrees,
+        rows: TreeRows,
         row_weight: Floats | None,
         criterion: SplitCriterion,
         tree_weight: Floats | None = None,
         influence: InfluenceBuffers | None = None,
         n_threads: int = 1,
     ) -> FusedScores:
-        """Fused scoring: leaves, sums and influence on the GPU, formulas by the kernel."""
+        """Fused scoring: leaves, sums and influence on the GPU, formulas by the kernel; run by run of trees."""
+        sizes = np.diff(trees.offset) if isinstance(trees, TreeEnsemble) else np.array([len(t.feature) for t in trees])
+        most_nodes = _MOST_NODES // max(1, kind.n_columns // 2)
+        most_trees = None if isinstance(rows, EveryRow) else max(1, _MOST_BAG_WEIGHTS // matrix.n_rows)
+        starts = group_trees(sizes, most_nodes, most_trees)
+        if len(starts) > 2:
+            return FusedScores.join(
+                [
+                    self.score_trees(
+                        trees[run],
+                        kind,
+                        matrix,
+                        target,
+                        rows=rows.take(run),
+                        row_weight=row_weight,
+                        criterion=criterion,
+                        tree_weight=None if tree_weight is None else tree_weight[run],
+                        influence=None if influence is None else influence.take(run),
+                        n_threads=n_threads,
+                    )
+                    for run in map(slice, starts[:-1], starts[1:])
+                ]
+            )
         n_features = matrix.values.shape[1]
         ensemble = trees if isinstance(trees, TreeEnsemble) else None
-        sizes = np.diff(trees.offset) if isinstance(trees, TreeEnsemble) else np.array([len(t.feature) for t in trees])
         found = FusedScores.zeros(len(sizes), n_features, kind.n_outputs)
         n_roles = 0 if influence is None else 1 if influence.inbag_influence is None else 2
         n_terms = kind.n_columns if isinstance(target, ClassTarget) else kind.n_columns + 2
@@ -275,36 +303,36 @@ class CudaEngine(NativeEngine):
                 part += fetch(summed)
         return found
 
-    def _find_roles(self, rows: RowsOfTrees, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
+    def _find_roles(self, rows: TreeRows, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
         """The roles of rows in each tree, and how often a row evaluates one tree at most."""
         import cupy
 
-        if rows is None:
+        if isinstance(rows, EveryRow):
             return Roles(), 1
-        if isinstance(rows, tuple):
-            seeds, n_draws = rows
-            counts = draw_bags(seeds, n_draws, n_rows)
-            first = np.bincount(self.draw_bag(int(seeds[0]), n_draws, n_rows), minlength=n_rows)
+        if isinstance(rows, SeededBags):
+            counts = draw_bags(rows.seeds, rows.n_draws, n_rows)
+            first = np.bincount(self.draw_bag(int(rows.seeds[0]), rows.n_draws, n_rows), minlength=n_rows)
             if not np.array_equal(fetch(counts[0]), first):
                 raise RuntimeError(
-                    "the GPU draws other bags than scikit-learn; use engine='native', and please report it."
+                    "bags drawn on the GPU differ from scikit-learn's; use engine='native', and please report this."
                 )
             return Roles(counts, are_bags=True), 1
-        counts = cupy.zeros((len(rows), n_rows), dtype=np.uint32)
-        if not isinstance(rows[0], tuple):
-            for tree, bag in enumerate(rows):
+        if isinstance(rows, Bags):
+            counts = cupy.zeros((len(rows.bags), n_rows), dtype=np.uint32)
+            for tree, bag in enumerate(rows.bags):
                 counts[tree] = cupy.bincount(put(np.asarray(bag)), minlength=n_rows)
             return Roles(counts, are_bags=True), 1
-        in_bag, most = None, 1
-        if with_weights and rows[0][2] is not None:
-            in_bag = cupy.empty((len(rows), n_rows))
-        for tree, (listed, _, weight) in enumerate(rows):
+        counts, most_times = cupy.zeros((len(rows.rows), n_rows), dtype=np.uint32), 1
+        for tree, listed in enumerate(rows.rows):
             if len(listed):
                 counts[tree] = cupy.bincount(put(listed), minlength=n_rows)
-                most = max(most, int(counts[tree].max()))
-            if in_bag is not None:
-                in_bag[tree] = put(weight)
-        return Roles(counts, in_bag=in_bag), most
+                most_times = max(most_times, int(counts[tree].max()))
+        if not with_weights or rows.inbag_weight is None:
+            return Roles(counts), most_times
+        in_bag = cupy.empty((len(rows.rows), n_rows))
+        for tree, weight in enumerate(rows.inbag_weight):
+            in_bag[tree] = put(weight)
+        return Roles(counts, in_bag=in_bag), most_times
 
     def _lay_out(self, ensemble: TreeEnsemble, n_threads: int) -> DeviceTrees:
         """The trees on the GPU, for as long as they are used: rows that come in parts ask for them again and again."""

@@ -143,17 +143,22 @@ def sum_rows(trees: DeviceTrees, matrix: FeatureMatrix, amounts: Amounts, roles:
 
 
 def _group_small(trees: DeviceTrees, width: int) -> NDArray[np.int64] | None:
-    """Where groups of trees begin whose sums fit into shared memory, and where the last ends; None for large trees."""
-    most = _SHARED_SUMS // (12 * width)
-    if int(trees.sizes.max()) > min(_FEW_NODES, most):
+    """Return the bounds of groups of trees that shared memory has room for; None if a tree is too large."""
+    most_nodes = _SHARED_SUMS // (12 * width)
+    if int(trees.sizes.max()) > min(_FEW_NODES, most_nodes):
         return None
-    starts, held = [0], 0
-    for tree, size in enumerate(trees.sizes.tolist()):
-        if held + size > most:
-            starts.append(tree)
-            held = 0
-        held += size
-    return np.array([*starts, trees.n_trees])
+    return group_trees(trees.sizes, most_nodes)
+
+
+def group_trees(sizes: NDArray[np.int64], most_nodes: int, most_trees: int | None = None) -> NDArray[np.int64]:
+    """Return the bounds of groups of consecutive trees; a single tree may exceed `most_nodes`."""
+    bounds, n_nodes = [0], 0
+    for tree, size in enumerate(sizes.tolist()):
+        if tree > bounds[-1] and (n_nodes + size > most_nodes or tree - bounds[-1] == most_trees):
+            bounds.append(tree)
+            n_nodes = 0
+        n_nodes += size
+    return np.array([*bounds, len(sizes)])
 
 
 @dataclass(frozen=True, eq=False)

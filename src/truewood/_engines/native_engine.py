@@ -8,16 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines import _kernel
-from truewood._engines.engine import (
+from truewood._engines.engine import Engine
+from truewood._engines.fused_scoring import (
+    Bags,
     BrokenTreeError,
-    Engine,
+    EveryRow,
     FusedScores,
     InfluenceBuffers,
-    RowLists,
-    RowProducts,
-    RowsOfTrees,
+    SeededBags,
     SplitCriterion,
+    TreeRows,
 )
+from truewood._engines.row_lists import RowLists
+from truewood._engines.row_products import RowProducts
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
@@ -39,14 +42,14 @@ class NativeEngine(Engine):
         return bag
 
     def list_oob_rows(self, bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
-        """Rows that are not in a bag, ascending."""
+        """Return the rows outside a bag, ascending."""
         oob_rows = np.empty(n_rows, dtype=np.int64)
         return oob_rows[: _kernel.list_oob_rows(bag, oob_rows)]
 
     def find_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
     ) -> NDArray[np.int32]:
-        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+        """Return the leaf of each listed row, shape (n,), as a position in the ensemble's arrays."""
         leaves = np.empty(len(rows.index), dtype=np.int32)
         _kernel.find_leaves(
             wrap_trees(ensemble),
@@ -60,7 +63,7 @@ class NativeEngine(Engine):
     def find_swapped_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
     ) -> NDArray[np.int32]:
-        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+        """Return the leaves in a single tree when one column at a time is taken from the donor, (n, n_features)."""
         leaves = np.empty((len(rows), ensemble.n_features), dtype=np.int32)
         _kernel.find_swapped_leaves(
             wrap_trees(ensemble),
@@ -86,7 +89,7 @@ class NativeEngine(Engine):
         out: Floats,
         n_threads: int = 1,
     ) -> None:
-        """Add to `out` how predictions for evaluation rows change without each group of columns."""
+        """Add the change in predictions for evaluation rows without each group of columns to `out`."""
         _kernel.add_sobol_projection(
             wrap_trees(ensemble),
             _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
@@ -109,7 +112,7 @@ class NativeEngine(Engine):
         target: Target,
         row_weight: Floats | None,
     ) -> NodeSums:
-        """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
+        """Sum rows at their leaves, chunk by chunk in row order, and aggregate the sums to the roots."""
         kind = ensemble.kind
         sums = _make_room(ensemble, target)
         _kernel.sum_leaves(
@@ -129,7 +132,7 @@ class NativeEngine(Engine):
         row_weight: Floats | None,
         n_threads: int = 1,
     ) -> NodeSums:
-        """Sum every row at the nodes of all trees; squares are not summed for additive trees."""
+        """Sum all rows at the nodes of all trees; for additive trees, sums of squares stay zero."""
         kind = ensemble.kind
         sums = _make_room(ensemble, target, with_squares=not ensemble.is_additive)
         _kernel.sum_nodes(
@@ -152,7 +155,7 @@ class NativeEngine(Engine):
         out: Floats,
         n_threads: int = 1,
     ) -> None:
-        """Add to `out` the influence of every row on each feature, over all trees, shape (n_rows, n_features)."""
+        """Add the influence of all rows on each feature, over all trees, to `out`, shape (n_rows, n_features)."""
         _kernel.add_influence(
             wrap_trees(ensemble),
             _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
@@ -173,7 +176,7 @@ class NativeEngine(Engine):
         terms: RowTerms,
         out: Floats,
     ) -> None:
-        """Add to `out` the influence of listed rows on each feature, (n_rows, n_features), given their leaves."""
+        """Add the influence of listed rows on each feature, given their leaves, to `out`, (n_rows, n_features)."""
         # For life tables, terms have more columns than values.
         kind = ensemble.kind if isinstance(terms, ClassTerms) else TargetKind((), terms.linear.shape[1])
         _kernel.add_path_influence(
@@ -197,7 +200,7 @@ class NativeEngine(Engine):
         bags: NDArray[np.float32] | None,
         n_threads: int = 1,
     ) -> RowProducts:
-        """Sum products of influence over rows, each divided by `total_weight` and minus `mean`."""
+        """Sum products of influence over rows; influence is first divided by `total_weight` and centered by `mean`."""
         n_columns, n_bags = eval_influence.shape[1], 0 if bags is None else len(bags)
         products, totals = np.zeros((4, n_columns)), np.zeros(3)
         K, L, d_d = np.zeros((n_bags, n_columns)), np.zeros((n_bags, n_columns)), np.zeros(n_bags)
@@ -230,14 +233,14 @@ class NativeEngine(Engine):
         matrix: FeatureMatrix,
         target: Target,
         *,
-        rows: RowsOfTrees,
+        rows: TreeRows,
         row_weight: Floats | None,
         criterion: SplitCriterion,
         tree_weight: Floats | None = None,
         influence: InfluenceBuffers | None = None,
         n_threads: int = 1,
     ) -> FusedScores:
-        """Fused scoring: evaluation rows, leaves, sums, scores and influence of some trees in one call."""
+        """Fused scoring: evaluation rows, leaves, sums, scores and influence of several trees in one call."""
         n_trees = trees.n_trees if isinstance(trees, TreeEnsemble) else len(trees)
         found = FusedScores.zeros(n_trees, matrix.values.shape[1], kind.n_outputs)
         try:
@@ -245,7 +248,7 @@ class NativeEngine(Engine):
                 wrap_trees(trees),
                 _kernel.Table(matrix.parts, matrix.has_missing, matrix.values.shape[1]),
                 wrap_target(kind, target, row_weight, with_largest=True),
-                rows,
+                _wrap_rows(rows),
                 tree_weight,
                 _kernel.SplitCriterion(**vars(criterion)),
                 n_threads,
@@ -272,6 +275,17 @@ def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
     else:
         square = np.ascontiguousarray(sums[:, 1 + kind.n_columns :])
     return NodeSums(weight, total, square, target.origin)
+
+
+def _wrap_rows(rows: TreeRows) -> Any:
+    if isinstance(rows, EveryRow):
+        return None
+    if isinstance(rows, SeededBags):
+        return rows.seeds, rows.n_draws
+    if isinstance(rows, Bags):
+        return rows.bags
+    none = [None] * len(rows.rows)
+    return list(zip(rows.rows, rows.evaluation_weight or none, rows.inbag_weight or none, strict=True))
 
 
 def _wrap_terms(terms: RowTerms, target: Target) -> _kernel.RowTerms:
