@@ -219,7 +219,7 @@ def test_a_row_may_be_in_a_bag_any_number_of_times(monkeypatch):
 
 
 def test_a_formula_that_the_kernel_does_not_have_is_refused():
-    with pytest.raises(ValueError, match="has no formula naive_oob"):
+    with pytest.raises(ValueError, match="naive_oob"):
         score_in_place(STUMP, "naive_oob")
 
 

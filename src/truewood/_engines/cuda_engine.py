@@ -265,7 +265,7 @@ class CudaEngine(NativeEngine):
             )
         n_features = matrix.values.shape[1]
         ensemble = trees if isinstance(trees, TreeEnsemble) else None
-        found = FusedScores.zeros(len(sizes), n_features, kind.n_outputs)
+        scores = FusedScores.zeros(len(sizes), n_features, kind.n_outputs)
         n_roles = 0 if influence is None else 1 if influence.inbag_influence is None else 2
         n_terms = kind.n_columns if isinstance(target, ClassTarget) else kind.n_columns + 2
         try:
@@ -276,7 +276,7 @@ class CudaEngine(NativeEngine):
                 kind, target, row_weight, with_squares=not criterion.is_additive, most_times=most_times
             )
             leaf_sums = fetch(read_sums(kind, amounts, sum_rows(laid_out, matrix, amounts, roles)))
-            terms = empty_pinned((len(leaf_sums), n_roles * n_terms)) if n_roles else None
+            terms = empty_pinned((len(leaf_sums), n_roles * n_terms)) if n_roles else np.empty((len(leaf_sums), 0))
             _kernel.score_sums(
                 forest,
                 n_features,
@@ -284,14 +284,13 @@ class CudaEngine(NativeEngine):
                 _kernel.SplitCriterion(**vars(criterion)),
                 n_threads,
                 leaf_sums,
-                n_roles,
+                _kernel.Scores(**vars(scores)),
                 terms,
-                _kernel.Scores(**vars(found)),
             )
         except _kernel.BrokenTreeError as error:
             raise BrokenTreeError(str(error)) from error
-        if influence is None or terms is None:
-            return found
+        if influence is None:
+            return scores
         given = (influence.eval_influence, influence.inbag_influence, influence.bags)
         on_device = [_get_buffer(part) for part in given]
         of_nodes = DeviceTerms.join(laid_out, terms, n_terms)
@@ -301,7 +300,7 @@ class CudaEngine(NativeEngine):
         for part, summed in zip(given, on_device, strict=True):
             if part is not None and not is_on_device(part):
                 part += fetch(summed)
-        return found
+        return scores
 
     def _find_roles(self, rows: TreeRows, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
         """The roles of rows in each tree, and how often a row evaluates one tree at most."""

@@ -1,4 +1,4 @@
-"""The native engine: a thin layer over the compiled kernel."""
+"""`NativeEngine`: a thin wrapper of the compiled kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 class NativeEngine(Engine):
-    """The compiled kernel: allocates the output, which C++ fills with the GIL released."""
+    """The compiled kernel. Python allocates the output, and C++ fills it without the GIL."""
 
     name = "native"
     can_fuse = True
@@ -94,10 +94,12 @@ class NativeEngine(Engine):
             wrap_trees(ensemble),
             _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
             wrap_target(ensemble.kind, target, None),
-            _kernel.RowLists(in_bag.index, in_bag.offset),
-            in_bag_weight,
-            _kernel.RowLists(evaluation.index, evaluation.offset),
-            prediction,
+            _kernel.ProjectionRows(
+                _kernel.RowLists(in_bag.index, in_bag.offset),
+                in_bag_weight,
+                _kernel.RowLists(evaluation.index, evaluation.offset),
+                prediction,
+            ),
             tree_weight,
             group_of,
             n_threads,
@@ -114,7 +116,7 @@ class NativeEngine(Engine):
     ) -> NodeSums:
         """Sum rows at their leaves, chunk by chunk in row order, and aggregate the sums to the roots."""
         kind = ensemble.kind
-        sums = _make_room(ensemble, target)
+        sums = _allocate_sums(ensemble, target)
         _kernel.sum_leaves(
             wrap_trees(ensemble),
             leaves,
@@ -134,7 +136,7 @@ class NativeEngine(Engine):
     ) -> NodeSums:
         """Sum all rows at the nodes of all trees; for additive trees, sums of squares stay zero."""
         kind = ensemble.kind
-        sums = _make_room(ensemble, target, with_squares=not ensemble.is_additive)
+        sums = _allocate_sums(ensemble, target, with_squares=not ensemble.is_additive)
         _kernel.sum_nodes(
             wrap_trees(ensemble),
             _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
@@ -177,7 +179,7 @@ class NativeEngine(Engine):
         out: Floats,
     ) -> None:
         """Add the influence of listed rows on each feature, given their leaves, to `out`, (n_rows, n_features)."""
-        # For life tables, terms have more columns than values.
+        # For life tables, terms have more columns than node values.
         kind = ensemble.kind if isinstance(terms, ClassTerms) else TargetKind((), terms.linear.shape[1])
         _kernel.add_path_influence(
             wrap_trees(ensemble),
@@ -242,31 +244,34 @@ class NativeEngine(Engine):
     ) -> FusedScores:
         """Fused scoring: evaluation rows, leaves, sums, scores and influence of several trees in one call."""
         n_trees = trees.n_trees if isinstance(trees, TreeEnsemble) else len(trees)
-        found = FusedScores.zeros(n_trees, matrix.values.shape[1], kind.n_outputs)
+        scores = FusedScores.zeros(n_trees, matrix.values.shape[1], kind.n_outputs)
         try:
-            _kernel.score_trees(
+            arguments = (
                 wrap_trees(trees),
                 _kernel.Table(matrix.parts, matrix.has_missing, matrix.values.shape[1]),
                 wrap_target(kind, target, row_weight, with_largest=True),
                 _wrap_rows(rows),
-                tree_weight,
                 _kernel.SplitCriterion(**vars(criterion)),
                 n_threads,
-                _kernel.Scores(**vars(found)),
-                None if influence is None else _kernel.Influence(**vars(influence)),
+                _kernel.Scores(**vars(scores)),
             )
+            if influence is None:
+                _kernel.score_trees(*arguments)
+            else:
+                buffers = _kernel.Influence(**vars(influence), tree_weight=tree_weight)
+                _kernel.score_trees_with_influence(*arguments, buffers)
         except _kernel.BrokenTreeError as error:
             raise BrokenTreeError(str(error)) from error
-        return found
+        return scores
 
 
-def _make_room(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = True) -> Floats:
+def _allocate_sums(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = True) -> Floats:
     n_sums = 1 + (2 if with_squares and not isinstance(target, ClassTarget) else 1) * ensemble.kind.n_columns
     return np.zeros((len(ensemble.feature), n_sums))
 
 
 def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
-    """Sums of nodes from a row for each node: weight, sums of columns, and of numbers perhaps sums of squares."""
+    """Split (node, sum) arrays into weight, sums by column and, if present, sums of squares by column."""
     weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
     if isinstance(target, ClassTarget):
         square = np.broadcast_to(weight[:, np.newaxis], (len(weight), kind.n_outputs))
@@ -277,15 +282,14 @@ def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
     return NodeSums(weight, total, square, target.origin)
 
 
-def _wrap_rows(rows: TreeRows) -> Any:
+def _wrap_rows(rows: TreeRows) -> _kernel.TreeRows:
     if isinstance(rows, EveryRow):
-        return None
+        return _kernel.TreeRows.every_row()
     if isinstance(rows, SeededBags):
-        return rows.seeds, rows.n_draws
+        return _kernel.TreeRows.of_seeds(rows.seeds, rows.n_draws)
     if isinstance(rows, Bags):
-        return rows.bags
-    none = [None] * len(rows.rows)
-    return list(zip(rows.rows, rows.evaluation_weight or none, rows.inbag_weight or none, strict=True))
+        return _kernel.TreeRows.of_bags(rows.bags)
+    return _kernel.TreeRows.of_lists(rows.rows, rows.evaluation_weight, rows.inbag_weight)
 
 
 def _wrap_terms(terms: RowTerms, target: Target) -> _kernel.RowTerms:
@@ -297,30 +301,21 @@ def _wrap_terms(terms: RowTerms, target: Target) -> _kernel.RowTerms:
 
 
 def wrap_trees(trees: TreeEnsemble | list[TreeArrays]) -> _kernel.Forest:
-    """Wrap trees for the kernel, which reads them where they are."""
+    """Wrap trees for the kernel, which reads their arrays in place."""
     if not isinstance(trees, TreeEnsemble):
         return _kernel.Forest.of_trees([tree[:7] for tree in trees])
-    ensemble, categories = trees, trees.categories
-    return _kernel.Forest.of_ensemble(
-        ensemble.feature,
-        ensemble.threshold,
-        ensemble.left,
-        ensemble.right,
-        ensemble.missing_left,
-        ensemble.weight,
-        ensemble.value,
-        ensemble.offset,
-        None if categories is None else categories.node_set,
-        None if categories is None else categories.offset,
-        None if categories is None else categories.bits,
-        ensemble.column,
+    nodes = _kernel.NodeArrays(
+        trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left, trees.weight, trees.value
     )
+    sets = trees.categories
+    categories = None if sets is None else _kernel.CategorySets(sets.node_set, sets.offset, sets.bits)
+    return _kernel.Forest.of_ensemble(nodes, trees.offset, categories, trees.column)
 
 
 def wrap_target(
     kind: TargetKind, target: Target, row_weight: Floats | None, *, with_largest: bool = False
 ) -> _kernel.Target:
-    """Wrap the target for the kernel, given what trees predict of it; scores need its largest values."""
+    """Wrap the target for the kernel; `kind` is what the trees predict, and scores need the largest values."""
     codes, numbers = (target.codes, None) if isinstance(target, ClassTarget) else (None, target.numbers)
     largest = target.find_largest(kind.n_columns) if with_largest else None
     return _kernel.Target(codes, numbers, kind.column_bounds, row_weight, target.origin, largest)
