@@ -1,8 +1,9 @@
-"""The cuda engine: fused scoring, leaves, and sums over all rows on a GPU, everything else by the native engine."""
+"""`CudaEngine`: leaves, sums over all rows and fused scoring on a GPU; everything else by the native engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,8 @@ from truewood._engines import _kernel
 from truewood._engines.cuda_device import (
     MOST_GRID_Y,
     THREADS,
-    bring_rows,
+    Struct,
+    copy_rows,
     empty_pinned,
     fetch,
     find_memory,
@@ -55,20 +57,20 @@ from truewood._trees.row_terms import ClassTerms, RowTerms
 
 Floats = NDArray[np.float64]
 
-# Rows whose products one block of threads sums, and values of rows that meet bags at a time.
+# Rows per block of threads in sums of products, and most values that are multiplied by bags at a time.
 _PRODUCT_ROWS = 256
 _BLOCK_VALUES = 1 << 25
 _MOST_BLOCKS = 1 << 15
-# The GPU holds nodes, sums, terms and bags of a batch of trees; the host has a copy of sums and terms.
+# The GPU holds the nodes, sums, terms and bags of a run of trees; the host holds a copy of sums and terms.
 _MOST_NODES = 1 << 22
 _MOST_BAG_WEIGHTS = 1 << 28
-# An influence value takes 8 bytes in each of two roles; three times as much is left for everything else. A share of all
-# memory, not of what is free now, so that sums have the same bits the next time.
+# An influence value takes 8 bytes in each of two roles, and three times as much is left for everything else. The limit
+# is a share of all memory, not of the free memory, so that repeated calls agree bit for bit.
 _BYTES_PER_INFLUENCE = 64
 
 
 class CudaEngine(NativeEngine):
-    """A GPU, used through CuPy. Sums are exact integers, so no number depends on the order of additions."""
+    """A GPU, used through CuPy. Sums are exact integers, so they do not depend on the order of additions."""
 
     name = "cuda"
     reads_device_rows = True
@@ -83,11 +85,11 @@ class CudaEngine(NativeEngine):
         return max(MOST_INFLUENCE_VALUES, find_memory() // _BYTES_PER_INFLUENCE)
 
     def take_rows(self, X: Any, reason: str = "", *, stacklevel: int = 2) -> Any:  # noqa: ARG002
-        """X as it is: rows are read where they are."""
+        """Return X itself: the GPU reads rows of the host block by block."""
         return X
 
     def keep_device(self) -> Callable[[], Any]:
-        """Return what another thread enters to use the GPU in use here."""
+        """Return a context manager that makes another thread use the current GPU."""
         return keep_device()
 
     def find_leaves(
@@ -96,20 +98,13 @@ class CudaEngine(NativeEngine):
         """Return the leaf of each listed row, shape (n,), as a position in the ensemble's arrays."""
         import cupy
 
-        values = bring_rows(matrix)
+        values = copy_rows(matrix)
         if values is None:
             return super().find_leaves(ensemble, matrix, rows, n_threads)
         trees = self._lay_out(ensemble, n_threads)
         leaves = cupy.empty(len(rows.index), dtype=np.int32)
         n_blocks = min(max(1, -(-int(np.diff(rows.offset).max(initial=1)) // THREADS)), _MOST_BLOCKS)
-        arguments = [
-            trees.nodes,
-            trees.roots,
-            np.int32(trees.n_trees),
-            *trees.sets,
-            values,
-            np.int32(ensemble.n_features),
-        ]
+        arguments = [trees.as_struct(), values, np.int32(ensemble.n_features)]
         arguments += [put(rows.index), put(rows.offset), leaves]
         run_kernel("find_leaves", values.dtype, (n_blocks, min(trees.n_trees, MOST_GRID_Y)), arguments)
         return fetch(leaves)
@@ -120,13 +115,13 @@ class CudaEngine(NativeEngine):
         """Return the leaves in a single tree when one column at a time is taken from the donor, (n, n_features)."""
         import cupy
 
-        values = bring_rows(matrix)
+        values = copy_rows(matrix)
         if values is None:
             return super().find_swapped_leaves(ensemble, matrix, rows, donors)
         trees = self._lay_out(ensemble, 1)
         leaves = cupy.empty((len(rows), ensemble.n_features), dtype=np.int32)
         n_blocks = min(max(1, -(-leaves.size // THREADS)), _MOST_BLOCKS)
-        arguments = [trees.nodes, *trees.sets, values, np.int32(ensemble.n_features)]
+        arguments = [trees.as_struct(), values, np.int32(ensemble.n_features)]
         arguments += [put(rows), put(donors), np.int64(len(rows)), leaves]
         run_kernel("find_swapped_leaves", values.dtype, (n_blocks, 1), arguments)
         return fetch(leaves)
@@ -170,11 +165,10 @@ class CudaEngine(NativeEngine):
         in_order = np.hstack(parts)
         by_place = np.empty_like(in_order)
         by_place[trees.place] = in_order
-        of_nodes = DeviceTerms.join(trees, by_place, by_place.shape[1])
-        found = cupy.zeros(out.shape)
-        kind = ensemble.kind
-        add_influence(trees, matrix, kind, target, row_weight, tree_weight, Roles(), of_nodes, 0, found, None, None)
-        out += fetch(found)
+        device_terms = DeviceTerms.join(trees, by_place, ensemble.kind, target)
+        buffers = InfluenceBuffers(cupy.zeros(out.shape), None, None, first=0)
+        add_influence(trees, matrix, device_terms, Roles(), buffers, row_weight, tree_weight)
+        out += fetch(buffers.eval_influence)
 
     def sum_row_products(
         self,
@@ -197,20 +191,11 @@ class CudaEngine(NativeEngine):
         means, counts = put(mean), put(is_scoring)
         blocks = cupy.empty((-(-n_rows // _PRODUCT_ROWS), 4, n_columns))
         totals = cupy.empty((2, n_rows))
-        inputs = [
-            eval_influence,
-            inbag_influence,
-            counts,
-            np.float64(total_weight),
-            means,
-            np.int32(n_columns),
-            np.int64(n_rows),
-        ]
-        threads = min(1024, -(-n_columns // 32) * 32)
-        run_kernel(
-            "sum_products", np.float64, (len(blocks), 1), [*inputs, np.int32(_PRODUCT_ROWS), blocks], threads=threads
-        )
-        run_kernel("multiply_totals", np.float64, (-(-n_rows // THREADS), 1), [*inputs, totals])
+        sizes = (np.float64(total_weight), np.int64(n_rows), np.int32(n_columns))
+        influence = Struct(eval_influence, inbag_influence, counts, means, *sizes)
+        arguments, threads = [influence, np.int32(_PRODUCT_ROWS), blocks], min(1024, -(-n_columns // 32) * 32)
+        run_kernel("sum_products", np.float64, (len(blocks), 1), arguments, threads=threads)
+        run_kernel("multiply_totals", np.float64, (-(-n_rows // THREADS), 1), [influence, totals])
         products, total = fetch(blocks.sum(axis=0)), fetch(totals.sum(axis=1))
         K, L, d_d, n_inbag = _project_on_bags(eval_influence, inbag_influence, counts, total_weight, means, bags)
         return RowProducts(
@@ -291,19 +276,18 @@ class CudaEngine(NativeEngine):
             raise BrokenTreeError(str(error)) from error
         if influence is None:
             return scores
-        given = (influence.eval_influence, influence.inbag_influence, influence.bags)
-        on_device = [_get_buffer(part) for part in given]
-        of_nodes = DeviceTerms.join(laid_out, terms, n_terms)
-        add_influence(
-            laid_out, matrix, kind, target, row_weight, tree_weight, roles, of_nodes, influence.first, *on_device
-        )
-        for part, summed in zip(given, on_device, strict=True):
-            if part is not None and not is_on_device(part):
-                part += fetch(summed)
+        device_terms = DeviceTerms.join(laid_out, terms, kind, target)
+        names = ("eval_influence", "inbag_influence", "bags")
+        buffers = replace(influence, **{name: _get_buffer(getattr(influence, name)) for name in names})
+        add_influence(laid_out, matrix, device_terms, roles, buffers, row_weight, tree_weight)
+        for name in names:
+            array = getattr(influence, name)
+            if array is not None and not is_on_device(array):
+                array += fetch(getattr(buffers, name))
         return scores
 
     def _find_roles(self, rows: TreeRows, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
-        """The roles of rows in each tree, and how often a row evaluates one tree at most."""
+        """Return the roles of rows in each tree, and the most times that a row evaluates the same tree."""
         import cupy
 
         if isinstance(rows, EveryRow):
@@ -315,26 +299,26 @@ class CudaEngine(NativeEngine):
                 raise RuntimeError(
                     "bags drawn on the GPU differ from scikit-learn's; use engine='native', and please report this."
                 )
-            return Roles(counts, are_bags=True), 1
+            return Roles("bags", counts), 1
         if isinstance(rows, Bags):
             counts = cupy.zeros((len(rows.bags), n_rows), dtype=np.uint32)
             for tree, bag in enumerate(rows.bags):
                 counts[tree] = cupy.bincount(put(np.asarray(bag)), minlength=n_rows)
-            return Roles(counts, are_bags=True), 1
+            return Roles("bags", counts), 1
         counts, most_times = cupy.zeros((len(rows.rows), n_rows), dtype=np.uint32), 1
         for tree, listed in enumerate(rows.rows):
             if len(listed):
                 counts[tree] = cupy.bincount(put(listed), minlength=n_rows)
                 most_times = max(most_times, int(counts[tree].max()))
         if not with_weights or rows.inbag_weight is None:
-            return Roles(counts), most_times
+            return Roles("lists", counts), most_times
         in_bag = cupy.empty((len(rows.rows), n_rows))
         for tree, weight in enumerate(rows.inbag_weight):
             in_bag[tree] = put(weight)
-        return Roles(counts, in_bag=in_bag), most_times
+        return Roles("lists", counts, in_bag), most_times
 
     def _lay_out(self, ensemble: TreeEnsemble, n_threads: int) -> DeviceTrees:
-        """The trees on the GPU, for as long as they are used: rows that come in parts ask for them again and again."""
+        """Return the trees on the GPU; they stay there as long as the ensemble exists, for rows that come in parts."""
         found = self._trees.get(ensemble)
         if found is None:
             sizes = np.diff(ensemble.offset)
@@ -346,7 +330,7 @@ class CudaEngine(NativeEngine):
 def _project_on_bags(
     eval_influence: Any, inbag_influence: Any, counts: Any, total_weight: float, mean: Any, bags: Any
 ) -> tuple[Floats, Floats, Floats, int]:
-    """K, L and d_d of the bags, and the number of rows that are in any."""
+    """Return K, L and d_d of the bags, and the number of rows in at least one bag."""
     import cupy
 
     n_columns, n_bags, n_inbag = eval_influence.shape[1], 0 if bags is None else len(bags), 0
@@ -366,7 +350,7 @@ def _project_on_bags(
 
 
 def _get_buffer(part: Any) -> Any:
-    """The array itself where it is on the GPU, else zeros there."""
+    """Return the array itself if it is on the GPU, or else zeros there."""
     import cupy
 
     return part if part is None or is_on_device(part) else cupy.zeros(part.shape, dtype=part.dtype)
