@@ -15,7 +15,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, 
 import truewood as tw
 from helpers import oracle
 from helpers.sklearn_models import build, supported_cases
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._inference.p_values import adjust, janitza
 from truewood._measures.registry import MEASURES as MEASURE_TABLE
 from truewood._scoring import influence, trees
