@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,9 +92,8 @@ def test_a_class_that_is_in_too_few_groups_is_refused():
         except TableError as error:
             seen.append(str(error))
     assert seen
-    assert set(seen) == {
-        "groups: no row of class 'rare' is in the groups that the model is fit to; it is in too few groups."
-    }
+    assert len(set(seen)) == 1
+    assert re.match("groups: .*'rare'.*few groups", seen[0])
 
 
 def test_rows_that_are_read_in_parts_are_refused(tmp_path):
