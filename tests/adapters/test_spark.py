@@ -37,7 +37,10 @@ from truewood.adapters import open_model
 from truewood.tabular._models.saved_spark import view_spark
 
 # pyspark warns of new releases of pandas.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 N_SETS = 40
 
 

@@ -11,6 +11,8 @@ import truewood as tw
 from helpers.mixed_table import TABLE
 from truewood._cli import main
 
+pytestmark = pytest.mark.any_engine
+
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):

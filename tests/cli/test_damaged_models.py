@@ -16,6 +16,8 @@ from sklearn.ensemble import RandomForestClassifier
 from truewood._cli import main
 from truewood.tabular._models import sandboxed_load
 
+pytestmark = pytest.mark.any_engine
+
 FORMATS = ["xgboost.json", "xgboost.ubj", "lightgbm.txt", "catboost.cbm", "catboost.json", "skops.skops", "pickle.pkl"]
 
 
@@ -85,6 +87,7 @@ def score(path, table, capsys):
     return code, "".join(errors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_damaged_model_is_scored_or_refused(name, folder, tmp_path, capsys):
     content = save_model(folder / name)
@@ -104,6 +107,7 @@ CRASHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", CRASHES)
 def test_what_ends_the_process_of_a_loader_is_one_line(entry, folder, tmp_path, capsys):
     """Each of these kills a process that loads it."""

@@ -12,6 +12,8 @@ from helpers.mixed_table import TABLE
 from truewood._cli import main
 from truewood.tabular import describe_table
 
+pytestmark = pytest.mark.any_engine
+
 
 def test_describe_shows_what_columns_are_taken_for(data, capsys):
     assert main(["describe", str(data), "--as", "x=category"]) == 0

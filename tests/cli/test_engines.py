@@ -20,6 +20,8 @@ import truewood as tw
 from helpers.installed import lacks_any
 from helpers.streaming_models import FEATURES, build, get_weight
 
+pytestmark = [pytest.mark.any_engine, pytest.mark.usefixtures("no_sandbox")]
+
 needs_dask = pytest.mark.skipif(lacks_any(["dask", "distributed"]), reason="needs Dask")
 needs_spark = pytest.mark.skipif(lacks_any(["pyspark"]), reason="needs Spark")
 

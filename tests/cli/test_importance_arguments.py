@@ -13,6 +13,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 from truewood._cli import main
 
+pytestmark = pytest.mark.any_engine
+
 TABLE = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
 
 

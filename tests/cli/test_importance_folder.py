@@ -12,6 +12,8 @@ import truewood as tw
 from helpers.messages import find_lacking
 from helpers.streaming_models import FEATURES, build, get_weight
 
+pytestmark = [pytest.mark.any_engine, pytest.mark.usefixtures("no_sandbox")]
+
 OPTIONS = ["--target", "y", "--model-file", "./m.ubj"]
 
 

@@ -18,6 +18,8 @@ from helpers.mixed_table import TABLE, add_types
 from truewood._cli.error_messages import as_options
 from truewood.tabular import FitSettings, score_saved_model, score_table
 
+pytestmark = pytest.mark.any_engine
+
 
 def assert_same(shown, scored):
     """Every number and every word of both is the same."""

@@ -17,6 +17,8 @@ from truewood._cli.error_messages import as_options, describe_error
 from truewood._formatting import in_one_line
 from truewood.tabular import TableError
 
+pytestmark = pytest.mark.any_engine
+
 MENTIONS = {
     "pass task='regression' to take them": "pass --task regression to take them",
     "leave it out with drop=['x'].": "leave it out with --drop 'x'.",

@@ -25,6 +25,8 @@ from helpers.mixed_table import TABLE
 from truewood._cli import main
 from truewood._cli.output import format_markdown, write_output
 
+pytestmark = pytest.mark.any_engine
+
 
 def test_outputs(data, tmp_path, call):
     paths = [tmp_path / f"out.{ending}" for ending in ("csv", "json", "png", "svg", "pdf")]
@@ -138,7 +140,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
-@pytest.mark.parametrize("ending", ["csv", "json", "png", "svg", "pdf", "html"])
+@pytest.mark.parametrize(
+    "ending", ["csv", *(pytest.param(other, marks=pytest.mark.slow) for other in ("json", "png", "svg", "pdf", "html"))]
+)
 def test_a_full_disk_leaves_the_old_file_and_the_table_is_shown(ending, data, tmp_path):
     pytest.importorskip("altair")
     (tmp_path / f"out.{ending}").write_text("old")

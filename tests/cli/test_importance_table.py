@@ -20,6 +20,8 @@ from helpers.mixed_table import TABLE
 from truewood._cli import main
 from truewood._cli.output import make_frame, print_table
 
+pytestmark = pytest.mark.any_engine
+
 
 def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
     names = {"x": "[red]x[/red]", "city": "city\x1b[31m\nname", "member": "a" * 50}

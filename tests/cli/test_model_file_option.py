@@ -11,6 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE
 
+pytestmark = pytest.mark.any_engine
+
 COLUMNS = ["x", "amount"]
 TRAINING = TABLE[:200]
 OPTIONS = ["--target", "y", "--model-file", "./m.pkl"]

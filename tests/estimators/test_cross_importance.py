@@ -39,6 +39,8 @@ import truewood as tw
 from helpers.messages import find_lacking
 from truewood._report.wording import describe_measurement, explain_reading
 
+pytestmark = pytest.mark.any_engine
+
 N_ROWS = 90
 ERRORS = ("null_std_error", "std_error", "total_error")
 

@@ -27,6 +27,8 @@ import truewood as tw
 from helpers.messages import find_lacking
 from truewood._permutation_test import PermutationTestResult
 
+pytestmark = pytest.mark.any_engine
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((50, 4))
 y = (X[:, 1] > 0).astype(int)

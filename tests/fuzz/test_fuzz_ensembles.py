@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -14,6 +15,8 @@ from helpers.fuzz_profiles import share
 from helpers.oracle import score_arrays, size_arrays, train_from_leaves
 from truewood import TargetKind, TreeEnsemble
 from truewood._trees.categories import Categories
+
+pytestmark = pytest.mark.asan
 
 N_FEATURES = 3
 EDGES = [0.0, -0.0, 1.0, 0.1, 1e-45, -1e-40, 5e-324, 3e38, -3e38, np.inf, -np.inf]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from imblearn.ensemble import BalancedRandomForestClassifier
@@ -24,6 +25,8 @@ from helpers.fuzz_checks import check_scores, score_everywhere
 from helpers.fuzz_profiles import share
 from helpers.oracle import score_forest
 from helpers.sklearn_models import N_ROWS, VERSION, Case, build_case, records_bags
+
+pytestmark = pytest.mark.asan
 
 FORESTS = {
     "classifier": [RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier, BalancedRandomForestClassifier],

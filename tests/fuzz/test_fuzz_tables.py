@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -26,6 +27,8 @@ from threadpoolctl import threadpool_limits
 
 from helpers.fuzz_checks import FIELDS, score_everywhere
 from helpers.fuzz_profiles import share
+
+pytestmark = pytest.mark.asan
 
 N_ROWS = 40
 COLUMNS = ["a", "b", "c"]

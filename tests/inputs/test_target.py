@@ -13,6 +13,8 @@ from truewood import TargetKind
 from truewood._inputs.losses import squared_error
 from truewood._inputs.target import encode_target, make_loss_target, read_sample_weight, read_target
 
+pytestmark = pytest.mark.asan
+
 
 def reverse(y):
     return y[::-1].copy()[::-1]

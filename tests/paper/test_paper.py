@@ -16,6 +16,8 @@ from truewood._paper.experiments import make_cells
 from truewood._paper.figures import draw_bars
 from truewood._paper.methods import score_in_r
 
+pytestmark = pytest.mark.any_engine
+
 
 def read_table1(folder):
     return pd.read_csv(folder / "table1.csv")

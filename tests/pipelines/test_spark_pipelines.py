@@ -22,6 +22,8 @@ from truewood._pipelines.spark_stages import SparkPipeline
 from truewood.adapters._spark_model import read_spark_model
 
 pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.any_engine,
     pytest.mark.cluster,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]

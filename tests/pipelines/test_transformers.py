@@ -30,6 +30,8 @@ from helpers.messages import find_lacking
 from helpers.pipeline_tables import LABELS, POLARS, TEST, TRAIN, Y_TEST, N, Y, check, fit, make_columns, make_forest
 from truewood._sklearn_compat import SKLEARN_VERSION
 
+pytestmark = pytest.mark.any_engine
+
 # Transformer, the columns it is given, and the column that each encoded one belongs to.
 TRANSFORMERS = {
     "scaler": (StandardScaler(), "ab", "ab"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -16,6 +17,8 @@ from sklearn.preprocessing import (
 import truewood as tw
 from helpers.messages import find_lacking
 from helpers.pipeline_tables import TEST, TRAIN, Y_TEST, N, Y, check, fit
+
+pytestmark = pytest.mark.any_engine
 
 
 class Ratio(TransformerMixin, BaseEstimator):

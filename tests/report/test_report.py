@@ -20,6 +20,8 @@ from truewood._formatting import enumerate_names
 from truewood._inputs.correlation import find_correlations
 from truewood._results.caveats import TableCheck, check_table, describe_correlations
 
+pytestmark = pytest.mark.any_engine
+
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 

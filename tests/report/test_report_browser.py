@@ -22,7 +22,11 @@ pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.any_engine,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+]
 
 NAMES = "#dots [aria-label^='Y-axis'] .role-axis-label text"
 NASTY = [

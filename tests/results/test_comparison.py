@@ -23,6 +23,8 @@ from helpers.messages import find_lacking
 from truewood._plotting.style import BIASED, UNBIASED
 from truewood._scoring import results
 
+pytestmark = pytest.mark.any_engine
+
 N_TRAIN, N_TEST = 150, 200
 
 

@@ -13,6 +13,8 @@ from sklearn.ensemble import RandomForestRegressor
 import truewood as tw
 from helpers.messages import find_lacking
 
+pytestmark = pytest.mark.any_engine
+
 
 @pytest.fixture(scope="module")
 def table():

@@ -11,9 +11,8 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from helpers.installed import needs_kernel
 
-pytestmark = needs_kernel
+pytestmark = pytest.mark.any_engine
 
 ODD = [None, True, False, 0, -1, 3, 10**400, 1e308, -0.5, 1e-320, "", "ufi", "rows", "\x1b[31m", "\ud800", [], [[]]]
 ODD += [{}, [None], ["a"], [1.0], [[1.0, 2.0], [3.0]], {"values": []}, float("inf"), float("nan"), "mdi", "oob"]
@@ -103,7 +102,7 @@ def use(result, folder):
 def test_a_changed_result_is_refused_or_works(name, saved, tmp_path):
     path = tmp_path / "result.json"
     rng, n_refused = random.Random(name), 0
-    for _ in range(100):
+    for _ in range(40):
         path.write_text(json.dumps(mutate(saved[name], rng)))
         try:
             result = tw.load(path)
@@ -116,7 +115,7 @@ def test_a_changed_result_is_refused_or_works(name, saved, tmp_path):
             continue
         with np.errstate(over="ignore"):
             use(result, tmp_path)
-    assert 50 < n_refused < 100
+    assert 15 < n_refused < 40
 
 
 @pytest.mark.parametrize("name", ["rows", "feature_groups", "plain", "boosting"])

@@ -14,6 +14,8 @@ import truewood as tw
 from helpers.messages import find_lacking
 from truewood._results.trends import explain_directions, find_directions
 
+pytestmark = pytest.mark.any_engine
+
 N_ROWS = 800
 WORDS = {
     "up": "rising",

@@ -14,6 +14,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 import truewood as tw
 from helpers.messages import find_lacking
 
+pytestmark = pytest.mark.any_engine
+
 
 @pytest.fixture(scope="module")
 def explanation():

@@ -24,6 +24,8 @@ from truewood._results.summary import (
     write_summary,
 )
 
+pytestmark = pytest.mark.any_engine
+
 LEVEL = r"\(5 ?% false discovery rate\)"
 
 

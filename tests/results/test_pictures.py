@@ -13,6 +13,8 @@ import truewood as tw
 from helpers.messages import find_lacking
 from truewood._plotting.style import SMALL, UNBIASED
 
+pytestmark = pytest.mark.any_engine
+
 KINDS = ["bar", "compare", "box", "rank", "classes"]
 
 

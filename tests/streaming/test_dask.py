@@ -26,11 +26,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from helpers.installed import needs_kernel
 from helpers.streaming_models import FEATURES, N_TRAIN, QUIET, XGB, assert_same, build, draw_rows, get_weight, make_y
 from truewood._exceptions import TrainingRowsError
 
-pytestmark = needs_kernel
+pytestmark = pytest.mark.any_engine
 
 # With empty partitions at both ends and within.
 CUTS = [0, 0, 3, 170, 170, 499, 500]
@@ -50,7 +49,7 @@ def client(cluster):
         yield connected
 
 
-@pytest.fixture(params=["synchronous", "threads", "cluster"])
+@pytest.fixture(params=["synchronous", "threads", pytest.param("cluster", marks=pytest.mark.slow)])
 def scheduler(request):
     if request.param == "cluster":
         request.getfixturevalue("client")

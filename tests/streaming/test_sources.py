@@ -24,6 +24,8 @@ import truewood as tw
 from helpers.messages import find_lacking
 from helpers.streaming_models import FEATURES, assert_same, build, draw_rows, get_weight
 
+pytestmark = pytest.mark.any_engine
+
 CUTS = [0, 100, 100, 499, 500]
 
 

@@ -24,7 +24,7 @@ import truewood as tw
 from helpers.spark_models import COLUMNS, MODELS, fit, get_spark, make_features, make_pipeline, make_table, to_spark
 from helpers.streaming_models import assert_same, build, draw_rows, get_weight
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.any_engine, pytest.mark.cluster]
 
 # Of frames that tests themselves make with functions of Spark.
 any_pandas = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")

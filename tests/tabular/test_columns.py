@@ -14,6 +14,8 @@ from helpers.mixed_table import TABLE, find_kinds, find_significant, find_values
 from truewood.tabular import TableError
 from truewood.tabular._columns.columns import read_column
 
+pytestmark = pytest.mark.any_engine
+
 KINDS = {
     "numbers with thousands": (["1,200", "3,400.5", "7"] * 10, "number"),
     "money and percent": (["$1,200", "-$3", "7%"] * 10, "number"),

@@ -17,6 +17,8 @@ from truewood.tabular._checks import cost as costs
 from truewood.tabular._checks.cost import MOST_BYTES, MOST_SECONDS, Cost, choose_rows, format_duration
 from truewood.tabular._columns.target import MOST_KEPT_CLASSES, read_target
 
+pytestmark = pytest.mark.any_engine
+
 
 def make_cost(task="regression", n_columns=26, n_classes=1, is_out_of_bag=True, n_flags=0, **settings):
     return Cost(FitSettings(**settings), task, n_columns, n_flags, n_classes, is_out_of_bag)

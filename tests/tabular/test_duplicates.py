@@ -10,6 +10,8 @@ from helpers.messages import find_lacking
 from helpers.mixed_table import score
 from truewood.tabular._checks.duplicates import count_duplicates
 
+pytestmark = pytest.mark.any_engine
+
 
 def test_duplicates_are_warned_about():
     rng = np.random.default_rng(3)

@@ -17,6 +17,8 @@ from truewood.tabular import FileContent, Messages, TableError, score_table
 from truewood.tabular._errors import UnknownFormatError
 from truewood.tabular._files.reading import parse_file, read_file
 
+pytestmark = pytest.mark.any_engine
+
 SMALL = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
 CSV = SMALL.to_csv(index=False)
 FORMATS = ("data.csv", "a.tsv", "b.csv", "a.csv.gz", "a.parquet", "a.feather", "a.jsonl", "a.ndjson.gz", "a.xlsx")

@@ -21,6 +21,8 @@ from truewood.tabular import FitSettings, TableError, score_table
 from truewood.tabular._columns.columns import read_column
 from truewood.tabular._columns.encoding import make_encoder
 
+pytestmark = pytest.mark.any_engine
+
 
 @pytest.mark.parametrize("model", ["extra-trees", "xgboost", "lightgbm", "catboost", "hist-gradient-boosting"])
 @pytest.mark.parametrize("target", ["y", "amount"])

@@ -11,6 +11,8 @@ from helpers.mixed_table import N_ROWS, TABLE, find_kinds, score
 from truewood.tabular import FitSettings, score_table
 from truewood.tabular._columns.columns import read_column
 
+pytestmark = pytest.mark.any_engine
+
 RNG = np.random.default_rng(0)
 WITH_GAPS = np.sort(RNG.choice(5000, 300, replace=False))
 

@@ -14,6 +14,8 @@ from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, score
 from truewood.tabular._checks.leaks import find_leaks
 
+pytestmark = pytest.mark.any_engine
+
 RNG = np.random.default_rng(0)
 N_ROWS = 400
 Y = RNG.lognormal(3.0, 0.5, N_ROWS)

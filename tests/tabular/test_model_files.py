@@ -19,6 +19,8 @@ from helpers.messages import find_lacking
 from truewood._exceptions import TrainingRowsError
 from truewood.tabular import TableError, score_saved_model
 
+pytestmark = pytest.mark.any_engine
+
 TABLE = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
 
 

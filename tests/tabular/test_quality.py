@@ -12,6 +12,8 @@ from helpers.mixed_table import score
 from truewood.tabular import Messages, ModelPerformance
 from truewood.tabular._checks.quality import check_quality, format_p_value
 
+pytestmark = pytest.mark.any_engine
+
 
 def test_a_model_without_skill_is_warned_about(recwarn):
     rng = np.random.default_rng(1)

@@ -13,6 +13,8 @@ import truewood as tw
 from truewood.tabular import FitSettings, TableError, score_saved_model, score_table
 from truewood.tabular._checks.performance import measure_performance
 
+pytestmark = pytest.mark.any_engine
+
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 120, 600)
 TABLE = pd.DataFrame({"x": RNG.standard_normal(600), "age": RNG.standard_normal(120)[LABELS]})

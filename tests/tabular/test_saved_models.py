@@ -21,6 +21,8 @@ from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE
 from truewood.tabular import score_saved_model
 
+pytestmark = [pytest.mark.any_engine, pytest.mark.usefixtures("no_sandbox")]
+
 TRAINING, TEST = TABLE[:200], TABLE[200:].reset_index(drop=True)
 
 

@@ -16,6 +16,8 @@ from truewood.tabular import Messages, TableError, describe_table
 from truewood.tabular._checks.performance import measure_performance
 from truewood.tabular._columns.target import read_survival_target
 
+pytestmark = pytest.mark.any_engine
+
 
 def draw_patients(n_rows=200):
     rng = np.random.default_rng(0)

@@ -10,6 +10,8 @@ from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import TableError
 
+pytestmark = pytest.mark.any_engine
+
 SMALL = TABLE[["x", "city", "y"]]
 
 

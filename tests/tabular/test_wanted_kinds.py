@@ -12,6 +12,8 @@ from helpers.mixed_table import TABLE, find_kinds, score
 from truewood.tabular import TableError
 from truewood.tabular._columns.dtype_overrides import read_column_as
 
+pytestmark = pytest.mark.any_engine
+
 NEARLY = ["170", "169.5", "5'7\"", None]
 DATES = ["03.04.2020", "31.12.2021", "soon", None]
 

@@ -9,6 +9,8 @@ from sklearn.ensemble import RandomForestRegressor
 import truewood as tw
 from truewood import TargetKind, TreeEnsemble
 
+pytestmark = pytest.mark.asan
+
 STUMP = {
     "feature": [0, -1, -1],
     "threshold": [0.5, 0.0, 0.0],
