@@ -208,8 +208,9 @@ PLAIN = {"alpha": 0.05, "title": "", "notes": [], "warnings": [], "explanation":
 def test_pictures_of_any_names(ending, oddly_named, tmp_path):
     write_output(oddly_named, tmp_path / f"a.{ending}", None, **PLAIN)
     content = (tmp_path / f"a.{ending}").read_bytes()
+    assert content.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending])
     if ending == "svg":
-        ElementTree.fromstring(content)
+        assert ElementTree.fromstring(content).tag.endswith("svg")
 
 
 def test_no_cell_is_a_formula(oddly_named, tmp_path):

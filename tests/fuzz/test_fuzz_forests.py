@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from imblearn.ensemble import BalancedRandomForestClassifier
 from quantile_forest import ExtraTreesQuantileRegressor, RandomForestQuantileRegressor
@@ -108,12 +108,11 @@ def draw_growth(draw, task, make):
 @share(0.3)
 @given(case=cases(), measure=st.sampled_from(list(tw.measures())), seed=st.integers(0, 2**31 - 1), own=st.booleans())
 def test_forests(case, measure, seed, own):
-    if (case.labels == "several" or case.weighted) and case.options.get("class_weight") is not None:
-        return  # the oracle has no class weights of several outputs, or of weighted rows
-    if case.options.get("criterion") == "absolute_error" and not records_bags(case):
-        return  # medians at the nodes, and no training rows to take means from
-    if measure == "sobol_mda" and not records_bags(case):
-        return  # it needs the rows of the fit
+    # The oracle has no class weights of several outputs, or of weighted rows.
+    assume(case.options.get("class_weight") is None or not (case.labels == "several" or case.weighted))
+    # Medians at the nodes, and no training rows to take means from; sobol_mda needs the rows of the fit.
+    needs_bags = measure == "sobol_mda" or case.options.get("criterion") == "absolute_error"
+    assume(records_bags(case) or not needs_bags)
     rng = np.random.default_rng(seed)
     built = build_case(case, seed, rng)
     rows, weight = built.rows, built.sample_weight

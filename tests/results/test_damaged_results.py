@@ -129,8 +129,9 @@ def test_a_changed_result_that_loads_has_a_report(name, saved, tmp_path):
             result = tw.load(path)
         except ValueError:
             continue
-        result.report(tmp_path / "report.html")
+        result.report(tmp_path / f"{n_reports}.html")
         n_reports += 1
+    assert all((tmp_path / f"{number}.html").stat().st_size > 10_000 for number in range(n_reports))
 
 
 @pytest.mark.parametrize("n_bytes", [0, 1, 100, 1000])

@@ -165,7 +165,8 @@ def test_long_names_lose_their_middle():
 def test_names_are_text_not_mathematics(tmp_path):
     result = make_result(3, feature_groups=["$x^{", "a_long_name" * 10, "<b>"], per_class=True)
     for kind in KINDS:
-        result.plot(kind).figure.savefig(tmp_path / "picture.png")
+        result.plot(kind).figure.savefig(tmp_path / f"{kind}.png")
+    assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(KINDS)
 
 
 @pytest.mark.filterwarnings("ignore:.* rows do not score, as every tree saw them")
