@@ -17,6 +17,7 @@ LIBRARIES = {
     "*lightgbm*.py": ["lightgbm"],
     "*spark_folders.py": ["pyarrow"],
     "*spark_models.py": ["pyspark"],
+    "*sksurv*.py": ["sksurv"],
     "*survival*.py": ["sksurv"],
     "*treelite*.py": ["treelite", "lightgbm", "xgboost"],
     "*ubjson.py": ["xgboost"],
