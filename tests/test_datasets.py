@@ -13,6 +13,8 @@ import pytest
 from truewood import datasets
 from truewood._paper.data import draw_rna
 
+pytestmark = pytest.mark.any_engine
+
 FILES = ["rna_editing_arabidopsis.txt", "adult.data", "boston_house_prices.csv"]
 DATA = Path(os.environ.get(datasets.DATA_VARIABLE, "."))
 needs_files = pytest.mark.skipif(

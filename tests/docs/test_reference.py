@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 import truewood
 from helpers.docs_pages import DOCS, ROOT
 from truewood import tabular
 from truewood._cli import make_parser
+
+pytestmark = pytest.mark.any_engine
 
 MODULES = {"adapters", "datasets", "tabular", "testing"}
 

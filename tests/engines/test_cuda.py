@@ -32,6 +32,9 @@ from truewood.adapters import open_model
 HAS_GPU = cuda_device.find_problem() is None
 
 pytestmark = [
+    pytest.mark.tsan,
+    pytest.mark.asan,
+    pytest.mark.kernel,
     pytest.mark.skipif(not HAS_GPU and shutil.which("c++") is None, reason="no GPU, and no compiler to do without"),
     pytest.mark.filterwarnings("ignore:Training data will be checked"),
 ]

@@ -20,6 +20,8 @@ from truewood._inputs.target import NumberTarget
 from truewood._trees.categories import Categories
 from truewood._trees.row_terms import NumberTerms
 
+pytestmark = [pytest.mark.tsan, pytest.mark.asan]
+
 NAMES = np.array(["a", "b"])
 
 

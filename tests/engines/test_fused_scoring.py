@@ -15,7 +15,6 @@ from sklearn.ensemble import (
 )
 
 import truewood as tw
-from helpers.installed import has_kernel
 from truewood._engines.fused_scoring import BrokenTreeError, EveryRow, SplitCriterion
 from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
@@ -24,7 +23,7 @@ from truewood._scoring import trees
 from truewood._trees.ensemble import TreeArrays
 from truewood.adapters import TrainingRecord, open_model
 
-pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not installed")
+pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 5)).astype(np.float32)

@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from helpers.installed import has_kernel
-
-pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not installed")
+pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
 N_ROWS, N_FEATURES, N_TREES, N_NODES = 40, 3, 2, 8
 TYPES = ("bool", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64", "complex128", "object", "S8")

@@ -31,6 +31,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import truewood as tw
 from truewood._sklearn_compat import SKLEARN_VERSION
 
+pytestmark = pytest.mark.any_engine
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 6))
 y = (X[:, 1] - X[:, 4] > 0).astype(int)

@@ -393,5 +393,4 @@ def test_a_result_is_drawn_saved_and_compared(fitted, tmp_path):
     other = score(RandomForestRegressor(10, random_state=1).fit(X, y), X, y, contributions=True)
     assert np.isfinite(tw.compare(result, other).p_value).all()
     result.report(tmp_path / "report.html", X=X)
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "nor a large one that it tells nothing: another may tell the same" in page
+    assert "Sobol-MDA" in (tmp_path / "report.html").read_text(encoding="utf-8")
