@@ -13,7 +13,7 @@ from sklearn.ensemble import (
 
 import truewood as tw
 from helpers.oracle import score_class
-from helpers.sklearn_models import CASES, build, supported_cases
+from helpers.sklearn_models import CASES, build, score_built, supported_cases
 from truewood._engines.engine import ENGINE_VARIABLE
 from truewood._measures.registry import MEASURES
 
@@ -30,17 +30,7 @@ def test_classes_agree_with_the_oracle(name, engines, monkeypatch):
         results = []
         for engine in engines:
             monkeypatch.setenv(ENGINE_VARIABLE, engine)
-            results.append(
-                tw.importance(
-                    built.model,
-                    built.X,
-                    built.y,
-                    rows=built.rows,
-                    measure=measure,
-                    sample_weight=built.sample_weight,
-                    per_class=True,
-                )
-            )
+            results.append(score_built(built, measure, per_class=True))
         for result in results[1:]:
             np.testing.assert_array_equal(result.per_class, results[0].per_class)
             np.testing.assert_array_equal(result.classes.std_error, results[0].classes.std_error)
