@@ -21,7 +21,7 @@ CLASSIFIERS = [name for name in supported_cases() if CASES[name].is_classifier]
 PARTED = [name for name, measure in MEASURES.items() if measure.split_score is not None]
 
 
-@pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # 60 rows leave few of a class out
+@pytest.mark.filterwarnings("ignore:.*max_samples=")  # 60 rows leave few of a class out
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_classes_agree_with_the_oracle(name, engines, monkeypatch):
     built = build(name, 0)
