@@ -11,7 +11,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._exceptions import AdapterError
 from truewood._inputs.losses import Loss
 from truewood._inputs.target import TargetKind

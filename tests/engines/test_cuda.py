@@ -23,7 +23,8 @@ import truewood as tw
 from helpers.cuda_on_host import stand_for_cupy
 from helpers.docs_pages import DOCS, list_blocks
 from truewood._engines import cuda_device
-from truewood._engines.engine import ENGINE_VARIABLE, RowLists, resolve_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
 from truewood._exceptions import DeviceWarning
 from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood.adapters import open_model
@@ -289,6 +290,20 @@ def test_all_batches_are_of_the_engine_that_was_asked_for(monkeypatch):
     model = RandomForestRegressor(20, max_depth=3, random_state=0).fit(X, NUMBERS)
     tw.importance(model, to_device(X), NUMBERS, measure="permutation", random_state=0, n_jobs=2)
     assert len(found) == 20
+
+
+def test_runs_of_trees_give_the_same_scores(monkeypatch):
+    from truewood._engines import cuda_engine
+
+    model = forest().fit(X, NUMBERS)
+    expected = tw.importance(model, X, NUMBERS, engine="cuda")
+    limits = {"_MOST_NODES": 100, "_MOST_BAG_WEIGHTS": 3 * len(X)}
+    for limit, most in limits.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(cuda_engine, limit, most)
+            result = tw.importance(model, X, NUMBERS, engine="cuda")
+        np.testing.assert_array_equal(result.values, expected.values)
+        np.testing.assert_allclose(result.std_error, expected.std_error, rtol=1e-12)
 
 
 def test_tiny_and_huge_targets():

@@ -15,7 +15,8 @@ from sklearn.ensemble import (
 )
 
 import truewood as tw
-from truewood._engines.engine import ENGINE_VARIABLE, BrokenTreeError, SplitCriterion, resolve_engine
+from truewood._engines.fused_scoring import BrokenTreeError, EveryRow, SplitCriterion
+from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, TargetKind
 from truewood._scoring import trees
@@ -152,7 +153,9 @@ def score_in_place(tree, formula="ufi_centered"):
     matrix = FeatureMatrix(X, np.array(list("abcde")), False)
     criterion = SplitCriterion(formula, skips=True, scale=1.0, is_additive=False)
     engine = resolve_engine("native")
-    return engine.score_trees([tree], TargetKind(), matrix, target, rows=None, row_weight=None, criterion=criterion)
+    return engine.score_trees(
+        [tree], TargetKind(), matrix, target, rows=EveryRow(), row_weight=None, criterion=criterion
+    )
 
 
 def change(name, value, place=0):
@@ -215,7 +218,7 @@ def test_a_row_may_be_in_a_bag_any_number_of_times(monkeypatch):
 
 
 def test_a_formula_that_the_kernel_does_not_have_is_refused():
-    with pytest.raises(ValueError, match="formula naive_oob"):
+    with pytest.raises(ValueError, match="naive_oob"):
         score_in_place(STUMP, "naive_oob")
 
 

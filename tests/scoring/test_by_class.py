@@ -14,7 +14,7 @@ from sklearn.ensemble import (
 import truewood as tw
 from helpers.oracle import score_class
 from helpers.sklearn_models import CASES, build, score_built, supported_cases
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._measures.registry import MEASURES
 
 CLASSIFIERS = [name for name in supported_cases() if CASES[name].is_classifier]

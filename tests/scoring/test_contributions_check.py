@@ -9,8 +9,8 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from truewood._engines.engine import ENGINE_VARIABLE
 from truewood._engines.numpy_engine import NumpyEngine
+from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._inference.rounding import find_mismatch, find_unresolved
 
 RNG = np.random.default_rng(0)
