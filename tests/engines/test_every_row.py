@@ -11,6 +11,8 @@ from truewood._measures.registry import MEASURES
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood.adapters import open_model
 
+pytestmark = [pytest.mark.tsan, pytest.mark.asan]
+
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(5_000, 6))
 X[:, 5] = RNG.integers(0, 9, len(X))

@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from helpers.installed import has_kernel
-
-pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not installed")
+pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
 N_ROWS, N_FEATURES, N_TREES, N_NODES = 40, 3, 2, 8
 TYPES = ("bool", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64", "complex128", "object", "S8")
@@ -599,7 +597,7 @@ def test_read_only_arrays_are_read_and_not_written(name):
         frozen.setflags(write=False)
         case.arguments = put(case.arguments, path, frozen)
         if path[-1] in valid.outputs:
-            with pytest.raises(ValueError, match=rf"{path[-1]} must be writable, got a read-only array"):
+            with pytest.raises(ValueError, match=rf"{path[-1]}.*read-only"):
                 call(case)
             continue
         for other, array in call(case).items():
