@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+from copy import copy
 from functools import cache
 from itertools import pairwise
 
@@ -187,7 +188,7 @@ def test_categories_by_number():
     expected = tw.importance(booster, table[FEATURES], table["y"], rows="heldout")
     assert_same(tw.importance(booster, frame, "y", rows="heldout"), expected)
     frame = frame.assign(kind=frame["kind"].astype(str).astype("category"))
-    with pytest.raises(ValueError, match=r"^column 'kind' has categories that each partition numbers for itself"):
+    with pytest.raises(ValueError, match=r"^column 'kind' .*categorize\(columns=\['kind'\]\)"):
         tw.importance(booster, frame, "y", rows="heldout")
     assert_same(tw.importance(booster, frame.categorize(columns=["kind"]), "y", rows="heldout"), expected)
 
@@ -280,8 +281,10 @@ def test_a_model_is_in_the_graph_once():
 
 def test_what_moves_does_not_grow_with_rows():
     model, X, y = build("xgboost")
-    sizes = [len(pickle.dumps(tw.accumulate(model, X, y, n_sample=0)))]
-    sizes.append(len(pickle.dumps(tw.accumulate(model, pd.concat([X] * 20), np.tile(y, 20), n_sample=0))))
+    empty, sizes = tw.ImportanceAccumulator(model, n_sample=0), []
+    for n_times in (1, 20):
+        filled = copy(empty).update(pd.concat([X] * n_times), np.tile(y, n_times))
+        sizes.append(len(pickle.dumps(filled.without_model())))
     assert abs(sizes[1] - sizes[0]) < 100
 
 
@@ -309,7 +312,7 @@ def test_another_type_in_a_partition(scheduler):
     def change(table):
         return table.assign(b=table["b"].astype(str)) if table.index[0] == 200 else table
 
-    message = r"^partition 2: column 'b' is (str|object|string), and by the metadata of X it is float64\.$"
+    message = r"^partition 2: column 'b' is (str|object|string), but float64 in the metadata of X\.$"
     with pytest.raises(ValueError, match=message):
         score(frame.map_partitions(change, meta=frame._meta))
 
@@ -326,7 +329,7 @@ def test_a_column_is_missing_in_a_partition(scheduler):
 
 def test_bad_input():
     frame = make_frame()
-    with pytest.raises(ValueError, match=r"^X must have the columns RandomForestRegressor was fit on, and lacks a;"):
+    with pytest.raises(ValueError, match=r"^X must have the columns RandomForestRegressor was fit on, but lacks a;"):
         score(frame.drop(columns="a"))
     with pytest.raises(ValueError, match=r"^y must name a column, but of 'z' there are the columns"):
         score(frame, "z")
@@ -338,16 +341,14 @@ def test_bad_input():
         score(frame.assign(w=0.0), sample_weight="w")
     with pytest.raises(ValueError, match=r"^partition \d: sample_weight must .*negative"):
         score(frame.assign(w=-1.0), sample_weight="w")
-    with pytest.raises(
-        TypeError, match=r"^y must be a Series or Array of Dask, or the name of a column.*numpy's ndarray"
-    ):
+    with pytest.raises(TypeError, match=r"^y must be a Dask Series or Array, or the name of a column.*numpy's ndarray"):
         score(frame[FEATURES], np.zeros(500))
-    with pytest.raises(ValueError, match=r"^y must be partitioned as X is, into 4 parts at the same rows, got 2;"):
+    with pytest.raises(ValueError, match=r"^y must be partitioned like X, into 4 .*, got 2;"):
         score(frame[FEATURES], frame["y"].repartition(npartitions=2))
     with pytest.raises(ValueError, match=r"^rows must be 'heldout'.*got 'auto'"):
         score(frame, rows="auto")
     with pytest.raises(
-        TypeError, match=r"^X must be a DataFrame or an Array of two dimensions of Dask, got dask's Series"
+        TypeError, match=r"^X must be a Dask DataFrame or two-dimensional Dask Array, got dask's Series"
     ):
         score(frame["a"])
 

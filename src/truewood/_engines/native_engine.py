@@ -264,14 +264,7 @@ def _make_room(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = T
 
 def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
     """Sums of nodes from a row for each node: weight, sums of columns, and of numbers perhaps sums of squares."""
-    weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
-    if isinstance(target, ClassTarget):
-        square = np.broadcast_to(weight[:, np.newaxis], (len(weight), kind.n_outputs))
-    elif sums.shape[1] == 1 + kind.n_columns:
-        square = np.zeros_like(total)
-    else:
-        square = np.ascontiguousarray(sums[:, 1 + kind.n_columns :])
-    return NodeSums(weight, total, square, target.origin)
+    return NodeSums.unpack(sums, kind, target.origin, counts_classes=isinstance(target, ClassTarget))
 
 
 def _wrap_terms(terms: RowTerms, target: Target) -> _kernel.RowTerms:
