@@ -40,7 +40,7 @@ if not has_kernel():
 @pytest.fixture(params=ENGINES)
 def engine(request, monkeypatch):
     """Run a test with each engine that is installed."""
-    from truewood._engines.engine import ENGINE_VARIABLE
+    from truewood._engines.selection import ENGINE_VARIABLE
 
     monkeypatch.setenv(ENGINE_VARIABLE, request.param)
     return request.param

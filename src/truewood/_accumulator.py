@@ -8,7 +8,7 @@ from copy import copy
 from typing import Any, Self
 
 from truewood._arguments import check_n_jobs, is_choice, is_count
-from truewood._engines.engine import ENGINES, use_engine
+from truewood._engines.selection import ENGINES, use_engine
 from truewood._formatting import count, quote
 from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.row_arrays import take_named

@@ -6,7 +6,7 @@ from lightgbm import LGBMClassifier
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from xgboost import XGBClassifier
 
-from truewood._engines.engine import get_engine, has_native_engine, resolve_engine
+from truewood._engines.selection import get_engine, has_native_engine, resolve_engine
 from truewood._measures.registry import MEASURES
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood.adapters import open_model

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from truewood._engines.engine import get_engine, has_native_engine, resolve_engine
+from truewood._engines.selection import get_engine, has_native_engine, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, TargetKind
 from truewood._trees.ensemble import TreeEnsemble

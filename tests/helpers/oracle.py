@@ -472,7 +472,7 @@ def widen(labels):
 
 
 def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
-    """Test error and standard error of a feature whose rows come in groups, from docs/inference.md; groups are rows.
+    """Null standard error and standard error of a feature with clustered rows, see docs/theory/standard_errors.md.
 
     Sums of phi a are taken from this feature alone; psi and bags, (n_trees, n_rows), are None for unseen rows.
     """

@@ -21,8 +21,8 @@ import numpy as np
 import truewood as tw
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
-from truewood._engines.engine import get_engine
-from truewood._engines.engine import RowLists
+from truewood._engines.selection import get_engine
+from truewood._engines.row_lists import RowLists
 from truewood._trees.row_terms import NumberTerms
 
 def balanced(depth, n_trees):

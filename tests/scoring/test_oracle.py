@@ -8,7 +8,7 @@ import pytest
 import truewood as tw
 from helpers.oracle import score_forest
 from helpers.sklearn_models import CASES, build, supported_cases
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 
 SEEDS = range(6)
 

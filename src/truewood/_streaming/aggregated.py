@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._arguments import count_rows
-from truewood._engines.engine import RowLists, get_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._exceptions import TrainingRowsError
 from truewood._formatting import count
 from truewood._inference.influence import Contributions, Moments, TreeScores, measure_moments

@@ -12,7 +12,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowLists, get_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._inputs.losses import OfMean
 from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood._inputs.target import ClassTarget, NumberTarget, Target, encode_target, read_sample_weight, read_target
