@@ -40,22 +40,16 @@ def read_flag(value: Any, name: str, where: str = "") -> bool:
     return bool(value)
 
 
-def read_inference(value: Any, *others: str) -> bool | str:
-    """The argument `inference`: True, False, or one of some other values."""
-    if isinstance(value, str) and value in others:
-        return value
-    if not isinstance(value, bool | np.bool_):
+def read_inference(inference: Any, contributions: Any, *others: str) -> tuple[bool | str, bool]:
+    """Read `inference`, True, False or one of some other values, and `contributions`, which needs inference."""
+    is_other = isinstance(inference, str) and inference in others
+    if not is_other and not isinstance(inference, bool | np.bool_):
         *first, last = ["True", "False", *map(repr, others)]
-        raise ValueError(f"inference must be {', '.join(first)} or {last}, got {quote(value)}.")
-    return bool(value)
-
-
-def read_contributions(value: Any, inference: bool | str) -> bool:
-    """The argument `contributions`: True or False, and False without inference."""
-    wanted = read_flag(value, "contributions")
-    if wanted and not inference:
+        raise ValueError(f"inference must be {', '.join(first)} or {last}, got {quote(inference)}.")
+    contributions = read_flag(contributions, "contributions")
+    if contributions and not inference:
         raise ValueError("contributions=True needs inference=True, got inference=False.")
-    return wanted
+    return inference if is_other else bool(inference), contributions
 
 
 def is_choice(value: Any, choices: Iterable[str]) -> bool:

@@ -17,7 +17,7 @@ from truewood._engines.engine import ENGINE_VARIABLE, RowLists, get_engine, has_
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
 from truewood._trees.categories import Categories
-from truewood._trees.row_terms import NumberTerms
+from truewood._trees.node_sums import NumberTerms
 
 NAMES = np.array(["a", "b"])
 

@@ -39,8 +39,7 @@ from truewood._inputs.device_arrays import is_on_device
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
-from truewood._trees.node_sums import NodeSums, aggregate_to_root
-from truewood._trees.row_terms import ClassTerms, RowTerms
+from truewood._trees.node_sums import ClassTerms, NodeSums, RowTerms, aggregate_to_root
 
 Floats = NDArray[np.float64]
 

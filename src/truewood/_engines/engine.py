@@ -24,8 +24,7 @@ from truewood._inputs.device_arrays import is_on_device, take_from_device
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
-from truewood._trees.node_sums import NodeSums
-from truewood._trees.row_terms import RowTerms
+from truewood._trees.node_sums import NodeSums, RowTerms
 
 ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
 ENGINES = ("native", "numpy", "cuda")

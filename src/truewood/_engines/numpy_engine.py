@@ -16,8 +16,7 @@ from truewood._engines.numpy_walk import walk
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
-from truewood._trees.node_sums import NodeSums, aggregate_to_root
-from truewood._trees.row_terms import ClassTerms, NumberTerms, RowTerms
+from truewood._trees.node_sums import ClassTerms, NodeSums, NumberTerms, RowTerms, aggregate_to_root
 
 _BLOCK_VALUES = 4_000_000
 # As in the kernel: rows of trees of at most FEW_NODES nodes are summed in chunks of CHUNK_ROWS rows, and products of

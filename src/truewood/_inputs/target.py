@@ -246,7 +246,7 @@ def make_loss_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] |
             f"the loss of the model must give finite numbers of shape ({y.n_rows}, {n_scores}), a column per raw "
             f"score, got shape {target.shape}."
         )
-    return centre_target(NumberTarget.of_numbers(target), sample_weight)
+    return center_target(NumberTarget.of_numbers(target), sample_weight)
 
 
 def read_target(target: Any, y: Any, n_scores: int) -> NumberTarget:
@@ -259,7 +259,7 @@ def read_target(target: Any, y: Any, n_scores: int) -> NumberTarget:
     return NumberTarget.of_numbers(_read_numbers(numbers, "target", "it scores additive trees"))
 
 
-def centre_target(target: NumberTarget, sample_weight: NDArray[np.float64] | None) -> NumberTarget:
+def center_target(target: NumberTarget, sample_weight: NDArray[np.float64] | None) -> NumberTarget:
     """Numbers minus their mean: no score of additive trees depends on it, and sums stay exact near zero.
 
     The first row is taken off before, so that a target that does not vary is zero, without rounding errors.

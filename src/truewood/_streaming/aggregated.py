@@ -12,13 +12,12 @@ from truewood._exceptions import TrainingRowsError
 from truewood._formatting import quote
 from truewood._inference.influence import Contributions, Moments, TreeScores, measure_moments
 from truewood._inputs.target import NumberTarget, Target
+from truewood._measures.registry import check_measure, find_measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.training_check import have_training_sums
 from truewood._scoring.results import (
     Metadata,
-    check_measure,
     find_groupings,
-    find_measure,
     make_results,
     make_tree_scores,
 )
@@ -28,8 +27,7 @@ from truewood._streaming.model import Rows, StreamingModel
 from truewood._streaming.partial_sums import Partial
 from truewood._streaming.row_sample import RowSample
 from truewood._streaming.tree_passes import find_influence
-from truewood._trees.node_sums import NodeSums, aggregate_to_root
-from truewood._trees.row_terms import RowTerms
+from truewood._trees.node_sums import NodeSums, RowTerms, aggregate_to_root
 
 Floats = NDArray[np.float64]
 
@@ -73,11 +71,11 @@ class AggregatedScores:
             tree_model=opened.tree_model,
             rows="heldout",
             n_rows=partial.n_rows,
-            is_weighted=partial.least_weight < partial.largest_weight,
             target_variance=self._find_target_variance(),
             has_own_target=bool(partial.settings[0]),
         )
-        self.measure = find_measure(measure, self.metadata)
+        is_weighted = partial.least_weight < partial.largest_weight
+        self.measure = find_measure(measure, opened.tree_model, compares_hazards=False, is_weighted=is_weighted)
         if self.measure.split_score is None:
             raise ValueError(f"measure={quote(measure)} looks at single rows again and again; pass a table in memory.")
         names = np.asarray(partial.names, dtype=np.str_)
@@ -179,7 +177,7 @@ class AggregatedScores:
     @cached_property
     def results(self) -> list[ImportanceResult]:
         """Results of each grouping, without errors."""
-        return make_results(self.metadata, self.measure, self.scores, self.groupings, stacklevel=4)
+        return make_results(self.metadata, self.measure, self.scores, self.groupings)
 
     @cached_property
     def tree_scores(self) -> list[TreeScores]:

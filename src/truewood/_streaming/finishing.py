@@ -15,8 +15,9 @@ from truewood._formatting import count
 from truewood._inference.influence import Moments
 from truewood._inference.standard_errors import find_problem
 from truewood._inputs.row_arrays import take_named
+from truewood._measures.registry import find_inference_problem
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.results import add_errors, find_inference_problem, join_results
+from truewood._scoring.results import add_errors, join_results
 from truewood._streaming.aggregated import AggregatedScores, add_moments
 from truewood._streaming.model import StreamingModel
 from truewood._streaming.partial_sums import Partial

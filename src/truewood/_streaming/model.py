@@ -105,7 +105,7 @@ class StreamingModel:
             raise ValueError(
                 f"target is for boosted trees; {tree_model.name} is scored by y, so pass what you want as y."
             )
-        if tree_model.target.find_doubt is not None or (
+        if tree_model.target.find_caveat is not None or (
             tree_model.target.loss is not None and tree_model.target.loss.is_life_table
         ):
             raise ValueError(

@@ -12,10 +12,10 @@ import numpy as np
 
 from truewood._arguments import read_flag
 from truewood._formatting import quote
-from truewood._measures.registry import MEASURES
+from truewood._measures.registry import MEASURES, check_measure, find_inference_problem
 from truewood._progress import Update
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.results import check_measure, find_groupings, find_inference_problem
+from truewood._scoring.results import find_groupings
 from truewood._streaming.accumulating import N_SAMPLE, accumulate_rows
 from truewood._streaming.aggregated import AggregatedScores
 from truewood._streaming.constants import TargetCounts, count_targets, find_constant, needs_constant

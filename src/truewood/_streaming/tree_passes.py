@@ -12,7 +12,7 @@ from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import Target
 from truewood._scoring.results import weigh_trees
 from truewood._streaming.model import StreamingModel
-from truewood._trees.row_terms import RowTerms
+from truewood._trees.node_sums import RowTerms
 
 Floats = NDArray[np.float64]
 

@@ -57,7 +57,7 @@ def open_model(model: Any) -> TreeModel:
             TargetKind((), 2 if is_causal else n_outputs),
             loss=_effect(model.fit_intercept) if is_causal else None,
             read_y=(lambda y: _read_outcome(model, draw_rows, y)) if is_causal else None,
-            find_doubt=_find_confounding if is_causal else None,
+            find_caveat=_find_confounding if is_causal else None,
         ),
         reader=TreeReader(
             np.array([tree.node_count for tree in inner], dtype=np.int64),

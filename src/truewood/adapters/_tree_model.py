@@ -35,8 +35,8 @@ class TargetSpec:
         Number of columns of the target that `loss` makes: of raw scores per row.
     read_y : callable or None
         ``read_y(y)`` gives y in the form of `kind`, where the library has a form of its own.
-    find_doubt : callable or None
-        ``find_doubt(matrix, y)`` says, given the rows and y as `read_y` gives it, why scores may not mean what they
+    find_caveat : callable or None
+        ``find_caveat(matrix, y)`` says, given the rows and y as `read_y` gives it, why scores may not mean what they
         seem to, in a sentence for the caller; None where there is nothing to say.
     """
 
@@ -45,7 +45,7 @@ class TargetSpec:
     why_no_loss: str | None = None
     n_scores: int = 1
     read_y: Callable[[Any], Any] | None = None
-    find_doubt: Callable[[FeatureMatrix, Any], str | None] | None = None
+    find_caveat: Callable[[FeatureMatrix, Any], str | None] | None = None
 
     @property
     def is_y(self) -> bool:
