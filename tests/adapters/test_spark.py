@@ -173,7 +173,7 @@ def test_boosted_classes_are_scored_by_the_gradient_of_sparks_loss():
 @pytest.mark.parametrize("rows", ["auto", "oob"])
 def test_bags_are_not_recorded(case, saved, rows):
     X, table = draw_unseen(20)
-    with pytest.raises(ValueError, match=f"rows='{rows}' needs recorded out-of-bag rows, but {saved.name} "):
+    with pytest.raises(ValueError, match=f"rows='{rows}'.*{saved.name}"):
         tw.importance(saved, X, table[MODELS[case].keywords["labelCol"]], rows=rows)
 
 
@@ -182,19 +182,19 @@ def test_bags_are_not_recorded(case, saved, rows):
 )
 def test_training_rows_are_recognised(case, saved):
     X, y = read_vectors(make_features()[1]), make_table()[MODELS[case].keywords["labelCol"]]
-    with pytest.raises(TrainingRowsError, match="got the rows it was fit on"):
+    with pytest.raises(TrainingRowsError, match="rows='heldout'"):
         tw.importance(saved, X, y, rows="heldout")
 
 
 def test_columns_are_counted():
     X, table = draw_unseen(20)
-    with pytest.raises(ValueError, match="must have the 5 columns RandomForestClassificationModel was fit on, got 4"):
+    with pytest.raises(ValueError, match=r"\b5\b.*RandomForestClassificationModel.*\b4\b"):
         tw.importance(fit("forest of classes"), X[:, :4], table["label"], rows="heldout")
 
 
 def test_unknown_labels_are_refused():
     X, _ = draw_unseen(20)
-    with pytest.raises(ValueError, match="y holds labels the model was not fit on: 7"):
+    with pytest.raises(ValueError, match=r"\by\b.*\b7\b"):
         tw.importance(fit("forest of classes"), X, np.full(20, 7), rows="heldout")
 
 

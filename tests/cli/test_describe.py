@@ -48,10 +48,10 @@ def test_without_a_target_columns_are_listed(data, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"target": "z"}, "target: the table has no column 'z'"),
-        ({"drop": "z"}, "drop: the table has no column 'z'"),
-        ({"keep": "z"}, "keep: the table has no column 'z'"),
-        ({"kinds": {"z": "text"}}, "kinds: the table has no column 'z'"),
+        ({"target": "z"}, r"^target: .*'z'"),
+        ({"drop": "z"}, r"^drop: .*'z'"),
+        ({"keep": "z"}, r"^keep: .*'z'"),
+        ({"kinds": {"z": "text"}}, r"^kinds: .*'z'"),
     ],
 )
 def test_columns_that_are_not_there(arguments, words):

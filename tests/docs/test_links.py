@@ -32,6 +32,12 @@ def test_links(page):
         assert not anchor or anchor in list_anchors(target), link
 
 
+def test_every_answer_of_the_faq_has_a_link():
+    for entry in (DOCS / "faq.md").read_text(encoding="utf-8").split("\n### ")[1:]:
+        question, _, answer = entry.partition("\n")
+        assert re.search(r"\]\([^)\s]+\)", answer.partition("\n## ")[0]), question
+
+
 def test_every_page_is_in_a_list_of_pages():
     listed = {DOCS / "index.md"}
     for page in PAGES:

@@ -258,18 +258,18 @@ def test_heavy_tails_keep_their_digits():
 
 def test_rows_on_the_gpu_are_copied_for_another_engine_with_a_warning():
     model = forest().fit(X, NUMBERS)
-    with pytest.warns(DeviceWarning, match="copied to the host's memory for the engine 'native'"):
+    with pytest.warns(DeviceWarning, match="host.*'native'"):
         result = tw.importance(model, to_device(X), NUMBERS, engine="native")
     np.testing.assert_array_equal(result.values, tw.importance(model, X, NUMBERS).values)
 
 
 def test_other_doors_copy_rows_with_a_warning():
     model = forest().fit(X[FIT], NUMBERS[FIT])
-    with pytest.warns(DeviceWarning, match="copied to the host's memory for explain"):
+    with pytest.warns(DeviceWarning, match="host.*explain"):
         explained = tw.explain(model, to_device(X[REST]), rows="heldout")
     np.testing.assert_array_equal(explained.values, tw.explain(model, X[REST], rows="heldout").values)
     pipeline = make_pipeline(StandardScaler(), forest()).fit(X[FIT], NUMBERS[FIT])
-    with pytest.warns(DeviceWarning, match="for the steps of the pipeline"):
+    with pytest.warns(DeviceWarning, match="pipeline"):
         result = tw.importance(pipeline, to_device(X[REST]), NUMBERS[REST], rows="heldout")
     own = tw.importance(pipeline, X[REST], NUMBERS[REST], rows="heldout")
     np.testing.assert_allclose(result.values, own.values, rtol=1e-12, atol=1e-12 * np.abs(own.values).max())
@@ -305,12 +305,12 @@ def test_target_and_lists_of_rows_may_be_on_the_gpu():
 
 
 def test_sobol_mda_says_where_its_rows_must_be():
-    with pytest.raises(ValueError, match="'sobol_mda' needs X in the host's memory"):
+    with pytest.raises(ValueError, match=r"'sobol_mda'.*\bX\b.*host"):
         tw.importance(forest().fit(X, NUMBERS), to_device(X), NUMBERS, measure="sobol_mda")
 
 
 def test_unknown_engine():
-    with pytest.raises(ValueError, match="engine must be one of 'native', 'numpy', 'cuda', got 'fast'"):
+    with pytest.raises(ValueError, match=r"engine.*'native'.*'numpy'.*'cuda'.*'fast'"):
         tw.importance(forest().fit(X, NUMBERS), X, NUMBERS, engine="fast")
 
 
@@ -325,9 +325,9 @@ def test_too_little_memory_is_one_line(monkeypatch):
 
     monkeypatch.setattr(cuda_engine, "sum_rows", refuse)
     model = forest().fit(X, NUMBERS)
-    with pytest.raises(MemoryError, match="the GPU has too little memory"):
+    with pytest.raises(MemoryError, match=r"GPU.*memory"):
         tw.importance(model, X, NUMBERS, engine="cuda")
-    with pytest.warns(DeviceWarning, match="as the GPU has too little memory"):
+    with pytest.warns(DeviceWarning, match="GPU.*memory"):
         result = tw.importance(model, to_device(X), NUMBERS)
     np.testing.assert_array_equal(result.values, tw.importance(model, X, NUMBERS).values)
 

@@ -565,7 +565,7 @@ def test_read_only_arrays_are_read_and_not_written(name):
         frozen.setflags(write=False)
         case.arguments = put(case.arguments, path, frozen)
         if path[-1] in valid.outputs:
-            with pytest.raises(ValueError, match=rf"{path[-1]} must be writable, got a read-only array"):
+            with pytest.raises(ValueError, match=rf"{path[-1]}.*read-only"):
                 call(case)
             continue
         for other, array in call(case).items():

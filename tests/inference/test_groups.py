@@ -142,7 +142,7 @@ def test_a_column_of_the_table_is_no_feature(forest, make):
     result = tw.importance(fitted, table, "y", rows="heldout", groups="patient")
     assert result.feature_names.tolist() == named
     assert_same(result, tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=NEW), rtol=1e-12)
-    with pytest.raises(ValueError, match="groups must name a column, but of 'doctor' there are the columns x0"):
+    with pytest.raises(ValueError, match=r"groups.*'doctor'.*x0"):
         tw.importance(fitted, table, "y", rows="heldout", groups="doctor")
 
 
@@ -185,16 +185,16 @@ def test_rows_that_score_nothing_do_not_count(forest):
 
 
 def test_groups_on_both_sides_of_a_tree_are_refused(forest, group_forest):
-    with pytest.raises(ValueError, match=r"tree 0 has rows of a group both in its bag.*cross_importance.*GroupKFold"):
+    with pytest.raises(ValueError, match=r"tree 0\b.*cross_importance.*GroupKFold"):
         tw.importance(forest, X, y, groups=LABELS)
     other = LABELS.copy()
     other[:40] = "one of all"
-    with pytest.raises(ValueError, match="groups must be on one side of each tree"):
+    with pytest.raises(ValueError, match=r"groups.*tree"):
         tw.importance(group_forest, X, y, groups=other)
-    with pytest.raises(ValueError, match="groups must be on one side of each tree"):
+    with pytest.raises(ValueError, match=r"groups.*tree"):
         tw.importance(group_forest, X, y, rows=list_oob_rows(group_forest), groups=other)
     bagging = BaggingRegressor(n_estimators=5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="groups must be on one side of each tree"):
+    with pytest.raises(ValueError, match=r"groups.*tree"):
         tw.importance(bagging, X, y, groups=LABELS)
 
 
@@ -208,14 +208,14 @@ def test_lists_of_trees_without_known_bags_are_taken(group_forest):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (NEW[1:], "groups must be a label for each of the 120 rows, got 119"),
-        (np.where(np.arange(N_ROWS) == 7, np.nan, 1.0), "row 7 has none"),
-        ([*NEW[:-1], None], "row 119 has none"),
-        (pd.Series([pd.NaT] * N_ROWS), "row 0 has none"),
-        (np.column_stack([NEW, NEW]), r"shape \(120,\), got shape \(120, 2\)"),
-        (5, r"got shape \(\)"),
+        (NEW[1:], r"^groups\b.*\b120\b.*\b119\b"),
+        (np.where(np.arange(N_ROWS) == 7, np.nan, 1.0), r"row 7\b"),
+        ([*NEW[:-1], None], r"row 119\b"),
+        (pd.Series([pd.NaT] * N_ROWS), r"row 0\b"),
+        (np.column_stack([NEW, NEW]), r"\(120,\).*\(120, 2\)"),
+        (5, r"\(\)"),
         ([[1]] * N_ROWS, "that can be told apart"),
-        ("patient", "groups='patient' names a column, and X is a ndarray without names"),
+        ("patient", r"groups='patient'.*\bX\b.*ndarray"),
     ],
 )
 def test_bad_labels_are_refused(forest, labels, message):
@@ -239,7 +239,7 @@ def test_few_groups_or_one_large_group_give_no_errors(forest):
 def test_rows_elsewhere_are_refused(forest, tmp_path):
     path = tmp_path / "rows.parquet"
     pd.DataFrame(X_NEW, columns=list("abcd")).assign(y=Y_NEW, patient=NEW).to_parquet(path)
-    with pytest.raises(ValueError, match="groups needs a table in memory, got X as PosixPath; pass a table"):
+    with pytest.raises(ValueError, match=r"groups.*\bX\b.*PosixPath"):
         tw.importance(forest, path, "y", rows="heldout", groups="patient")
 
 
@@ -256,12 +256,12 @@ def test_comparisons_pair_sums_of_groups(forest, tmp_path):
     loaded = tw.load(tmp_path / "a.json")
     np.testing.assert_array_equal(tw.compare(loaded, b).std_error, paired.std_error)
     plain = tw.importance(other, X_NEW, Y_NEW, **options)
-    with pytest.raises(ValueError, match="a has groups and b has none"):
+    with pytest.raises(ValueError, match=r"\ba has groups.*\bb\b"):
         tw.compare(a, plain)
-    with pytest.raises(ValueError, match="b has groups and a has none"):
+    with pytest.raises(ValueError, match=r"\bb has groups.*\ba\b"):
         tw.compare(plain, a, same_rows=False)
     regrouped = tw.importance(other, X_NEW, Y_NEW, groups=np.roll(NEW, 1), **options)
-    with pytest.raises(ValueError, match="but other groups"):
+    with pytest.raises(ValueError, match=r"(other|different) groups"):
         tw.compare(a, regrouped)
     apart = tw.compare(a, regrouped, same_rows=False)
     np.testing.assert_allclose(apart.std_error**2, a.std_error**2 + regrouped.std_error**2)

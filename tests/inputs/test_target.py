@@ -123,7 +123,7 @@ def test_weights_whose_sums_or_products_are_lost_are_refused(extreme, named):
     forest = RandomForestRegressor(4, max_depth=4, random_state=0).fit(X[:60], y[:60])
     weight = np.full(60, extreme)
     weight[:3] = 0.0
-    with pytest.raises(ValueError, match=f"zero or between 1e-100 and 1e\\+100, got {named}; divide all weights"):
+    with pytest.raises(ValueError, match=rf"1e-100.*1e\+100.*{named}"):
         tw.importance(forest, X[60:], y[60:], rows="heldout", sample_weight=weight)
 
 
@@ -144,5 +144,5 @@ def test_extremes_that_are_taken_give_finite_numbers(measure, weight, scale):
 
 
 def test_larger_targets_are_refused():
-    with pytest.raises(ValueError, match=r"y must not hold numbers beyond 1e\+75"):
+    with pytest.raises(ValueError, match=r"\by\b.*1e\+75"):
         encode_target([1.0, 2e75], TargetKind(), np.zeros(1))

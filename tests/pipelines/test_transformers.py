@@ -210,7 +210,7 @@ def test_groups_are_of_the_callers_columns():
         assert result.notes == ()
     mixed = tw.importance(pipeline, table, Y, feature_groups={"x": ["a", "s"]})
     assert mixed.feature_names.tolist() == ["x", "t", "pca__pca0", "pca__pca1"]
-    with pytest.raises(ValueError, match="the 4 columns, got 9"):
+    with pytest.raises(ValueError, match=r"\b4 columns.*\b9\b"):
         tw.importance(pipeline, table, Y, feature_groups=["g"] * 9)
     with pytest.raises(ValueError, match="'texts__s_u'"):
         tw.importance(pipeline, table, Y, feature_groups={"g": ["texts__s_u"]})
@@ -223,7 +223,7 @@ def test_frozen_transformers():
     table = TRAIN[["s", "t"]]
     check(fit(FrozenEstimator(OneHotEncoder().fit(table)), table=table), table, Y, list("ssstttt"))
     chosen = FrozenEstimator(SelectKBest(k=1).fit(TRAIN[["a", "b"]], Y))
-    with pytest.warns(UserWarning, match="SelectKBest learned"):
+    with pytest.warns(UserWarning, match="SelectKBest"):
         tw.importance(fit(chosen, table=TRAIN[["a", "b"]]), TRAIN[["a", "b"]], Y)
 
 

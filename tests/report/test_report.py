@@ -184,7 +184,7 @@ def test_the_level_of_significance_is_the_readers(result, tmp_path):
     assert f"4 more add under 1 % each ({100 * alpha:g} % false discovery rate)" in text
     assert f"Found: at a {100 * alpha:g} % false discovery rate." in text
     assert read_data(tmp_path / "report.html")["verdicts"] == ["found"] * 2 + ["found, but small"] * 4
-    with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 5"):
+    with pytest.raises(ValueError, match=r"alpha.*\b0\b.*\b1\b.*\b5\b"):
         result.report(tmp_path / "report.html", alpha=5)
 
 
@@ -283,15 +283,15 @@ def test_columns_of_an_array_are_named_right():
 
 
 def test_bad_arguments(result, tmp_path):
-    with pytest.raises(TypeError, match="notes must be a list of str, got 'one'"):
+    with pytest.raises(TypeError, match=r"notes.*str.*'one'"):
         result.report(tmp_path / "report.html", notes="one")
-    with pytest.raises(TypeError, match="warnings must be a list of str, got 'one'"):
+    with pytest.raises(TypeError, match=r"warnings.*str.*'one'"):
         result.report(tmp_path / "report.html", warnings="one")
     for name in ("report.pdf", "report", "reporthtml"):
-        with pytest.raises(ValueError, match=r"path must end in \.html, as the report is a page for a browser, got "):
+        with pytest.raises(ValueError, match=r"path.*\.html"):
             result.report(tmp_path / name)
         assert not (tmp_path / name).exists()
-    with pytest.raises(ValueError, match="X must be a table with rows and columns, got shape \\(3,\\)"):
+    with pytest.raises(ValueError, match=r"\bX\b.*\(3,\)"):
         result.report(tmp_path / "report.html", X=[1, 2, 3])
 
 

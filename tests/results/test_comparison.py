@@ -81,7 +81,7 @@ def test_other_numbers_of_rows_are_other_rows(rows):
     X, y = rows
     a, b = (tw.importance(forest, X[k:], y[k:], rows="heldout") for k in (N_TRAIN, N_TRAIN + 100))
     assert not tw.compare(a, b).is_paired
-    with pytest.raises(ValueError, match="same_rows=True, but a has 400 rows and b 300"):
+    with pytest.raises(ValueError, match=r"same_rows=True.*\b400\b.*\b300\b"):
         tw.compare(a, b, same_rows=True)
 
 
@@ -102,7 +102,7 @@ def weighted(rows):
         X[:N_TRAIN], y[:N_TRAIN]
     )
     lists = [np.arange(N_TRAIN, len(X))[k::3] for k in range(7)] + [np.array([], dtype=int)]
-    with pytest.warns(UserWarning, match="1 of 8 trees have no unseen row"):
+    with pytest.warns(UserWarning, match="1 of 8 trees"):
         return model, tw.importance(model, X, y, rows=lists, contributions=True)
 
 
@@ -140,7 +140,7 @@ def test_weights_of_trees_are_saved(weighted, tmp_path):
     content = json.loads((tmp_path / "result.json").read_text())
     for broken in ([1.0] * 7, [-1.0] + [1.0] * 7, [0.0] * 8, "many"):
         (tmp_path / "broken.json").write_text(json.dumps(content | {"tree_weight": broken}))
-        with pytest.raises(ValueError, match="is damaged: tree_weight must be"):
+        with pytest.raises(ValueError, match="tree_weight"):
             tw.load(tmp_path / "broken.json")
 
 
@@ -205,7 +205,7 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(rows, pair):
         assert "\n" not in str(refused.value)
     with pytest.raises(TypeError, match="b must be an ImportanceResult, got dict"):
         tw.compare(a, {})
-    with pytest.raises(ValueError, match="names must be two names"):
+    with pytest.raises(ValueError, match=r"names.*two"):
         tw.compare(a, b, names="ab")
 
 
@@ -222,7 +222,7 @@ def test_table_and_text_have_the_largest_differences_first(pair):
     assert repr(comparison).startswith("Comparison: deep less flat\\n: ufi_centered of the same 200 rows")
     low, high = comparison.interval(0.9)
     np.testing.assert_allclose((high - low) / comparison.std_error, 2 * norm.isf(0.05))
-    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+    with pytest.raises(ValueError, match=r"level.*\b0\b.*\b1\b"):
         comparison.interval(1)
 
 
@@ -247,7 +247,7 @@ def test_picture_shows_what_differs_and_which_way(pair):
         if is_found[j]:
             assert same_color(colour, UNBIASED if comparison.difference[j] > 0 else BIASED)
     assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["more in deep", "more in flat"]
-    with pytest.raises(ValueError, match="top must be at least 1"):
+    with pytest.raises(ValueError, match=r"top.*\b1\b"):
         comparison.plot(top=0)
 
 
@@ -262,5 +262,5 @@ def test_report_names_what_differs(pair, tmp_path):
     assert "<b>deep</b>" not in page
     assert "A note." in page
     assert "Rows were paired by their place" in page
-    with pytest.raises(TypeError, match="notes must be a sequence"):
+    with pytest.raises(TypeError, match="notes"):
         comparison.report(tmp_path / "report.html", notes="A note.")

@@ -82,12 +82,12 @@ def test_repeated_and_taken_names_make_no_trouble(rng):
 
 @pytest.mark.parametrize("threshold", [0, 1, -0.5, "0.7", True])
 def test_bad_thresholds_are_refused(table, threshold):
-    with pytest.raises(ValueError, match="threshold must be a number between 0 and 1"):
+    with pytest.raises(ValueError, match=r"threshold.*\b0\b.*\b1\b"):
         tw.correlated_groups(table, threshold=threshold)
 
 
 def test_tables_without_columns_are_refused():
-    with pytest.raises(ValueError, match="X must be a table with rows and columns"):
+    with pytest.raises(ValueError, match=r"\bX\b.*table"):
         tw.correlated_groups([1.0, 2.0])
 
 

@@ -137,14 +137,14 @@ def test_a_changed_result_that_loads_has_a_report(name, saved, tmp_path):
 @pytest.mark.parametrize("n_bytes", [0, 1, 100, 1000])
 def test_a_file_that_was_cut_off_is_refused(n_bytes, saved, tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(saved["rows"])[:n_bytes])
-    with pytest.raises(ValueError, match=r"must be a file written by ImportanceResult\.save"):
+    with pytest.raises(ValueError, match=r"ImportanceResult\.save"):
         tw.load(tmp_path / "a.json")
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000, "\xff"])
 def test_other_files_are_refused_whatever_they_hold(text, tmp_path):
     (tmp_path / "a.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(ValueError, match=r"must be a file written by ImportanceResult\.save"):
+    with pytest.raises(ValueError, match=r"ImportanceResult\.save"):
         tw.load(tmp_path / "a.json")
 
 

@@ -75,15 +75,15 @@ def test_waterfall(explanation, tmp_path):
 
 
 def test_bad_arguments(explanation):
-    with pytest.raises(ValueError, match="kind must be one of beeswarm, dependence, waterfall, got 'pie'"):
+    with pytest.raises(ValueError, match=r"kind.*beeswarm, dependence, waterfall.*'pie'"):
         explanation.plot("pie", output=0)
-    with pytest.raises(ValueError, match=r"output must be .* one of may\$be, no, yes, got None"):
+    with pytest.raises(ValueError, match=r"output.*may\$be, no, yes.*None"):
         explanation.plot()
-    with pytest.raises(ValueError, match=r"row must be the number of a row, from 0 to 149, .* got None"):
+    with pytest.raises(ValueError, match=r"^row\b.*\b0\b.*\b149\b.*None"):
         explanation.plot("waterfall", output=0)
-    with pytest.raises(ValueError, match="feature must be the name or the number of one of the 8 features, got 'b'"):
+    with pytest.raises(ValueError, match=r"^feature\b.*\b8\b.*'b'"):
         explanation.plot("dependence", feature="b", output=0)
-    with pytest.raises(ValueError, match="top must be at least 1"):
+    with pytest.raises(ValueError, match=r"top.*\b1\b"):
         explanation.plot(output=0, top=0)
 
 

@@ -105,7 +105,7 @@ def test_the_level_of_significance_is_the_readers(result):
     assert " ".join(lines).endswith(f"({100 * alpha:g} % false discovery rate).")
     white = to_rgba("white")
     assert sum(tuple(fill) != white for fill in find_points(ax).get_facecolors()) == n_found
-    with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 0"):
+    with pytest.raises(ValueError, match=r"alpha.*\b0\b.*\b1\b.*\b0\b"):
         result.plot(alpha=0)
 
 
@@ -176,9 +176,9 @@ def test_every_measure_has_a_title(measure):
 
 
 def test_bad_arguments(result):
-    with pytest.raises(ValueError, match="kind must be one of bar, compare, box, rank, classes, got 'pie'"):
+    with pytest.raises(ValueError, match=r"kind.*bar, compare, box, rank, classes.*'pie'"):
         result.plot("pie")
-    with pytest.raises(ValueError, match="top must be at least 1, or None for all features, got 0"):
+    with pytest.raises(ValueError, match=r"top.*\b1\b.*None.*\b0\b"):
         result.plot(top=0)
 
 
@@ -186,5 +186,5 @@ def test_classes_are_the_columns_of_a_heat_map(result):
     ax = result.plot("classes", top=4)
     np.testing.assert_array_equal(ax.images[0].get_array(), result.per_class[:, result.order[:4]].T)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["False", "True"]
-    with pytest.raises(ValueError, match=r"no scores by class: importance\(\.\.\., per_class=True\) adds them"):
+    with pytest.raises(ValueError, match="per_class=True"):
         make_result(3).plot("classes")

@@ -51,7 +51,7 @@ def test_select_takes_the_best(result):
     assert set(result.feature_names[mask]) == set(result.frame()["feature"][:3])
     assert result.select(k=0).sum() == 0
     for k in (-1, 13):
-        with pytest.raises(ValueError, match=f"k must lie between 0 and the number of features, 12, got {k}"):
+        with pytest.raises(ValueError, match=rf"^k\b.*\b0\b.*\b12\b.*{k}"):
             result.select(k=k)
 
 
@@ -76,7 +76,7 @@ def test_save_and_load_are_exact(forest, result, tmp_path):
 def test_names_that_do_not_load_are_not_saved(forest, tmp_path):
     path = tmp_path / "result.json"
     for groups in ({"caf\udce9": [0, 1]}, {"\ud800": [0, 1]}):
-        with pytest.raises(ValueError, match=r"halves of letters .* got '\\ud[c8][e0][90]'; rename"):
+        with pytest.raises(ValueError, match=r"'\\ud[c8][e0][90]'"):
             tw.importance(forest, X, y, feature_groups=groups).save(path)
     assert not path.exists()
 
@@ -105,10 +105,10 @@ def test_the_file_is_plain_json(result, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "must be a file written by ImportanceResult.save"),
-        ('{"a": 1}', "must be a file written by ImportanceResult.save"),
-        ("not json", "must be a file written by ImportanceResult.save"),
-        ('{"format": "truewood.ImportanceResult", "version": 99}', "has format version 99, this truewood reads 1"),
+        ("[]", r"ImportanceResult\.save"),
+        ('{"a": 1}', r"ImportanceResult\.save"),
+        ("not json", r"ImportanceResult\.save"),
+        ('{"format": "truewood.ImportanceResult", "version": 99}', r"version 99\b.*\b1\b"),
     ],
 )
 def test_other_files_are_refused(text, message, tmp_path):
@@ -165,7 +165,7 @@ def test_results_are_frozen(result):
 
 def test_an_incomplete_file_is_refused(tmp_path):
     (tmp_path / "part.json").write_text('{"format": "truewood.ImportanceResult", "version": 1, "values": []}')
-    with pytest.raises(ValueError, match="it has not the fields of a result"):
+    with pytest.raises(ValueError, match="fields"):
         tw.load(tmp_path / "part.json")
 
 

@@ -58,7 +58,7 @@ def test_bagging_draws_by_sample_weight(data):
 def test_a_class_that_is_in_nearly_all_bags_is_warned_about_and_the_remedy_works(data):
     X, y = data
     options = {"n_estimators": 80, "class_weight": "balanced", "random_state": 0}
-    with pytest.warns(UserWarning, match=r"leaves out 0\.\d rows of class 1 on average, .* max_samples=\d+") as caught:
+    with pytest.warns(UserWarning, match=r"0\.\d rows.*class 1\b.*max_samples=\d+") as caught:
         tw.importance(RandomForestClassifier(**options).fit(X, y), X, y)
     assert caught[0].filename == __file__
     n_draws = int(str(caught[0].message).partition("max_samples=")[2].partition(",")[0])
@@ -100,7 +100,7 @@ def test_bags_are_smaller_only_where_they_have_to_be(data):
 
 @pytest.mark.parametrize("weight", [[1.0, np.nan], [1.0, -1.0], [0.0, 0.0]])
 def test_weights_that_nothing_can_be_drawn_by(weight):
-    with pytest.raises(AdapterError, match="finite, not negative and not all zero"):
+    with pytest.raises(AdapterError, match=r"finite.*negative.*zero"):
         WeightedDraws(np.array(weight), 2)
 
 

@@ -275,18 +275,18 @@ def test_bad_input_gets_one_clear_line(case, request):
 
 def test_nan_where_the_model_knows_none():
     tree = ExtraTreeClassifier(splitter="best").fit(X, y)
-    with pytest.raises(ValueError, match=r"^X must not hold NaN: .*"):
+    with pytest.raises(ValueError, match=r"^X\b.*NaN"):
         tw.importance(tree, replaced(np.nan), y, rows="heldout")
 
 
 def test_groups_of_another_kind(classifier):
-    with pytest.raises(TypeError, match="groups must be a dict or a sequence, got int"):
+    with pytest.raises(TypeError, match=r"groups.*dict.*sequence.*int"):
         tw.importance(classifier, X, y, feature_groups=3)
-    with pytest.raises(TypeError, match=r"groups must be a dict of name to columns, .*; got a sequence of sequences\."):
+    with pytest.raises(TypeError, match=r"groups.*dict.*sequence of sequences"):
         tw.importance(classifier, X, y, feature_groups=[["x0", "x1"], ["x2"]])
 
 
 def test_several_outputs_want_as_many_targets():
     forest = ExtraTreesRegressor(3, bootstrap=True).fit(X, X[:, :2])
-    with pytest.raises(ValueError, match=r"y must have shape \(n_rows, 2\), as when the model was fit, got \(60,\)"):
+    with pytest.raises(ValueError, match=r"\by\b.*\(n_rows, 2\).*\(60,\)"):
         tw.importance(forest, X, y)

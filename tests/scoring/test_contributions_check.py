@@ -16,7 +16,7 @@ from truewood._inference.rounding import find_mismatch, find_unresolved
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3))
 Y = X[:, 0] + RNG.standard_normal(300)
-MESSAGE = r"^row contributions to 'x\d' sum to \S+, but its score is \S+; "
+MESSAGE = r"contributions.*'x\d'.* \S+, .*score.* \S+; "
 
 
 def lose_rows(monkeypatch, factor):

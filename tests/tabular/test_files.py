@@ -184,7 +184,7 @@ def test_an_unknown_format_is_an_error_of_its_own(tmp_path):
         score_table(tmp_path / "a.docx", "y")
 
 
-@pytest.mark.parametrize(("path", "words"), [("none.csv", "there is no file"), ("", "no model is fit to such")])
+@pytest.mark.parametrize(("path", "words"), [("none.csv", r"none\.csv"), ("", "no model is fit to such")])
 def test_paths_that_lead_nowhere(path, words, tmp_path):
     with pytest.raises(TableError, match=words):
         score_table(str(tmp_path / path), "y")
@@ -193,14 +193,14 @@ def test_paths_that_lead_nowhere(path, words, tmp_path):
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setattr("truewood.tabular._files.reading.find_spec", {}.get)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
-    with pytest.raises(TableError, match=r"Parquet files need pyarrow, .* pip install 'truewood\[cli\]'"):
+    with pytest.raises(TableError, match=r"Parquet.*pyarrow.*'truewood\[cli\]'"):
         score_table(tmp_path / "a.parquet", "y")
 
 
 def test_excel_without_openpyxl(tmp_path, monkeypatch):
     monkeypatch.setattr("truewood.tabular._files.records.find_spec", {}.get)
     (tmp_path / "a.xlsx").write_bytes(b"PK")
-    with pytest.raises(TableError, match=r"a.xlsx needs openpyxl, .* pip install 'truewood\[excel\]'"):
+    with pytest.raises(TableError, match=r"a\.xlsx.*openpyxl.*'truewood\[excel\]'"):
         score_table(tmp_path / "a.xlsx", "y")
 
 
@@ -223,7 +223,7 @@ def test_an_excel_file_that_would_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("truewood.tabular._files.reading.LARGEST_EXPANSION", 1000)
     monkeypatch.setattr("truewood.tabular._files.reading.LARGEST_RATIO", 2)
     pd.DataFrame({"x": ["a"] * 5000}).to_excel(tmp_path / "a.xlsx")
-    with pytest.raises(TableError, match="would take more than"):
+    with pytest.raises(TableError, match="GiB"):
         parse_file(read_file(tmp_path / "a.xlsx"), Messages())
 
 
@@ -254,7 +254,7 @@ def test_letters_that_are_none_in_a_column(name, arrow_table, tmp_path):
     write_arrow(arrow_table, tmp_path / name)
     content = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(content.replace(b"blue", b"bl\xff\xfe"))
-    with pytest.raises(TableError, match=rf"{name} cannot be read as a \w+ file: .*UTF"):
+    with pytest.raises(TableError, match=rf"{name}.*\w+ file.*UTF"):
         score_table(tmp_path / name, "y")
 
 
@@ -264,7 +264,7 @@ def test_what_pandas_adds_to_a_file_is_wrong(name, metadata, arrow_table, tmp_pa
     """It is an error in words, or does not matter."""
     marked = arrow_table.replace_schema_metadata({"pandas": json.dumps(metadata)})
     write_arrow(marked, tmp_path / name)
-    with pytest.raises(TableError, match=rf"{name} cannot be read as a"):
+    with pytest.raises(TableError, match=rf"{name}.*read"):
         score_table(tmp_path / name, "y")
 
 
@@ -288,11 +288,11 @@ def write_bomb(path):
 def test_small_files_do_not_become_large_tables(name, tmp_path, monkeypatch):
     monkeypatch.setattr("truewood.tabular._files.reading.LARGEST_EXPANSION", 100_000)
     write_bomb(tmp_path / name)
-    words = rf"{name} is [\d,]+ bytes that would take more than 0.0 GiB of memory; .*part of its rows"
+    words = rf"{name}.*[\d,]+ bytes.*0\.0 GiB"
     with pytest.raises(TableError, match=words):
         score_table(tmp_path / name, "y")
     monkeypatch.setattr("truewood.tabular._files.reading.LARGEST_RATIO", 10_000)
-    with pytest.raises(TableError, match="has the same value in every row"):
+    with pytest.raises(TableError, match=r"same value|constant"):
         score_table(tmp_path / name, "y")
 
 
@@ -303,7 +303,7 @@ def test_long_text_that_repeats_does_not_become_a_large_table(tmp_path, monkeypa
     table = pa.table({"text": text.cast(pa.string()), "y": [0.0, 1.0] * 300})
     pq.write_table(table, tmp_path / "bomb.parquet", store_schema=False)
     assert (tmp_path / "bomb.parquet").stat().st_size < 10_000
-    with pytest.raises(TableError, match=r"bomb.parquet is [\d,]+ bytes that would take more than 0.0 GiB"):
+    with pytest.raises(TableError, match=r"bomb.parquet.*[\d,]+ bytes.*0\.0 GiB"):
         score_table(tmp_path / "bomb.parquet", "y")
 
 
@@ -338,7 +338,7 @@ def test_a_feather_file_that_claims_a_huge_size_is_refused(tmp_path):
     size = (8000).to_bytes(8, "little")  # of a column before it was compressed
     assert size in content
     (tmp_path / "a.feather").write_bytes(content.replace(size, (2**61).to_bytes(8, "little")))
-    with pytest.raises(TableError, match=r"a\.feather cannot be read as a Feather file: .*2305843009213693952"):
+    with pytest.raises(TableError, match=r"a\.feather.*Feather.*2305843009213693952"):
         score_table(tmp_path / "a.feather", "y")
 
 
@@ -348,11 +348,11 @@ def test_a_zip_that_python_cannot_open_is_no_excel_file(tmp_path):
     content = bytearray((tmp_path / "a.xlsx").read_bytes())
     content[content.index(b"PK\x01\x02") + 6] = 145  # the version of zip that it needs
     (tmp_path / "a.xlsx").write_bytes(content)
-    with pytest.raises(TableError, match=r"a\.xlsx cannot be read as an Excel file: zip file version 14\.5"):
+    with pytest.raises(TableError, match=r"a\.xlsx.*Excel.*zip file version 14\.5"):
         score_table(tmp_path / "a.xlsx", "y")
 
 
 def test_the_first_version_of_feather_is_refused(tmp_path):
     (tmp_path / "a.feather").write_bytes(b"FEA1" + b"\0" * 100 + b"FEA1")
-    with pytest.raises(TableError, match=r"a\.feather is a Feather file of version 1"):
+    with pytest.raises(TableError, match=r"a\.feather.*Feather.*version 1\b"):
         score_table(tmp_path / "a.feather", "y")

@@ -161,20 +161,20 @@ def test_numbers_of_trees():
     [("model", "svm"), ("n_trees", 0), ("max_depth", 0), ("test_size", 1.0), ("test_size", 0.0), ("cv", 1)],
 )
 def test_settings_that_cannot_be_used(argument, value):
-    with pytest.raises(TableError, match=f"^{argument}: must be .*, got '?{value}") as caught:
+    with pytest.raises(TableError, match=f"^{argument}: .*'?{value}") as caught:
         FitSettings(**{argument: value})
     assert caught.value.argument == argument
 
 
 def test_folds_and_a_split_exclude_each_other():
-    with pytest.raises(TableError, match=r"^cv: is a number of folds, and cannot be given with test_size=0\.2"):
+    with pytest.raises(TableError, match=r"^cv: .*test_size=0\.2"):
         FitSettings(cv=5, test_size=0.2)
 
 
 def test_a_class_of_one_row_cannot_be_held_out():
     pytest.importorskip("lightgbm")
     table = TABLE.assign(y=TABLE["y"].where(TABLE.index > 0, "perhaps"))
-    with pytest.raises(TableError, match="two rows of each class, got one of 'perhaps'; model='random-forest' can"):
+    with pytest.raises(TableError, match=r"'perhaps'.*model='random-forest'"):
         score(table, "y", model="lightgbm")
 
 

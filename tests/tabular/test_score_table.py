@@ -126,9 +126,9 @@ def test_errors_can_be_sent_to_another_process():
     "table", [{"x": [1, 2]}, [[1, 2]], None, np.zeros((30, 2))], ids=lambda table: type(table).__name__
 )
 def test_what_is_no_table(table):
-    with pytest.raises(TypeError, match="table must be a data frame in memory"):
+    with pytest.raises(TypeError, match=r"^table.*data ?frame"):
         score_table(table, "y")
-    with pytest.raises(TypeError, match="table must be a data frame in memory"):
+    with pytest.raises(TypeError, match=r"^table.*data ?frame"):
         score_saved_model(score(SMALL, "y", n_trees=2).model, table, "y")
 
 
@@ -141,10 +141,10 @@ def test_a_lazy_frame_is_collected():
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        (SMALL[:0], "the table has column names but no rows"),
-        (SMALL[:10], "at least 20 rows with a target to say anything, got 10"),
-        (SMALL.set_axis(["x", "x", "y"], axis=1), "the table has several columns named 'x'; rename them"),
-        (SMALL.rename_axis(index="x"), "the table has several columns named 'x'"),
+        (SMALL[:0], "no rows"),
+        (SMALL[:10], r"\b20 rows\b.*\b10\b"),
+        (SMALL.set_axis(["x", "x", "y"], axis=1), "columns.*'x'"),
+        (SMALL.rename_axis(index="x"), "columns.*'x'"),
     ],
     ids=["no rows", "few rows", "a name twice", "an index like a column"],
 )

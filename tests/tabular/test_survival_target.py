@@ -72,7 +72,7 @@ def test_survival_times_are_described(tmp_path, capsys):
     assert "survival: " in printed.err
     assert "of 197 rows have the event" in printed.err
     assert "weeks alone explains 100% of days: " in printed.err
-    with pytest.raises(TableError, match=r"^event: an event needs the time until it"):
+    with pytest.raises(TableError, match=r"^event: .*time"):
         describe_table(PATIENTS, event="died")
 
 
@@ -98,11 +98,11 @@ def test_forms_of_events(events):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"died": 1}, "event: column 'died' must say whether there was an event, .* got 1"),
-        ({"died": np.arange(200) % 3}, "event: column 'died' must say"),
-        ({"died": np.where(PATIENTS["died"] == "yes", "dead", "alive")}, "event: column 'died' must say"),
-        ({"days": PATIENTS["days"] - 1}, "target: column 'days' must hold numbers above 0"),
-        ({"days": "long"}, "target: column 'days' must hold numbers above 0"),
+        ({"died": 1}, r"event: .*'died'.*\b1\b"),
+        ({"died": np.arange(200) % 3}, "event: .*'died'"),
+        ({"died": np.where(PATIENTS["died"] == "yes", "dead", "alive")}, "event: .*'died'"),
+        ({"days": PATIENTS["days"] - 1}, r"target: .*'days'.*\b0\b"),
+        ({"days": "long"}, r"target: .*'days'.*\b0\b"),
     ],
 )
 def test_targets_that_cannot_be_used(changes, words):
@@ -114,10 +114,10 @@ def test_targets_that_cannot_be_used(changes, words):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"model": "hist-gradient-boosting"}, "model: survival times are for random-forest and extra-trees, got"),
-        ({"cv": 3}, "cv: survival forests are scored on out-of-bag rows only"),
-        ({"groups": "noise"}, "groups: survival forests are scored on out-of-bag rows only"),
-        ({"sample_weight": "noise"}, "sample_weight: weights are not taken with survival times"),
+        ({"model": "hist-gradient-boosting"}, "model: .*random-forest.*extra-trees"),
+        ({"cv": 3}, "cv: .*out-of-bag"),
+        ({"groups": "noise"}, "groups: .*out-of-bag"),
+        ({"sample_weight": "noise"}, "sample_weight: .*survival"),
     ],
 )
 def test_what_survival_forests_cannot_do(given, words):

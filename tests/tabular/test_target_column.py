@@ -81,12 +81,12 @@ def test_sample_weight_is_no_feature_and_is_used():
 
 
 BAD_TARGETS = {
-    "missing in every row": (SMALL.assign(y=None), "'y' is missing in every row"),
-    "constant": (SMALL.assign(y="no"), "'y' has the same value in every row: there is nothing to predict"),
-    "all labels differ": (SMALL.assign(y=[f"label{k}" for k in range(N_ROWS)]), "300 different values in 300 rows"),
-    "dates": (SMALL.assign(y=TABLE["when"]), "must hold classes or numbers, got dates"),
-    "lists": (SMALL.assign(y=[[k] for k in range(N_ROWS)]), "must hold classes or numbers, got nested values"),
-    "infinite": (SMALL.assign(y=np.where(TABLE["x"] > 0, np.inf, TABLE["x"])), "replace such numbers, or remove"),
+    "missing in every row": (SMALL.assign(y=None), "'y'.*missing"),
+    "constant": (SMALL.assign(y="no"), "'y'.*(same value|constant)"),
+    "all labels differ": (SMALL.assign(y=[f"label{k}" for k in range(N_ROWS)]), r"\b300\b.*\b300 rows"),
+    "dates": (SMALL.assign(y=TABLE["when"]), "classes.*numbers.*dates"),
+    "lists": (SMALL.assign(y=[[k] for k in range(N_ROWS)]), "classes.*numbers.*nested"),
+    "infinite": (SMALL.assign(y=np.where(TABLE["x"] > 0, np.inf, TABLE["x"])), "'y'.*infinite"),
 }
 
 
@@ -100,12 +100,12 @@ def test_targets_that_cannot_be_used(case):
 
 def test_a_word_among_the_numbers_of_the_target():
     table = SMALL.assign(y=[*(str(k + 0.5) for k in range(N_ROWS - 1)), "broken"])
-    with pytest.raises(TableError, match=r"got 'broken' in 1 of 300 rows; .* pass task='classification'"):
+    with pytest.raises(TableError, match=r"'broken'.*\b1 of 300 rows.*task='classification'"):
         score(table, "y")
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, "heavy"])
 def test_weights_that_cannot_be_used(weight):
-    with pytest.raises(TableError, match="'w' must hold numbers from 0 up") as caught:
+    with pytest.raises(TableError, match=r"'w'.*\b0\b") as caught:
         score(SMALL.assign(w=[weight, *[1.0] * (N_ROWS - 1)]), "y", sample_weight="w")
     assert caught.value.argument == "sample_weight"
