@@ -61,7 +61,7 @@ if SKLEARN_VERSION >= (1, 6):  # before, expected failures had no public place
     )
 
     # Checks fit to a handful of rows, of noise. Old releases give a generator, which pytest is about to refuse.
-    @pytest.mark.filterwarnings("ignore:.*trees have no unseen row")
+    @pytest.mark.filterwarnings("ignore:.*trees have no evaluation rows")
     @pytest.mark.filterwarnings("ignore:no feature can be significant")
     @pytest.mark.filterwarnings("ignore:nothing passed the test")
     @pytest.mark.filterwarnings("ignore:bags were drawn by weight")

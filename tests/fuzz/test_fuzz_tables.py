@@ -223,8 +223,8 @@ def is_documented(plan, message, table):
     return (
         (plan["table"] in REFUSED and message.startswith("X must"))
         or (message.startswith("sample_weight must") and plan["weights"] not in ("none", "list", "series", "float32"))
-        or (message.startswith("X must not hold NaN") and np.isnan(read_plainly(table)).any())
-        or (message.startswith("X must not hold infinite values") and has_large(table))
+        or (message.startswith("X must not contain NaN") and np.isnan(read_plainly(table)).any())
+        or (message.startswith("X must not contain infinite values") and has_large(table))
         or (message.startswith("X must be") and plan["table"] in ("text", "object", "categorical"))
     )
 

@@ -38,7 +38,7 @@ def score_everywhere(model, X, y, **options):
 def score(engine, n_jobs, model, X, y, options):
     with use_engine(engine), warnings.catch_warnings():
         warnings.filterwarnings(
-            "ignore", "bags were drawn by weight|.* trees have no unseen row|.* rows do not score", UserWarning
+            "ignore", "bags were drawn by weight|.* trees have no evaluation rows|.* rows are in every bag", UserWarning
         )
         try:
             return tw.importance(model, X, y, n_jobs=n_jobs, **options)

@@ -177,7 +177,7 @@ def test_share_of_a_perfect_split_is_one(engine):
             assert result.share[0] == pytest.approx(1.0), (make, measure)
 
 
-@pytest.mark.filterwarnings("ignore:.* rows do not score, as every tree saw them")
+@pytest.mark.filterwarnings("ignore:.* rows are in every bag")
 def test_a_feature_no_tree_splits_on_scores_zero(fitted, engine):
     forest, X, y = fitted
     constant = type(forest)(5, random_state=0).fit(np.column_stack([X, np.ones(len(X))]), y)

@@ -70,7 +70,7 @@ class CudaEngine(NativeEngine):
         """Most influence values to hold at a time on the GPU."""
         return max(MOST_INFLUENCE_VALUES, find_memory() // _BYTES_PER_INFLUENCE)
 
-    def take_rows(self, X: Any, reason: str = "", *, stacklevel: int = 2) -> Any:  # noqa: ARG002
+    def take_rows(self, X: Any, reason: str = "") -> Any:  # noqa: ARG002
         """X as it is: rows are read where they are."""
         return X
 

@@ -230,9 +230,9 @@ class Engine(ABC):
         """
         raise NotImplementedError(f"the {self.name} engine has no fused scoring.")
 
-    def take_rows(self, X: Any, reason: str = "", *, stacklevel: int = 2) -> Any:
+    def take_rows(self, X: Any, reason: str = "") -> Any:
         """X where this engine reads it; `reason` ends the warning that it was copied."""
-        return take_from_device(X, f"the engine {self.name!r}{reason}", stacklevel=stacklevel + 1)
+        return take_from_device(X, f"the engine {self.name!r}{reason}")
 
     @property
     def most_influence_values(self) -> int:
@@ -419,7 +419,7 @@ def keep_engine(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def place_rows(X: Any, asked: str, *, stacklevel: int = 2) -> tuple[Any, Engine]:
+def place_rows(X: Any, asked: str) -> tuple[Any, Engine]:
     """X where the engine reads it, and the engine: the one asked for; "auto" takes the GPU where X is there already."""
     is_free, problem = is_choice(asked, ["auto"]), None
     if is_free and is_on_device(X) and ENGINE_VARIABLE not in os.environ:
@@ -427,7 +427,7 @@ def place_rows(X: Any, asked: str, *, stacklevel: int = 2) -> tuple[Any, Engine]
         if problem is None:
             return X, resolve_engine("cuda")
     engine = get_engine() if is_free else resolve_engine(asked)
-    return engine.take_rows(X, "" if problem is None else f", as {problem}", stacklevel=stacklevel + 1), engine
+    return engine.take_rows(X, "" if problem is None else f", as {problem}"), engine
 
 
 def resolve_engine(asked: str | None = None) -> Engine:

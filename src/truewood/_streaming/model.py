@@ -17,13 +17,17 @@ from truewood._inputs.losses import OfMean
 from truewood._inputs.tables import FeatureMatrix, InputSpec, read_features
 from truewood._inputs.target import ClassTarget, NumberTarget, Target, encode_target, read_sample_weight, read_target
 from truewood._pipelines.encoding import Encoding
-from truewood._pipelines.final_estimator import extract_final_estimator, extract_target, find_final_estimator
-from truewood._pipelines.spark_stages import SparkPipeline
+from truewood._pipelines.final_estimator import (
+    extract_final_estimator,
+    extract_target,
+    find_final_estimator,
+    find_spark_pipeline,
+)
 from truewood._scoring.node_means import read_fitted_means
 from truewood._scoring.trees import split_trees
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters import TreeModel, open_model
-from truewood.adapters._spark_model import find_spark_pipeline, take_from_session
+from truewood.adapters._spark_model import take_from_session
 from truewood.adapters._verification import verify_against_library
 
 Floats = NDArray[np.float64]
@@ -286,7 +290,7 @@ def choose_columns(model: Any, form: InputSpec, known: Sequence[str], others: Se
     if is_plain:
         names, n_columns = form.names if form.names is None else form.names.tolist(), form.n_features
     elif (spark := find_spark_pipeline(model)) is not None:
-        names, n_columns = SparkPipeline(spark).inputs, form.n_features
+        names, n_columns = spark.inputs, form.n_features
     else:
         names, n_columns = getattr(model, "feature_names_in_", None), getattr(model, "n_features_in_", None)
     given = [name for name in known if name not in others]
