@@ -209,7 +209,7 @@ class TreeModel:
         if tree_weight is not None and not (
             tree_weight.shape == n_nodes.shape and np.isfinite(tree_weight).all() and tree_weight.min() >= 0
         ):
-            raise self._contradict("must declare finite tree weights that are not negative, one per tree")
+            raise self._contradict("must declare a tree weight that is finite and not negative for each tree")
         if not self.finds_leaves and (self.combined or self.table.dtype is None):
             raise self._contradict("must find leaves itself, as its trees split on more than columns of numbers")
 
