@@ -1,8 +1,8 @@
-"""What does the engine "cuda" cost, beside the compiled kernel on all cores? Prints a table of seconds and targets.
+"""Measure the cuda engine and the native engine on all cores: prints a table of seconds and targets.
 
     python benchmarks/gpu.py [--quick]
 
-Needs a GPU, CuPy and scikit-learn, and no peer. Writes benchmarks/results/gpu.csv and gpu_machine.txt.
+Needs a GPU and CuPy, and no peers other than scikit-learn. Writes benchmarks/results/gpu.csv and gpu_machine.txt.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import truewood as tw
 from truewood._engines import cuda_device
 from truewood._engines.cuda_sums import Amounts, make_amounts, read_sums
 from truewood._engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, add_influence, sum_rows
+from truewood._engines.fused_scoring import InfluenceBuffers
 from truewood._engines.native_engine import wrap_trees
 from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood._inputs.target import NumberTarget, Target, TargetKind, encode_target
@@ -40,7 +41,7 @@ N_CORES = os.cpu_count() or 1
 
 @dataclass
 class Sizes:
-    """How much is measured."""
+    """Sizes of the benchmarks."""
 
     rows: int = 10_000_000
     features: int = 30
@@ -56,7 +57,7 @@ QUICK = Sizes(rows=200_000, trees=10, fit=10_000, oob=50_000, leaf=5, boosted=50
 
 
 def time_of(work: Callable[[], Any], rounds: int) -> float:
-    """Median seconds, after a round that is not counted."""
+    """Return the median seconds after a warm-up round."""
 
     def run() -> None:
         work()
@@ -67,14 +68,14 @@ def time_of(work: Callable[[], Any], rounds: int) -> float:
 
 
 def draw_rows(n: int, p: int, dtype: Any = np.float32) -> tuple[Any, np.ndarray]:
-    """Normal columns on the GPU, and two classes that three of them tell apart, on the host."""
+    """Draw normal columns on the GPU, and two classes on the host that depend on three of them."""
     rng = cupy.random.default_rng(1)
     X = rng.standard_normal((n, p), dtype=dtype)
     return X, (X[:, 0] + X[:, 1] * X[:, 2] + 2 * rng.standard_normal(n) > 0).get()
 
 
 class Measured:
-    """Rows of the table as they are measured."""
+    """Collects the rows of the table."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, object]] = []
@@ -96,7 +97,7 @@ def lay_out(model: Any, n_features: int) -> tuple[DeviceTrees, TargetKind]:
 
 
 def count_levels(trees: list[Any]) -> float:
-    """Splits that a training row meets, on average."""
+    """Return the mean number of splits on the path of a training row."""
     weights = [(tree.weighted_n_node_samples, tree.children_left >= 0) for tree in trees]
     return float(np.mean([weight[is_split].sum() / weight[0] for weight, is_split in weights]))
 
@@ -122,13 +123,13 @@ def measure_deep(table: Measured, sizes: Sizes) -> None:
     table.add("the same, row-trees a second", rate / 1e9, unit="G")
     table.add(f"the same, nodes of 16 bytes a second ({levels:.1f} levels)", rate * levels * 16 / 1e12, unit="TB/s")
     drawn = np.random.default_rng(0).standard_normal((int(laid_out.sizes.sum()), 2))
-    terms = DeviceTerms.join(laid_out, drawn, 2)
-    phi = cupy.zeros((sizes.rows, sizes.features))
-    add = partial(add_influence, laid_out, matrix, kind, target, None, None, Roles(), terms, 0, phi, None, None)
+    terms = DeviceTerms.join(laid_out, drawn, kind, target)
+    buffers = InfluenceBuffers(cupy.zeros((sizes.rows, sizes.features)), None, None, first=0)
+    add = partial(add_influence, laid_out, matrix, terms, Roles(), buffers)
     both = work + time_of(add, sizes.rounds)
     table.add("the same with contributions of all rows", both, 0.75)
     table.add("the same, times that without", both / work, 3, unit="times")
-    del phi, terms
+    del add, buffers, terms
     score = partial(tw.importance, forest, X, y, rows="heldout", n_jobs=N_CORES)
     table.add("the whole call, inference=False", time_of(partial(score, inference=False), sizes.rounds))
     table.add("the whole call, with inference", time_of(score, sizes.rounds))
@@ -143,7 +144,7 @@ def measure_deep(table: Measured, sizes: Sizes) -> None:
 def measure_host(
     table: Measured, sizes: Sizes, matrix: FeatureMatrix, find_sums: Callable[[FeatureMatrix], Any], work: float
 ) -> None:
-    """Rows in the host's memory, copied while the GPU works."""
+    """Measure rows in host memory, which are copied while the GPU works."""
     on_host = FeatureMatrix(matrix.values.get(), matrix.names, matrix.has_missing)
 
     def copy() -> None:

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from truewood._arguments import check_estimator, check_n_jobs, check_seed
-from truewood._engines.engine import place_rows, use_engine
+from truewood._engines.selection import place_rows, use_engine
 from truewood._inputs.feature_groups import add_groups, read_feature_groups
 from truewood._inputs.tables import InputSpec, read_features
 from truewood._measures.registry import MDI

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood._arguments import check_n_jobs
-from truewood._engines.engine import place_rows, use_engine
+from truewood._engines.selection import place_rows, use_engine
 from truewood._exceptions import warn
 from truewood._inputs.device_arrays import bring_to_host, take_from_device
 from truewood._inputs.feature_groups import add_groups

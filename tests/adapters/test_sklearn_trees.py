@@ -21,7 +21,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import truewood as tw
 from helpers.sklearn_models import CASES, N_FEATURES, build, contain, supported_cases
-from truewood._engines.engine import RowLists, get_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._inputs.tables import InputSpec, read_features
 from truewood.adapters import open_model
 from truewood.adapters._registry import _REGISTRY

@@ -11,12 +11,14 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._exceptions import AdapterError
 from truewood._inputs.losses import Loss
 from truewood._inputs.target import TargetKind
 from truewood.adapters import InBagRows, TargetSpec, TrainingRecord, TreeModel, TreeReader, open_model
 from truewood.adapters._registry import _REGISTRY
+
+pytestmark = pytest.mark.asan
 
 N_ROWS, N_TREES = 60, 4
 

@@ -1,7 +1,7 @@
-"""Every entry point of the kernel refuses arguments that do not fit, or takes them for what they are.
+"""Every entry point of the kernel rejects invalid arguments.
 
 Each case is a valid call. Its arguments are changed one at a time; the kernel must then raise a TypeError or a
-ValueError, or give what the valid call gives. Reads and writes outside of arrays show themselves under the sanitizers.
+ValueError, or return the same results as the valid call. Sanitizers detect reads and writes outside arrays.
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from helpers.installed import has_kernel
-
-pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not installed")
+pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
 N_ROWS, N_FEATURES, N_TREES, N_NODES = 40, 3, 2, 8
 TYPES = ("bool", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64", "complex128", "object", "S8")
 NO_ARRAYS = (None, "text", 7, 1.5, object(), (), [], {}, [0, 1], b"12345678", np.float64(1.0))
-# Arguments of which other numbers ask for something else, and those of which negative ones do.
+# Arguments for which other numbers, or other negative numbers, are valid as well.
 FREE, FREE_IF_NEGATIVE = ("bits", "first", "seeds", "n_draws"), ("group_of", "node_set")
 
 
 @dataclass
 class Part:
-    """An object of the kernel, made of arguments that are changed like all others."""
+    """A kernel object; its arguments are changed like all others."""
 
     name: str
     arguments: dict[str, Any]
@@ -37,7 +35,7 @@ class Part:
 
 @dataclass
 class Case:
-    """A valid call. Paths name arguments, and what is within those that hold several."""
+    """A valid call. A path leads to an argument, or to an item within it."""
 
     name: str
     arguments: dict[str, Any]
@@ -59,7 +57,7 @@ def make(given):
 
 
 def call(case):
-    """Make the call, and give the contents of all arrays after it, by path."""
+    """Make the call, and return the contents of all arrays after it, by path."""
     from truewood._engines import _kernel
 
     arguments = {name: make(value) for name, value in case.arguments.items()}
@@ -82,7 +80,7 @@ def list_leaves(given, path=()):
 
 
 def put(given, path, value):
-    """The same arguments with another value at a path."""
+    """Return the arguments with another value at a path."""
     if not path:
         return value
     if isinstance(given, Part):
@@ -108,9 +106,8 @@ def lay_sparse():
 
 
 def forest(n_columns=5, *, with_sets=False, column=None):
-    values = random().random((N_NODES, n_columns))
-    return Part(
-        "Forest.of_ensemble",
+    nodes = Part(
+        "NodeArrays",
         {
             "feature": np.array([0, -1, -1, 1, -1, 2, -1, -1], dtype=np.int32),
             "threshold": np.array([2.0, 0, 0, 1.5, 0, 3.0, 0, 0]),
@@ -118,21 +115,25 @@ def forest(n_columns=5, *, with_sets=False, column=None):
             "right": np.array([2, -1, -1, 5, -1, 7, -1, -1], dtype=np.int32),
             "missing_left": np.array([1, 0, 0, 0, 0, 1, 0, 0], dtype=bool),
             "weight": np.array([10.0, 4, 6, 10, 3, 7, 2, 5]),
-            "value": values,
-            "offset": np.array([0, 3, 8], dtype=np.int64),
-            "node_set": np.array([0, -1, -1, -1, -1, 1, -1, -1], dtype=np.int32) if with_sets else None,
-            "set_offset": np.array([0, 1, 2], dtype=np.int64) if with_sets else None,
-            "bits": np.array([0b010110, 0b101001], dtype=np.uint32) if with_sets else None,
-            "column": column,
+            "value": random().random((N_NODES, n_columns)),
         },
     )
+    sets = Part(
+        "CategorySets",
+        {
+            "node_set": np.array([0, -1, -1, -1, -1, 1, -1, -1], dtype=np.int32),
+            "offset": np.array([0, 1, 2], dtype=np.int64),
+            "bits": np.array([0b010110, 0b101001], dtype=np.uint32),
+        },
+    )
+    arguments = {"nodes": nodes, "offset": np.array([0, 3, 8], dtype=np.int64)}
+    return Part("Forest.of_ensemble", {**arguments, "categories": sets if with_sets else None, "column": column})
 
 
 def forest_in_place(n_columns=5):
-    whole, trees = forest(n_columns).arguments, []
-    names = ("feature", "threshold", "left", "right", "missing_left", "weight", "value")
+    whole, trees = forest(n_columns).arguments["nodes"].arguments, []
     for first, end in ((0, 3), (3, 8)):
-        parts = {name: whole[name][first:end].copy() for name in names}
+        parts = {name: array[first:end].copy() for name, array in whole.items()}
         for name in ("left", "right"):
             parts[name] = np.where(parts[name] < 0, -1, parts[name] - first).astype(np.int64)
         trees.append(tuple(parts.values()))
@@ -140,15 +141,15 @@ def forest_in_place(n_columns=5):
 
 
 def one_tree():
-    arguments = {name: None if part is None else part[3:] for name, part in forest().arguments.items()}
-    children = {
-        name: np.where(arguments[name] < 0, -1, arguments[name] - 3).astype(np.int32) for name in ("left", "right")
-    }
-    return Part("Forest.of_ensemble", {**arguments, **children, "offset": np.array([0, 5], dtype=np.int64)})
+    whole = forest().arguments
+    arrays = {name: array[3:] for name, array in whole["nodes"].arguments.items()}
+    children = {name: np.where(arrays[name] < 0, -1, arrays[name] - 3).astype(np.int32) for name in ("left", "right")}
+    nodes = Part("NodeArrays", {**arrays, **children})
+    return Part("Forest.of_ensemble", {**whole, "nodes": nodes, "offset": np.array([0, 5], dtype=np.int64)})
 
 
 def classes():
-    """Two outputs, of two and of three classes."""
+    """Make a target of two outputs with two and three classes."""
     codes = np.column_stack([random().integers(0, n, N_ROWS) for n in (2, 3)]).astype(np.int32)
     return Part(
         "Target",
@@ -164,7 +165,7 @@ def classes():
 
 
 def numbers(n_columns=1):
-    """Three numbers a row, of which trees speak of some."""
+    """Make a target of three numbers per row; trees predict `n_columns` of them."""
     return Part(
         "Target",
         {
@@ -239,10 +240,15 @@ def add_sobol_projection(target, n_columns):
         "forest": forest(n_columns),
         "table": table(),
         "target": target,
-        "in_bag": list_rows(),
-        "in_bag_weight": 1.0 + random().random(55),
-        "evaluation": Part("RowLists", every),
-        "prediction": random().random((2 * N_ROWS, n_columns)),
+        "rows": Part(
+            "ProjectionRows",
+            {
+                "in_bag": list_rows(),
+                "in_bag_weight": 1.0 + random().random(55),
+                "evaluation": Part("RowLists", every),
+                "prediction": random().random((2 * N_ROWS, n_columns)),
+            },
+        ),
         "tree_weight": np.array([1.0, 2.0]),
         "group_of": np.array([0, 1, 0], dtype=np.int32),
         "n_threads": 2,
@@ -300,28 +306,46 @@ def score_trees(trees, target, rows, *, with_inbag, X=None, n_outputs=2, formula
         "inbag_influence": np.zeros((n_asked, N_FEATURES)) if with_inbag else None,
         "bags": np.zeros((1, n_asked), dtype=np.float32) if with_inbag else None,
         "first": N_ROWS - n_asked,
+        "tree_weight": np.array([1.0, 2.0]),
     }
     arguments = {
         "forest": trees,
         "table": table(X),
         "target": target,
         "rows": rows,
-        "tree_weight": np.array([1.0, 2.0]),
         "criterion": criterion(formula, is_additive=trees.arguments.get("column") is not None),
         "n_threads": 2,
         "scores": make_scores(n_outputs),
         "influence": Part("Influence", influence),
     }
-    return Case("score_trees", arguments, (*RESULTS, "eval_influence", "inbag_influence", "bags"))
+    return Case("score_trees_with_influence", arguments, (*RESULTS, "eval_influence", "inbag_influence", "bags"))
 
 
-def make_bags():
+def without_influence(case):
+    arguments = {name: value for name, value in case.arguments.items() if name != "influence"}
+    return Case("score_trees", arguments, RESULTS)
+
+
+def every_row():
+    return Part("TreeRows.every_row", {})
+
+
+def draw_bags():
     return [random().integers(0, N_ROWS, 30) for _ in range(N_TREES)]
 
 
-def make_lists():
-    weights = [np.bincount(bag, minlength=N_ROWS).astype(np.float64) for bag in make_bags()]
-    return [(np.flatnonzero(weight == 0), (weight == 0).astype(np.float64), weight) for weight in weights]
+def make_bags():
+    return Part("TreeRows.of_bags", {"bags": draw_bags()})
+
+
+def make_lists(*, with_weights=True):
+    weights = [np.bincount(bag, minlength=N_ROWS).astype(np.float64) for bag in draw_bags()]
+    lists = {
+        "rows": [np.flatnonzero(weight == 0) for weight in weights],
+        "evaluation_weight": [(weight == 0).astype(np.float64) for weight in weights] if with_weights else None,
+        "inbag_weight": weights if with_weights else None,
+    }
+    return Part("TreeRows.of_lists", lists)
 
 
 def lay_out():
@@ -338,9 +362,8 @@ def score_sums(target, n_columns, n_outputs, n_terms, formula="ufi_centered", *,
         "criterion": criterion(formula, skips=False, scale=1.0, is_additive=is_additive),
         "n_threads": 2,
         "leaf_sums": random().random((N_NODES, 1 + n_columns * (1 if target.arguments["numbers"] is None else 2))),
-        "n_roles": 2,
-        "terms": np.zeros((N_NODES, 2 * n_terms)),
         "scores": make_scores(n_outputs),
+        "terms": np.zeros((N_NODES, 2 * n_terms)),
     }
     return Case("score_sums", arguments, (*RESULTS, "terms"))
 
@@ -396,7 +419,7 @@ def columns():
 
 
 def seeds():
-    return np.array([5, 6], dtype=np.uint32), 30
+    return Part("TreeRows.of_seeds", {"seeds": np.array([5, 6], dtype=np.uint32), "n_draws": 30})
 
 
 CASES = {
@@ -412,7 +435,7 @@ CASES = {
     "add_path_influence, classes": lambda: add_path_influence(classes(), 5),
     "add_path_influence, numbers": lambda: add_path_influence(numbers(), 1, columns()),
     "score_trees, every row": lambda: score_trees(
-        forest(1, column=columns()), numbers(), None, with_inbag=False, n_outputs=1, formula="ufi_centered"
+        forest(1, column=columns()), numbers(), every_row(), with_inbag=False, n_outputs=1, formula="ufi_centered"
     ),
     "score_trees, seeds": lambda: score_trees(forest(), classes(), seeds(), with_inbag=True),
     "score_trees, bags": lambda: score_trees(
@@ -421,6 +444,9 @@ CASES = {
     "score_trees, some rows": lambda: score_trees(forest(), classes(), make_bags(), with_inbag=True, n_asked=20),
     "score_trees, lists": lambda: score_trees(
         forest(3), numbers(3), make_lists(), with_inbag=True, X=lay_sparse(), n_outputs=3
+    ),
+    "score_trees, no influence": lambda: without_influence(
+        score_trees(forest(), classes(), make_lists(with_weights=False), with_inbag=True)
     ),
     "lay_out": lay_out,
     "score_sums, classes": lambda: score_sums(classes(), 5, 2, 5),
@@ -436,14 +462,14 @@ CASES = {
 
 
 def vary_array(array):
-    """The same numbers in other arrays, other numbers of them, and what is no array."""
+    """Iterate over the same numbers in other arrays, arrays of other lengths, and values that are not arrays."""
     for dtype in TYPES:
         if array.dtype != dtype:
             yield f"of {dtype}", array.astype(dtype)
     swapped = array.dtype.newbyteorder()
     if swapped != array.dtype:
         yield "of the other byte order", array.astype(swapped)
-        yield "of the other byte order, read as it lies", array.copy().view(swapped)
+        yield "of the other byte order, without a swap", array.copy().view(swapped)
     yield "in Fortran order", np.array(array, order="F")
     for axis, n in enumerate(array.shape):
         yield f"every second along axis {axis}", np.repeat(array, 2, axis).swapaxes(0, axis)[::2].swapaxes(0, axis)
@@ -466,7 +492,7 @@ def vary_array(array):
 
 
 def vary_numbers(name, array):
-    """Numbers of rows, nodes, columns, classes and sets that there are not."""
+    """Iterate over arrays with rows, nodes, columns, classes or sets that do not exist."""
     limits = np.iinfo(array.dtype)
     for number in (limits.max, limits.max // 2, *((-1, limits.min, limits.min // 2) if limits.min < 0 else ())):
         if name in FREE or (name in FREE_IF_NEGATIVE and number < 0):
@@ -497,34 +523,41 @@ def vary(name, value, *, is_output):
         yield from ((repr(other), other) for other in ("text", 7, np.zeros(3), np.zeros((3, 3), dtype=np.int32)))
 
 
-# What may have any length, along an axis that no other argument speaks of.
+# Axes of any length, because no other argument determines it.
 FREE_AXES = {
     ("list_oob_rows", "bag"): 0,
     ("list_oob_rows", "oob_rows"): 0,
     ("add_sobol_projection", "out"): 1,
     ("add_path_influence", "out"): 1,
     ("sum_nodes", "sums"): 1,
-    ("score_trees", "eval_influence"): 0,
-    ("score_trees", "bags"): 0,
+    ("score_sums", "terms"): 1,
     ("score_trees", "rows"): 0,
+    ("score_trees_with_influence", "eval_influence"): 0,
+    ("score_trees_with_influence", "bags"): 0,
+    ("score_trees_with_influence", "rows"): 0,
 }
-OPTIONS = ("row_weight", "tree_weight", "column", "influence", "bags", "terms")
+OPTIONS = ("row_weight", "tree_weight", "column", "categories", "bags")
+
+
+def find_name(path):
+    """Return the name of the argument that a path leads to; items of a list have the name of the list."""
+    return next(part for part in reversed(path) if isinstance(part, str))
 
 
 def asks_for_something_else(case, path, old, new):
-    """Whether a call with this value is valid, too: without an option, of fewer rows, with more or fewer results."""
+    """Whether a call with this value is valid as well: without an option, or with another number of rows or results."""
     if new is None:
         return path[-1] in OPTIONS
     if not isinstance(old, np.ndarray) or not isinstance(new, np.ndarray) or old.dtype != new.dtype:
         return False
-    axis = FREE_AXES.get((case.name, "rows" if path[0] == "rows" else path[-1]))
-    if axis is None or old.ndim != new.ndim or (len(path) == 3 and path[2] != 0):
+    axis = FREE_AXES.get((case.name, find_name(path)))
+    if axis is None or old.ndim != new.ndim:
         return False
     return np.delete(old.shape, axis).tolist() == np.delete(new.shape, axis).tolist() and old.shape != new.shape
 
 
 def compare(case, expected, path, value):
-    """What is wrong when a valid call has another value at a path; None where it is refused, or does the same."""
+    """Return the problem of a call with another value at a path; None if it is rejected or has the same results."""
     returned, outputs = case.returned, case.outputs
     case.arguments = put(case.arguments, path, value)
     try:
@@ -541,12 +574,11 @@ def compare(case, expected, path, value):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_does_not_fit_is_refused(name):
+def test_invalid_arguments_are_rejected(name):
     expected, problems = call(valid := CASES[name]()), []
     assert any(array.any() for path, array in expected.items() if path[-1] in valid.outputs)
     for path, value in list_leaves(CASES[name]().arguments):
-        argument = {("rows", 0): "seeds", ("rows", 1): "n_draws"}.get(path, path[-1])
-        for what, other in vary(argument, value, is_output=path[-1] in valid.outputs):
+        for what, other in vary(find_name(path), value, is_output=path[-1] in valid.outputs):
             case = CASES[name]()
             case.returned = valid.returned
             problem = compare(case, expected, path, other)
@@ -573,7 +605,7 @@ def test_read_only_arrays_are_read_and_not_written(name):
 
 
 def list_other_parts(part):
-    """Other trees and targets, each of which is valid by itself."""
+    """Iterate over other trees and targets, each valid by itself."""
     if part.name == "Target":
         yield from (classes(), *map(numbers, (1, 2, 3)), forest())
         for n in (0, 1, 39, 41, 80):
@@ -598,7 +630,7 @@ def resize(given, n):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_trees_and_targets_of_another_size_do_no_harm(name):
+def test_trees_and_targets_of_another_size_are_safe(name):
     for argument, part in CASES[name]().arguments.items():
         for other in list_other_parts(part) if isinstance(part, Part) else ():
             case = CASES[name]()
@@ -614,7 +646,7 @@ def test_trees_and_targets_of_another_size_do_no_harm(name):
 
 
 def refused(name, **changed):
-    """What a call is refused with when arguments, or parts of them, are others."""
+    """Return the error message of a call with changed arguments."""
     case = CASES[name]()
     for path, _ in list(list_leaves(case.arguments)):
         if path[-1] in changed:
@@ -625,7 +657,7 @@ def refused(name, **changed):
     return str(raised.value)
 
 
-def test_messages_name_the_argument_what_it_should_be_and_what_came():
+def test_messages_have_argument_expectation_and_value():
     def has(message, *facts):
         return all(fact in message for fact in facts)
 
@@ -696,7 +728,7 @@ def test_more_nodes_than_32_bits_can_number_are_refused():
         make(Part("Forest.of_trees", {"trees": [tuple(tree)]}))
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer to interrupt a call by")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an interval timer")
 def test_arrays_are_held_until_the_call_is_over():
     from truewood._engines import _kernel
 
@@ -704,7 +736,7 @@ def test_arrays_are_held_until_the_call_is_over():
     X = random().random((n_rows, N_FEATURES), dtype=np.float32) * 6
     target = random().standard_normal((n_rows, 1))
     trees = Part("Forest.of_trees", {"trees": forest_in_place(1).arguments["trees"] * n_times})
-    rows = [(random().permutation(n_rows), None, None) for _ in range(2 * n_times)]
+    rows = [random().permutation(n_rows) for _ in range(2 * n_times)]
 
     def score_lists(rows):
         shapes = [(2 * n_times, N_FEATURES, 1)] * 3 + [(2 * n_times, N_FEATURES)] + [(2 * n_times,)] * 4
@@ -713,19 +745,17 @@ def test_arrays_are_held_until_the_call_is_over():
             forest=make(trees),
             table=_kernel.Table(X, False, N_FEATURES),
             target=_kernel.Target(None, target, np.array([0, 1]), None, np.zeros(1), np.ones(1)),
-            rows=rows,
-            tree_weight=None,
+            rows=_kernel.TreeRows.of_lists(rows, None, None),
             criterion=_kernel.SplitCriterion("ufi", True, 1.0, False),
             n_threads=1,
             scores=_kernel.Scores(*found),
-            influence=None,
         )
         return found
 
-    expected, n_holders = score_lists(rows), sys.getrefcount(rows[-1][0])
+    expected, n_holders = score_lists(rows), sys.getrefcount(rows[-1])
 
     def empty_list(_signal, _frame):
-        if rows and sys.getrefcount(rows[-1][0]) > n_holders:  # the call has begun
+        if rows and sys.getrefcount(rows[-1]) > n_holders:  # the call has begun
             rows.clear()
 
     before = signal.signal(signal.SIGALRM, empty_list)

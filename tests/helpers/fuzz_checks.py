@@ -13,7 +13,7 @@ import numpy as np
 
 import truewood as tw
 from helpers.installed import has_kernel
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 
 ENGINES = ("numpy", "native") if has_kernel() else ("numpy",)
 FIELDS = ("values", "per_tree", "per_output", "mdi", "share", "std_error", "p_value", "contributions")
@@ -37,9 +37,7 @@ def score_everywhere(model, X, y, **options):
 
 def score(engine, n_jobs, model, X, y, options):
     with use_engine(engine), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "bags were drawn by weight|.* trees have no evaluation rows|.* rows are in every bag", UserWarning
-        )
+        warnings.filterwarnings("ignore", r".*max_samples=|.* of \d+ (trees|rows)", UserWarning)
         try:
             return tw.importance(model, X, y, n_jobs=n_jobs, **options)
         except (ValueError, TypeError) as error:

@@ -15,7 +15,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, 
 import truewood as tw
 from helpers import oracle
 from helpers.sklearn_models import build, supported_cases
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._inference.p_values import adjust, janitza
 from truewood._measures.registry import MEASURES as MEASURE_TABLE
 from truewood._scoring import influence, trees
@@ -49,7 +49,7 @@ def contribute(monkeypatch, *arguments, **options):
     return seen[0].eval_influence / n_scored, psi, result
 
 
-@pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # 60 rows leave few of a class out
+@pytest.mark.filterwarnings("ignore:.*max_samples=")  # 60 rows leave few of a class out
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("name", supported_cases())
 def test_contributions_sum_to_the_scores_in_both_roles(name, measure, engine, monkeypatch):
@@ -118,7 +118,7 @@ def contributions_by_loops(built, n_features):
     return phi, psi
 
 
-@pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # 60 rows leave few of a class out
+@pytest.mark.filterwarnings("ignore:.*max_samples=")  # 60 rows leave few of a class out
 @pytest.mark.parametrize(
     "name", ["rf", "rf-three-classes", "rf-class-weight", "rf-sample-weight", "rfr", "bagging-columns"]
 )
@@ -180,7 +180,7 @@ def bags_by_loops(built, n_rows):
 
 
 def multiple_by_loops(built, scores, phi):
-    """Sum of phi a as a multiple of that of phi squared, from its definition in docs/inference.md; NaN without phi."""
+    """Ratio of the sums of phi a and phi squared, as in docs/theory/standard_errors.md; NaN without phi."""
     if not phi.any():
         return np.nan
     n_trees, (more, r) = len(scores), bags_by_loops(built, len(phi))
@@ -196,7 +196,7 @@ def variance_by_loops(phi, psi, multiple):
 
 
 def error_by_loops(built, scores, phi, psi, multiple, biased):
-    """Test error of one feature, from its definition in docs/inference.md."""
+    """Test error of one feature, from its definition in docs/theory/standard_errors.md."""
     variance, (_, r) = variance_by_loops(phi, psi, multiple), bags_by_loops(built, len(phi))
     n_trees, score = len(scores), scores.mean()
     noise, gain = scores.var(ddof=1) / n_trees, max((biased - score) / (1 + r), 0.0)
@@ -209,7 +209,7 @@ def error_by_loops(built, scores, phi, psi, multiple, biased):
 
 
 def spread_by_bags(built, scores, phi, psi, multiple):
-    """Standard error of one feature with ``inference="bags"``, from its definition in docs/inference.md."""
+    """Standard error of one feature with ``inference="bags"``, as defined in docs/theory/standard_errors.md."""
     n_trees, n_rows = len(built.trees), len(phi)
     more, r = bags_by_loops(built, n_rows)
     spread, noise = scores - scores.mean(), scores.var(ddof=1) / n_trees
@@ -222,7 +222,7 @@ def spread_by_bags(built, scores, phi, psi, multiple):
 
 
 def spread_by_loops(built, scores, phi, psi, multiple):
-    """Standard error of one feature, from its definition in docs/inference.md."""
+    """Standard error of one feature, from its definition in docs/theory/standard_errors.md."""
     n_trees, n_rows = len(built.trees), len(phi)
     noise = scores.var(ddof=1) / n_trees
     least = variance_by_loops(phi, psi, multiple)

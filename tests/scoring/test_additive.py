@@ -96,7 +96,8 @@ def test_scores_are_those_of_the_definition(shape, measure, seed, engine):
 def test_a_sparse_matrix_may_leave_out_missing_values(engine):
     from dataclasses import replace
 
-    from truewood._engines.engine import RowLists, get_engine
+    from truewood._engines.row_lists import RowLists
+    from truewood._engines.selection import get_engine
     from truewood._inputs.tables import read_features
     from truewood.adapters import open_model
 

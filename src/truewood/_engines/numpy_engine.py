@@ -1,4 +1,4 @@
-"""The readable reference engine, and the one in use where no compiler was found."""
+"""`NumpyEngine`: the readable reference, and the fallback without the compiled kernel."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import Engine, RowLists, RowProducts
+from truewood._engines.engine import Engine
 from truewood._engines.numpy_sobol_projection import project_tree
 from truewood._engines.numpy_walk import walk
+from truewood._engines.row_lists import RowLists
+from truewood._engines.row_products import RowProducts
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import ClassTerms, NodeSums, NumberTerms, RowTerms, aggregate_to_root
 
 _BLOCK_VALUES = 4_000_000
-# As in the kernel: rows of trees of at most FEW_NODES nodes are summed in chunks of CHUNK_ROWS rows, and products of
-# influence in blocks of ROW_BLOCK rows.
+# The same values as in the kernel, so that both engines add in the same order: in trees with at most FEW_NODES nodes,
+# rows are summed in chunks of CHUNK_ROWS rows; products of influence are summed in blocks of ROW_BLOCK rows.
 FEW_NODES, CHUNK_ROWS = 1024, 2048
 ROW_BLOCK = 1024
 
@@ -28,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 class NumpyEngine(Engine):
-    """The readable reference, and the engine in use where no compiler was found."""
+    """The readable reference, and the fallback without the compiled kernel."""
 
     name = "numpy"
 
@@ -37,7 +39,7 @@ class NumpyEngine(Engine):
         return np.random.RandomState(seed).randint(0, n_rows, n_draws, dtype=np.int64)
 
     def list_oob_rows(self, bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
-        """Rows that are not in a bag, ascending."""
+        """Return the rows outside a bag, ascending."""
         is_oob = np.ones(n_rows, dtype=np.bool_)
         is_oob[bag] = False
         return np.flatnonzero(is_oob)
@@ -49,7 +51,7 @@ class NumpyEngine(Engine):
         rows: RowLists,
         n_threads: int = 1,  # noqa: ARG002
     ) -> NDArray[np.int32]:
-        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+        """Return the leaf of each listed row, shape (n,), as a position in the ensemble's arrays."""
         leaves = np.empty(len(rows.index), dtype=np.int32)
         block = max(1, _BLOCK_VALUES // ensemble.n_features)
         for tree in range(ensemble.n_trees):
@@ -62,7 +64,7 @@ class NumpyEngine(Engine):
     def find_swapped_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
     ) -> NDArray[np.int32]:
-        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+        """Return the leaves in a single tree when one column at a time is taken from the donor, (n, n_features)."""
         values, swapped = matrix.take(rows), matrix.take(donors)
         leaves = np.repeat(walk(ensemble, 0, values)[:, np.newaxis], ensemble.n_features, axis=1)
         for feature in np.unique(ensemble.split_features):
@@ -79,7 +81,7 @@ class NumpyEngine(Engine):
         target: Target,
         row_weight: Floats | None,
     ) -> NodeSums:
-        """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
+        """Sum rows at their leaves, chunk by chunk in row order, and aggregate the sums to the roots."""
         kind, n_nodes = ensemble.kind, len(ensemble.feature)
         weight, total, square = (
             np.zeros(n_nodes),
@@ -112,7 +114,7 @@ class NumpyEngine(Engine):
         row_weight: Floats | None,
         n_threads: int = 1,
     ) -> NodeSums:
-        """Sum every row at the nodes of all trees; squares are not summed for additive trees."""
+        """Sum all rows at the nodes of all trees; for additive trees, sums of squares stay zero."""
         rows = RowLists.of_every_row(matrix.n_rows, ensemble.n_trees)
         leaves = self.find_leaves(ensemble, matrix, rows, n_threads)
         sums = self.sum_leaves(ensemble, leaves, rows, target, row_weight)
@@ -128,7 +130,7 @@ class NumpyEngine(Engine):
         terms: RowTerms,
         out: Floats,
     ) -> None:
-        """Add to `out` the influence of listed rows on each feature, (n_rows, n_features), given their leaves."""
+        """Add the influence of listed rows on each feature, given their leaves, to `out`, (n_rows, n_features)."""
         block = max(1, _BLOCK_VALUES // ensemble.n_features)
         for tree in range(ensemble.n_trees):
             column = 0 if ensemble.column is None else int(ensemble.column[tree])
@@ -151,7 +153,7 @@ class NumpyEngine(Engine):
         out: Floats,
         n_threads: int = 1,
     ) -> None:
-        """Add to `out` the influence of every row on each feature, over all trees, shape (n_rows, n_features)."""
+        """Add the influence of all rows on each feature, over all trees, to `out`, shape (n_rows, n_features)."""
         rows = RowLists.of_every_row(matrix.n_rows, ensemble.n_trees)
         weight = np.outer(tree_weight, np.ones(matrix.n_rows) if row_weight is None else row_weight).ravel()
         leaves = self.find_leaves(ensemble, matrix, rows, n_threads)
@@ -172,7 +174,7 @@ class NumpyEngine(Engine):
         out: Floats,
         n_threads: int = 1,  # noqa: ARG002
     ) -> None:
-        """Add to `out` how predictions for evaluation rows change without each group of columns."""
+        """Add the change in predictions for evaluation rows without each group of columns to `out`."""
         for tree in range(ensemble.n_trees):
             weight = in_bag_weight[in_bag.offset[tree] : in_bag.offset[tree + 1]]
             before = prediction[evaluation.offset[tree] : evaluation.offset[tree + 1]]
@@ -192,7 +194,7 @@ class NumpyEngine(Engine):
         bags: NDArray[np.float32] | None,
         n_threads: int = 1,  # noqa: ARG002
     ) -> RowProducts:
-        """Sum products of influence over rows, each divided by `total_weight` and minus `mean`."""
+        """Sum products of influence over rows; influence is first divided by `total_weight` and centered by `mean`."""
         counts = is_scoring[:, np.newaxis]
         evaluation = np.where(counts, eval_influence / total_weight - mean, 0.0)
         inbag = np.zeros_like(evaluation)
@@ -227,7 +229,7 @@ class NumpyEngine(Engine):
 
 
 def _list_chunks(ensemble: TreeEnsemble, rows: RowLists) -> Iterator[NDArray[np.intp]]:
-    """Places in the lists whose rows are summed together: runs of rows of small trees, all rows of larger ones."""
+    """Iterate over positions of rows that are summed together: chunks in small trees, all rows in larger ones."""
     sizes, n_rows = np.diff(ensemble.offset), np.diff(rows.offset)
     chunk_size = np.where(sizes <= FEW_NODES, CHUNK_ROWS, np.maximum(n_rows, 1))
     place = np.arange(len(rows.index)) - np.repeat(rows.offset[:-1], n_rows)
@@ -241,7 +243,7 @@ def _sum_by(leaves: NDArray[np.int32], weights: Floats, n_nodes: int) -> Floats:
 
 
 def _find_column(ensemble: TreeEnsemble, rows: RowLists, chunk: NDArray[np.intp], output: int) -> Any:
-    """Column of the target for each row of a chunk, where trees predict one each; else the output's own."""
+    """Return the target column of each row if trees predict one column each, or else the output's column."""
     if ensemble.column is None:
         return output
     return ensemble.column[np.searchsorted(rows.offset, chunk, side="right") - 1]
@@ -250,7 +252,7 @@ def _find_column(ensemble: TreeEnsemble, rows: RowLists, chunk: NDArray[np.intp]
 def _count_classes(
     leaves: NDArray[np.int32], target: ClassTarget, rows: NDArray[np.int64], w: Floats, n_nodes: int
 ) -> Floats:
-    """Weight of each class at the leaves, shape (n_nodes, n_columns)."""
+    """Sum the weight of each class at the leaves, shape (n_nodes, n_columns)."""
     total = np.empty((n_nodes, target.kind.n_columns))
     for o, (first, labels) in enumerate(zip(target.kind.first_column, target.kind.classes, strict=True)):
         cell = leaves.astype(np.int64) * len(labels) + target.codes[rows, o]
@@ -267,7 +269,7 @@ def _find_influence(
     column: int,
     terms: RowTerms,
 ) -> Floats:
-    """Influence of rows of weight one on each feature, shape (n, n_features)."""
+    """Compute the influence of rows of weight one on each feature, shape (n, n_features)."""
     if isinstance(target, ClassTarget) and isinstance(terms, ClassTerms):
         codes = target.codes[rows] + target.kind.first_column
         by_output = [_sum_path(ensemble, leaves, terms.by_class, codes[:, o]) for o in range(codes.shape[1])]
@@ -286,7 +288,7 @@ def _find_influence(
 
 
 def _sum_path(ensemble: TreeEnsemble, leaves: NDArray[np.int32], at_nodes: Floats, column: Any) -> Floats:
-    """Sum numbers of the nodes on the path of each row, by the feature of the split above, (n, n_features)."""
+    """Sum `at_nodes` along the path of each row, by the feature of the split above the node, (n, n_features)."""
     node, path = leaves.astype(np.intp), []
     while len(below := np.flatnonzero(ensemble.parent[node] != node)):
         path.append((below, node[below]))
@@ -299,10 +301,10 @@ def _sum_path(ensemble: TreeEnsemble, leaves: NDArray[np.int32], at_nodes: Float
 
 
 def sum_blocks(products: Floats) -> Floats:
-    """Sum over rows: one after the other within a block, then one block after the other, shape (n_columns,)."""
+    """Sum over rows in order within each block, then over blocks in order, shape (n_columns,)."""
     n_rows, n_columns = products.shape
     n_blocks = -(-n_rows // ROW_BLOCK)
-    # With a second column numpy adds row to row; it would add the rows of a single one in another order.
+    # With two or more columns, numpy adds row by row; it sums a single column pairwise.
     padded = np.zeros((n_blocks * ROW_BLOCK, max(n_columns, 2)))
     padded[:n_rows, :n_columns] = products
     by_block = np.add.reduce(padded.reshape(n_blocks, ROW_BLOCK, -1), axis=1)

@@ -8,7 +8,7 @@ zero, every phi has mean zero given the other rows, and the variance is that of 
 evaluate trees that the other is in bag for. That covariance is the sum of phi a, and it shows in the bags: trees with a
 row in bag have other scores than trees without it. The size of a score varies over data sets by both roles together,
 phi + a. To estimate a for each row takes more trees than most models have, so g psi replaces it unless bags are
-requested. docs/inference.md has the formulas, with the letters used here.
+requested. docs/theory/standard_errors.md has the formulas, with the letters used here.
 
 Folds. Given the models, the contributions phi of a fold's rows have mean zero; but models are random as well: of two
 rows in different folds each evaluates a model trained on the other, so their contributions are correlated. A sum over

@@ -8,7 +8,9 @@ from threading import Condition
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import MOST_INFLUENCE_VALUES, RowLists, get_engine
+from truewood._engines.engine import MOST_INFLUENCE_VALUES
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._inference.influence import Contributions
 from truewood._scoring.inputs import ScoringInputs
 from truewood._trees.ensemble import TreeEnsemble

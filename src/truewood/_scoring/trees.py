@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,15 +11,18 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from truewood._arguments import check_n_jobs
-from truewood._engines.engine import (
+from truewood._engines.fused_scoring import (
+    Bags,
     BrokenTreeError,
+    EveryRow,
     InfluenceBuffers,
-    RowLists,
-    RowsOfTrees,
+    ListedRows,
+    SeededBags,
     SplitCriterion,
-    get_engine,
-    keep_engine,
+    TreeRows,
 )
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine, keep_engine
 from truewood._inference.influence import Contributions
 from truewood._measures.hazards import NodeHazards, allocate_life_tables
 from truewood._measures.registry import Measure
@@ -140,20 +144,14 @@ def _score_fused(
     in_place = None if training is not None and training.is_honest else tree_model.find_tree_arrays()
     seeds = _find_seeds(inputs, with_influence=influence is not None)
     needs_lists = evaluation_rows.name == "lists" or (evaluation_rows.name == "oob" and seeds is None)
-    most_trees = tree_model.n_trees
-    most_nodes, most_bags = get_engine().limit_fused(tree_model.target.kind, n_rows)
-    if in_place is None:
-        most_nodes = min(most_nodes, _FUSED_NODES)
-    if needs_lists:
-        most_trees = max(1, _BATCH_WEIGHTS // n_rows)
-    elif seeds is not None:
-        most_trees = min(most_trees, most_bags)
+    most_nodes = sys.maxsize if in_place is not None else _FUSED_NODES
+    most_trees = max(1, _BATCH_WEIGHTS // n_rows) if needs_lists else tree_model.n_trees
     for trees in split_trees(tree_model.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
-        rows: RowsOfTrees = None
+        rows: TreeRows = EveryRow()
         if needs_lists:
             rows = _list_rows(inputs, trees, with_influence=influence is not None)
         elif seeds is not None:
-            rows = (seeds.seeds[trees.start : trees.stop], seeds.n_draws)
+            rows = SeededBags(seeds.seeds[trees.start : trees.stop], seeds.n_draws)
         run = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
         try:
             yield _score_run(inputs, measure, trees, run, rows, influence, n_threads)
@@ -179,19 +177,17 @@ def _find_seeds(inputs: ScoringInputs, *, with_influence: bool) -> BagSeeds | No
     return found
 
 
-def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool) -> RowsOfTrees:
+def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool) -> TreeRows:
     """Bags, if in-bag weights follow from these; else the evaluation rows, and the weights of rows in both roles."""
     training, n_rows, are_training = inputs.tree_model.training, inputs.data.n_rows, inputs.evaluation_rows.are_training
     is_oob = inputs.evaluation_rows.name == "oob"
     if is_oob and training and (not with_influence or training.weighs_by_count(inputs.data.weight is not None)):
-        return [training.list_bag(tree, n_rows).astype(np.int64, copy=False) for tree in trees]
-    listed = []
-    for tree in trees:
-        rows = inputs.evaluation_rows.of_tree(tree)
-        evaluation = weigh_evaluation(inputs, rows) if with_influence else None
-        in_bag = weigh_in_bag(inputs, tree) if with_influence and are_training else None
-        listed.append((rows, evaluation, in_bag))
-    return listed
+        return Bags([training.list_bag(tree, n_rows).astype(np.int64, copy=False) for tree in trees])
+    rows = [inputs.evaluation_rows.of_tree(tree) for tree in trees]
+    if not with_influence:
+        return ListedRows(rows)
+    in_bag = [weigh_in_bag(inputs, tree) for tree in trees] if are_training else None
+    return ListedRows(rows, [weigh_evaluation(inputs, own) for own in rows], in_bag)
 
 
 def _score_run(
@@ -199,7 +195,7 @@ def _score_run(
     measure: Measure,
     trees: range,
     run: TreeEnsemble | list[TreeArrays],
-    rows: RowsOfTrees,
+    rows: TreeRows,
     influence: Contributions | None,
     n_threads: int,
 ) -> Scores:

@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import truewood as tw
 from helpers.oracle import walk
 from helpers.sklearn_models import CASES, build, draw_bag, has_bags, supported_cases
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 
 
 def draw(n_rows=240, seed=0, n_classes=None):
