@@ -146,6 +146,7 @@ def permutation_test(
     n_jobs: int | None = None,
     resume: str | PathLike[str] | None = None,
     progress: bool = True,
+    engine: str = "auto",
 ) -> PermutationTestResult:
     """Test importances by refitting on permuted targets.
 
@@ -177,7 +178,9 @@ def permutation_test(
         A file that keeps every finished permutation, a line each. Where it exists already the test goes on from there,
         also to a larger number of permutations; with ``random_state=None`` it goes on with the seed of the file.
     progress : bool, default=True
-        Whether to show a progress bar, where the output is a terminal.
+        Whether to show a progress bar if the output is a terminal.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        What routes the rows, as in `importance`.
 
     Returns
     -------
@@ -200,7 +203,7 @@ def permutation_test(
     check_estimator(estimator)
     if resume is not None:
         check_path(resume, "resume")
-    refit = _Refit(estimator, X, y, sample_weight, measure, feature_groups)
+    refit = _Refit(estimator, X, y, sample_weight, measure, feature_groups, engine)
     seed = int(check_seed(random_state).randint(N_SEEDS))
     done: dict[int, list[float]] = {}
     if resume is not None:
@@ -235,6 +238,7 @@ class _Refit:
     sample_weight: Any
     measure: str
     feature_groups: Any
+    engine: str
 
     def run(self, seed: int, number: int) -> ImportanceResult:
         """Fit and score the target's permutation of a number, or the target itself for number 0."""
@@ -250,6 +254,7 @@ class _Refit:
             sample_weight=self.sample_weight,
             feature_groups=self.feature_groups,
             inference=False,
+            engine=self.engine,
             random_state=int(rng.integers(N_SEEDS)),
         )
 
