@@ -116,9 +116,9 @@ class PermutationTestResult:
         -------
         matplotlib Axes
         """
-        from truewood._plotting.importance import draw_null
+        from truewood._plotting.permutation_test import draw_permutation_test
 
-        return draw_null(self.values, self.null, self.p_value, self.feature_names, self.measure, top=top, ax=ax)
+        return draw_permutation_test(self, top=top, ax=ax)
 
     def __repr__(self) -> str:
         n_null, n_hidden = len(self.null), len(self.values) - _N_SHOWN

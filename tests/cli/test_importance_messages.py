@@ -90,7 +90,7 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
     assert f"truewood: warning: l{words} If so, drop it with --drop 'lwage'\n" in said
     answer = (tmp_path / "a.html").read_text().partition("What was measured")[0]
     # Whoever reads the report has given no options.
-    assert f'<div class="caution grave"><p>L{words}</p></div>' in answer
+    assert f'<div class="caveat severe"><p>L{words}</p></div>' in answer
 
 
 HEADER = "x,color,y\n"

@@ -69,8 +69,8 @@ def test_report(data, tmp_path, call):
     call(data, "--target", "y", "--alpha", "0.01", "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "What tells about y?" in page
-    assert "The model's own skill</dt><dd>AUC 0." in page.replace("&#x27;", "'")
-    assert "Found: at a 1 % false discovery rate" in page
+    assert "Model performance</dt><dd>AUC 0." in page
+    assert "Significance: 1% false discovery rate" in page
     assert '"word":"rising"' in page
     # Whoever reads the report has given no options.
     assert not re.search(r"--\w|task=|drop=", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))

@@ -52,28 +52,28 @@ def read_data(path):
 
 def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
     X, _ = make_table()
-    said = {"skill": "AUC 0.8", "notes": ["The rows are of May."], "warnings": ["the target was seen before"]}
+    said = {"performance": "AUC 0.8", "notes": ["The rows are of May."], "warnings": ["the target was seen before"]}
     result.report(tmp_path / "report.html", X=X, title="Who says yes?", **said)
     text = read_words(tmp_path / "report.html")
     parts = [
         "Who says yes?",
-        "f1 and f2 carry 26 % of the target's Gini impurity (5 % false discovery rate).",
-        "All features together explain 26 % of the target's Gini impurity",
-        "The model's own skill AUC 0.8",
-        "Judged on 400 out-of-bag rows, 30 trees",
+        "f1 and f2 explain 26% of the target's Gini impurity (5% false discovery rate).",
+        "All features together explain 26% of the target's Gini impurity",
+        "Model performance AUC 0.8",
+        "Evaluated on 400 out-of-bag rows, 30 trees",
         "The target was seen before.",
-        "There is no sign that",
-        "What was measured",
-        "30 trees whose predictions are averaged (a forest)",
-        "400 out-of-bag rows: each tree was judged on those of the training data that were left out of its own bag.",
+        "No evidence that",
+        "How this was measured",
+        "30 trees with averaged predictions (forest)",
+        "400 out-of-bag rows: each tree is evaluated on the training rows that are not in its bag.",
         "decrease in Gini impurity",
-        "No two features that were compared are strongly related",
-        "in 400 rows; compared: 6 of 6 columns)",
+        "No pair of features is strongly correlated",
+        "400 rows; 6 of 6 columns compared)",
         "The rows are of May.",
-        "Found: adjusted p-value (Benjamini & Hochberg) at most 0.05.",
-        "Found, but small: under 1 % of the target's Gini impurity.",
-        "rows that belong together",
-        "What a p-value means here",
+        "Significant: adjusted p-value (Benjamini-Hochberg) at most 0.05.",
+        "Significant, but small: less than 1% of the target's Gini impurity.",
+        "clustered rows",
+        "A p-value is the probability",
         "Unbiased Measurement of Feature Importance",
         f"truewood {tw.__version__}",
     ]
@@ -100,12 +100,12 @@ def test_the_table_is_that_of_the_result(result, tmp_path):
     result.report(tmp_path / "report.html")
     data = read_data(tmp_path / "report.html")
     pd.testing.assert_frame_equal(pd.DataFrame(data["rows"], columns=data["fields"]), result.frame(), check_exact=True)
-    assert len(data["verdicts"]) - data["verdicts"].count("no sign") == np.count_nonzero(result.select())
+    assert len(data["verdicts"]) - data["verdicts"].count("not significant") == np.count_nonzero(result.select())
     assert data["factor"] * result.values == pytest.approx(100 * result.share)
 
 
 def test_user_text_is_escaped(result, tmp_path):
-    bad = '</script><script>alert("1")</script><!-- & \u2028 $answer'
+    bad = '</script><script>alert("1")</script><!-- & \u2028 $summary'
     names = np.array([bad, *[f"f{j}" for j in range(1, 6)]])
     replace(result, feature_names=names).report(tmp_path / "report.html", title=bad, notes=[bad])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -132,10 +132,10 @@ def test_the_same_result_gives_the_same_file(result, tmp_path):
 def test_without_inference(tmp_path):
     make_result(inference=False).report(tmp_path / "report.html")
     text = read_words(tmp_path / "report.html")
-    assert "By unbiased importance (UFI), the most important of 6 features: f1, f2," in text
-    assert "How sure that is cannot be said: importance() was called with inference=False." in text
+    assert "Most important of 6 features by unbiased importance (UFI): f1, f2," in text
+    assert "p-values are unavailable: importance() was called with inference=False." in text
     assert "false discovery" not in text
-    assert "What a p-value means" not in text
+    assert "A p-value is" not in text
     data = read_data(tmp_path / "report.html")
     assert data["verdicts"] is None
     assert "p_value" not in data["fields"]
@@ -150,30 +150,28 @@ def test_regression_boosting_and_the_biased_measure(tmp_path):
     boosted = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X[:200], y[:200])
     tw.importance(boosted, X[200:], y[200:], rows="heldout").report(tmp_path / "boosting.html")
     text = read_words(tmp_path / "boosting.html")
-    assert "10 trees whose values add up (boosting)" in text
+    assert "10 trees with summed values (boosting)" in text
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[:200], y[:200])
     tw.importance(tree, X[200:], y[200:], rows="heldout").report(tmp_path / "tree.html")
     assert "a single tree" in read_words(tmp_path / "tree.html")
     assert "200 held-out rows" in text
-    assert "for this one fitted model" in text
+    assert "applies to this fitted model" in text
     make_result(measure="mdi").report(tmp_path / "mdi.html")
     text = read_words(tmp_path / "mdi.html")
-    assert "These importances are biased" in text
+    assert "Biased importances" in text
     assert "out-of-bag" not in text
 
 
-def test_a_useless_model_is_called_useless(tmp_path):
+def test_a_model_no_better_than_chance_is_called_so(tmp_path):
     X, _ = make_table()
     y = np.random.default_rng(1).random(len(X)) > 0.5
     result = tw.importance(RandomForestClassifier(30, max_depth=4, random_state=0).fit(X, y), X, y)
     assert result.total_p_value > 0.05
     result.report(tmp_path / "report.html")
     text = read_words(tmp_path / "report.html")
-    assert (
-        "The model as a whole shows no sign of predicting better than chance. None of 6 features can be shown" in text
-    )
-    assert "That is no proof that none does" in text
-    assert "importances of a model that predicts no better than chance mean nothing" in text
+    assert "no evidence that the model predicts better than chance. No evidence that any of the 6 features" in text
+    assert "This does not prove that none matters" in text
+    assert "Importances of a model that predicts no better than chance are meaningless" in text
 
 
 def test_the_level_of_significance_is_the_readers(result, tmp_path):
@@ -181,9 +179,9 @@ def test_the_level_of_significance_is_the_readers(result, tmp_path):
     assert alpha > 0.05
     result.report(tmp_path / "report.html", alpha=alpha)
     text = read_words(tmp_path / "report.html")
-    assert f"4 more add under 1 % each ({100 * alpha:g} % false discovery rate)" in text
-    assert f"Found: at a {100 * alpha:g} % false discovery rate." in text
-    assert read_data(tmp_path / "report.html")["verdicts"] == ["found"] * 2 + ["found, but small"] * 4
+    assert f"4 more explain less than 1% each ({100 * alpha:g}% false discovery rate)" in text
+    assert f"Significance: {100 * alpha:g}% false discovery rate." in text
+    assert read_data(tmp_path / "report.html")["verdicts"] == ["significant"] * 2 + ["significant, but small"] * 4
     with pytest.raises(ValueError, match="alpha must lie between 0 and 1, got 5"):
         result.report(tmp_path / "report.html", alpha=5)
 
@@ -248,9 +246,9 @@ def test_says_how_many_columns_were_compared():
     found = find_correlations(X, X.columns.tolist())
     assert (found.n_columns, found.n_with_categories, found.n_given) == (500, 100, 601)
     text = describe_correlations(TableCheck(found, []))
-    assert "in 50 rows; compared: 500 of 601 columns, with categories only the first 100)" in text
+    assert "50 rows; 500 of 601 columns compared, only the first 100 with categories)" in text
     numbers = find_correlations(X[["f1", "f2"]], ["f1", "f2"])
-    assert "with categories only" not in describe_correlations(TableCheck(numbers, []))
+    assert "with categories" not in describe_correlations(TableCheck(numbers, []))
 
 
 def test_finds_them_in_arrays_and_sparse_matrices():
@@ -267,10 +265,10 @@ def test_correlated_features_are_listed(result, tmp_path):
     X, _ = make_table()
     result.report(tmp_path / "report.html", X=X.assign(f5=X["f1"] + 0.01 * X["f5"]))
     text = read_words(tmp_path / "report.html")
-    assert "1 pair of features tells nearly the same" in text
+    assert "1 pair of features is nearly redundant" in text
     assert "f1 and f5 (1.00)" in text
     result.report(tmp_path / "report.html")
-    assert "Not checked, as the report was made without the table." in read_words(tmp_path / "report.html")
+    assert "Not checked because the report was created without the table." in read_words(tmp_path / "report.html")
 
 
 def test_columns_of_an_array_are_named_right():
@@ -288,7 +286,7 @@ def test_bad_arguments(result, tmp_path):
     with pytest.raises(TypeError, match="warnings must be a list of str, got 'one'"):
         result.report(tmp_path / "report.html", warnings="one")
     for name in ("report.pdf", "report", "reporthtml"):
-        with pytest.raises(ValueError, match=r"path must end in \.html, as the report is a page for a browser, got "):
+        with pytest.raises(ValueError, match=r"path must end in \.html, got "):
             result.report(tmp_path / name)
         assert not (tmp_path / name).exists()
     with pytest.raises(ValueError, match="X must be a table with rows and columns, got shape \\(3,\\)"):
@@ -315,5 +313,5 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
         f"a report needs altair and vl-convert-python, but {library} is not installed; "
-        "pip install 'truewood[report]' brings both.\n"
+        "run pip install 'truewood[report]'.\n"
     )

@@ -94,7 +94,7 @@ def test_tables_without_columns_are_refused():
 def test_picture_has_all_columns_and_a_colour_a_group(table):
     ax = tw.correlated_groups(table).plot()
     assert sorted(label.get_text() for label in ax.get_yticklabels()) == sorted(table.columns)
-    assert ax.get_title() == "2 groups of correlated columns at 0.7 (dashed)"
+    assert ax.get_title() == "2 groups of correlated columns (threshold 0.7, dashed)"
     colours = [line.get_color() for line in ax.lines[:-1]]  # the last is the threshold
     assert len(colours) == len(table.columns) - 1
     assert len(set(colours)) == 3
@@ -118,7 +118,7 @@ def test_report_shows_members_scores_and_the_tree(table, tmp_path):
     result.report(tmp_path / "report.html", X=X, feature_groups=groups)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "height, weight, &lt;b&gt;shade&lt;/b&gt;</td><td>" in page
-    assert '<img id="tree" alt="Tree of correlated columns" src="data:image/png;base64,' in page
-    assert "No two features that were compared are strongly related" in page  # but for those in one group
+    assert '<img id="dendrogram" alt="Dendrogram of correlated columns" src="data:image/png;base64,' in page
+    assert "No pair of features is strongly correlated" in page  # but for those in one group
     result.report(tmp_path / "plain.html", X=X, feature_groups={"height + weight": ["height", "weight"]})
-    assert 'id="tree"' not in (tmp_path / "plain.html").read_text(encoding="utf-8")
+    assert 'id="dendrogram"' not in (tmp_path / "plain.html").read_text(encoding="utf-8")

@@ -26,10 +26,10 @@ def test_swarm(explanation, tmp_path):
     ax = explanation.plot(output="yes", top=3)
     ax.figure.savefig(tmp_path / "swarm.png")
     assert ax.get_yticklabels()[0].get_text() == "a 2"
-    assert ax.get_xlabel() == "what splits on the feature did to the prediction of yes"
+    assert ax.get_xlabel() == "effect on the prediction for yes"
     first = np.sort(ax.collections[0].get_offsets()[:, 0])
     np.testing.assert_allclose(first, np.sort(explanation.values[:, 2, 2]))
-    assert ax.get_title().endswith("the 3 of 8 that move most are shown")
+    assert ax.get_title().endswith("top 3 of 8 features")
     ax = Figure().subplots()
     assert explanation.plot(output=0, ax=ax) is ax
 
@@ -79,9 +79,9 @@ def test_bad_arguments(explanation):
         explanation.plot("pie", output=0)
     with pytest.raises(ValueError, match=r"output must be .* one of may\$be, no, yes, got None"):
         explanation.plot()
-    with pytest.raises(ValueError, match=r"row must be the number of a row, from 0 to 149, .* got None"):
+    with pytest.raises(ValueError, match=r"row must be the index of a row, from 0 to 149, .* got None"):
         explanation.plot("waterfall", output=0)
-    with pytest.raises(ValueError, match="feature must be the name or the number of one of the 8 features, got 'b'"):
+    with pytest.raises(ValueError, match="feature must be the name or index of one of the 8 features, got 'b'"):
         explanation.plot("dependence", feature="b", output=0)
     with pytest.raises(ValueError, match="top must be at least 1"):
         explanation.plot(output=0, top=0)

@@ -47,7 +47,7 @@ def test_words_about_survival_times(tmp_path, capsys):
     assert main(["importance", str(tmp_path / "patients.csv"), *arguments]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("What tells about days until died?")
-    assert "of the variance of martingale residuals (5 % false discovery rate)" in printed
+    assert "of the variance of martingale residuals (5% false discovery rate)" in printed
     assert "Martingale residuals: whether a row had the event" in printed
     assert "target's variance" not in printed
     assert " lower risk " in printed

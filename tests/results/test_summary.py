@@ -1,4 +1,4 @@
-"""Scores in percent, the answer in a sentence, and what to be careful about."""
+"""Percentages, summary sentences and caveats."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import truewood as tw
 from truewood._inputs.correlation import Correlations
 from truewood._results.caveats import TableCheck, check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.summary import (
+    classify_features,
     find_percent,
     format_column,
     format_intervals,
     format_percent,
-    judge_features,
-    say_total,
     write_summary,
+    write_total,
 )
 
-LEVEL = "(5 % false discovery rate)"
+LEVEL = "(5% false discovery rate)"
 
 
 @pytest.fixture(scope="module")
@@ -54,50 +54,51 @@ def make_result(result, percents, p_values, *, has_share=True):
 
 SURE = 1e-9
 SENTENCES = {
-    "few": ([40, 20, 0.1], [SURE, SURE, 0.6], "f0 and f1 carry 60 % of the target's variance"),
-    "one": ([12.34, 0.1], [SURE, 0.6], "f0 carries 12 % of the target's variance"),
+    "few": ([40, 20, 0.1], [SURE, SURE, 0.6], "f0 and f1 explain 60% of the target's variance"),
+    "one": ([12.34, 0.1], [SURE, 0.6], "f0 explains 12% of the target's variance"),
     "small ones": (
         [40, 20, 3, *[0.4] * 40, *[0.01] * 30],
         [*[SURE] * 43, *[0.6] * 30],
-        "f0, f1 and f2 carry 63 % of the target's variance; 40 more add under 1 % each",
+        "f0, f1 and f2 explain 63% of the target's variance; 40 more explain less than 1% each",
     ),
     "many": (
         [30, 10, 5, 4, 3, 2, 0.5],
         [SURE] * 7,
-        "f0 and f1 carry 40 % of the target's variance; 4 more add 2.0 to 5.0 % each; 1 more adds under 1 %",
+        "f0 and f1 explain 40% of the target's variance; 4 more explain 2.0% to 5.0% each; "
+        "1 more explains less than 1%",
     ),
     "only small ones": (
         [0.4, 0.3, 0.01],
         [SURE, SURE, 0.6],
-        "2 features are found, but small: under 1 % of the target's variance each",
+        "2 features are significant, but small: less than 1% of the target's variance each",
     ),
-    "none": ([0.4, 0.3], [0.6, 0.6], "None of 2 features can be shown to matter"),
+    "none": ([0.4, 0.3], [0.6, 0.6], "No evidence that any of the 2 features matters"),
 }
 
 
 @pytest.mark.parametrize("name", SENTENCES)
-def test_the_answer_is_in_percent(result, name):
+def test_the_summary_is_in_percent(result, name):
     percents, p_values, sentence = SENTENCES[name]
     made = make_result(result, percents, p_values)
-    answer = write_summary(made, 0.05)
-    assert answer.startswith(f"{sentence} {LEVEL}")
-    assert answer.removeprefix(f"{sentence} {LEVEL}") == (": f0 and f1." if name == "only small ones" else ".")
+    summary = write_summary(made, 0.05)
+    assert summary.startswith(f"{sentence} {LEVEL}")
+    assert summary.removeprefix(f"{sentence} {LEVEL}") == (": f0 and f1." if name == "only small ones" else ".")
 
 
 @pytest.mark.parametrize(
     ("p_values", "sentence"),
     [
-        ([SURE, SURE, 0.6], f"2 of 3 features matter {LEVEL}: f0 and f1."),
-        ([SURE, 0.6, 0.6], f"1 of 3 features matters {LEVEL}: f0."),
-        ([SURE, SURE, SURE], f"All 3 features matter {LEVEL}: f0, f1 and f2."),
-        ([SURE], f"The only feature matters {LEVEL}: f0."),
+        ([SURE, SURE, 0.6], f"2 of 3 features are significant {LEVEL}: f0 and f1."),
+        ([SURE, 0.6, 0.6], f"1 of 3 features is significant {LEVEL}: f0."),
+        ([SURE, SURE, SURE], f"All 3 features are significant {LEVEL}: f0, f1 and f2."),
+        ([SURE], f"The only feature is significant {LEVEL}: f0."),
     ],
 )
 def test_without_percents_features_are_counted(result, p_values, sentence):
     made = make_result(result, [30, 20, 10][: len(p_values)], p_values, has_share=False)
     assert find_percent(made) is None
     assert write_summary(made, 0.05) == sentence
-    assert say_total(made, None).startswith("Scores are in units of ")
+    assert write_total(made, None).startswith("Scores are in units of ")
 
 
 def test_shares_add_up_to_what_predictions_and_target_have_in_common():
@@ -121,14 +122,14 @@ def test_boosted_classifiers_have_parts_of_the_sum():
     percent = find_percent(result)
     assert not percent.is_share
     assert (percent.factor * result.values).sum() == pytest.approx(100)
-    assert write_summary(result, 0.05).startswith("x1 carries 100 % of the sum of all scores")
-    assert "covariance of raw score and target" in say_total(result, percent)
+    assert write_summary(result, 0.05).startswith("x1 accounts for 100% of the sum of all scores")
+    assert "covariance of raw score and target" in write_total(result, percent)
     # Parts of a sum that may as well be half of it say nothing.
     assert find_percent(replace(result, total_error=result.values.sum() / 2)) is None
 
 
 def test_small_numbers_keep_their_digits():
-    assert [format_percent(p) for p in (63.4, 3.44, 0.26, 0.0012)] == ["63 %", "3.4 %", "0.26 %", "0.0012 %"]
+    assert [format_percent(p) for p in (63.4, 3.44, 0.26, 0.0012)] == ["63%", "3.4%", "0.26%", "0.0012%"]
     assert format_column(np.array([1234.5, 21.34, 0.087, -0.0003, 0.0])) == [
         "1,234.5    ",
         "   21.3    ",
@@ -145,13 +146,18 @@ def test_small_numbers_keep_their_digits():
 
 def test_small_is_less_than_one_percent(result):
     made = make_result(result, [40, 1.0, 0.99, 0.5], [SURE, SURE, SURE, 0.6])
-    assert judge_features(made, 0.05).tolist() == ["found", "found", "found, but small", "no sign"]
+    assert classify_features(made, 0.05).tolist() == [
+        "significant",
+        "significant",
+        "significant, but small",
+        "not significant",
+    ]
 
 
 def test_verdicts_are_explained(result):
     assert explain_verdicts(make_result(result, [40, 0.1], [SURE, 0.6]), 0.01) == {
-        "found": "Found: adjusted p-value (Benjamini & Hochberg) at most 0.01.",
-        "found, but small": "Found, but small: under 1 % of the target's variance.",
+        "significant": "Significant: adjusted p-value (Benjamini-Hochberg) at most 0.01.",
+        "significant, but small": "Significant, but small: less than 1% of the target's variance.",
     }
 
 
@@ -160,28 +166,28 @@ def test_verdicts_that_intervals_seem_to_contradict_are_explained(result):
     assert len(explain_intervals(plain, 0.05)) == 2
     # Twenty tests: 0.02 is below 0.025 and yet no discovery.
     above = explain_intervals(make_result(result, [40, *[0.1] * 19], [SURE, 0.02, *[0.6] * 18]), 0.05)
-    assert above[0].startswith("f1: its interval lies above zero, yet it is not called found.")
-    assert "among 20 features" in above[0]
+    assert above[0].startswith("f1: the interval lies above zero, but the feature is not significant.")
+    assert "20 features" in above[0]
     below = explain_intervals(make_result(result, [40, 5], [SURE, 0.04]), 0.05)
-    assert below[0].startswith("f1: found, though the interval reaches zero.")
+    assert below[0].startswith("f1: significant, although the interval includes zero.")
 
 
-def test_cautions_come_when_there_is_cause(result):
+def test_caveats_depend_on_the_result(result):
     def read_headings(result, check=None):
-        return [caution.heading for caution in list_caveats(result, check)]
+        return [caveat.heading for caveat in list_caveats(result, check)]
 
     clean = replace(result, skipped_weight=0.01)
     assert read_headings(clean) == []
-    assert read_headings(replace(clean, skipped_weight=0.3)) == ["Splits that could not be judged"]
+    assert read_headings(replace(clean, skipped_weight=0.3)) == ["Splits without evaluation rows"]
     assert read_headings(replace(clean, n_rows=100)) == ["Few rows"]
-    assert read_headings(replace(clean, share=3 * clean.share)) == ["Shares above 100 %"]
-    assert read_headings(replace(clean, total_error=1e9)) == ["The model may be useless"]
+    assert read_headings(replace(clean, share=3 * clean.share)) == ["Shares above 100%"]
+    assert read_headings(replace(clean, total_error=1e9)) == ["No better than chance"]
     mixed = list_caveats(replace(clean, notes=("pca0: made of several columns.",)), None)
     assert mixed[0].items == ("pca0: made of several columns.",)
-    assert str(mixed[0]).endswith("is scored by what. pca0: made of several columns.")
+    assert str(mixed[0]).endswith(" pca0: made of several columns.")
 
 
-def test_missing_values_are_said():
+def test_missing_values_are_a_caveat():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((300, 3)), columns=["a", "b", "c"])
     y = X["a"] > 0
@@ -191,16 +197,16 @@ def test_missing_values_are_said():
     for table in (X, X.to_numpy()):
         check = check_table(replace(result, feature_names=np.array(["a", "b", "c"])), table, None)
         assert [name for name, _ in check.missing] == ["b", "c"]
-        (caution,) = [c for c in list_caveats(result, check) if c.heading == "Missing values"]
+        (caveat,) = [c for c in list_caveats(result, check) if c.heading == "Missing values"]
         share = 100 * X["b"].isna().mean()
-        assert caution.text.startswith(f"b ({share:.0f} %) of the rows have no value.")
+        assert caveat.text.startswith(f"b ({share:.0f}% missing).")
 
 
 def test_of_many_correlated_pairs_the_strongest_are_listed(result):
     pairs = [("a", f"b{k}", 0.99) for k in range(27)]
     found = Correlations(pairs, n_rows=400, n_columns=28, n_with_categories=28, n_given=28)
-    caution = next(c for c in list_caveats(result, TableCheck(found, [])) if c.heading == "Correlated features")
-    assert len(caution.items) == 21
-    assert caution.items[0] == "a and b0 (0.99)"
-    assert caution.items[-1] == "and 7 more pairs"
-    assert str(caution).endswith("a and b4 (0.99); and more")
+    caveat = next(c for c in list_caveats(result, TableCheck(found, [])) if c.heading == "Correlated features")
+    assert len(caveat.items) == 21
+    assert caveat.items[0] == "a and b0 (0.99)"
+    assert caveat.items[-1] == "and 7 more pairs"
+    assert str(caveat).endswith("a and b4 (0.99); and more")

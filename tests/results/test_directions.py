@@ -84,7 +84,7 @@ def test_texts_go_by_level(table):
     result, explanation = tw.importance(model, X, y), tw.explain(model, X, y)
     city = find_directions(result, explanation, 0.05)[list(result.feature_names).index("city")]
     assert (city.word, city.levels) == ("by level", ["Bonn", "Rome"])
-    assert city.moves[0] < 0 < city.moves[1]
+    assert city.effects[0] < 0 < city.effects[1]
 
 
 def test_groups_have_no_direction(table):
@@ -101,7 +101,7 @@ def test_an_explanation_of_other_features_is_refused(table, tmp_path):
     result, explanation = tw.importance(model, X, y), tw.explain(model, X, y, feature_groups={"both": ["a", "b"]})
     assert find_directions(result, None, 0.05) is None
     for draw in (result.plot, lambda **options: result.report(tmp_path / "report.html", **options)):
-        with pytest.raises(ValueError, match="explanation must be of the features of this result"):
+        with pytest.raises(ValueError, match="explanation must have the features of this result"):
             draw(explanation=explanation)
 
 
@@ -112,4 +112,4 @@ def test_pictures_and_words_say_which_way(table):
     ax = result.plot(explanation=explanation)
     rows = zip(ax.get_yticklabels(), ax.texts, strict=True)
     assert {name.get_text(): word.get_text() for name, word in rows} == WORDS
-    assert "(800 out-of-bag rows, by trees that never saw them)" in explain_directions(explanation)
+    assert "(800 out-of-bag rows)" in explain_directions(explanation)
