@@ -36,7 +36,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from truewood._report.wording import describe_measurement, explain_reading
+from truewood._report.wording import describe_method, explain_reading
 
 N_ROWS = 90
 ERRORS = ("null_std_error", "std_error", "total_error")
@@ -292,12 +292,12 @@ def test_tables_files_pictures_and_words(tmp_path):
     np.testing.assert_array_equal(loaded.per_fold, result.per_fold)
     assert "36 trees in 3 folds, 90 rows held out in folds" in repr(loaded)
     axes = result.plot("box")
-    assert axes.get_title() == "How scores differ between the 3 folds"
+    assert axes.get_title() == "Distribution of scores over 3 folds"
     assert len(axes.lines) >= 4
-    words = dict(describe_measurement(result, None))
-    assert words["Model"] == "regression, 36 trees whose values add up (boosting), in models of 3 folds."
-    assert words["Rows"] == "90 rows held out in folds: each was judged by a model that was fit without its fold."
-    assert "for models of this kind on data like this" in " ".join(explain_reading(result, 0.05))
+    words = dict(describe_method(result, None))
+    assert words["Model"] == "Regression, 36 trees with summed values (boosting), in 3 folds."
+    assert words["Rows"] == "90 rows held out in folds: each row is evaluated by a model trained without its fold."
+    assert "applies to models of this kind" in " ".join(explain_reading(result, 0.05))
     deeper = tw.cross_importance(clone(BOOSTING).set_params(max_depth=3), X, y, cv=3, contributions=True)
     plain = tw.cross_importance(BOOSTING, X, y, cv=3, contributions=True)
     comparison = tw.compare(plain, deeper)

@@ -59,7 +59,7 @@ def test_p_values_by_hand():
 def test_repr_and_picture():
     test = run(n_permutations=9)
     lines = repr(test).splitlines()
-    assert lines[0] == "PermutationTestResult: ufi, 9 permutations, p-values of at least 0.1"
+    assert lines[0] == "PermutationTestResult: ufi, 9 permutations, smallest possible p-value 0.1"
     assert lines[1].split() == list(test.frame())
     assert lines[2].split()[0] == "x1"
     assert len(lines) == 6
@@ -246,7 +246,7 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path):
         ({"measure": "mdi"}, "measure"),
         ({"feature_groups": [0, 0, 1, 2]}, "feature_groups"),
         ({"sample_weight": np.ones(50)}, "sample_weight"),
-        ({"measure": "mdi", "random_state": 1}, "random_state and another measure"),
+        ({"measure": "mdi", "random_state": 1}, "random_state and a different measure"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -254,7 +254,7 @@ def test_a_file_of_another_test_is_refused(change, name, tmp_path):
     path = tmp_path / "test.jsonl"
     run(resume=path)
     before = path.read_text()
-    with pytest.raises(ValueError, match=rf"^resume='.*test\.jsonl' was begun with another {name}; go on .*$"):
+    with pytest.raises(ValueError, match=rf"^resume='.*test\.jsonl' was started with a different {name}; .*$"):
         run(**change, resume=path)
     assert path.read_text() == before
 
@@ -267,7 +267,7 @@ def test_a_pipeline_of_text_goes_on_and_takes_weights(tmp_path):
     expected = run(X=table, **options, resume=path)
     assert_same(expected, run(X=table, **options))
     assert_same(expected, run(X=pl.from_pandas(table), **options, resume=path))
-    with pytest.raises(ValueError, match="was begun with another X; go on"):
+    with pytest.raises(ValueError, match="was started with a different X;"):
         run(X=table.assign(c=table["c"][::-1].to_numpy()), **options, resume=path)
 
 
@@ -280,7 +280,7 @@ def test_the_container_of_the_data_is_not_another_test(tmp_path):
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "a,b\n1,2", "[]", '{"a": 1}\n'])
 def test_files_of_others_are_refused_and_kept(text, tmp_path):
     (tmp_path / "data.csv").write_text(text)
-    with pytest.raises(ValueError, match=r"data\.csv' must be a new file, or one that permutation_test wrote"):
+    with pytest.raises(ValueError, match=r"data\.csv' must be a new file or one written by permutation_test"):
         run(resume=tmp_path / "data.csv")
     assert (tmp_path / "data.csv").read_text() == text
 

@@ -169,7 +169,10 @@ def test_a_failing_peer_is_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     arguments = ["reproduce", "table1", "--repetitions", "1", "--trees", "2", "--n-jobs", "1"]
     assert main([*arguments, "--output", str(tmp_path / "out")]) == 2
-    assert "truewood: error: R's cforest failed: no such package; --peers none" in capsys.readouterr().err
+    assert (
+        "truewood: error: R's cforest failed: no such package; run without it by --peers none"
+        in capsys.readouterr().err
+    )
 
 
 def test_missing_peers_are_named_with_the_command_that_installs_them(tmp_path, capsys, monkeypatch):

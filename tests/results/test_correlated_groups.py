@@ -43,7 +43,7 @@ def test_columns_of_all_kinds_are_put_together(table):
         "name": ["name"],
         "one": ["one"],
     }
-    assert groups.describe() == "7 of 10 columns are in 2 groups (0.7)"
+    assert groups.describe() == "7 of 10 columns are in 2 groups (threshold 0.7)"
     assert tw.correlated_groups(pytest.importorskip("polars").from_pandas(table)) == groups
 
 

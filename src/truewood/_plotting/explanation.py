@@ -212,7 +212,7 @@ def _draw_means(
         beside.spines[["top", "left"]].set_visible(False)
     else:
         means["y"] -= target.mean()
-        what += " minus overall mean"
+        what += f" minus overall {'mean' if output_name is None else 'share'}"
     beside.plot(means["x"], means["y"], color=BIASED, marker="o", markersize=5, linewidth=1.6, label=what, **style)
     if explanation.is_additive:
         beside.set_ylabel(what, color=BIASED)

@@ -90,6 +90,7 @@ def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -
     factor = 1.0 if percent is None else percent.factor
     positions, scores = np.arange(n_shown), factor * result.values[order]
     ax.barh(positions, scores, color=FAINT, height=0.5)
+    ax.use_sticky_edges = False  # leaves a margin for points at zero
     size = min(7.0, 0.7 * (find_font_size(ax, n_shown) or 3.0))
     legend, colors, fills = [], np.full(n_shown, UNBIASED), np.full(n_shown, UNBIASED)
     title = wrap_title(write_summary(result, alpha, with_names=False))
@@ -224,7 +225,7 @@ def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float
     is_found = np.zeros(shown.shape, dtype=np.bool_)
     if result.inference_unavailable is None:
         is_found = (adjust(classes.p_value.ravel(), "bh").reshape(shown.shape[1], -1) <= alpha)[:, order].T
-        title += f" (bold: significant, {name_level(alpha)})"
+        title += f"\nbold: significant ({name_level(alpha)})"
     size = min(find_font_size(ax, n_shown), 9.0)
     if size >= _MIN_NUMBER_SIZE and len(classes.names) <= _MAX_NUMBERED:
         n_decimals = min(max(0, 2 - int(np.floor(np.log10(largest)))), _MAX_DECIMALS)

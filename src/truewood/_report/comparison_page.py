@@ -29,12 +29,12 @@ def write_comparison(
         ("Measure", f"{comparison.measure}: {get_measure(comparison.measure).summary}. Unit: {name_unit(comparison)}."),
     ]
     page = Page(
-        title=title or f"{a} and {b}: which features differ?",
+        title=title or f"Which features differ between {a} and {b}?",
         heading="Differences",
         summary=summarize_differences(comparison, alpha),
         facts=list(zip((a, b), rows, strict=True)),
         caveats=_list_caveats(comparison),
-        note=f"{a} minus {b}. Lines: 95% intervals. Significance: {name_level(alpha)}.",
+        note=f"Lines: 95% intervals. Significance: {name_level(alpha)}.",
         conclusion="Features without a significant difference may still differ by less than these rows can show.",
         sections="",
         background=[("How this was measured", f"{list_terms(method)}{list_items(notes)}")],

@@ -51,7 +51,7 @@ function add(parent, tag, text = "", attributes = {}) {
 
 // Decimals that show two significant digits of a number below 1, at most six.
 const countDecimals = (value) =>
-  value === 0 || Math.abs(value) >= 1 ? 0 : Math.min(6, 1 - Math.floor(Math.log10(Math.abs(value))));
+  Math.abs(value) < 5e-7 || Math.abs(value) >= 1 ? 0 : Math.min(6, 1 - Math.floor(Math.log10(Math.abs(value))));
 const formatFixed = (value, decimals) =>
   value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 const isPercent = first === "shown";

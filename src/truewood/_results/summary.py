@@ -269,7 +269,7 @@ def format_intervals(low: NDArray[np.float64], high: NDArray[np.float64], n_deci
 
 
 def _count_decimals(number: float) -> int:
-    """Decimals that show two significant digits of a number below 1."""
-    if number == 0 or abs(number) >= 1 or math.isnan(number):
+    """Decimals that show two significant digits of a number below 1; none if that takes too many."""
+    if abs(number) < 0.5 * 10**-_MAX_DECIMALS or abs(number) >= 1 or math.isnan(number):
         return 0
     return min(_MAX_DECIMALS, 1 - math.floor(math.log10(abs(number))))
