@@ -6,6 +6,7 @@ categories as object keys, so a feature called "constructor" would break it; her
 
 from __future__ import annotations
 
+import textwrap
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,8 @@ _MAX_CHARACTERS = 60
 # Cells show numbers for up to this many classes, if they are this many pixels wide.
 _MAX_NUMBERED = 10
 _NUMBER_WIDTH = 56
+# Characters of an axis title that fit on the screen of a phone.
+_AXIS_TITLE_WIDTH = 44
 _FONT = "system-ui, sans-serif"
 # Long names are shortened in the middle because they often differ at the end; tooltips have the full name.
 _IS_PHONE = "windowSize()[0] < 600"
@@ -78,7 +81,7 @@ def make_difference_chart(comparison: Comparison) -> dict[str, Any]:
         alt.Tooltip("importance_b:Q", title=f"score in {b}" if a != b else "score in the other", format=".6g"),
     ]
     dots = _make_dots(
-        title=[f"{name_measure(comparison)}, {a} minus {b}", name_unit(comparison)],
+        title=[name_measure(comparison), f"{a} minus {b}", name_unit(comparison)],
         fills={higher: UNBIASED, lower: BIASED, NOT_SIGNIFICANT: "white"},
         tooltips=tooltips,
         description="Dot plot of the differences by feature; the table has the numbers.",
@@ -155,7 +158,8 @@ def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.To
 
     label = "data('features')[datum.value].label"
     y = _label_rows(f"{_IS_PHONE} ? '' : ({_SHORTEN.format(label, '40')})")
-    axis = alt.Axis(title=title, tickCount=5, labelFlush=False)
+    lines = [line for text in title for line in textwrap.wrap(text, _AXIS_TITLE_WIDTH)]
+    axis = alt.Axis(title=lines, tickCount=5, labelFlush=False)
     x = alt.X("shown:Q", axis=axis, scale=alt.Scale(nice=False, padding=8))
     bars = alt.Chart().mark_bar(color=FAINT, height=8).encode(x=x, y=y)
     points = alt.Chart().mark_point(size=60, opacity=1, stroke=UNBIASED, strokeWidth=1.5, fill=UNBIASED)

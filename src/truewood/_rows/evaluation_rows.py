@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowLists, get_engine, keep_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine, keep_engine
 from truewood._exceptions import TrainingRowsError
 from truewood._formatting import quote
 from truewood._inputs.tables import FeatureMatrix
