@@ -38,7 +38,7 @@ from sklearn.preprocessing import OneHotEncoder
 import truewood as tw
 from helpers.messages import find_lacking
 from truewood._engines.numpy_engine import NumpyEngine
-from truewood._report.wording import describe_measurement, explain_reading
+from truewood._report.wording import describe_method, explain_reading
 
 pytestmark = pytest.mark.any_engine
 
@@ -325,10 +325,10 @@ def test_tables_files_pictures_and_words(tmp_path):
     axes = result.plot("box")
     assert "3 folds" in axes.get_title()
     assert len(axes.lines) >= 4
-    words = dict(describe_measurement(result, None))
-    assert not find_lacking(words["Model"], "regression", "36 trees", "boosting", "3 folds")
+    words = dict(describe_method(result, None))
+    assert not find_lacking(words["Model"], "Regression", "36 trees", "boosting", "3 folds")
     assert not find_lacking(words["Rows"], "90 rows", "folds")
-    assert "for models of this kind on data like this" in " ".join(explain_reading(result, 0.05))
+    assert "models of this kind" in " ".join(explain_reading(result, 0.05))
     deeper = tw.cross_importance(clone(BOOSTING).set_params(max_depth=3), X, y, cv=3, contributions=True)
     plain = tw.cross_importance(BOOSTING, X, y, cv=3, contributions=True)
     comparison = tw.compare(plain, deeper)

@@ -1,4 +1,4 @@
-"""The pseudo-data correction: what a forest gives to permuted copies of the features is bias, and is subtracted."""
+"""`corrected_importance`: mdi minus the mdi of permuted copies of the features, which is pure bias."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def corrected_importance(
     random_state: Any = None,
     engine: str = "auto",
 ) -> ImportanceResult:
-    """Fit a forest to the data joined with a row-permuted copy of every column, and subtract the copies' importance.
+    """Fit a forest to the data and a permuted copy of every column, and subtract the importance of the copies.
 
-    The correction of Sandri & Zuccolotto (2008) in the form of Nembrini, König & Wright (2018), available in R's ranger
-    as ``importance="impurity_corrected"``. Unlike `importance` it fits a model, on twice as many columns; the
-    estimator's `max_features` counts columns and copies alike.
+    This is the correction of Sandri & Zuccolotto (2008) in the form of Nembrini, König & Wright (2018), available in
+    R's ranger as ``importance="impurity_corrected"``. Unlike `importance`, it fits a model, with twice as many columns;
+    the estimator's `max_features` counts columns and copies alike.
 
     Parameters
     ----------
     estimator : scikit-learn tree or forest
-        The model to fit; it is cloned.
+        The estimator to clone and fit.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         Training data.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs)
@@ -47,7 +47,7 @@ def corrected_importance(
     feature_groups : dict or sequence, default=None
         Columns whose scores are summed, as in `importance`.
     n_jobs : int, default=None
-        Number of threads that score; the estimator has its own setting for the fit.
+        Number of threads for scoring; the estimator has its own setting for fitting.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutation; the estimator has its own.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
@@ -56,8 +56,7 @@ def corrected_importance(
     Returns
     -------
     ImportanceResult
-        Scores by feature and by tree: mdi of the column minus mdi of its copy. `mdi` is that of the columns in this
-        fit.
+        Scores by feature and by tree: mdi of the column minus mdi of its copy. `mdi` is that of the columns.
 
     Examples
     --------

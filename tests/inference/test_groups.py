@@ -19,7 +19,7 @@ import truewood as tw
 from helpers import oracle
 from helpers.grouped_forest import GroupForestClassifier, GroupForestRegressor, list_oob_rows
 from helpers.messages import find_lacking
-from truewood._report.wording import describe_measurement
+from truewood._report.wording import describe_method
 from truewood._results.caveats import list_caveats
 from truewood._scoring import influence
 
@@ -285,7 +285,7 @@ def test_results_say_how_many_groups(forest, tmp_path):
     result = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=NEW)
     assert not find_lacking(repr(result), "120 held-out rows", "30 groups")
     assert result.groups is None
-    facts = dict(describe_measurement(result, None))
+    facts = dict(describe_method(result, None))
     assert any(text.startswith("30 groups") for text in facts.values())
     assert any("30 groups" in caveat.text for caveat in list_caveats(result, None))
     result.save(tmp_path / "result.json")

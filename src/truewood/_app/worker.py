@@ -59,7 +59,7 @@ def write_report(
         report,
         X=score.X,
         title=f"What tells about {target}?",
-        skill=None if score.skill is None else score.skill.describe(),
+        performance=None if score.skill is None else score.skill.describe(),
         explanation=score.explanation,
         notes=[without_hints(text) for text in score.messages if text != str(score.skill)],
         warnings=list(map(without_hints, score.warnings)),

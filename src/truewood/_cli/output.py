@@ -29,12 +29,12 @@ from truewood._results.comparison import Comparison
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.summary import (
+    classify_features,
     find_percent,
     format_column,
     format_intervals,
-    judge_features,
-    say_total,
     write_summary,
+    write_total,
 )
 from truewood._results.text import STARS
 from truewood._results.trends import explain_directions, find_directions
@@ -105,7 +105,7 @@ def write_output(
                 X=X,
                 feature_groups=feature_groups,
                 title=title,
-                skill=skill,
+                performance=skill,
                 notes=notes,
                 warnings=warnings,
                 explanation=explanation,
@@ -207,7 +207,7 @@ def _head(result: ImportanceResult, alpha: float, skill: str | None) -> list[str
     """The answer, and what all features explain beside the model's own skill."""
     answer = [write_summary(result, alpha)] if result.inference_unavailable is None else []
     own = "" if skill is None else f" The model's own skill: {skill}."
-    return [*answer, say_total(result, find_percent(result)) + own]
+    return [*answer, write_total(result, find_percent(result)) + own]
 
 
 def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> dict[str, list[str]]:
@@ -221,7 +221,7 @@ def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> 
         low, high = (factor * frame[end].to_numpy() for end in ("ci_low", "ci_high"))
         columns["95 % interval"] = format_intervals(low, high)
         columns["p-value"] = frame["p_value"].map(format_p_value).tolist()
-        verdicts = judge_features(result, alpha)[result.order][: len(frame)]
+        verdicts = classify_features(result, alpha)[result.order][: len(frame)]
         columns[""] = [STARS.get(verdict, "") for verdict in verdicts.tolist()]
     if "direction" in frame:
         columns["direction"] = frame["direction"].tolist()
