@@ -58,7 +58,9 @@ def score(path: Path, target: str, out: Path) -> dict[str, object]:
     if child == 0:
         with out.open("w") as shown, Path(os.devnull).open("w") as nowhere:
             sys.stdout, sys.stderr = shown, nowhere
-            code = main(["importance", str(path), "--target", target, "--trees", "50", "--jobs", "1", "--json"])
+            code = main(
+                ["importance", str(path), "--target", target, "--n-estimators", "50", "--n-jobs", "1", "--json"]
+            )
             shown.flush()
         os._exit(code)
     _, status, used = os.wait4(child, 0)
@@ -71,7 +73,7 @@ def score(path: Path, target: str, out: Path) -> dict[str, object]:
     if line["exit_code"] != 0:
         return line
     said = json.loads(out.read_text())
-    kinds = Counter(column["kind"] for column in said["columns"])
+    kinds = Counter(column["dtype"] for column in said["columns"])
     leaks = [re.match(r"(.*?) (?:alone explains|together explain) ", warning) for warning in said["warnings"]]
     units = [re.match(r"rows seem to belong together: (.*?) has ", warning) for warning in said["warnings"]]
     return line | {

@@ -13,7 +13,7 @@ from truewood.tabular import describe_table
 
 
 def test_describe_shows_what_columns_are_taken_for(data, capsys):
-    assert main(["describe", str(data), "--as", "x=category"]) == 0
+    assert main(["describe", str(data), "--dtype", "x=category"]) == 0
     printed = capsys.readouterr()
     lines = {line.split()[0]: " ".join(line.split()) for line in printed.out.splitlines() if line.split()}
     assert lines["id"].startswith("id identifier, left out 0 300 ")
@@ -51,7 +51,7 @@ def test_without_a_target_columns_are_listed(data, capsys):
         ({"target": "z"}, "target: the table has no column 'z'"),
         ({"drop": "z"}, "drop: the table has no column 'z'"),
         ({"keep": "z"}, "keep: the table has no column 'z'"),
-        ({"kinds": {"z": "text"}}, "kinds: the table has no column 'z'"),
+        ({"dtypes": {"z": "text"}}, "dtypes: the table has no column 'z'"),
     ],
 )
 def test_columns_that_are_not_there(arguments, words):

@@ -38,7 +38,7 @@ def test_a_folder_gives_what_its_rows_give(data, folder, call):
     np.testing.assert_allclose(result.values, expected.values, rtol=1e-10, atol=1e-10 * expected.values.max())
     np.testing.assert_allclose(result.std_error, expected.std_error, rtol=1e-10)
     assert shown["n_rows"] == 500
-    assert shown["skill"] is None
+    assert shown["performance"] is None
     assert [column["name"] for column in shown["columns"]] == FEATURES
     assert shown["notes"] == ["Standard errors from all 500 rows."]
     assert "500 rows in batches; how well the model predicts them is not measured" in said
@@ -76,7 +76,7 @@ def test_what_cannot_be_used(folder, refuse):
     refuse(["./rows", "--target", "z", *OPTIONS[2:]], ["--target: the table has no column 'z'"])
     refuse(["./rows/x*.parquet", *OPTIONS], ["holds none"])
     refuse(["./rows", *OPTIONS, "--measure", "permutation"], ["looks at single rows again and again"])
-    refuse(["./rows", *OPTIONS, "--engine", "cloud"], ["--engine: invalid choice: 'cloud'"])
+    refuse(["./rows", *OPTIONS, "--backend", "cloud"], ["--backend: invalid choice: 'cloud'"])
     (folder / "rows" / "1.parquet").write_bytes(b"PAR1")
     refuse(["./rows", *OPTIONS], ["1.parquet cannot be read"])
 
@@ -95,8 +95,8 @@ def test_training_rows(folder, refuse):
     refuse(["./rows", *OPTIONS], ["--model-file: the table holds the rows that the model was fit on"])
 
 
-@pytest.mark.parametrize("engine", ["local", "dask", "spark"])
+@pytest.mark.parametrize("backend", ["local", "dask", "spark"])
 @pytest.mark.parametrize("option", ["--contributions", "--group-correlated"])
-def test_what_needs_all_rows_at_once_is_refused(option, engine, folder, refuse):
-    arguments = ["./rows", *OPTIONS, option, "--engine", engine]
-    assert f"{option}: " in refuse(arguments, ["read in parts; pass one file, to engine local"])
+def test_what_needs_all_rows_at_once_is_refused(option, backend, folder, refuse):
+    arguments = ["./rows", *OPTIONS, option, "--backend", backend]
+    assert f"{option}: " in refuse(arguments, ["read in parts; pass one file, to backend local"])

@@ -26,8 +26,8 @@ MENTIONS = {
     "pass trust_pickle=True.": "pass --trust-pickle.",
     "model='random-forest' can do without": "--model random-forest can do without",
     "together with groups='patient'": "together with --groups patient",
-    "kinds={'height': 'number'} takes": "--as height=number takes",
-    """kinds={"it's 5": 'number'} takes""": """--as 'it'"'"'s 5=number' takes""",
+    "dtypes={'height': 'number'} takes": "--dtype height=number takes",
+    """dtypes={"it's 5": 'number'} takes""": """--dtype 'it'"'"'s 5=number' takes""",
     "measure='permutation' is not": "--measure permutation is not",
     "rows='heldout' stays": "rows='heldout' stays",
     "column 'task=1' stays": "column 'task=1' stays",
@@ -63,7 +63,7 @@ def test_a_warning_is_said_once_even_when_quiet(tmp_path, capsys):
     rng = np.random.default_rng(1)
     noise = pd.DataFrame({"a": rng.normal(size=200), "b": rng.integers(0, 5, 200), "y": rng.choice(["u", "v"], 200)})
     noise.to_csv(tmp_path / "a.csv", index=False)
-    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--trees", "50", "--quiet"]) == 0
+    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--n-estimators", "50", "--quiet"]) == 0
     said = capsys.readouterr().err
     assert said.startswith("truewood: warning: the model predicts no better than chance (AUC 0.")
     assert "importances of such a model mean nothing" in said
@@ -142,7 +142,7 @@ def test_interrupted(data, capsys, monkeypatch):
 
 def test_a_reader_that_stops_reading(data):
     program = "import sys; from truewood._cli import main; sys.exit(main())"
-    command = f"{sys.executable} -c '{program}' importance {data} --target y --trees 5 --quiet | head -n 0"
+    command = f"{sys.executable} -c '{program}' importance {data} --target y --n-estimators 5 --quiet | head -n 0"
     ended = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
     assert ended.returncode == 0
     assert ended.stderr == ""
@@ -151,7 +151,7 @@ def test_a_reader_that_stops_reading(data):
 def test_progress_is_shown_on_a_terminal(data, monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    options = ["importance", str(data), "--target", "y", "--trees", "5"]
+    options = ["importance", str(data), "--target", "y", "--n-estimators", "5"]
     assert main(options) == 0
     assert "fitting random-forest" in capsys.readouterr().err
     assert main([*options, "--quiet"]) == 0

@@ -23,7 +23,7 @@ def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
     names = {"x": "[red]x[/red]", "city": "city\x1b[31m\nname", "member": "a" * 50}
     table = TABLE[["x", "city", "member", "y"]].rename(columns=names)
     table.to_csv(tmp_path / "a.csv", index=False)
-    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--trees", "30"]) == 0
+    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--n-estimators", "30"]) == 0
     printed = capsys.readouterr()
     assert "[red]x[/red]" in printed.out
     assert "a" * 50 in printed.out
@@ -38,17 +38,17 @@ def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
 
 
 def test_quiet_prints_the_table_only(data, capsys):
-    assert main(["importance", str(data), "--target", "y", "--trees", "30", "--quiet", "--top", "2"]) == 0
+    assert main(["importance", str(data), "--target", "y", "--n-estimators", "30", "--quiet", "--top", "2"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     assert "4 more columns; --top N shows them." in printed.out
-    assert main(["importance", str(data), "--target", "y", "--trees", "5", "--quiet", "--top", "5"]) == 0
+    assert main(["importance", str(data), "--target", "y", "--n-estimators", "5", "--quiet", "--top", "5"]) == 0
     assert "1 more column; --top N shows it." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("measure", ["mdi", "mdi_oob", "permutation", "naive_oob"])
 def test_other_measures(measure, data, capsys):
-    assert main(["importance", str(data), "--target", "y", "--trees", "30", "--measure", measure]) == 0
+    assert main(["importance", str(data), "--target", "y", "--n-estimators", "30", "--measure", measure]) == 0
     printed = capsys.readouterr().out
     assert ("adjusted p-value" in printed) == (measure == "mdi_oob")
     assert ("only correlated with useful ones may be found, too" in printed) == (measure == "mdi_oob")

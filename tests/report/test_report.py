@@ -52,14 +52,14 @@ def read_data(path):
 
 def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
     X, _ = make_table()
-    said = {"skill": "AUC 0.8", "notes": ["The rows are of May."], "warnings": ["the target was seen before"]}
+    said = {"performance": "AUC 0.8", "notes": ["The rows are of May."], "warnings": ["the target was seen before"]}
     result.report(tmp_path / "report.html", X=X, title="Who says yes?", **said)
     text = read_words(tmp_path / "report.html")
     parts = [
         "Who says yes?",
         "f1 and f2 carry 26 % of the target's Gini impurity (5 % false discovery rate).",
         "All features together explain 26 % of the target's Gini impurity",
-        "The model's own skill AUC 0.8",
+        "Model performance AUC 0.8",
         "Judged on 400 out-of-bag rows, 30 trees",
         "The target was seen before.",
         "There is no sign that",

@@ -64,7 +64,7 @@ def write_directions(path):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     many = [f"feature {j}" for j in range(40)]
-    said = {"skill": "AUC 0.9", "notes": ["A note."], "warnings": ["the target is among the features"]}
+    said = {"performance": "AUC 0.9", "notes": ["A note."], "warnings": ["the target is among the features"]}
     make_result(many).report(folder / "many.html", title="Forty features", **said)
     make_result(many[:5], per_class=True).report(folder / "classes.html")
     make_result(NASTY).report(folder / "nasty.html", title="<b>T</b>&", notes=["<script>window.ran = 4</script>"])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from helpers.mixed_table import TABLE, find_kinds, find_significant, find_values, score
+from helpers.mixed_table import TABLE, find_dtypes, find_significant, find_values, score
 from truewood.tabular import TableError
 from truewood.tabular._columns.columns import read_column
 
@@ -64,13 +64,13 @@ KINDS = {
 @pytest.mark.parametrize("case", KINDS)
 def test_kinds(case):
     values, kind = KINDS[case]
-    assert read_column("column", pd.Series(values, dtype=object)).kind == kind
+    assert read_column("column", pd.Series(values, dtype=object)).dtype == kind
 
 
 def test_an_identifier_by_its_name():
     numbers = pd.Series([str(k * k) for k in range(100)])
-    assert read_column("customer_id", numbers).kind == "identifier"
-    assert read_column("humid", numbers).kind == "number"
+    assert read_column("customer_id", numbers).dtype == "identifier"
+    assert read_column("humid", numbers).dtype == "number"
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_quarters_are_their_first_days():
 def test_columns_that_are_nearly_numbers_are_told_of():
     given = pd.Series([str(k % 40) for k in range(93)] + ["5'7\""] * 7)
     column = read_column("height", given)
-    assert column.kind == "category of many levels"
+    assert column.dtype == "category of many levels"
     assert column.note == (
-        "93% numbers, the rest like 5'7\": read as text; kinds={'height': 'number'} takes the rest as missing"
+        "93% numbers, the rest like 5'7\": read as text; dtypes={'height': 'number'} takes the rest as missing"
     )
     assert read_column("height", given.replace("5'7\"", "x").where(given.index % 2 == 0, "a")).note is None
 
@@ -140,8 +140,8 @@ def test_what_is_said_of_numbers():
 
 
 def test_what_columns_are_taken_for():
-    scored = score(TABLE, "y", drop=["amount"], alpha=0.01, n_trees=200)
-    assert find_kinds(scored) == {
+    scored = score(TABLE, "y", drop=["amount"], alpha=0.01, n_estimators=200)
+    assert find_dtypes(scored) == {
         "id": "identifier",
         "x": "number",
         "member": "boolean",
@@ -163,11 +163,11 @@ def test_what_columns_are_taken_for():
 @pytest.mark.parametrize("keep", [["id", "comment"], "id"])
 def test_kept_columns(keep):
     kept = {keep} if isinstance(keep, str) else set(keep)
-    assert kept <= set(find_values(score(TABLE, "y", keep=keep, n_trees=5)))
+    assert kept <= set(find_values(score(TABLE, "y", keep=keep, n_estimators=5)))
 
 
 def test_dropped_columns():
-    assert "x" not in find_values(score(TABLE, "y", drop="x", n_trees=5))
+    assert "x" not in find_values(score(TABLE, "y", drop="x", n_estimators=5))
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e200])

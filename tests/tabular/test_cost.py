@@ -32,7 +32,7 @@ def test_seconds_are_about_those_of_a_core(task):
     begin = time.process_time()
     forest.fit(X, y)
     took = time.process_time() - begin
-    expected = make_cost(task, 9, 2 if task == "classification" else 1, n_trees=4).find_seconds(5000)
+    expected = make_cost(task, 9, 2 if task == "classification" else 1, n_estimators=4).find_seconds(5000)
     assert 0.1 < expected / took < 10  # cores differ, by less than that
 
 
@@ -41,7 +41,7 @@ def test_bytes_bound_those_of_trees():
     X, y = rng.normal(size=(3000, 4)), rng.integers(30, size=3000)
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
     taken = sum(tree.tree_.value.nbytes + 64 * tree.tree_.node_count for tree in forest.estimators_)
-    bound = make_cost("classification", 4, 30, n_trees=5).find_bytes(3000)
+    bound = make_cost("classification", 4, 30, n_estimators=5).find_bytes(3000)
     assert taken < bound < 2 * taken
 
 
@@ -55,7 +55,7 @@ def test_cost_knows_model_columns_classes_and_folds():
     assert make_cost(model="extra-trees").find_seconds(n_rows) < 0.2 * forest.find_seconds(n_rows)
     boosting = [make_cost("classification", n_classes=k, model="lightgbm").find_seconds(n_rows) for k in (2, 50)]
     assert boosting[1] == pytest.approx(50 * boosting[0])
-    assert make_cost(min_leaf=50).find_bytes(n_rows) == pytest.approx(0.1 * forest.find_bytes(n_rows))
+    assert make_cost(min_samples_leaf=50).find_bytes(n_rows) == pytest.approx(0.1 * forest.find_bytes(n_rows))
     assert make_cost(max_depth=3).find_bytes(n_rows) == 16 * 500 * 80
 
 
@@ -114,7 +114,7 @@ def test_samples_keep_shares_of_classes_and_whole_groups():
 
 def test_a_sample_of_a_table():
     weighted = TABLE.assign(weight=1.0)
-    scored = score(weighted, "y", drop=["amount"], sample_weight="weight", sample=150, n_trees=20)
+    scored = score(weighted, "y", drop=["amount"], sample_weight="weight", sample=150, n_estimators=20)
     assert scored.result.n_rows == len(scored.X) == 150
     assert f"150 of {len(TABLE)} rows are used, drawn at random with seed 0" in scored.messages
 
@@ -138,8 +138,8 @@ def test_rare_classes_become_one():
     [
         ({"sample": 5}, "sample: must be a number of rows from 20 up, or 'all', got 5"),
         ({"sample": "some"}, "sample: must be a number of rows"),
-        ({"min_leaf": 0}, "min_leaf: must be a whole number from 1 up"),
-        ({"min_leaf": 5, "model": "xgboost"}, "min_leaf: xgboost has no"),
+        ({"min_samples_leaf": 0}, "min_samples_leaf: must be a whole number from 1 up"),
+        ({"min_samples_leaf": 5, "model": "xgboost"}, "min_samples_leaf: xgboost has no"),
         ({"max_features": 1.5}, "max_features: must be 'sqrt'"),
         ({"max_features": 0.5, "model": "catboost"}, "max_features: is for random-forest and extra-trees, got"),
     ],

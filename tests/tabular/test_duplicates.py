@@ -13,7 +13,7 @@ from truewood.tabular._checks.duplicates import count_duplicates
 def test_duplicates_are_warned_about():
     rng = np.random.default_rng(3)
     noise = pd.DataFrame({"a": rng.normal(size=100).round(4), "b": rng.integers(0, 5, 100), "y": rng.choice(2, 100)})
-    scored = score(pd.concat([noise, noise]), "y", n_trees=5)
+    scored = score(pd.concat([noise, noise]), "y", n_estimators=5)
     assert scored.warnings[0] == (
         "100 of 200 rows are duplicates of other rows, in all columns and the target; if they are the same "
         "observations again, scores and p-values are far too good: remove duplicates"

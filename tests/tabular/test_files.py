@@ -44,12 +44,12 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected():
     """Scores of the table itself."""
-    return score(TABLE, "y", n_trees=20)
+    return score(TABLE, "y", n_estimators=20)
 
 
 def assert_same(scored, expected):
-    assert [(column.name, column.kind) for column in scored.columns] == [
-        (column.name, column.kind) for column in expected.columns
+    assert [(column.name, column.dtype) for column in scored.columns] == [
+        (column.name, column.dtype) for column in expected.columns
     ]
     assert_array_equal(scored.result.values, expected.result.values)
     assert_array_equal(scored.result.p_value, expected.result.p_value)
@@ -57,26 +57,26 @@ def assert_same(scored, expected):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats_give_the_same_numbers(name, folder, expected):
-    scored = score(folder / name, "y", n_trees=20)
+    scored = score(folder / name, "y", n_estimators=20)
     assert_same(scored, expected)
     assert scored.messages[0] == f"read {name}: 300 rows, 10 columns"
 
 
 @pytest.mark.parametrize("name", ["data.csv", "a.csv.gz", "a.parquet", "a.feather", "a.tsv", "a.jsonl", "a.xlsx"])
 def test_the_content_tells_the_format_too(name, folder, expected):
-    assert_same(score(FileContent("standard input", (folder / name).read_bytes()), "y", n_trees=20), expected)
+    assert_same(score(FileContent("standard input", (folder / name).read_bytes()), "y", n_estimators=20), expected)
 
 
 def test_letters_of_windows(tmp_path):
     text = TABLE[["x", "city", "y"]].replace("Rome", "Málaga").to_csv(index=False)
     (tmp_path / "a.csv").write_bytes(text.encode("cp1252"))
-    assert "was read as Windows-1252" in score(tmp_path / "a.csv", "y", n_trees=5).messages[0]
+    assert "was read as Windows-1252" in score(tmp_path / "a.csv", "y", n_estimators=5).messages[0]
 
 
 def test_names_in_quotes_may_break_lines(tmp_path):
     text = TABLE[["x", "amount", "y"]].to_csv(index=False, header=False)
     (tmp_path / "a.csv").write_text('"a;\nb","c;d;e",y\n' + text)
-    assert set(find_values(score(tmp_path / "a.csv", "y", n_trees=5))) == {"a;\nb", "c;d;e"}
+    assert set(find_values(score(tmp_path / "a.csv", "y", n_estimators=5))) == {"a;\nb", "c;d;e"}
 
 
 def test_commas_are_decimal_between_semicolons(tmp_path):

@@ -14,7 +14,7 @@ from truewood.tabular._checks.quality import check_quality, format_p_value
 def test_a_model_without_skill_is_warned_about(recwarn):
     rng = np.random.default_rng(1)
     noise = pd.DataFrame({"a": rng.normal(size=200), "b": rng.integers(0, 5, 200), "y": rng.choice(["u", "v"], 200)})
-    (warning,) = score(noise, "y", n_trees=50).warnings
+    (warning,) = score(noise, "y", n_estimators=50).warnings
     assert warning.startswith("the model predicts no better than chance (AUC 0.")
     assert "importances of such a model mean nothing" in warning
     assert not recwarn
@@ -31,7 +31,7 @@ def draw_unbalanced():
 def test_unbalanced_classes_with_signal_are_no_chance():
     scored = score(draw_unbalanced(), "t")
     assert scored.warnings == []
-    assert scored.skill.p_value < 1e-6
+    assert scored.performance.p_value < 1e-6
     noise = draw_unbalanced().assign(x=np.random.default_rng(0).normal(size=1500))
     assert "no better than chance" in score(noise, "t").warnings[0]
 
@@ -60,10 +60,10 @@ VERDICTS = {
 
 @pytest.mark.parametrize("case", VERDICTS)
 def test_verdicts(case):
-    skill, total_p_value, words = VERDICTS[case]
+    performance, total_p_value, words = VERDICTS[case]
     messages = Messages()
-    check_quality(skill, total_p_value, messages, alpha=0.05, may_be_too_deep=False)
-    assert messages.messages == ([] if skill is None else [str(skill)])
+    check_quality(performance, total_p_value, messages, alpha=0.05, may_be_too_deep=False)
+    assert messages.messages == ([] if performance is None else [str(performance)])
     assert len(messages.warnings) == (words is not None)
     assert words is None or words in messages.warnings[0]
 

@@ -357,7 +357,7 @@ class Page:
             file=str(table),
             target=target,
             task=None if task == _AS_IT_LOOKS else task,
-            kinds=self._list_kinds(target),
+            dtypes=self._list_kinds(target),
             report=str(self.report),
         )
 
@@ -427,7 +427,7 @@ def _clean_name(name: str | None) -> str:
 
 def _make_row(column: dict[str, Any]) -> dict[str, Any]:
     """A row of the table of columns: what is taken first among its choices."""
-    found = column["kind"] if column["is_used"] else f"left out ({column['kind']})"
+    found = column["dtype"] if column["is_used"] else f"left out ({column['dtype']})"
     holds = [", ".join(column["examples"]), f"{column['n_missing']:,} missing" * (column["n_missing"] > 0)]
     return {
         "name": column["name"],

@@ -43,14 +43,14 @@ def describe_columns(tell: Tell, *, file: str) -> dict[str, Any]:
 
 
 def write_report(
-    tell: Tell, *, file: str, target: str, task: str | None, kinds: dict[str, str], report: str
+    tell: Tell, *, file: str, target: str, task: str | None, dtypes: dict[str, str], report: str
 ) -> dict[str, Any]:
     """Score the columns of a file, and write the report."""
     score = score_table(
         file,
         target,
         task=task,
-        kinds=kinds,
+        dtypes=dtypes,
         settings=FitSettings(n_jobs=-1),
         messages=_make_messages(tell),
         progress=lambda n_done, n_trees: tell(n_done=n_done, n_trees=n_trees),
@@ -59,9 +59,9 @@ def write_report(
         report,
         X=score.X,
         title=f"What tells about {target}?",
-        skill=None if score.skill is None else score.skill.describe(),
+        performance=None if score.performance is None else score.performance.describe(),
         explanation=score.explanation,
-        notes=[without_hints(text) for text in score.messages if text != str(score.skill)],
+        notes=[without_hints(text) for text in score.messages if text != str(score.performance)],
         warnings=list(map(without_hints, score.warnings)),
     )
     return {}

@@ -37,7 +37,7 @@ class Once(argparse.Action):
 
 
 class Kinds(argparse.Action):
-    """An option COLUMN=KIND, which may be given for several columns."""
+    """An option COLUMN=TYPE, which may be given for several columns."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         """Add to those that there are."""
@@ -45,7 +45,7 @@ class Kinds(argparse.Action):
         kinds = dict(getattr(namespace, self.dest))
         name, mark, kind = str(values).rpartition("=")
         if not mark or not name:
-            raise argparse.ArgumentError(self, f"must be COLUMN=KIND, such as height=number, got {values}")
+            raise argparse.ArgumentError(self, f"must be COLUMN=TYPE, such as height=number, got {values}")
         if name in kinds:
             raise argparse.ArgumentError(self, f"must be given once only for {name}")
         setattr(namespace, self.dest, kinds | {name: kind})
@@ -109,11 +109,11 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         help="use a column though it looks like an identifier or free text; may be given several times",
     )
     parser.add_argument(
-        "--as",
-        dest="kinds",
+        "--dtype",
+        dest="dtypes",
         action=Kinds,
         default={},
-        metavar="COLUMN=KIND",
+        metavar="COLUMN=TYPE",
         help="read a column as number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), text or drop (both are "
         "left out), whatever it looks like; may be given several times",
     )

@@ -64,7 +64,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--output", type=Path, default=Path(), metavar="DIR", help="folder for the files (default: this folder)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of data and forest (default: %(default)s)")
+    parser.add_argument("--random-state", type=int, default=0, help="seed of data and forest (default: %(default)s)")
     parser.set_defaults(run=run)
 
 
@@ -88,7 +88,7 @@ def _show_diabetes(options: argparse.Namespace) -> None:
     path = options.output / "truewood-diabetes.csv"
     patients = load_diabetes(as_frame=True, scaled=False).frame.rename(columns=_DIABETES_NAMES)
     write_file(path, patients.to_csv(index=False).encode())
-    arguments = ["importance", str(path), "--target", "progression", "--seed", str(options.seed)]
+    arguments = ["importance", str(path), "--target", "progression", "--random-state", str(options.random_state)]
     for ending in ["png", *["html"] * can_write_reports()]:
         arguments += ["--output", str(path.with_suffix(f".{ending}"))]
     Console(highlight=False).print(f"$ truewood {shlex.join(arguments)}", soft_wrap=True, markup=False)
@@ -110,10 +110,10 @@ def _show_simulated(options: argparse.Namespace, task: str) -> None:
     for path in (picture, report):
         check_writable(path)
     console = Console(highlight=False)
-    problem = draw_ten(np.random.default_rng(options.seed), task=task)
+    problem = draw_ten(np.random.default_rng(options.random_state), task=task)
     names = [f"{name} ({levels} levels)" for levels, name in enumerate(problem.X, start=2)]
     forest = (RandomForestClassifier if task == "classification" else RandomForestRegressor)(
-        n_estimators=_N_TREES, max_depth=_MAX_DEPTH, n_jobs=-1, random_state=options.seed
+        n_estimators=_N_TREES, max_depth=_MAX_DEPTH, n_jobs=-1, random_state=options.random_state
     )
     with console.status(f"Fitting {_N_TREES} trees to {len(problem.y)} rows ..."):
         forest.fit(problem.X, problem.y)

@@ -25,7 +25,7 @@ fitting a model; with --target also what is to be predicted, and which columns a
 nearly the target in other words."""
 _EXAMPLES = """examples:
   truewood describe data.csv
-  truewood describe data.xlsx --target price --as height=number
+  truewood describe data.xlsx --target price --dtype height=number
   truewood describe patients.csv --time days --event died
   truewood describe data.parquet --json
 """
@@ -93,7 +93,7 @@ def _describe(options: argparse.Namespace, messages: Messages) -> list[ColumnDes
         task=options.task,
         drop=options.drop,
         keep=options.keep,
-        kinds=options.kinds,
+        dtypes=options.dtypes,
         event=options.event,
         messages=messages,
     )
@@ -110,7 +110,7 @@ def _tabulate(columns: Sequence[ColumnDescription], options: argparse.Namespace)
     for column in columns:
         table.add_row(
             Text(in_one_line(column.name)),
-            roles.get(column.name) or column.kind + ", left out" * (not column.is_used),
+            roles.get(column.name) or column.dtype + ", left out" * (not column.is_used),
             f"{column.n_missing:,}",
             f"{column.n_distinct:,}",
             Text(in_one_line(", ".join(column.examples))),
@@ -128,7 +128,7 @@ def _summarise(options: argparse.Namespace, columns: Sequence[ColumnDescription]
         "columns": [
             {
                 "name": column.name,
-                "kind": column.kind,
+                "dtype": column.dtype,
                 "used": column.is_used and column.name not in (options.target, options.event),
                 "note": None if column.note is None else as_options(column.note),
                 "n_missing": column.n_missing,

@@ -10,15 +10,15 @@ from truewood._formatting import in_one_line
 from truewood.tabular._errors import TableError, UnknownFormatError
 
 # Options whose names are not those of the arguments; the table itself has none.
-_OPTIONS = {"kinds": "--as", "n_trees": "--trees", "saved_model": "--model-file", "table": None}
+_OPTIONS = {"dtypes": "--dtype", "n_estimators": "--n-estimators", "saved_model": "--model-file", "table": None}
 _SINGLE_QUOTED, _DOUBLE_QUOTED = r"'(?:[^'\\]|\\.)*'", r'"(?:[^"\\]|\\.)*"'
 # Such as task='regression', drop=['x'], keep=[...], max_depth=3 and trust_pickle=True.
 _MENTION = re.compile(
-    rf"""(?<![\w'"/])(drop|keep|max_depth|max_features|measure|min_leaf|model|n_trees|groups|"""
+    rf"""(?<![\w'"/])(drop|keep|max_depth|max_features|measure|min_samples_leaf|model|n_estimators|groups|"""
     rf"""sample|sample_weight|task|test_size|trust_pickle)="""
     rf"""(\[(?:{_SINGLE_QUOTED}|{_DOUBLE_QUOTED})\]|\[\.\.\.\]|{_SINGLE_QUOTED}|\d+(?:\.\d+)?|True)"""
 )
-_KIND = re.compile(rf"kinds=\{{({_SINGLE_QUOTED}|{_DOUBLE_QUOTED}): '(\w+)'\}}")
+_KIND = re.compile(rf"dtypes=\{{({_SINGLE_QUOTED}|{_DOUBLE_QUOTED}): '(\w+)'\}}")
 
 # Arguments that are options of other names.
 _PHRASES = {"contributions=True": "--contributions", "same_rows=False": "--different-rows"}
@@ -31,13 +31,13 @@ def as_options(text: str) -> str:
     """Text that mentions options where the library mentions arguments: --task regression for task='regression'."""
     for phrase, option in _PHRASES.items():
         text = text.replace(phrase, option)
-    text = _KIND.sub(lambda mention: f"--as {shlex.quote(f'{ast.literal_eval(mention[1])}={mention[2]}')}", text)
+    text = _KIND.sub(lambda mention: f"--dtype {shlex.quote(f'{ast.literal_eval(mention[1])}={mention[2]}')}", text)
     return _MENTION.sub(_make_option, text)
 
 
 def _make_option(mention: re.Match[str]) -> str:
     argument, value = mention.groups()
-    option = "--trees" if argument == "n_trees" else f"--{argument.replace('_', '-')}"
+    option = f"--{argument.replace('_', '-')}"
     if value == "True":
         return option
     if value == "[...]":

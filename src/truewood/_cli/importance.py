@@ -24,13 +24,13 @@ infer what the columns are, fit a forest (or take a saved model), and score its
 splits on rows it never saw."""
 _EXAMPLES = """examples:
   truewood importance data.csv --target price
-  truewood importance cars.xlsx --target price --as doors=category --as built=date:%Y-%m
+  truewood importance cars.xlsx --target price --dtype doors=category --dtype built=date:%Y-%m
   truewood importance data.parquet --target churn --drop customer --output report.html
   truewood importance data.csv.gz --target churn --model lightgbm --json > scores.json
   truewood importance patients.csv --time days --event died
   truewood importance test.csv --target churn --model-file model.ubj
   truewood importance 'rows/*.parquet' --target churn --model-file model.ubj
-  truewood importance rows/ --target churn --model-file model.ubj --engine spark
+  truewood importance rows/ --target churn --model-file model.ubj --backend spark
   cat data.csv | truewood importance - --target price --quiet
 
 A forest is scored on the rows each tree left out, a boosted model, refit fold by
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
     target = options.target if options.event is None else f"{options.time} until {options.event}"
     title = f"What tells about {target}?"
-    skill = None if score.skill is None else score.skill.describe()
+    performance = None if score.performance is None else score.performance.describe()
     try:
         if options.json:
             print_json(_summarise(options, score, messages))
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
                 top=options.top,
                 alpha=options.alpha,
                 title=heading,
-                skill=skill,
+                performance=performance,
             )
         sys.stdout.flush()
     finally:  # whatever becomes of the one, the other is not lost
@@ -95,8 +95,8 @@ def run(options: argparse.Namespace) -> None:
                 explanation=score.explanation,
                 alpha=options.alpha,
                 title=title,
-                skill=skill,
-                notes=[without_hints(text) for text in messages.messages if text != str(score.skill)],
+                performance=performance,
+                notes=[without_hints(text) for text in messages.messages if text != str(score.performance)],
                 warnings=list(map(without_hints, messages.warnings)),
             )
             messages.add(f"wrote {path}")
@@ -111,15 +111,15 @@ def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
 def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
     settings = FitSettings(
         model=options.model or FitSettings.model,
-        n_trees=options.trees,
+        n_estimators=options.n_estimators,
         max_depth=options.max_depth,
         max_features=options.max_features,
-        min_leaf=options.min_leaf,
+        min_samples_leaf=options.min_samples_leaf,
         sample=options.sample,
         cv=options.cv,
         test_size=options.test_size,
-        random_state=options.seed,
-        n_jobs=options.jobs,
+        random_state=options.random_state,
+        n_jobs=options.n_jobs,
     )
     with show_progress(f"fitting {settings.model}", unit="trees", is_wanted=not options.quiet) as progress:
         return score_table(
@@ -128,7 +128,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
             task=options.task,
             drop=options.drop,
             keep=options.keep,
-            kinds=options.kinds,
+            dtypes=options.dtypes,
             sample_weight=options.sample_weight,
             groups=options.groups,
             event=options.event,
@@ -143,7 +143,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
 
 
 def _score_saved_model(options: argparse.Namespace, messages: Messages) -> TableScore:
-    address = options.scheduler if options.engine == "dask" else options.master
+    address = options.scheduler if options.backend == "dask" else options.master
     with show_progress("scoring", unit="rows", is_wanted=not options.quiet) as progress:
         return score_saved_model(
             options.model_file,
@@ -157,9 +157,9 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
             contributions=options.contributions,
             group_correlated=options.group_correlated,
             alpha=options.alpha,
-            random_state=options.seed,
-            n_jobs=options.jobs,
-            engine=options.engine,
+            random_state=options.random_state,
+            n_jobs=options.n_jobs,
+            backend=options.backend,
             address=address,
             messages=messages,
             progress=progress,
@@ -168,7 +168,7 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
 
 def _summarise(options: argparse.Namespace, score: TableScore, messages: Messages) -> dict[str, Any]:
     """Everything there is to know, for JSON."""
-    result, skill = score.result, score.skill
+    result, performance = score.result, score.performance
     return {
         "truewood": truewood.__version__,
         "data": options.data,
@@ -182,10 +182,12 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "n_rows": result.n_rows,
         "n_groups": result.n_groups,
         "columns": [
-            {"name": column.name, "kind": column.kind, "used": column.is_used, "note": column.note}
+            {"name": column.name, "dtype": column.dtype, "used": column.is_used, "note": column.note}
             for column in score.columns
         ],
-        "skill": None if skill is None else asdict(skill) | {"interval": skill.interval, "p_value": skill.p_value},
+        "performance": None
+        if performance is None
+        else asdict(performance) | {"interval": performance.interval, "p_value": performance.p_value},
         "total_p_value": result.total_p_value,
         "alpha": options.alpha,
         "impurity": result.impurity,

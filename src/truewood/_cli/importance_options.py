@@ -21,19 +21,19 @@ from truewood._cli.arguments import (
 )
 from truewood._measures.registry import measures
 from truewood.tabular import FitSettings
-from truewood.tabular._models.distributed import ENGINES
+from truewood.tabular._models.distributed import BACKENDS
 from truewood.tabular._models.settings import BOOSTING_TREES, FOLDS, FOREST_TREES, MODELS
 
 # What only a fit takes, by how it is spelled.
 _OF_FITS = {
     "task": "--task",
     "keep": "--keep",
-    "kinds": "--as",
+    "dtypes": "--dtype",
     "model": "--model",
-    "trees": "--trees",
+    "n_estimators": "--n-estimators",
     "max_depth": "--max-depth",
     "max_features": "--max-features",
-    "min_leaf": "--min-leaf",
+    "min_samples_leaf": "--min-samples-leaf",
     "sample": "--sample",
     "cv": "--cv",
     "test_size": "--test-size",
@@ -69,7 +69,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
 def _add_model(group: Any) -> None:
     group.add_argument("--model", choices=MODELS, help=f"(default: {FitSettings.model})")
     group.add_argument(
-        "--trees", type=positive, help=f"number of trees (default: {FOREST_TREES}; boosting: {BOOSTING_TREES})"
+        "--n-estimators", type=positive, help=f"number of trees (default: {FOREST_TREES}; boosting: {BOOSTING_TREES})"
     )
     group.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
     group.add_argument(
@@ -80,7 +80,7 @@ def _add_model(group: Any) -> None:
         "log2 or all (default: sqrt for classes, all for numbers)",
     )
     group.add_argument(
-        "--min-leaf",
+        "--min-samples-leaf",
         type=positive,
         metavar="N",
         help="smallest number of rows in a leaf (default: forests 1 for classes, 5 for numbers, more from 50,000 rows "
@@ -90,7 +90,7 @@ def _add_model(group: Any) -> None:
         "--sample",
         type=rows_to_use,
         metavar="N",
-        help="use so many rows, drawn at random with --seed, or all (default: all, or as many as 2 minutes of one core "
+        help="use so many rows, drawn at random with --random-state, or all (default: all, or as many as 2 minutes of one core "
         "and 4 GiB of trees allow)",
     )
     group.add_argument(
@@ -118,21 +118,21 @@ def _add_model(group: Any) -> None:
         help="open --model-file even if it is a pickle (.pkl, .joblib), which can run any program",
     )
     group.add_argument(
-        "--engine",
-        choices=ENGINES,
-        default=ENGINES[0],
+        "--backend",
+        choices=BACKENDS,
+        default=BACKENDS[0],
         help="what reads Parquet files for --model-file (default: %(default)s)",
     )
-    group.add_argument("--scheduler", metavar="ADDRESS", help="the scheduler of --engine dask (default: this process)")
+    group.add_argument("--scheduler", metavar="ADDRESS", help="the scheduler of --backend dask (default: this process)")
     group.add_argument(
         "--master",
         metavar="URL",
-        help="the master of --engine spark, or sc://HOST for Connect (default: as Spark is set up, else local[*])",
+        help="the master of --backend spark, or sc://HOST for Connect (default: as Spark is set up, else local[*])",
     )
     group.add_argument(
-        "--seed", type=not_negative, default=0, help="seed of the model and of --sample (default: %(default)s)"
+        "--random-state", type=not_negative, default=0, help="seed of the model and of --sample (default: %(default)s)"
     )
-    group.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
+    group.add_argument("--n-jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
 
 
 def _add_output(group: Any) -> None:
@@ -172,14 +172,14 @@ def _add_output(group: Any) -> None:
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Refuse engines without a model, addresses of other engines, and what a saved model makes pointless."""
-    if options.engine != "local" and options.model_file is None:
-        raise ValueError(f"--engine: {options.engine} scores a model that is fit already; give it with --model-file.")
-    if options.engine != "local" and options.data == "-":
-        raise ValueError(f"--engine: {options.engine} reads files, not standard input; give a folder or glob.")
-    for option, engine in (("scheduler", "dask"), ("master", "spark")):
-        if getattr(options, option) is not None and options.engine != engine:
-            raise ValueError(f"--{option}: it is for --engine {engine}, got --engine {options.engine}.")
+    """Refuse backends without a model, addresses of other backends, and what a saved model makes pointless."""
+    if options.backend != "local" and options.model_file is None:
+        raise ValueError(f"--backend: {options.backend} scores a model that is fit already; give it with --model-file.")
+    if options.backend != "local" and options.data == "-":
+        raise ValueError(f"--backend: {options.backend} reads files, not standard input; give a folder or glob.")
+    for option, backend in (("scheduler", "dask"), ("master", "spark")):
+        if getattr(options, option) is not None and options.backend != backend:
+            raise ValueError(f"--{option}: it is for --backend {backend}, got --backend {options.backend}.")
     given = [option for name, option in _OF_FITS.items() if getattr(options, name) not in (None, [], {})]
     if options.model_file is not None and given:
         raise ValueError(f"--model-file: {', '.join(given)} cannot be given with it: the model is fit already.")

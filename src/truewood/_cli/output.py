@@ -93,7 +93,7 @@ def write_output(
     explanation: Explanation | None,
     alpha: float,
     title: str,
-    skill: str | None,
+    performance: str | None,
     notes: list[str],
     warnings: list[str],
 ) -> None:
@@ -105,7 +105,7 @@ def write_output(
                 X=X,
                 feature_groups=feature_groups,
                 title=title,
-                skill=skill,
+                performance=performance,
                 notes=notes,
                 warnings=warnings,
                 explanation=explanation,
@@ -116,7 +116,7 @@ def write_output(
         case ".md":
             columns = _list_cells(result, make_frame(result, alpha, explanation), alpha)
             said = [
-                *_head(result, alpha, skill),
+                *_head(result, alpha, performance),
                 *notes,
                 *_explain(result, check_table(result, X, feature_groups), 0, alpha),
             ]
@@ -186,7 +186,7 @@ def print_table(
     top: int,
     alpha: float,
     title: str,
-    skill: str | None = None,
+    performance: str | None = None,
 ) -> None:
     """Print the features, the most important first, to standard output; for a terminal of 80 characters."""
     frame = make_frame(result, alpha, explanation)
@@ -199,14 +199,14 @@ def print_table(
     below += [] if explanation is None else [explain_directions(explanation)]
     members = {} if feature_groups is None else feature_groups.several
     below += [f"{name}: {', '.join(map(str, columns))}" for name, columns in members.items()]
-    above = [title, *_head(result, alpha, skill)]
+    above = [title, *_head(result, alpha, performance)]
     show(["\n".join(map(in_one_line, above)), table, "\n".join(map(in_one_line, below))], sys.stdout)
 
 
-def _head(result: ImportanceResult, alpha: float, skill: str | None) -> list[str]:
-    """The answer, and what all features explain beside the model's own skill."""
+def _head(result: ImportanceResult, alpha: float, performance: str | None) -> list[str]:
+    """The answer, and what all features explain beside model performance."""
     answer = [write_summary(result, alpha)] if result.inference_unavailable is None else []
-    own = "" if skill is None else f" The model's own skill: {skill}."
+    own = "" if performance is None else f" Model performance: {performance}."
     return [*answer, say_total(result, find_percent(result)) + own]
 
 

@@ -46,9 +46,9 @@ def add_command(commands: Any) -> None:
         help="which simulations to run (default: %(default)s)",
     )
     parser.add_argument("--repetitions", type=positive, default=100, help="repetitions (default: %(default)s)")
-    parser.add_argument("--trees", type=positive, help="trees per forest (default: as in the paper)")
+    parser.add_argument("--n-estimators", type=positive, help="trees per forest (default: as in the paper)")
     parser.add_argument("--n-jobs", type=jobs, default=-1, help="processes; -1 for all cores (default: %(default)s)")
-    parser.add_argument("--seed", type=not_negative, default=0, help="seed (default: %(default)s)")
+    parser.add_argument("--random-state", type=not_negative, default=0, help="seed (default: %(default)s)")
     parser.add_argument(
         "--output",
         type=Path,
@@ -95,17 +95,17 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
     stem = f"{name}_{options.encoding}" if name in _WITHOUT_PEERS else name
     check_writable(folder / f"{stem}.csv")
     tasks = TASKS if options.task == "both" else (options.task,)
-    cells = make_cells(name, tasks=tasks, encoding=options.encoding, trees=options.trees)
+    cells = make_cells(name, tasks=tasks, encoding=options.encoding, trees=options.n_estimators)
     scores = run_cells(
         cells,
         title=name,
         record=folder / f"{name}.jsonl",
         repetitions=options.repetitions,
-        seed=options.seed,
+        seed=options.random_state,
         absent=set(absent),
         n_jobs=options.n_jobs,
     )
-    table = tidy(cells, scores, repetitions=options.repetitions, seed=options.seed, absent=set(absent))
+    table = tidy(cells, scores, repetitions=options.repetitions, seed=options.random_state, absent=set(absent))
     summary = summarise(table)
     if name == "table1":
         result = make_table1(table, cells[0].methods)

@@ -148,7 +148,7 @@ def write_report(
     X: Any,
     feature_groups: Mapping[str, Sequence[Any]] | None,
     title: str | None,
-    skill: str | None,
+    performance: str | None,
     notes: Sequence[str],
     warnings: Sequence[str],
     explanation: Explanation | None,
@@ -156,7 +156,7 @@ def write_report(
 ) -> None:
     """Write a report; see `ImportanceResult.report`."""
     check_report(path)
-    for name, text in (("title", title), ("skill", skill)):
+    for name, text in (("title", title), ("performance", performance)):
         if text is not None:
             check_type(text, str, name, "a str or None")
     check_texts(notes, "notes")
@@ -179,7 +179,7 @@ def write_report(
         title=title or "Which features matter?",
         heading="Importance",
         answer=answer,
-        facts=wording.list_facts(result, percent, skill),
+        facts=wording.list_facts(result, percent, performance),
         cautions=[*(Caveat("", text, is_grave=True) for text in warnings), *list_caveats(result, check)],
         note=f"Lines: 95 % intervals. Found: at a {name_level(alpha)}." if has_inference else "",
         meaning=meaning,

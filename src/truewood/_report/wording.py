@@ -68,7 +68,7 @@ def answer(result: ImportanceResult, alpha: float) -> tuple[str, str]:
     return headline, " ".join(meaning + _name_deception(table[~is_found]))
 
 
-def list_facts(result: ImportanceResult, percent: Percent | None, skill: str | None) -> list[tuple[str, str]]:
+def list_facts(result: ImportanceResult, percent: Percent | None, performance: str | None) -> list[tuple[str, str]]:
     """What belongs to the answer: what all features explain, how well the model predicts, and on which rows."""
     if percent is not None and get_measure(result.measure).is_given_others:
         facts = [("A feature's share is", f"the part of {percent.of} that the model would miss more without it")]
@@ -78,8 +78,8 @@ def list_facts(result: ImportanceResult, percent: Percent | None, skill: str | N
         facts = [("Percents are of", f"the sum of all scores ({name_unit(result)})")]
     else:
         facts = [("Scores are in units of", name_unit(result))]
-    if skill is not None:
-        facts.append(("The model's own skill", skill))
+    if performance is not None:
+        facts.append(("Model performance", performance))
     rows = "training" if result.measure == "mdi" else result.rows
     return [*facts, ("Judged on", f"{result.n_rows:,} {ROWS_IN_WORDS[rows]}, {count(result.n_trees, 'tree')}")]
 

@@ -215,7 +215,7 @@ class ImportanceResult(ScoresWithErrors):
         X: Any = None,
         feature_groups: Mapping[str, Sequence[Any]] | None = None,
         title: str | None = None,
-        skill: str | None = None,
+        performance: str | None = None,
         notes: Sequence[str] = (),
         warnings: Sequence[str] = (),
         explanation: Explanation | None = None,
@@ -238,7 +238,7 @@ class ImportanceResult(ScoresWithErrors):
             if it is of `truewood.correlated_groups`.
         title : str, default=None
             The report's title.
-        skill : str, default=None
+        performance : str, default=None
             How well the model predicts rows it never saw, such as "AUC 0.91".
         notes : sequence of str, default=()
             Sentences to add to what was measured.
@@ -258,7 +258,7 @@ class ImportanceResult(ScoresWithErrors):
             X=X,
             feature_groups=feature_groups,
             title=title,
-            skill=skill,
+            performance=performance,
             notes=notes,
             warnings=warnings,
             explanation=explanation,

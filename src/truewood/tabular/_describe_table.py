@@ -10,7 +10,7 @@ import pandas as pd
 
 from truewood.tabular._checks.leaks import warn_of_leaks
 from truewood.tabular._columns.columns import MISSING_LEVEL, Column, describe, take_rows
-from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_kinds
+from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
 from truewood.tabular._columns.identifiers import warn_of_units
 from truewood.tabular._columns.roles import check_name, read_roles
 from truewood.tabular._columns.target import find_target
@@ -27,7 +27,7 @@ class ColumnDescription:
 
     Parameters
     ----------
-    name, kind, is_used, note : str, str, bool, str or None
+    name, dtype, is_used, note : str, str, bool, str or None
         As of `ColumnSummary`.
     n_missing, n_distinct : int
         Number of rows without a value, and of different values.
@@ -36,7 +36,7 @@ class ColumnDescription:
     """
 
     name: str
-    kind: str
+    dtype: str
     is_used: bool
     note: str | None
     n_missing: int
@@ -51,7 +51,7 @@ def describe_table(
     task: str | None = None,
     drop: str | Iterable[str] = (),
     keep: str | Iterable[str] = (),
-    kinds: Mapping[str, str] | None = None,
+    dtypes: Mapping[str, str] | None = None,
     event: str | None = None,
     messages: Messages | None = None,
 ) -> list[ColumnDescription]:
@@ -59,7 +59,7 @@ def describe_table(
 
     Parameters
     ----------
-    table, task, drop, keep, kinds, event, messages
+    table, task, drop, keep, dtypes, event, messages
         As of `score_table`; an event needs a target, which is the time until it.
     target : str, default=None
         The column to predict, which is then told of, and columns that nearly determine it are warned of.
@@ -79,7 +79,7 @@ def describe_table(
     >>> import pandas as pd
     >>> from truewood.tabular import describe_table
     >>> cars = pd.DataFrame({"city": ["26 mpg", "30 mpg", "19 mpg"] * 10, "built": ["2012Q1", "2012Q2", "2013Q1"] * 10})
-    >>> [(column.name, column.kind, column.note) for column in describe_table(cars)]
+    >>> [(column.name, column.dtype, column.note) for column in describe_table(cars)]
     [('city', 'number', 'numbers of mpg'), ('built', 'date', 'read as year and quarter')]
     """
     messages = read_messages(messages)
@@ -87,21 +87,21 @@ def describe_table(
         raise TableError("an event needs the time until it; pass that column as target.", "event")
     rows = read_table(table, messages)
     names = list(map(str, rows))
-    kinds = read_kinds(kinds, names, target)
+    dtypes = read_dtypes(dtypes, names, target)
     roles = read_roles(target or "", sample_weight=None, groups=None, event=event, drop=drop, keep=keep)
     for argument, given in (("drop", roles.drop), ("keep", roles.keep)):
         for name in given:
             check_name(name, names, argument)
-    absent = {*roles.drop, *list_dropped(kinds)}
+    absent = {*roles.drop, *list_dropped(dtypes)}
     predicted = {str(name) for name in (target, event) if name is not None}
-    columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, *predicted}, kinds)
+    columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, *predicted}, dtypes)
     features = [column for column in columns if column.name not in predicted]
     for line in describe(features):
         messages.add(line)
     warn_of_units(_join(features), messages)
     if target is not None:
         roles.check(names)
-        has_target, goal = find_target(rows, roles, task, kinds, messages)
+        has_target, goal = find_target(rows, roles, task, dtypes, messages)
         X = _join(take_rows(features, has_target))
         warn_of_leaks(X, goal, roles.target, messages)
     return [_describe_column(column, rows[column.name]) for column in columns]
@@ -118,5 +118,5 @@ def _describe_column(column: Column, given: pd.Series[Any]) -> ColumnDescription
     there = given[~is_missing.to_numpy()].map(str)
     examples = tuple(dict.fromkeys(there.head(1000)))[:_MOST_EXAMPLES]
     return ColumnDescription(
-        column.name, column.kind, column.is_used, column.note, int(is_missing.sum()), there.nunique(), examples
+        column.name, column.dtype, column.is_used, column.note, int(is_missing.sum()), there.nunique(), examples
     )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from truewood._arguments import check_type
 
 Show = Callable[[str], None]
-# Such as task='regression', keep=[...] and kinds={'height': 'number'}.
+# Such as task='regression', keep=[...] and dtypes={'height': 'number'}.
 _ARGUMENT = re.compile(r"""(?<![\w'"/])[a-z_]+=(?:[\['{\d]|True|False)""")
 
 

@@ -47,7 +47,7 @@ def score_saved_model(
     alpha: float = 0.05,
     random_state: int = 0,
     n_jobs: int | None = None,
-    engine: str = "local",
+    backend: str = "local",
     address: str | None = None,
     messages: Messages | None = None,
     progress: Progress | None = None,
@@ -84,7 +84,7 @@ def score_saved_model(
         Seed of ``measure="permutation"``.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; those of Dask and Spark have their own.
-    engine : {"local", "dask", "spark"}, default="local"
+    backend : {"local", "dask", "spark"}, default="local"
         What reads Parquet files: this process, or a cluster, for which `table` is where the files are, as its workers
         see it.
     address : str, default=None
@@ -121,16 +121,16 @@ def score_saved_model(
     saved = open_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, drop=drop)
-    if groups is not None and (engine != "local" or is_many_files(table)):
+    if groups is not None and (backend != "local" or is_many_files(table)):
         raise TableError("it needs a table in memory, and these rows are read in parts; pass one file.", "groups")
-    if engine != "local":
+    if backend != "local":
         return _score_unseen(
             partial(
                 score_distributed,
                 saved,
                 table,
                 roles,
-                engine=engine,
+                backend=backend,
                 address=address,
                 scoring=scoring,
                 messages=messages,

@@ -16,7 +16,7 @@ from truewood.tabular._checks.cost import Cost, choose_rows
 from truewood.tabular._checks.duplicates import warn_of_duplicates
 from truewood.tabular._checks.leaks import warn_of_leaks
 from truewood.tabular._columns.columns import Column, check_finite, describe, take_rows
-from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_kinds
+from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
 from truewood.tabular._columns.encoding import count_encoded
 from truewood.tabular._columns.identifiers import warn_of_units
 from truewood.tabular._columns.roles import read_roles
@@ -41,7 +41,7 @@ def score_table(
     task: str | None = None,
     drop: str | Iterable[str] = (),
     keep: str | Iterable[str] = (),
-    kinds: Mapping[str, str] | None = None,
+    dtypes: Mapping[str, str] | None = None,
     sample_weight: str | None = None,
     groups: str | None = None,
     event: str | None = None,
@@ -68,7 +68,7 @@ def score_table(
         Columns to leave out.
     keep : str or iterable of str, default=()
         Columns to use though they look like identifiers or free text.
-    kinds : dict of str to str, default=None
+    dtypes : dict of str to str, default=None
         What columns are to be read as, whatever they look like: "number", "category", "date", "date:FORMAT" such as
         "date:%d.%m.%Y", "text" or "drop", which are left out. Values that do not fit are missing.
     sample_weight : str, default=None
@@ -111,7 +111,7 @@ def score_table(
     >>> from sklearn.datasets import load_diabetes
     >>> from truewood.tabular import FitSettings, score_table
     >>> patients = load_diabetes(as_frame=True, scaled=False).frame
-    >>> score = score_table(patients, "target", settings=FitSettings(n_trees=100))
+    >>> score = score_table(patients, "target", settings=FitSettings(n_estimators=100))
     >>> score.result.frame()["feature"][:2].tolist(), score.warnings
     (['bmi', 's5'], [])
     """
@@ -131,13 +131,13 @@ def score_table(
     scoring = Scoring(measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs)
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)
-    kinds = read_kinds(kinds, list(map(str, whole)), roles.target)
-    roles = replace(roles, drop=(*roles.drop, *list_dropped(kinds)))
-    has_target, goal = find_target(whole, roles, task, kinds, messages)
+    dtypes = read_dtypes(dtypes, list(map(str, whole)), roles.target)
+    roles = replace(roles, drop=(*roles.drop, *list_dropped(dtypes)))
+    has_target, goal = find_target(whole, roles, task, dtypes, messages)
     rows = whole[has_target].reset_index(drop=True)
     weight = read_weight(rows, roles.sample_weight)
     # Kinds are found in all rows: names of rows have gaps where rows are left out.
-    columns = take_rows(read_columns(roles.choose_features(whole), roles.keep, kinds), has_target)
+    columns = take_rows(read_columns(roles.choose_features(whole), roles.keep, dtypes), has_target)
     check_finite(columns)
     X = _use_columns(columns, messages)
     if roles.groups is None:
@@ -157,7 +157,7 @@ def score_table(
     return score_model(
         fitted,
         model_name=settings.model,
-        columns=[ColumnSummary(column.name, column.kind, column.is_used, column.note) for column in columns],
+        columns=[ColumnSummary(column.name, column.dtype, column.is_used, column.note) for column in columns],
         rows_in_words=ROWS_IN_WORDS[fitted.rows],
         scoring=scoring,
         messages=messages,

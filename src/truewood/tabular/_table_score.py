@@ -22,7 +22,7 @@ class ColumnSummary:
     ----------
     name : str
         The name.
-    kind : str
+    dtype : str
         Such as "number", "category" or "identifier"; for a saved model the type of its values.
     is_used : bool
         Whether it is a feature.
@@ -31,7 +31,7 @@ class ColumnSummary:
     """
 
     name: str
-    kind: str
+    dtype: str
     is_used: bool
     note: str | None = None
 
@@ -56,7 +56,7 @@ class TableScore:
         The name of the model, such as "random-forest".
     columns : list of ColumnSummary
         What each column that was looked at was taken for.
-    skill : Skill or None
+    performance : ModelPerformance or None
         How well the model predicts rows it never saw; None where that could not be measured.
     feature_groups : CorrelatedGroups or None
         Columns that were scored together, where that was asked for.
@@ -72,7 +72,7 @@ class TableScore:
     model: Any
     model_name: str
     columns: list[ColumnSummary]
-    skill: ModelPerformance | None
+    performance: ModelPerformance | None
     feature_groups: CorrelatedGroups | None
     messages: list[str]
     warnings: list[str]
@@ -87,5 +87,5 @@ class TableScore:
         return f"{self.model_name}, {trees}, {rows}, {result.measure}"
 
     def __repr__(self) -> str:
-        lines = [self.describe(), *map(str, [self.skill] * (self.skill is not None))]
+        lines = [self.describe(), *map(str, [self.performance] * (self.performance is not None))]
         return "\n".join(map(in_one_line, [*lines, *(f"warning: {warning}" for warning in self.warnings)]))

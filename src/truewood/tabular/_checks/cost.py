@@ -138,7 +138,7 @@ def choose_rows(
     why = "" if wanted else f", as a fit to all {_describe(cost, n_rows, 'would take')}; sample='all' takes them all"
     messages.add(f"{len(chosen):,} of {count(n_rows, 'row')} are used, drawn at random with seed {seed}{why}")
     if wanted is None and cost.find_seconds(n_used) > MOST_SECONDS:
-        hint = "; max_features='sqrt' takes less" if cost.settings.is_forest else "; n_trees=50 takes less"
+        hint = "; max_features='sqrt' takes less" if cost.settings.is_forest else "; n_estimators=50 takes less"
         messages.add(f"the fit to these still {_describe(cost, n_used, 'takes')}{hint}")
     return chosen
 
@@ -168,8 +168,8 @@ def _check_memory(cost: Cost, n_rows: int) -> None:
         raise TableError(
             f"{cost.settings.count_trees():,} trees of {count(n_rows, 'row')}{classes} may take "
             f"{n_bytes / 2**30:.1f} GiB, and this machine has {there / 2**30:.1f}; take fewer rows or trees, larger "
-            "leaves with min_leaf=20, or max_depth=10.",
-            "sample" if cost.settings.sample else "n_trees",
+            "leaves with min_samples_leaf=20, or max_depth=10.",
+            "sample" if cost.settings.sample else "n_estimators",
         )
 
 

@@ -10,13 +10,18 @@ from truewood.tabular._messages import Messages
 
 
 def check_quality(
-    skill: ModelPerformance | None, total_p_value: float, messages: Messages, *, alpha: float, may_be_too_deep: bool
+    performance: ModelPerformance | None,
+    total_p_value: float,
+    messages: Messages,
+    *,
+    alpha: float,
+    may_be_too_deep: bool,
 ) -> None:
     """Say how well the model predicts, and warn where its importances mean nothing.
 
     Parameters
     ----------
-    skill : Skill or None
+    performance : ModelPerformance or None
         How well it predicts unseen rows; None where that could not be measured.
     total_p_value : float
         The p-value of all columns together; NaN where there is none.
@@ -27,17 +32,17 @@ def check_quality(
     may_be_too_deep : bool
         Whether nothing but the number of rows limits the depth of the trees.
     """
-    if skill is None:
+    if performance is None:
         messages.warn("how well the model predicts could not be measured: too few unseen rows, or all of one class")
         return
-    messages.add(str(skill))
+    messages.add(str(performance))
     has_test = not math.isnan(total_p_value)
     is_noise = has_test and total_p_value > alpha
-    if skill.p_value <= alpha:
+    if performance.p_value <= alpha:
         if is_noise:
             messages.warn(f"the splits taken together may be noise (p = {format_p_value(total_p_value)})")
         return
-    tested = f"{skill.name} {skill.value:.3f} against {skill.chance:.3f}, one-sided p = {format_p_value(skill.p_value)}"
+    tested = f"{performance.name} {performance.value:.3f} against {performance.chance:.3f}, one-sided p = {format_p_value(performance.p_value)}"
     if is_noise or not has_test:
         together = f", all columns together p = {format_p_value(total_p_value)}" if has_test else ""
         messages.warn(

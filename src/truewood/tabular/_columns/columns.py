@@ -50,7 +50,7 @@ class Column:
     ----------
     name : str
         The name.
-    kind : str
+    dtype : str
         One of the kinds of this module.
     values : Series
         The values: floats of numbers and booleans (NaN where missing), strings of categories, datetime64 of dates.
@@ -59,14 +59,14 @@ class Column:
     """
 
     name: str
-    kind: str
+    dtype: str
     values: pd.Series[Any]
     note: str | None = None
 
     @property
     def is_used(self) -> bool:
         """Whether columns of this kind can be features."""
-        return self.kind in USED
+        return self.dtype in USED
 
 
 def check_finite(columns: list[Column]) -> None:
@@ -89,7 +89,7 @@ def take_rows(columns: list[Column], is_taken: NDArray[np.bool_]) -> list[Column
 
 def _take_rows(column: Column, is_taken: NDArray[np.bool_]) -> Column:
     values = column.values[is_taken].reset_index(drop=True)
-    kind = column.kind
+    kind = column.dtype
     if column.is_used and not values.notna().any():
         kind = EMPTY
     elif column.is_used and values.notna().all() and (values == values.iloc[0]).all():
@@ -100,7 +100,7 @@ def _take_rows(column: Column, is_taken: NDArray[np.bool_]) -> Column:
 def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> Column:
     """Find the kind of a column and read its values as such."""
     column = _read_typed(name, given)
-    if column.kind == NESTED:
+    if column.dtype == NESTED:
         return column
     is_there = column.values.notna()
     if not is_there.any():
@@ -108,12 +108,12 @@ def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> C
     n_distinct = column.values.nunique()
     if n_distinct == 1 and is_there.all():
         return Column(name, CONSTANT, column.values)
-    if column.kind == NUMBER:
+    if column.dtype == NUMBER:
         if (days := read_day_numbers(column.values.to_numpy())) is not None:
             return Column(name, DATE, pd.Series(pd.DatetimeIndex(days)), "read as year, month and day in eight digits")
         is_name = not is_kept and numbers_rows(name, column.values.to_numpy())
         return Column(name, IDENTIFIER, column.values) if is_name else column
-    if column.kind != CATEGORY:
+    if column.dtype != CATEGORY:
         return column
     unusable = None if is_kept else _find_unusable(column.values[is_there], n_distinct)
     return Column(name, unusable or choose_category(n_distinct), column.values.fillna(MISSING_LEVEL), column.note)
@@ -211,7 +211,7 @@ def find_numbers(texts: list[str], codes: NDArray[Any]) -> tuple[NDArray[np.floa
 
 def _tell_nearly(name: str, other: str, part: float) -> str:
     return (
-        f"{part:.0%} numbers, the rest like {other}: read as text; kinds={{{name!r}: 'number'}} takes the rest as "
+        f"{part:.0%} numbers, the rest like {other}: read as text; dtypes={{{name!r}: 'number'}} takes the rest as "
         "missing"
     )
 
@@ -234,7 +234,7 @@ def take_levels(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
 
 def count_infinite(column: Column) -> int:
     """Number of values that are infinite, or too large for trees."""
-    return int(np.count_nonzero(np.abs(column.values) > _LARGEST)) if column.kind == NUMBER else 0
+    return int(np.count_nonzero(np.abs(column.values) > _LARGEST)) if column.dtype == NUMBER else 0
 
 
 def _find_unusable(values: pd.Series[Any], n_distinct: int) -> str | None:
@@ -250,13 +250,13 @@ def describe(columns: list[Column]) -> list[str]:
     """What was found, in words: the columns of each kind, what was assumed, and what is left out and why."""
     lines = []
     for kind in USED:
-        names = [column.name for column in columns if column.kind == kind]
+        names = [column.name for column in columns if column.dtype == kind]
         if names:
             plural = {CATEGORY: "categories", MANY_LEVELS: "categories of many levels"}.get(kind, f"{kind}s")
             lines.append(f"{len(names)} {kind if len(names) == 1 else plural}: {list_names(names)}")
     lines += [f"{column.name}: {column.note}" for column in columns if column.note]
     for kind, reason in _WHY_LEFT_OUT.items():
-        names = [column.name for column in columns if column.kind == kind]
+        names = [column.name for column in columns if column.dtype == kind]
         if names:
             lines.append(f"left out: {list_names(names)} ({reason})")
     return lines

@@ -71,8 +71,8 @@ def make_encoder(columns: list[Column]) -> ColumnTransformer:
     """
     by_kind: dict[str, list[Column]] = {}
     for column in columns:
-        by_kind.setdefault(column.kind, []).append(column)
-    numbers = [column.name for column in columns if column.kind in (NUMBER, BOOLEAN)]
+        by_kind.setdefault(column.dtype, []).append(column)
+    numbers = [column.name for column in columns if column.dtype in (NUMBER, BOOLEAN)]
     few, many = by_kind.get(CATEGORY, []), by_kind.get(MANY_LEVELS, [])
     steps: list[tuple[str, Any, list[str]]] = []
     if numbers:

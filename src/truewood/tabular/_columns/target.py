@@ -97,9 +97,9 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
         Hears what was inferred.
     """
     column = read_column(name, given, is_kept=True)
-    if column.kind in (NESTED, DATE):
-        raise TableError(f"column {quote(name)} must hold classes or numbers, got {column.kind}s.", "target")
-    if column.kind == CONSTANT:
+    if column.dtype in (NESTED, DATE):
+        raise TableError(f"column {quote(name)} must hold classes or numbers, got {column.dtype}s.", "target")
+    if column.dtype == CONSTANT:
         raise TableError(
             f"column {quote(name)} has the same value in every row: there is nothing to predict.", "target"
         )
@@ -117,7 +117,7 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
     labels = _read_labels(column, given)
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) > max(0.5 * len(labels), 2):
-        hint = "; for numbers pass task='regression'" if column.kind == NUMBER else ""
+        hint = "; for numbers pass task='regression'" if column.dtype == NUMBER else ""
         raise TableError(
             f"column {quote(name)} has {len(classes):,} different values in {len(labels):,} rows, too many for classes"
             f"{hint}.",
@@ -126,14 +126,14 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
     labels, n_joined = _join_rare(labels, classes, counts)
     if n_joined:
         part = np.mean(labels == _name_rest(n_joined))
-        hint = "; for numbers pass task='regression'" if column.kind == NUMBER else ""
+        hint = "; for numbers pass task='regression'" if column.dtype == NUMBER else ""
         messages.warn(
             f"{name} has {len(classes):,} classes, too many to tell apart: the {MOST_KEPT_CLASSES - 1} with most rows "
             f"stay, and the other {n_joined:,}, {part:.0%} of the rows, are taken as one{hint}"
         )
         classes, counts = np.unique(labels, return_counts=True)
     override = ""
-    if task is None and column.kind == NUMBER and column.values.notna().all() and len(classes) > 2:
+    if task is None and column.dtype == NUMBER and column.values.notna().all() and len(classes) > 2:
         override = "; pass task='regression' to take them as numbers"
     order = np.argsort(-counts, kind="stable")
     shown = ", ".join(f"{classes[k]} {counts[k] / len(labels):.1%}" for k in order[:5])
@@ -157,7 +157,7 @@ def _name_rest(n_classes: int) -> str:
 
 def _check_numbers(column: Column, given: pd.Series[Any]) -> None:
     """Refuse a target that is not made of numbers only."""
-    is_odd = column.values.isna() if column.kind in (NUMBER, BOOLEAN) else pd.Series([True] * len(given))
+    is_odd = column.values.isna() if column.dtype in (NUMBER, BOOLEAN) else pd.Series([True] * len(given))
     if is_odd.any():
         raise TableError(
             f"for regression column {quote(column.name)} must hold numbers, got {quote(str(given[is_odd].iloc[0]))} in "
@@ -167,7 +167,7 @@ def _check_numbers(column: Column, given: pd.Series[Any]) -> None:
 
 
 def _choose_task(column: Column) -> str:
-    if column.kind != NUMBER:
+    if column.dtype != NUMBER:
         return "classification"
     levels = np.unique(column.values.dropna())
     if len(levels) <= 2 or (len(levels) <= MOST_CLASSES and (levels == np.floor(levels)).all()):
@@ -178,10 +178,10 @@ def _choose_task(column: Column) -> str:
 def _read_labels(column: Column, given: pd.Series[Any]) -> NDArray[Any]:
     """Whole numbers, or strings: scikit-learn takes no other numbers for labels."""
     texts = np.array([str(label).strip() for label in given], dtype=np.str_)
-    if column.kind not in (NUMBER, BOOLEAN) or column.values.isna().any():
+    if column.dtype not in (NUMBER, BOOLEAN) or column.values.isna().any():
         return texts
     numbers = column.values.to_numpy()
-    if column.kind == BOOLEAN:  # Yes and yes are one label, the one that is there more often
+    if column.dtype == BOOLEAN:  # Yes and yes are one label, the one that is there more often
         no, yes = (pd.Series(texts[numbers == value]).mode()[0] for value in (0.0, 1.0))
         return np.array([no, yes])[numbers.astype(np.int64)]
     if (numbers == np.floor(numbers)).all() and np.abs(numbers).max() <= _LARGEST_LABEL:
@@ -208,14 +208,14 @@ def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | 
         return None
     column = read_column(name, table[name], is_kept=True)
     weight = column.values.to_numpy()
-    is_usable = column.kind in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
+    is_usable = column.dtype in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
     if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
         raise TableError(f"column {quote(name)} must hold numbers from 0 up, in every row, not all 0.", "sample_weight")
     return np.asarray(weight, dtype=np.float64)
 
 
 def find_target(
-    table: pd.DataFrame, roles: Roles, task: str | None, kinds: Mapping[str, str], messages: Messages
+    table: pd.DataFrame, roles: Roles, task: str | None, dtypes: Mapping[str, str], messages: Messages
 ) -> tuple[NDArray[np.bool_], Target]:
     """Whether each row has a target, and the target of those that have.
 
@@ -225,7 +225,7 @@ def find_target(
         All rows.
     roles : Roles
         Which column is the target, and which the event.
-    task, kinds : str or None, mapping of str to str
+    task, dtypes : str or None, mapping of str to str
         What was asked for, as of `score_table`.
     messages : Messages
         Hears what was inferred.
@@ -233,7 +233,7 @@ def find_target(
     has_target = find_rows_with_target(table, roles.target, messages)
     if roles.event is None:
         given = table[roles.target][has_target].reset_index(drop=True)
-        return has_target, read_target(given, roles.target, task or choose_task(kinds, roles.target), messages)
+        return has_target, read_target(given, roles.target, task or choose_task(dtypes, roles.target), messages)
     has_target &= find_rows_with_target(table, roles.event, messages)
     rows = table[has_target].reset_index(drop=True)
     return has_target, read_survival_target(rows, roles.target, roles.event, messages)
@@ -272,7 +272,7 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
     """
     column = read_column(time, rows[time], is_kept=True)
     times = column.values.to_numpy()
-    if column.kind != NUMBER or column.values.isna().any() or count_infinite(column) or (times <= 0).any():
+    if column.dtype != NUMBER or column.values.isna().any() or count_infinite(column) or (times <= 0).any():
         raise TableError(f"column {quote(time)} must hold numbers above 0.", "target")
     happened = _read_events(rows[event], event)
     y = np.empty(len(rows), dtype=_SURVIVAL_TYPE)
@@ -286,7 +286,7 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
 
 def _read_events(given: pd.Series[Any], name: str) -> NDArray[np.bool_]:
     column = read_column(name, given, is_kept=True)
-    levels = np.unique(column.values.dropna()) if column.kind in (NUMBER, BOOLEAN) else np.empty(0)
+    levels = np.unique(column.values.dropna()) if column.dtype in (NUMBER, BOOLEAN) else np.empty(0)
     if column.values.isna().any() or levels.tolist() not in ([0.0, 1.0], [1.0, 2.0]):
         raise TableError(
             f"column {quote(name)} must say whether there was an event, by true and false, 0 and 1, or 1 and 2, got "

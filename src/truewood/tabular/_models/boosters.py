@@ -78,7 +78,9 @@ def _fit_lightgbm(
 ) -> Any:
     import lightgbm
 
-    leaves: dict[str, Any] = {} if settings.min_leaf is None else {"min_child_samples": settings.min_leaf}
+    leaves: dict[str, Any] = (
+        {} if settings.min_samples_leaf is None else {"min_child_samples": settings.min_samples_leaf}
+    )
     model = (lightgbm.LGBMClassifier if is_classifier else lightgbm.LGBMRegressor)(
         n_estimators=settings.count_trees(),
         learning_rate=_LEARNING_RATE,
@@ -117,7 +119,9 @@ def _fit_catboost(
 def _fit_hist_gradient_boosting(
     encoded: Any, y: Any, weight: Any, is_classifier: bool, settings: FitSettings, progress: Progress
 ) -> Any:
-    leaves: dict[str, Any] = {} if settings.min_leaf is None else {"min_samples_leaf": settings.min_leaf}
+    leaves: dict[str, Any] = (
+        {} if settings.min_samples_leaf is None else {"min_samples_leaf": settings.min_samples_leaf}
+    )
     model = (HistGradientBoostingClassifier if is_classifier else HistGradientBoostingRegressor)(
         learning_rate=_LEARNING_RATE,
         max_depth=settings.max_depth,

@@ -26,36 +26,36 @@ def score_distributed(
     table: Any,
     roles: Roles,
     *,
-    engine: str,
+    backend: str,
     address: str | None,
     scoring: Scoring,
     messages: Messages,
 ) -> TableScore:
     """Score a saved model on Parquet files by "dask" or "spark"; see `score_saved_model`."""
-    if not is_choice(engine, _OPENERS):
-        raise TableError(f"must be one of {', '.join(ENGINES)}, got {quote(engine)}.", "engine")
+    if not is_choice(backend, _OPENERS):
+        raise TableError(f"must be one of {', '.join(BACKENDS)}, got {quote(backend)}.", "backend")
     check_parts_suffice(scoring)
     if not isinstance(table, str | os.PathLike):
         raise TableError(f"must be where Parquet files are, got {type(table).__name__}.", "table")
     if saved.levels:
         raise TableError(
-            f"has columns with categories, which only the engine local makes of values in files, got {engine}.",
+            f"has columns with categories, which only the backend local makes of values in files, got {backend}.",
             "saved_model",
         )
-    with _OPENERS[engine](os.fspath(table), address) as frame:
+    with _OPENERS[backend](os.fspath(table), address) as frame:
         roles.check([str(name) for name in frame.columns])
         result = importance(
             saved.model,
-            frame.drop(*roles.drop) if engine == "spark" else frame.drop(columns=list(roles.drop)),
+            frame.drop(*roles.drop) if backend == "spark" else frame.drop(columns=list(roles.drop)),
             roles.target,
             rows="heldout",
             measure=scoring.measure,
             sample_weight=roles.sample_weight,
         )
-        kinds = {str(name): str(kind) for name, kind in (frame.dtypes if engine == "spark" else frame.dtypes.items())}
+        kinds = {str(name): str(kind) for name, kind in (frame.dtypes if backend == "spark" else frame.dtypes.items())}
     used = [name for name in result.feature_names.tolist() if name in kinds]
     columns = [ColumnSummary(name, kinds[name], is_used=True) for name in used]
-    return make_score(saved, table, result, None, columns, read_by=f"by {engine}", scoring=scoring, messages=messages)
+    return make_score(saved, table, result, None, columns, read_by=f"by {backend}", scoring=scoring, messages=messages)
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def _take_line(error: Exception) -> str:
 def _check_installed(library: str) -> None:
     if find_spec(library) is None:
         extra = library.removeprefix("py")
-        raise TableError(f"{library} is not installed: pip install 'truewood[{extra}]'.", "engine")
+        raise TableError(f"{library} is not installed: pip install 'truewood[{extra}]'.", "backend")
 
 
 _OPENERS: dict[str, Callable[[str, str | None], AbstractContextManager[Any]]] = {
@@ -118,4 +118,4 @@ _OPENERS: dict[str, Callable[[str, str | None], AbstractContextManager[Any]]] = 
     "spark": _open_spark,
 }
 # What reads a folder or glob of files, the default first.
-ENGINES = ("local", *_OPENERS)
+BACKENDS = ("local", *_OPENERS)

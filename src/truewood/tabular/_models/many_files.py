@@ -76,9 +76,11 @@ def score_many_files(
 def check_parts_suffice(scoring: Scoring) -> None:
     """Refuse what needs all rows at once."""
     if scoring.contributions:
-        raise TableError("are not kept where rows are read in parts; pass one file, to engine local.", "contributions")
+        raise TableError("are not kept where rows are read in parts; pass one file, to backend local.", "contributions")
     if scoring.group_correlated is not None:
-        raise TableError("needs all rows, which are read in parts; pass one file, to engine local.", "group_correlated")
+        raise TableError(
+            "needs all rows, which are read in parts; pass one file, to backend local.", "group_correlated"
+        )
 
 
 def make_score(
@@ -105,7 +107,7 @@ def make_score(
         model=saved.model,
         model_name=saved.name,
         columns=columns,
-        skill=None,
+        performance=None,
         feature_groups=None,
         messages=list(messages.messages),
         warnings=list(messages.warnings),

@@ -1,4 +1,4 @@
-"""Scoring a fitted model with the rows that judge it: importances, skill, and the verdict."""
+"""Scoring a fitted model with the rows that judge it: importances, performance, and the verdict."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def score_model(
         feature_groups = correlated_groups(fitted.X, threshold=scoring.group_correlated)
         messages.add(feature_groups.describe())
     result = _compute_importance(fitted, scoring, feature_groups, messages)
-    skill = measure_performance(
+    performance = measure_performance(
         fitted.y, fitted.predicted, fitted.classes, fitted.weight, rows_in_words, groups=fitted.groups
     )
-    check_quality(skill, result.total_p_value, messages, alpha=scoring.alpha, may_be_too_deep=may_be_too_deep)
+    check_quality(performance, result.total_p_value, messages, alpha=scoring.alpha, may_be_too_deep=may_be_too_deep)
     return TableScore(
         result=result,
         explanation=_explain(fitted, scoring, feature_groups, messages),
@@ -97,7 +97,7 @@ def score_model(
         model=fitted.model,
         model_name=model_name,
         columns=columns,
-        skill=skill,
+        performance=performance,
         feature_groups=feature_groups,
         messages=list(messages.messages),
         warnings=list(messages.warnings),

@@ -36,7 +36,7 @@ class FitSettings:
 default="random-forest"
         Forests are scored on the rows that each tree left out; boosted trees, and forests where rows belong together,
         on folds that they do not see.
-    n_trees : int, default=None
+    n_estimators : int, default=None
         Number of trees; None is 500 for forests and 200 for boosting.
     max_depth : int, default=None
         Depth of trees; None is what the library does by default.
@@ -52,7 +52,7 @@ default="random-forest"
     max_features : {"sqrt", "log2"}, int or float, default=None
         Number or part of the encoded columns that a split of a forest may choose from; None is the square root for
         classes and all for numbers.
-    min_leaf : int, default=None
+    min_samples_leaf : int, default=None
         Smallest number of rows in a leaf; None is 1 of forests for classes and 5 for numbers, more from 50,000 rows on,
         and of boosting what the library does by default.
     sample : int or "all", default=None
@@ -67,20 +67,20 @@ default="random-forest"
     """
 
     model: str = MODELS[0]
-    n_trees: int | None = None
+    n_estimators: int | None = None
     max_depth: int | None = None
     test_size: float | None = None
     random_state: int = 0
     n_jobs: int | None = None
     cv: int | None = None
     max_features: str | int | float | None = None
-    min_leaf: int | None = None
+    min_samples_leaf: int | None = None
     sample: int | str | None = None
 
     def __post_init__(self) -> None:
         if not is_choice(self.model, MODELS):
             raise TableError(f"must be one of {', '.join(MODELS)}, got {quote(self.model)}.", "model")
-        for name, least in (("n_trees", 1), ("max_depth", 1), ("min_leaf", 1), ("cv", 2)):
+        for name, least in (("n_estimators", 1), ("max_depth", 1), ("min_samples_leaf", 1), ("cv", 2)):
             given = getattr(self, name)
             if given is not None and not is_count(given, least):
                 raise TableError(f"must be a whole number from {least} up, got {quote(given)}.", name)
@@ -112,8 +112,10 @@ default="random-forest"
                     f"{quote(self.max_features)}.",
                     "max_features",
                 )
-        if self.min_leaf is not None and self.model in _WITHOUT_LEAF_SIZE:
-            raise TableError(f"{self.model} has no smallest number of rows in a leaf; pass max_depth=3.", "min_leaf")
+        if self.min_samples_leaf is not None and self.model in _WITHOUT_LEAF_SIZE:
+            raise TableError(
+                f"{self.model} has no smallest number of rows in a leaf; pass max_depth=3.", "min_samples_leaf"
+            )
 
     @property
     def is_forest(self) -> bool:
@@ -126,7 +128,7 @@ default="random-forest"
 
     def count_trees(self) -> int:
         """The number of trees to grow."""
-        return self.n_trees or (FOREST_TREES if self.is_forest else BOOSTING_TREES)
+        return self.n_estimators or (FOREST_TREES if self.is_forest else BOOSTING_TREES)
 
     def choose_max_features(self, task: str) -> str | int | float:
         """What a forest takes for `max_features`."""
@@ -141,7 +143,7 @@ default="random-forest"
 
     def choose_leaf_size(self, task: str, n_rows: int) -> int:
         """Smallest number of rows in the leaf of a forest."""
-        return self.min_leaf or _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
+        return self.min_samples_leaf or _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
 
     def check_installed(self) -> None:
         """Refuse a model whose library is not there."""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from helpers.mixed_table import TABLE, find_kinds, score
+from helpers.mixed_table import TABLE, find_dtypes, score
 from truewood.tabular import TableError
 from truewood.tabular._columns.dtype_overrides import read_column_as
 
@@ -39,9 +39,9 @@ DATES = ["03.04.2020", "31.12.2021", "soon", None]
         (["a", "a"], "number", "constant", ["a", "a"]),
     ],
 )
-def test_kinds_that_are_wanted(given, wanted, kind, values):
+def test_dtypes_that_are_wanted(given, wanted, kind, values):
     column = read_column_as("x", pd.Series(given * 10), wanted)
-    assert column.kind == kind
+    assert column.dtype == kind
     assert_array_equal(column.values.isna(), pd.isna(np.array(values * 10, dtype=object)))
     there = column.values.notna()
     assert column.values[there].tolist() == [value for value in values * 10 if not pd.isna(value)]
@@ -55,7 +55,7 @@ def test_what_does_not_fit_is_told():
 
 
 @pytest.mark.parametrize(
-    ("kinds", "words"),
+    ("dtypes", "words"),
     [
         ({"x": "int"}, "column 'x' can be read as number, category, date, text, drop or date:FORMAT, got 'int'"),
         ({"x": "number:%d"}, "got 'number:%d'"),
@@ -66,21 +66,23 @@ def test_what_does_not_fit_is_told():
         ({"city": "date:%Y"}, "no value of column 'city' has the form '%Y'"),
     ],
 )
-def test_kinds_that_cannot_be(kinds, words):
+def test_dtypes_that_cannot_be(dtypes, words):
     with pytest.raises(TableError) as caught:
-        score(TABLE[["x", "city", "y"]], "y", kinds=kinds)
+        score(TABLE[["x", "city", "y"]], "y", dtypes=dtypes)
     assert words in caught.value.reason
-    assert caught.value.argument == "kinds"
+    assert caught.value.argument == "dtypes"
 
 
-def test_kinds_of_a_table():
-    scored = score(TABLE, "y", kinds={"id": "category", "x": "drop", "product": "text", "city": "category"}, n_trees=5)
-    kinds = find_kinds(scored)
-    assert "x" not in kinds
-    assert (kinds["id"], kinds["product"], kinds["city"]) == ("category of many levels", "free text", "category")
+def test_dtypes_of_a_table():
+    scored = score(
+        TABLE, "y", dtypes={"id": "category", "x": "drop", "product": "text", "city": "category"}, n_estimators=5
+    )
+    dtypes = find_dtypes(scored)
+    assert "x" not in dtypes
+    assert (dtypes["id"], dtypes["product"], dtypes["city"]) == ("category of many levels", "free text", "category")
 
 
 def test_the_kind_of_the_target_is_its_task():
     table = TABLE[["x", "city"]].assign(grade=pd.cut(TABLE["amount"], 5, labels=False))
-    assert score(table, "grade", kinds={"grade": "number"}, n_trees=5).result.task == "regression"
-    assert score(table, "grade", kinds={"grade": "category"}, n_trees=5).result.task == "classification"
+    assert score(table, "grade", dtypes={"grade": "number"}, n_estimators=5).result.task == "regression"
+    assert score(table, "grade", dtypes={"grade": "category"}, n_estimators=5).result.task == "classification"
