@@ -9,6 +9,7 @@ from truewood._formatting import count, quote
 from truewood._inference.differences import pair_grown_rows, pair_rows
 from truewood._inference.influence import find_forest_noise
 from truewood._inference.rounding import drop_rounding
+from truewood._message import Message
 from truewood._results.comparison import Comparison
 from truewood._results.importance_result import ImportanceResult
 
@@ -154,9 +155,13 @@ def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | 
             raise ValueError(f"same_rows=True, but a has {count(a.n_rows, 'row')} and b {b.n_rows:,}.")
         return False
     raise ValueError(
-        f"a and b have {count(a.n_rows, 'row')} each, and if these are the same rows, results are not independent: "
-        "score both with contributions=True, so that rows can be paired, or say that no row is in both with "
-        "same_rows=False."
+        Message(
+            f"a and b have {count(a.n_rows, 'row')} each; if these are the same rows, the results are not independent.",
+            "Score both with {contributions}, so that rows can be paired, or pass {same_rows} if they have no rows in "
+            "common.",
+            contributions=True,
+            same_rows=False,
+        )
     )
 
 

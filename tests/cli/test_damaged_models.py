@@ -132,7 +132,7 @@ def test_a_loader_that_does_not_come_back(folder, monkeypatch):
     monkeypatch.setattr(sandboxed_load, "_SECONDS", 0.01)
     monkeypatch.setattr(sandboxed_load, "_SECONDS_PER_MB", 0.0)
     start = time.monotonic()
-    assert "is not loaded by LightGBM within 0 seconds" in sandboxed_load.find_damage(
+    assert "was not loaded by LightGBM within 0 seconds" in sandboxed_load.find_damage(
         folder / "lightgbm.txt", "LightGBM"
     )
     assert time.monotonic() - start < 30

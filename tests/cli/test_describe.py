@@ -17,7 +17,7 @@ def test_describe_shows_what_columns_are_taken_for(data, capsys):
     printed = capsys.readouterr()
     lines = {line.split()[0]: " ".join(line.split()) for line in printed.out.splitlines() if line.split()}
     assert lines["id"].startswith("id identifier, left out 0 300 ")
-    assert lines["x"].startswith("x category of many levels 0 300 ")
+    assert lines["x"].startswith("x high-cardinality category 0 300 ")
     assert lines["country"].startswith("country constant, left out 0 1 ")
     assert "left out: comment (free text; --keep COLUMN uses it as a category)" in printed.err
 

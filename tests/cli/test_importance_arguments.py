@@ -28,19 +28,19 @@ def folder(tmp_path):
 
 
 BAD_ARGUMENTS = {
-    "missing file": (["./none.csv", "--target", "y"], ["there is no file", "none.csv"]),
-    "folder": (["./", "--target", "y"], ["no model is fit to such"]),
+    "missing file": (["./none.csv", "--target", "y"], ["does not exist", "none.csv"]),
+    "folder": (["./", "--target", "y"], ["no model can be fit"]),
     "no data": (["--target", "y"], ["required: DATA"]),
     "no target": (["./data.csv"], ["--target: give the column to predict, one of these"]),
     "no target, and many files": (["./"], ["--target: give the column to predict, one of these"]),
     "unknown kind": (
         ["./data.csv", "--target", "y", "--dtype", "x=int"],
-        ["--dtype: column 'x' can be read as number, cat"],
+        ["--dtype: column 'x' must be one of number, cat"],
     ),
     "kind without a column": (["./data.csv", "--target", "y", "--dtype", "number"], ["--dtype: must be COLUMN=TYPE"]),
     "kind given twice": (
         ["./data.csv", "--target", "y", "--dtype", "x=text", "--dtype", "x=number"],
-        ["--dtype: must be given once only for x"],
+        ["--dtype: can be given only once for x"],
     ),
     "kind of an unknown column": (
         ["./data.csv", "--target", "y", "--dtype", "z=text"],
@@ -49,7 +49,7 @@ BAD_ARGUMENTS = {
     "target that is not there": (["./data.csv", "--target", "colour"], ["no column 'colour'; did you mean 'color'?"]),
     "target in other letters": (["./data.csv", "--target", "Y"], ["did you mean 'y'?"]),
     "target like no column": (["./data.csv", "--target", "qqq"], ["it has 'x', 'color', 'y'"]),
-    "target given twice": (["./data.csv", "--target", "y", "--target", "x"], ["--target: must be given once only"]),
+    "target given twice": (["./data.csv", "--target", "y", "--target", "x"], ["--target: can be given only once"]),
     "target dropped": (["./data.csv", "--target", "y", "--drop", "y"], ["--drop: 'y' is the target"]),
     "drop of an unknown column": (
         ["./data.csv", "--target", "y", "--drop", "colr"],
@@ -69,7 +69,7 @@ BAD_ARGUMENTS = {
         ["--groups: 'y' is the target"],
     ),
     "unknown groups": (["./data.csv", "--target", "y", "--groups", "w"], ["--groups: the table has no column"]),
-    "one fold": (["./data.csv", "--target", "y", "--cv", "1"], ["--cv: must be a whole number from 2 up, got 1"]),
+    "one fold": (["./data.csv", "--target", "y", "--cv", "1"], ["--cv: must be an integer >= 2, got 1"]),
     "folds and a split": (
         ["./data.csv", "--target", "y", "--cv", "5", "--test-size", "0.2"],
         ["--cv: is a number of folds, and cannot be given with --test-size"],
@@ -95,7 +95,7 @@ BAD_ARGUMENTS = {
     ),
     "no trees": (
         ["./data.csv", "--target", "y", "--n-estimators", "0"],
-        ["--n-estimators: must be a whole number from 1 up, got 0"],
+        ["--n-estimators: must be an integer >= 1, got 0"],
     ),
     "half a tree": (["./data.csv", "--target", "y", "--n-estimators", "1.5"], ["from 1 up, got 1.5"]),
     "no jobs": (["./data.csv", "--target", "y", "--n-jobs", "0"], ["--n-jobs: must be a number of threads"]),

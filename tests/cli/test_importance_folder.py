@@ -41,7 +41,7 @@ def test_a_folder_gives_what_its_rows_give(data, folder, call):
     assert shown["performance"] is None
     assert [column["name"] for column in shown["columns"]] == FEATURES
     assert shown["notes"] == ["Standard errors from all 500 rows."]
-    assert "500 rows in batches; how well the model predicts them is not measured" in said
+    assert "500 rows in batches; how well model performance on them is not measured" in said
     assert shown["warnings"] == []
 
 
@@ -72,7 +72,7 @@ def test_a_loss_that_takes_a_pass_of_its_own(folder, call):
 
 
 def test_what_cannot_be_used(folder, refuse):
-    refuse(["./rows", "--target", "y"], ["is read in batches, and no model is fit to such; pass one file, or a model"])
+    refuse(["./rows", "--target", "y"], ["is read in batches, and no model can be fit; pass one file, or a model"])
     refuse(["./rows", "--target", "z", *OPTIONS[2:]], ["--target: the table has no column 'z'"])
     refuse(["./rows/x*.parquet", *OPTIONS], ["holds none"])
     refuse(["./rows", *OPTIONS, "--measure", "permutation"], ["looks at single rows again and again"])
@@ -85,7 +85,7 @@ def test_a_bad_row_names_the_file(folder, refuse):
     table = pq.read_table(folder / "rows" / "2.parquet").to_pandas()
     table.loc[5, "y"] = np.nan
     pq.write_table(pa.Table.from_pandas(table), folder / "rows" / "2.parquet")
-    refuse(["./rows", *OPTIONS], ["--target: ", "2.parquet: the model predicts numbers, but column 'y' holds 'nan'"])
+    refuse(["./rows", *OPTIONS], ["--target: ", "2.parquet: model performance on numbers, but column 'y' holds 'nan'"])
 
 
 def test_training_rows(folder, refuse):
@@ -99,4 +99,4 @@ def test_training_rows(folder, refuse):
 @pytest.mark.parametrize("option", ["--contributions", "--group-correlated"])
 def test_what_needs_all_rows_at_once_is_refused(option, backend, folder, refuse):
     arguments = ["./rows", *OPTIONS, option, "--backend", backend]
-    assert f"{option}: " in refuse(arguments, ["read in parts; pass one file, to backend local"])
+    assert f"{option}: " in refuse(arguments, ["read in parts; pass one file"])

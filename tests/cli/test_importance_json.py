@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import truewood as tw
 from helpers.mixed_table import TABLE, add_types
-from truewood._cli.error_messages import as_options
+from truewood._cli.messages import render
 from truewood.tabular import FitSettings, score_saved_model, score_table
 
 
@@ -33,8 +33,8 @@ def assert_same(shown, scored):
     assert [(column["name"], column["dtype"], column["used"], column["note"]) for column in shown["columns"]] == [
         (column.name, column.dtype, column.is_used, column.note) for column in scored.columns
     ]
-    assert shown["messages"] == [as_options(text) for text in scored.messages]
-    assert shown["warnings"] == [as_options(text) for text in scored.warnings]
+    assert shown["messages"] == [render(text) for text in scored.messages]
+    assert shown["warnings"] == [render(text) for text in scored.warnings]
 
 
 @pytest.mark.parametrize("model", ["random-forest", "xgboost"])
@@ -60,7 +60,7 @@ def test_folds_that_keep_groups_together(tmp_path, call):
     settings = FitSettings(n_estimators=60, n_jobs=1, cv=3)
     assert_same(shown, score_table(tmp_path / "a.csv", "y", groups="shop", settings=settings))
     assert (shown["rows"], shown["n_folds"], shown["n_trees"], shown["n_groups"]) == ("folds", 3, 180, 40)
-    assert "the model predicts rows held out in folds with AUC" in said
+    assert "model performance on rows held out in folds: AUC" in said
 
 
 def test_saved_models_the_same_as_from_python(tmp_path, call):
@@ -80,7 +80,7 @@ def test_one_score_per_column_and_what_was_inferred(data, call):
     significant = {row["feature"]: row["significant"] for row in shown["features"]}
     assert significant == {"x": True, "member": True, "city": True, "product": False, "when": False}
     assert "target y: classification, 2 classes" in said
-    assert "left out: id (names the rows, and says nothing of new ones; --keep COLUMN uses it all the same)" in said
+    assert "left out: id (looks like a row identifier). To use such a column anyway, pass --keep id" in said
     assert shown["messages"] == said.splitlines()
     assert shown["warnings"] == []
     assert shown["performance"]["interval"][0] > 0.6

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import pickle
+import shlex
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -11,33 +13,46 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from truewood._cli import main
-from truewood._cli.error_messages import as_options, describe_error
+from truewood._cli import main, make_parser
+from truewood._cli.messages import describe_error, render
 from truewood._formatting import in_one_line
+from truewood._message import Message
 from truewood.tabular import TableError
 
-MENTIONS = {
-    "pass task='regression' to take them": "pass --task regression to take them",
-    "leave it out with drop=['x'].": "leave it out with --drop 'x'.",
-    """leave it out with drop=["it's [x]"].""": """leave it out with --drop "it's [x]".""",
-    r"leave it out with drop=['a\'b\"c'].": r"leave it out with --drop 'a\'b\"c'.",
-    "free text; keep=[...] uses it": "free text; --keep COLUMN uses it",
-    "try max_depth=3": "try --max-depth 3",
-    "pass trust_pickle=True.": "pass --trust-pickle.",
-    "model='random-forest' can do without": "--model random-forest can do without",
-    "together with groups='patient'": "together with --groups patient",
-    "dtypes={'height': 'number'} takes": "--dtype height=number takes",
-    """dtypes={"it's 5": 'number'} takes""": """--dtype 'it'"'"'s 5=number' takes""",
-    "measure='permutation' is not": "--measure permutation is not",
-    "rows='heldout' stays": "rows='heldout' stays",
-    "column 'task=1' stays": "column 'task=1' stays",
-    "data/model=3/a.csv stays": "data/model=3/a.csv stays",
+SUGGESTIONS = {
+    "--task regression": {"task": "regression"},
+    "--drop x": {"drop": ["x"]},
+    "--drop 'a b' --drop c": {"drop": ["a b", "c"]},
+    """--drop 'it'"'"'s [x]'""": {"drop": ["it's [x]"]},
+    "--drop=-x": {"drop": ["-x"]},
+    "--max-depth 3": {"max_depth": 3},
+    "--trust-pickle": {"trust_pickle": True},
+    "--different-rows": {"same_rows": False},
+    "--dtype height=number": {"dtypes": {"height": "number"}},
+    """--dtype 'it'"'"'s 5=number'""": {"dtypes": {"it's 5": "number"}},
+    "--model-file m.ubj": {"saved_model": "m.ubj"},
 }
 
 
-@pytest.mark.parametrize("text", MENTIONS)
-def test_arguments_become_options(text):
-    assert as_options(text) == MENTIONS[text]
+@pytest.mark.parametrize("option", SUGGESTIONS)
+def test_suggested_arguments_become_options(option):
+    (argument,) = SUGGESTIONS[option]
+    message = Message("column 'task=1' is odd.", f"Pass {{{argument}}}", **SUGGESTIONS[option])
+    assert render(message) == f"column 'task=1' is odd. Pass {option}"
+    assert message.text == "column 'task=1' is odd."
+
+
+def test_a_suggestion_can_be_pasted_into_a_shell():
+    names = ["it's", "a b", "-c", "$d", "e\\f"]
+    line = render(Message("odd.", "{drop}", drop=names)).removeprefix("odd. ")
+    parsed = make_parser().parse_args(["importance", "a.csv", *shlex.split(line)])
+    assert parsed.drop == names
+
+
+def test_messages_survive_other_processes():
+    message = Message("odd.", "Pass {drop}", drop=["x"])
+    copy = pickle.loads(pickle.dumps(message))
+    assert (copy, copy.text, copy.suggestion) == ("odd. Pass drop=['x']", "odd.", {"drop": ["x"]})
 
 
 @pytest.mark.parametrize(
@@ -47,6 +62,8 @@ def test_arguments_become_options(text):
         (TableError("is not there.", "sample_weight"), "--sample-weight: is not there."),
         (TableError("m.pkl is a pickle.", "saved_model"), "--model-file: m.pkl is a pickle."),
         (TableError("a.csv is empty.", "table"), "a.csv is empty."),
+        (TableError(Message("x is odd.", "Pass {drop}.", drop=["x"]), "table"), "x is odd. Pass --drop x."),
+        (ValueError(Message("odd.", "Pass {same_rows}.", same_rows=False)), "odd. Pass --different-rows."),
         (ValueError("two\n lines"), "two lines"),
         (OSError(2, "No such file"), "[Errno 2] No such file"),
     ],
@@ -65,8 +82,8 @@ def test_a_warning_is_said_once_even_when_quiet(tmp_path, capsys):
     noise.to_csv(tmp_path / "a.csv", index=False)
     assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--n-estimators", "50", "--quiet"]) == 0
     said = capsys.readouterr().err
-    assert said.startswith("truewood: warning: the model predicts no better than chance (AUC 0.")
-    assert "importances of such a model mean nothing" in said
+    assert said.startswith("truewood: warning: the model is no better than chance (AUC 0.")
+    assert "its importances are meaningless" in said
     assert said.count("\n") == 1
 
 
@@ -86,8 +103,8 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
     table.assign(lwage=np.log(table["wage"])).to_csv(tmp_path / "a.csv", index=False)
     shown, said = call(tmp_path / "a.csv", "--target", "wage", "--output", tmp_path / "a.html", trees=10)
     words = "wage alone explains 100% of wage: possible target leakage."
-    assert shown["warnings"][0] == f"l{words} If so, drop it with --drop 'lwage'"
-    assert f"truewood: warning: l{words} If so, drop it with --drop 'lwage'\n" in said
+    assert shown["warnings"][0] == f"l{words} If so, drop it with --drop lwage"
+    assert f"truewood: warning: l{words} If so, drop it with --drop lwage\n" in said
     answer = (tmp_path / "a.html").read_text().partition("What was measured")[0]
     # Whoever reads the report has given no options.
     assert f'<div class="caution grave"><p>L{words}</p></div>' in answer
@@ -97,17 +114,21 @@ HEADER = "x,color,y\n"
 BAD_FILES = {
     "header only": ("a.csv", HEADER, ["error: a.csv has column names but no rows"]),
     "unknown ending": ("a.docx", HEADER, ["a.docx must end in .csv", "standard input: truewood importance - < FILE"]),
-    "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["leave the column out with --drop 'x'."]),
-    "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: column 'y' holds 20 infinite"]),
+    "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["drop the column with --drop x."]),
+    "infinite target": (
+        "a.csv",
+        HEADER + "1,red,1.5\n2,blue,inf\n" * 20,
+        ["--target: column 'y' contains 20 infinite"],
+    ),
     "a word among the numbers of the target": (
         "a.csv",
         HEADER + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",
-        ["--target: for regression column 'y' must hold numbers", "or pass --task classification."],
+        ["--target: for regression, column 'y' must contain only numbers", "or pass --task classification."],
     ),
     "too many classes": (
         "a.csv",
         HEADER + "".join(f"{k % 3},red,label{k}\n" for k in range(40)),
-        ["--target: column 'y' has 40 different values in 40 rows, too many for classes"],
+        ["--target: column 'y' has 40 distinct values in 40 rows, too many for classification"],
     ),
 }
 
@@ -122,7 +143,10 @@ def test_files_that_cannot_be_used(case, tmp_path, refuse):
 def test_a_class_of_one_row_cannot_be_held_out(tmp_path, refuse):
     pytest.importorskip("lightgbm")
     (tmp_path / "a.csv").write_text(HEADER + "1,red,no\n2,blue,yes\n" * 20 + "0.5,red,perhaps\n")
-    words = ["--model: lightgbm holds rows out", "got one of 'perhaps'; --model random-forest can do without"]
+    words = [
+        "--model: lightgbm is scored on held-out rows",
+        "got one of 'perhaps'. To score out-of-bag rows instead, pass --model random-forest",
+    ]
     refuse(["./a.csv", "--target", "y", "--model", "lightgbm"], words)
 
 
@@ -177,5 +201,5 @@ def test_not_enough_memory_is_one_line(tmp_path):
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 2
     assert ended.stderr.startswith("truewood: error: not enough memory")
-    assert ended.stderr.endswith("; take a part of the rows, or fewer columns with --drop\n")
+    assert ended.stderr.endswith("; use fewer rows, or fewer columns with --drop\n")
     assert ended.stderr.count("\n") == 1

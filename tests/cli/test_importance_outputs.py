@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 
 import truewood as tw
-from helpers.mixed_table import TABLE
+from helpers.mixed_table import TABLE, wrap_result
 from truewood._cli import main
 from truewood._cli.output import format_markdown, write_output
 
@@ -75,7 +75,7 @@ def test_report(data, tmp_path, call):
     pytest.importorskip("altair")
     call(data, "--target", "y", "--alpha", "0.01", "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "What tells about y?" in page
+    assert "What predicts y?" in page
     assert "Model performance</dt><dd>AUC 0." in page.replace("&#x27;", "'")
     assert "Found: at a 1 % false discovery rate" in page
     assert '"word":"rising"' in page
@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_the_old_file_and_the_table_is_shown(ending, data, tm
     ended = run("importance", data, *options, prelude=SMALL_FILES)
     assert ended.returncode == 2
     assert ended.stderr.endswith(f"truewood: error: {tmp_path / f'out.{ending}'}: File too large\n")
-    assert "What tells about y?" in ended.stdout
+    assert "What predicts y?" in ended.stdout
     assert (tmp_path / f"out.{ending}").read_text() == "old"
     assert sorted(tmp_path.iterdir()) == before
 
@@ -188,7 +188,7 @@ def test_a_second_file_that_fails_does_not_take_the_first_and_the_table(data, tm
     outputs = ["--output", str(tmp_path / "a.csv"), "--output", str(tmp_path / "b.svg")]
     assert main(["importance", str(data), "--target", "y", "--n-estimators", "5", *outputs]) == 2
     printed = capsys.readouterr()
-    assert "What tells about y?" in printed.out
+    assert "What predicts y?" in printed.out
     assert printed.err.endswith("truewood: error: b.svg: No space left on device\n")
     assert (tmp_path / "a.csv").exists()
 
@@ -203,19 +203,16 @@ def oddly_named():
     return tw.importance(RandomForestRegressor(5, random_state=0).fit(X.to_numpy(), X.sum(axis=1)), X, X.sum(axis=1))
 
 
-PLAIN = {"alpha": 0.05, "title": "", "notes": [], "warnings": [], "explanation": None, "performance": None}
-
-
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_of_any_names(ending, oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / f"a.{ending}", None, **PLAIN)
+    write_output(wrap_result(oddly_named), tmp_path / f"a.{ending}", alpha=0.05, title="")
     content = (tmp_path / f"a.{ending}").read_bytes()
     if ending == "svg":
         ElementTree.fromstring(content)
 
 
 def test_no_cell_is_a_formula(oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / "a.csv", None, **PLAIN)
+    write_output(wrap_result(oddly_named), tmp_path / "a.csv", alpha=0.05, title="")
     with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
         names = {row["feature"] for row in csv.DictReader(file)}
     assert not [name for name in names if re.match(r"[=+\-@\t\r\n＝]", name)]
@@ -260,8 +257,8 @@ def test_correlated_columns_are_scored_together(tmp_path, capsys):
 def test_markdown(data, tmp_path, call):
     shown, _ = call(data, "--target", "y", "--drop", "amount", "--output", tmp_path / "a.md", trees=20)
     lines = (tmp_path / "a.md").read_text().splitlines()
-    assert lines[0] == "# What tells about y?"
-    assert "| # | feature | share % | 95 % interval | p-value |  | direction | biased rank |" in lines
+    assert lines[0] == "# What predicts y?"
+    assert "| # | feature | share % | 95% CI | p-value |  | direction | biased rank |" in lines
     assert sum(line.startswith("| ") for line in lines) == 2 + len(shown["features"])
     assert "- read data.csv: 300 rows, 10 columns" in lines
 

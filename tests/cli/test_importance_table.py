@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 
 import truewood as tw
-from helpers.mixed_table import TABLE
+from helpers.mixed_table import TABLE, wrap_result
 from truewood._cli import main
 from truewood._cli.output import make_frame, print_table
 
@@ -65,7 +65,7 @@ def test_features_of_the_same_name(capsys):
     order = np.argsort(-result.values)
     assert_allclose(frame["adjusted_p_value"], result.adjusted_p_value("bh")[order])
     assert frame["significant"].tolist() == [True, False, False]
-    print_table(result, top=5, alpha=0.05, title="t")
+    print_table(wrap_result(result), top=5, alpha=0.05, title="t")
     assert capsys.readouterr().out.count(" a ") == 2
 
 

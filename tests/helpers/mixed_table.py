@@ -7,7 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 
-from truewood.tabular import FitSettings, score_table
+from truewood.tabular import FitSettings, TableScore, score_table
 
 N_ROWS = 300
 
@@ -49,6 +49,12 @@ def score(table, target, *, n_estimators=60, **given):
     chosen = {field.name: given.pop(field.name) for field in fields(FitSettings) if field.name in given}
     settings = FitSettings(n_estimators=n_estimators, n_jobs=1, **chosen)
     return score_table(table, target, settings=settings, **given)
+
+
+def wrap_result(result):
+    """A score of nothing but a result."""
+    nothing = {"explanation": None, "X": None, "model": None, "performance": None, "feature_groups": None}
+    return TableScore(result=result, model_name="model", columns=[], messages=[], warnings=[], **nothing)
 
 
 def find_values(scored):

@@ -51,7 +51,7 @@ KINDS = {
     "whole numbers with gaps": ([str(k * k) for k in range(100)], "number"),
     "real numbers": ([str(k + 0.5) for k in range(100)], "number"),
     "few levels": ([f"level {k % 12}" for k in range(100)], "category"),
-    "many levels": ([f"level {k % 13}" for k in range(100)], "category of many levels"),
+    "many levels": ([f"level {k % 13}" for k in range(100)], "high-cardinality category"),
     "texts": ([f"he said {k} words or so" for k in range(100)], "free text"),
     "the same long answers": (["I do not know at all", "that is how it is"] * 10, "category"),
     "constant": (["a"] * 20, "constant"),
@@ -93,21 +93,21 @@ def test_values_of_strings(given, read):
 
 def test_days_and_months_that_could_change_places_are_told():
     column = read_column("when", pd.Series(["01/02/2020", "03/04/2020"] * 10))
-    assert column.note == "read as month/day/year, though day and month could change places"
+    assert column.note == "read as month/day/year (day and month are ambiguous)"
     assert column.values[0] == pd.Timestamp("2020-01-02")
 
 
 def test_days_and_months_are_not_doubted_where_the_data_tell():
     for texts in (["01/02/2020", "03/14/2020"], ["01/02/2020", "14/03/2020"], ["01/01/2020", "02/02/2020"]):
-        assert "change places" not in read_column("when", pd.Series(texts * 10)).note
+        assert "ambiguous" not in read_column("when", pd.Series(texts * 10)).note
 
 
 @pytest.mark.parametrize(
     ("given", "read", "note"),
     [
-        (["26 mpg", "19.5 mpg", "-", "?"], [26.0, 19.5, np.nan, np.nan], "numbers of mpg"),
+        (["26 mpg", "19.5 mpg", "-", "?"], [26.0, 19.5, np.nan, np.nan], "numbers (unit: mpg)"),
         (["11,622 sq ft", "900 sq ft"], [11622.0, 900.0], "numbers of sq ft"),
-        (["5'7\"", "6'", "5 ft 11.5 in"], [67.0, 72.0, 71.5], "feet and inches read as inches"),
+        (["5'7\"", "6'", "5 ft 11.5 in"], [67.0, 72.0, 71.5], "feet and inches converted to inches"),
         (["1,5 kg", "2,25 kg"], [1.5, 2.25], "numbers of kg"),
     ],
 )
@@ -125,7 +125,7 @@ def test_quarters_are_their_first_days():
 def test_columns_that_are_nearly_numbers_are_told_of():
     given = pd.Series([str(k % 40) for k in range(93)] + ["5'7\""] * 7)
     column = read_column("height", given)
-    assert column.dtype == "category of many levels"
+    assert column.dtype == "high-cardinality category"
     assert column.note == (
         "93% numbers, the rest like 5'7\": read as text; dtypes={'height': 'number'} takes the rest as missing"
     )
@@ -134,9 +134,9 @@ def test_columns_that_are_nearly_numbers_are_told_of():
 
 def test_what_is_said_of_numbers():
     numbers = [str(k + 0.5) for k in range(60)]
-    assert read_column("x", pd.Series([*numbers, "off"])).note == "1 value is no number and is taken as missing: 'off'"
+    assert read_column("x", pd.Series([*numbers, "off"])).note == "1 non-numeric value treated as missing: 'off'"
     note = read_column("x", pd.Series([*numbers, "off", "on"])).note
-    assert note == "2 values are no numbers and are taken as missing: 'off', 'on'"
+    assert note == "2 non-numeric values treated as missing: 'off', 'on'"
 
 
 def test_what_columns_are_taken_for():
@@ -146,7 +146,7 @@ def test_what_columns_are_taken_for():
         "x": "number",
         "member": "boolean",
         "city": "category",
-        "product": "category of many levels",
+        "product": "high-cardinality category",
         "when": "date",
         "comment": "free text",
         "country": "constant",
@@ -154,9 +154,9 @@ def test_what_columns_are_taken_for():
     assert set(find_values(scored)) == {"x", "member", "city", "product", "when"}
     assert find_significant(scored, 0.01) == {"x", "member", "city"}
     said = "\n".join(scored.messages)
-    assert "left out: id (names the rows" in said
-    assert "left out: comment (free text; keep=[...] uses it" in said
-    assert "left out: country (the same in every row)" in said
+    assert "left out: id (looks like a row identifier" in said
+    assert "left out: comment (free text). To use such a column as a category, pass keep=['comment']" in said
+    assert "left out: country (same value in every row)" in said
     assert scored.warnings == []
 
 

@@ -138,7 +138,7 @@ def test_rare_classes_become_one():
     [
         ({"sample": 5}, "sample: must be a number of rows from 20 up, or 'all', got 5"),
         ({"sample": "some"}, "sample: must be a number of rows"),
-        ({"min_samples_leaf": 0}, "min_samples_leaf: must be a whole number from 1 up"),
+        ({"min_samples_leaf": 0}, "min_samples_leaf: must be an integer >= 1"),
         ({"min_samples_leaf": 5, "model": "xgboost"}, "min_samples_leaf: xgboost has no"),
         ({"max_features": 1.5}, "max_features: must be 'sqrt'"),
         ({"max_features": 0.5, "model": "catboost"}, "max_features: is for random-forest and extra-trees, got"),

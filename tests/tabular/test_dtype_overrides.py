@@ -25,7 +25,7 @@ DATES = ["03.04.2020", "31.12.2021", "soon", None]
         (["20120101", "20120102", "20120103"], "number", "number", [20120101.0, 20120102.0, 20120103.0]),
         ([1, 2, 3], "category", "category", ["1", "2", "3"]),
         ([1.0, 2.5, None], "category", "category", ["1", "2.5", "(missing)"]),
-        (list(range(13)), "category", "category of many levels", [str(k) for k in range(13)]),
+        (list(range(13)), "category", "high-cardinality category", [str(k) for k in range(13)]),
         (DATES, "date:%d.%m.%Y", "date", [pd.Timestamp("2020-04-03"), pd.Timestamp("2021-12-31"), pd.NaT, pd.NaT]),
         ([201203, 201204], "date:%Y%m", "date", [pd.Timestamp("2012-03-01"), pd.Timestamp("2012-04-01")]),
         (
@@ -49,21 +49,21 @@ def test_dtypes_that_are_wanted(given, wanted, kind, values):
 
 def test_what_does_not_fit_is_told():
     assert read_column_as("x", pd.Series(DATES * 5), "date:%d.%m.%Y").note == (
-        "read as %d.%m.%Y; 5 values in another form taken as missing"
+        "read as %d.%m.%Y; 5 values in another format treated as missing"
     )
-    assert "5 values are no numbers" in read_column_as("x", pd.Series(NEARLY * 5), "number").note
+    assert "5 non-numeric values" in read_column_as("x", pd.Series(NEARLY * 5), "number").note
 
 
 @pytest.mark.parametrize(
     ("dtypes", "words"),
     [
-        ({"x": "int"}, "column 'x' can be read as number, category, date, text, drop or date:FORMAT, got 'int'"),
+        ({"x": "int"}, "column 'x' must be one of number, category, date, text, drop or date:FORMAT, got 'int'"),
         ({"x": "number:%d"}, "got 'number:%d'"),
         ({"z": "number"}, "the table has no column 'z'"),
-        ({"y": "date"}, "the target 'y' can be read as number or category, got 'date'"),
-        ({"city": "number"}, "column 'city' cannot be read as numbers: it has '"),
-        ({"city": "date"}, "column 'city' has no form of dates that is known"),
-        ({"city": "date:%Y"}, "no value of column 'city' has the form '%Y'"),
+        ({"y": "date"}, "the target 'y' must be number or category, got 'date'"),
+        ({"city": "number"}, "column 'city' cannot be read as numbers: it contains '"),
+        ({"city": "date"}, "column 'city' has dates in an unknown format"),
+        ({"city": "date:%Y"}, "no value of column 'city' has the format '%Y'"),
     ],
 )
 def test_dtypes_that_cannot_be(dtypes, words):
@@ -79,7 +79,7 @@ def test_dtypes_of_a_table():
     )
     dtypes = find_dtypes(scored)
     assert "x" not in dtypes
-    assert (dtypes["id"], dtypes["product"], dtypes["city"]) == ("category of many levels", "free text", "category")
+    assert (dtypes["id"], dtypes["product"], dtypes["city"]) == ("high-cardinality category", "free text", "category")
 
 
 def test_the_kind_of_the_target_is_its_task():

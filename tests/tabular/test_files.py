@@ -98,7 +98,7 @@ NO_TEXT = bytes(k for k in GARBAGE if k != 0)
 
 BAD_FILES = {
     "empty file": ("a.csv", "", ["a.csv is empty"]),
-    "blank lines only": ("a.csv", "\n\n\n", ["a.csv holds no table"]),
+    "blank lines only": ("a.csv", "\n\n\n", ["a.csv is empty"]),
     "header only": ("a.csv", HEADER_ONLY, ["a.csv has column names but no rows"]),
     "one column": ("a.csv", "y\n" + "1\n2\n" * 20, ["single column, 'y'"]),
     "one row": ("a.csv", HEADER_ONLY + "1,red,yes\n", ["at least 20 rows with a target", "got 1"]),
@@ -119,10 +119,10 @@ BAD_FILES = {
     "unknown ending": ("a.docx", CSV, ["a.docx must end in .csv"]),
     "no Excel file": ("a.xlsx", CSV, ["a.xlsx cannot be read as an Excel file: File is not a zip file"]),
     "broken Excel file": ("a.xlsx", b"PK\x03\x04" + GARBAGE, ["a.xlsx cannot be read as an Excel file"]),
-    "no JSON": ("a.jsonl", '{"x": 1}\n{"x": 2', ["a.jsonl is not JSON lines: line 2 cannot be read"]),
-    "JSON but no objects": ("a.jsonl", "[1, 2]\n", ["line 1 must hold an object, got a list"]),
+    "no JSON": ("a.jsonl", '{"x": 1}\n{"x": 2', ["a.jsonl is not a JSON lines file: line 2 cannot be parsed"]),
+    "JSON but no objects": ("a.jsonl", "[1, 2]\n", ["line 1 must be an object, got list"]),
     "no ending": ("table", CSV, ["table must end in .csv"]),
-    "broken gzip": ("a.csv.gz", gzip.compress(CSV.encode())[:-30], ["a.csv.gz is a broken gzip file"]),
+    "broken gzip": ("a.csv.gz", gzip.compress(CSV.encode())[:-30], ["a.csv.gz is a damaged gzip file"]),
     "no gzip": ("a.csv.gz", CSV, ["a.csv.gz is not a gzip file"]),
     "broken parquet": ("a.parquet", b"PAR1" + GARBAGE + b"PAR1", ["a.parquet cannot be read as a Parquet file"]),
     "cut parquet": ("a.parquet", GARBAGE, ["a.parquet cannot be read as a Parquet file"]),
@@ -150,12 +150,12 @@ BAD_FILES = {
     "infinite target": (
         "a.csv",
         HEADER_ONLY + "1,red,1.5\n2,blue,inf\n" * 20,
-        ["column 'y' holds 20 infinite", "replace such numbers, or remove their rows"],
+        ["column 'y' contains 20 infinite", "replace such numbers, or remove their rows"],
     ),
     "a word among the numbers of the target": (
         "a.csv",
         HEADER_ONLY + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",
-        ["for regression column 'y' must hold numbers, got 'broken' in 1 of 41 rows", "task='classification'"],
+        ["for regression, column 'y' must contain only numbers, got 'broken' in 1 of 41 rows", "task='classification'"],
     ),
     "no column to use": (
         "a.csv",
@@ -184,7 +184,7 @@ def test_an_unknown_format_is_an_error_of_its_own(tmp_path):
         score_table(tmp_path / "a.docx", "y")
 
 
-@pytest.mark.parametrize(("path", "words"), [("none.csv", "there is no file"), ("", "no model is fit to such")])
+@pytest.mark.parametrize(("path", "words"), [("none.csv", "does not exist"), ("", "no model can be fit")])
 def test_paths_that_lead_nowhere(path, words, tmp_path):
     with pytest.raises(TableError, match=words):
         score_table(str(tmp_path / path), "y")
@@ -215,7 +215,7 @@ def test_the_first_sheet_is_read_and_the_others_told_of(tmp_path):
     table = parse_file(read_file(tmp_path / "a.xlsx"), messages)
     assert list(table) == ["x", "unnamed 2", "y"]
     assert table.to_numpy().tolist() == [[1, None, None], [2.5, "b", True]]
-    assert messages.messages == ["a.xlsx has 2 sheets, and the first is read: Sheet"]
+    assert messages.messages == ["a.xlsx has 2 sheets; reading the first one, Sheet"]
 
 
 def test_an_excel_file_that_would_fill_the_memory(tmp_path, monkeypatch):

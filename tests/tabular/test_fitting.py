@@ -118,7 +118,7 @@ def test_folds_are_scored_as_cross_importance_does(model):
         predicted[test] = fitted.predict(scored.X.iloc[test])
     assert scored.performance.value == pytest.approx(r2_score(y, predicted))
     assert f"{model}, 30 trees in 3 folds, {N_ROWS:,} rows held out in folds" in repr(scored)
-    assert "the model predicts rows held out in folds with R2" in repr(scored)
+    assert "model performance on rows held out in folds with R2" in repr(scored)
 
 
 def test_preprocessing_is_fit_within_folds():

@@ -58,7 +58,7 @@ UNITS = np.arange(N_ROWS) // 6
 def test_rows_that_belong_together(name, values):
     scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_estimators=5)
     assert scored.warnings[0] == (
-        f"rows seem to belong together: {name} has 50 values in 300 rows; if rows of one {name} are alike, scores and "
+        f"{name} has 50 values in 300 rows; if rows of one {name} are alike, scores and "
         f"p-values are too good: keep them together with groups={name!r}"
     )
 

@@ -148,7 +148,7 @@ def test_a_model_without_names_needs_as_many_columns():
 def test_numbers_for_a_model_that_predicts_numbers():
     xgboost = pytest.importorskip("xgboost")
     model = xgboost.XGBRegressor(n_estimators=2).fit(TABLE[["x"]], TABLE["x"])
-    assert_refused(model, "the model predicts numbers, but column 'y' holds 'no'", argument="target")
+    assert_refused(model, "model performance on numbers, but column 'y' holds 'no'", argument="target")
 
 
 def test_labels_of_a_booster_are_numbers(tmp_path):
@@ -190,7 +190,7 @@ def test_types_of_a_skops_file_are_listed_before_anything_is_loaded(tmp_path, mo
 
 def test_a_small_skops_file_does_not_become_a_large_model(tmp_path, monkeypatch):
     pytest.importorskip("skops")
-    monkeypatch.setattr("truewood.tabular._models.saved_estimators.LARGEST_EXPANSION", 1000)
+    monkeypatch.setattr("truewood.tabular._models.loading.LARGEST_EXPANSION", 1000)
     with zipfile.ZipFile(tmp_path / "m.skops", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("schema.json", "0" * 100_000)
     assert_refused(tmp_path / "m.skops", "m.skops is a skops file that would take 0.0 GiB of memory")

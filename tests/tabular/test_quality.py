@@ -7,16 +7,17 @@ import pandas as pd
 import pytest
 
 from helpers.mixed_table import score
+from truewood._formatting import format_p_value
 from truewood.tabular import Messages, ModelPerformance
-from truewood.tabular._checks.quality import check_quality, format_p_value
+from truewood.tabular._checks.performance import check_quality
 
 
 def test_a_model_without_skill_is_warned_about(recwarn):
     rng = np.random.default_rng(1)
     noise = pd.DataFrame({"a": rng.normal(size=200), "b": rng.integers(0, 5, 200), "y": rng.choice(["u", "v"], 200)})
     (warning,) = score(noise, "y", n_estimators=50).warnings
-    assert warning.startswith("the model predicts no better than chance (AUC 0.")
-    assert "importances of such a model mean nothing" in warning
+    assert warning.startswith("the model is no better than chance (AUC 0.")
+    assert "its importances are meaningless" in warning
     assert not recwarn
 
 
@@ -50,10 +51,10 @@ GOOD, POOR = ModelPerformance("AUC", 0.8, 0.02, 0.5, "rows"), ModelPerformance("
 VERDICTS = {
     "not measured": (None, 0.001, "could not be measured"),
     "good": (GOOD, 0.001, None),
-    "good, but splits are noise": (GOOD, 0.3, "the splits taken together may be noise (p = 0.3)"),
+    "good, but splits are noise": (GOOD, 0.3, "all splits taken together may be noise (p = 0.3)"),
     "good, without a test of splits": (GOOD, np.nan, None),
-    "poor": (POOR, 0.3, "all columns together p = 0.3); importances of such a model mean nothing"),
-    "poor, without a test of splits": (POOR, np.nan, "p = 0.31); importances of such a model mean nothing"),
+    "poor": (POOR, 0.3, "all columns together p = 0.3); its importances are meaningless"),
+    "poor, without a test of splits": (POOR, np.nan, "p = 0.31); its importances are meaningless"),
     "poor, but splits hold up": (POOR, 0.001, "though its splits hold up on unseen rows (p = 0.001)"),
 }
 

@@ -98,5 +98,5 @@ def test_a_class_that_is_in_too_few_groups_is_refused():
 def test_rows_that_are_read_in_parts_are_refused(tmp_path):
     TABLE.to_parquet(tmp_path / "part.parquet")
     forest = RandomForestRegressor(5, random_state=0).fit(TABLE[["x", "age"]], TABLE["y"])
-    with pytest.raises(TableError, match="groups: it needs a table in memory"):
+    with pytest.raises(TableError, match="groups: requires a table in memory"):
         score_saved_model(forest, str(tmp_path), "y", groups="patient")

@@ -46,7 +46,7 @@ def test_words_about_survival_times(tmp_path, capsys):
     arguments = ["--time", "days", "--event", "died", "--n-estimators", "20", "--quiet"]
     assert main(["importance", str(tmp_path / "patients.csv"), *arguments]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("What tells about days until died?")
+    assert printed.startswith("What predicts days until died?")
     assert "of the variance of martingale residuals (5 % false discovery rate)" in printed
     assert "Martingale residuals: whether a row had the event" in printed
     assert "target's variance" not in printed
@@ -129,11 +129,11 @@ def test_what_survival_forests_cannot_do(given, words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--time", "days"], "--event: --time and --event go together"),
-        (["--event", "died"], "--time: --time and --event go together"),
+        (["--time", "days"], "--event: --time and --event must be given together"),
+        (["--event", "died"], "--time: --time and --event must be given together"),
         (
             ["--time", "days", "--event", "died", "--target", "days"],
-            "--target: cannot be given with --time and --event",
+            "--target: cannot be combined with --time and --event",
         ),
         (["--time", "days", "--event", "dead"], "--event: the table has no column 'dead'"),
     ],
