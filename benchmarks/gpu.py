@@ -29,6 +29,7 @@ import truewood as tw
 from truewood._engines import cuda_device
 from truewood._engines.cuda_sums import Amounts, make_amounts, read_sums
 from truewood._engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, add_influence, sum_rows
+from truewood._engines.fused_scoring import InfluenceBuffers
 from truewood._engines.native_engine import wrap_trees
 from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood._inputs.target import NumberTarget, Target, TargetKind, encode_target
@@ -122,13 +123,13 @@ def measure_deep(table: Measured, sizes: Sizes) -> None:
     table.add("the same, row-trees a second", rate / 1e9, unit="G")
     table.add(f"the same, nodes of 16 bytes a second ({levels:.1f} levels)", rate * levels * 16 / 1e12, unit="TB/s")
     drawn = np.random.default_rng(0).standard_normal((int(laid_out.sizes.sum()), 2))
-    terms = DeviceTerms.join(laid_out, drawn, 2)
-    phi = cupy.zeros((sizes.rows, sizes.features))
-    add = partial(add_influence, laid_out, matrix, kind, target, None, None, Roles(), terms, 0, phi, None, None)
+    terms = DeviceTerms.join(laid_out, drawn, kind, target)
+    buffers = InfluenceBuffers(cupy.zeros((sizes.rows, sizes.features)), None, None, first=0)
+    add = partial(add_influence, laid_out, matrix, terms, Roles(), buffers)
     both = work + time_of(add, sizes.rounds)
     table.add("the same with contributions of all rows", both, 0.75)
     table.add("the same, times that without", both / work, 3, unit="times")
-    del phi, terms
+    del add, buffers, terms
     score = partial(tw.importance, forest, X, y, rows="heldout", n_jobs=N_CORES)
     table.add("the whole call, inference=False", time_of(partial(score, inference=False), sizes.rounds))
     table.add("the whole call, with inference", time_of(score, sizes.rounds))

@@ -27,7 +27,7 @@ APPLY = "scikit-learn apply"
 PERMUTATION = "permutation_importance"
 SHAP = "shap.TreeExplainer"
 PUBLISHED = "published definitions, dense"
-RANGER = "ranger, corrected less none"
+RANGER = "ranger, corrected minus uncorrected"
 
 DENSE_CELLS = 50_000_000  # of one dense matrix of rows x nodes
 

@@ -1,4 +1,4 @@
-"""Draw benchmarks/results/*.csv: cost against rows, trees and cores, one line a peer.
+"""Draw benchmarks/results/*.csv: one call next to the fit, and cost against rows, trees and cores.
 
 Run: python benchmarks/pictures.py
 """
@@ -15,13 +15,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 RESULTS = Path(__file__).with_name("results")
-OURS = ("#0b5d3b", "#57a773")  # truewood without and with inference; peers in other colours
-PEER_COLOURS = ("#d1495b", "#30638e", "#edae49", "#6a4c93", "#8d6a4f", "#00798c", "#5c5c5c", "#c77dba")
+OURS = ("#0b5d3b", "#57a773")  # truewood without and with inference; peers in other colors
+FIT_COLOR, PEER_COLOR = "#30638e", "#b8b8b8"
+PEER_COLORS = ("#d1495b", "#30638e", "#edae49", "#6a4c93", "#8d6a4f", "#00798c", "#5c5c5c", "#c77dba")
 TITLES = {"forest": "random forest, out-of-bag rows", "boosted": "boosted trees, held-out rows"}
 
 
 def read_results(folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables that there are, by what they vary; reading the trees alone is no line of its own."""
+    """The tables that exist, by what they vary, without the lines for reading the trees."""
     tables = {}
     for name, file in (("rows", "rows"), ("trees", "trees"), ("threads", "cores")):
         if (folder / f"{file}.csv").exists():
@@ -31,10 +32,10 @@ def read_results(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def choose_styles(tables: dict[str, pd.DataFrame]) -> dict[str, dict[str, object]]:
-    """A colour and line for each peer, the same in all panels of a family."""
+    """A color and line for each peer, the same in all panels of a family."""
     names = pd.concat(tables.values())["peer"].unique()
     peers = [name for name in names if not name.startswith("truewood")]
-    styles = {name: {"color": colour, "lw": 1.3} for name, colour in zip(peers, PEER_COLOURS, strict=False)}
+    styles = {name: {"color": color, "lw": 1.3} for name, color in zip(peers, PEER_COLORS, strict=False)}
     for name in names:
         if name.startswith("truewood"):
             dashes = "--" if "XGBoost" in name else ":" if "Hist" in name else "-"
@@ -51,14 +52,14 @@ def write_number(value: int) -> str:
 
 
 def draw_panel(axes: Axes, table: pd.DataFrame, name: str, styles: dict[str, dict[str, object]]) -> None:
-    """Seconds against one size, on log axes; hollow points were measured on a part and scaled."""
+    """Seconds against one size, on log axes; hollow points are extrapolated from part of the work."""
     for peer, lines in table.groupby("peer", sort=False):
         lines = lines.sort_values(name)
         axes.plot(lines[name], lines["seconds"], **styles[peer])
         is_part = lines["part"] < 1 if "part" in lines else np.zeros(len(lines), dtype=bool)
-        colour = styles[peer]["color"]
+        color = styles[peer]["color"]
         axes.scatter(
-            lines[name], lines["seconds"], s=16, zorder=3, c=np.where(is_part, "white", colour), edgecolors=colour
+            lines[name], lines["seconds"], s=16, zorder=3, c=np.where(is_part, "white", color), edgecolors=color
         )
     axes.set(xscale="log", yscale="log", xlabel=name)
     sizes = [f"{table[size].iloc[0]:,} {size}" for size in ("rows", "trees") if size != name]
@@ -77,7 +78,7 @@ def draw_panel(axes: Axes, table: pd.DataFrame, name: str, styles: dict[str, dic
 
 
 def label_lines(axes: Axes, tables: dict[str, pd.DataFrame], styles: dict[str, dict[str, object]]) -> None:
-    """A legend beside the panels, in the order of the lines where the last of them ends."""
+    """A legend next to the panels, in the order of the largest values."""
     order = pd.concat(tables.values()).groupby("peer")["seconds"].max().sort_values(ascending=False)
     handles = [axes.plot([], [], label=peer, **styles[peer])[0] for peer in order.index]
     axes.legend(handles=handles, loc="center left", bbox_to_anchor=(0, 0.5), frameon=False, fontsize=8)
@@ -97,8 +98,51 @@ def draw(folder: Path) -> Figure:
         row[0].set_ylabel(f"{title}\nseconds")
         label_lines(row[-1], parts, styles)
     quick = ": QUICK RUN, TO BE REPLACED" if "quick" in (folder / "machine.txt").read_text() else ""
-    words = f"Seconds of one call, with one thread but in the last column; hollow: measured on a part, scaled{quick}"
+    words = f"Seconds of one call, one thread except in the last column; hollow points are extrapolated{quick}"
     figure.suptitle(words, fontsize=11)
+    return figure
+
+
+def write_duration(seconds: float) -> str:
+    """Seconds in the unit that people would use."""
+    for size, unit in ((3600, "hours"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def draw_cost(folder: Path) -> Figure:
+    """Time of one call next to the fit of the forest and to other methods, on a log axis."""
+    table = pd.read_csv(folder / "timings.csv")
+    names = {
+        "truewood": "truewood, scores only",
+        "truewood with inference": "truewood, with p-values",
+        "ranger, corrected minus uncorrected": "ranger, corrected impurity*",
+        "fit of the forest": "fit of the forest",
+        "permutation_importance": "permutation_importance*",
+        "published definitions, dense": "published formulas, dense*",
+        "shap.TreeExplainer": "shap.TreeExplainer*",
+    }
+    lines = table[(table["group"] == "forest") & table["peer"].isin(names)].sort_values("seconds", ascending=False)
+    colors = dict(zip(("truewood", "truewood with inference"), OURS, strict=True)) | {"fit of the forest": FIT_COLOR}
+    figure = Figure(figsize=(5.6, 3.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.barh(
+        [names[peer] for peer in lines["peer"]],
+        lines["seconds"],
+        color=[colors.get(peer, PEER_COLOR) for peer in lines["peer"]],
+    )
+    for place, seconds in enumerate(lines["seconds"]):
+        axes.annotate(write_duration(seconds), (seconds, place), xytext=(4, 0), textcoords="offset points", va="center")
+    axes.set(xscale="log", xlim=(0.1, 2e7), xlabel="time (log scale)")
+    ticks = {0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 hour", 86400: "1 day"}
+    axes.set_xticks(list(ticks), list(ticks.values()), rotation=45, ha="right", fontsize=8)
+    axes.set_xticks([], minor=True)
+    axes.set_title(f"{lines['case'].iloc[0]}, one thread", fontsize=10)
+    axes.grid(axis="x", alpha=0.25, lw=0.5)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -107,6 +151,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the tables")
     options = parser.parse_args()
     draw(options.results).savefig(options.results / "performance.png", dpi=130)
+    draw_cost(options.results).savefig(options.results / "cost.png", dpi=160)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Put the tables of benchmarks/results into docs/performance.md, between the marks that name them.
+"""Write the tables of benchmarks/results into the pages that show them, between the marks that name them.
 
 Run: python benchmarks/tables.py
 """
@@ -6,6 +6,7 @@ Run: python benchmarks/tables.py
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,13 @@ from pathlib import Path
 import pandas as pd
 
 HERE = Path(__file__).parent
+PAGES = [
+    HERE / "README.md",
+    HERE.parent / "docs" / "performance.md",
+    HERE.parent / "docs" / "performance_details.md",
+]
 SWEEPS = ("rows", "trees", "features", "depth")
-FAMILIES = {"forest": "random forest", "boosted": "boosted trees"}
+FAMILIES = {"forest": "Random forest", "boosted": "Boosted trees"}
 
 
 def write_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -31,22 +37,19 @@ def write_targets(folder: Path, file: str = "targets.csv") -> str:
 
 
 def write_timings(folder: Path) -> str:
-    """The seconds behind the targets."""
-    table = pd.read_csv(folder / "timings.csv")
-    rows, last = [], ""
-    for row in table.itertuples():
-        rows.append(
-            (row.case if row.case != last else "", row.peer, f"{row.seconds:,.3g}", f"{row.best:,.3g}", row.how)
-        )
-        last = row.case
-    return write_table(("case", "", "seconds", "best", "how"), rows)
+    """The seconds behind the targets, one table per case."""
+    parts = []
+    for case, lines in pd.read_csv(folder / "timings.csv").groupby("case", sort=False):
+        rows = [(row.peer, f"{row.seconds:,.3g}", f"{row.best:,.3g}", row.how) for row in lines.itertuples()]
+        parts.append(f"{case}:\n\n" + write_table(("", "seconds", "best", "how"), rows))
+    return "\n\n".join(parts)
 
 
 def write_sweep(folder: Path, name: str) -> str:
-    """Seconds of each peer, a column a size; a star where they were measured on a part and scaled."""
+    """Seconds of each peer, one column per size; a star marks an extrapolation from part of the work."""
     table = pd.read_csv(folder / f"{name}.csv")
     parts = []
-    for family, words in FAMILIES.items():
+    for family, title in FAMILIES.items():
         cases = table[table["family"] == family]
         values = list(dict.fromkeys(cases[name]))
         rows = []
@@ -55,7 +58,7 @@ def write_sweep(folder: Path, name: str) -> str:
             rows.append((peer, *(_write_seconds(cells.loc[value]) if value in cells.index else "" for value in values)))
         heads = [f"{value:,}" if value else "no limit" for value in values]
         fixed = [f"{cases[size].iloc[0]:,} {size}" for size in ("rows", "trees", "features") if size != name]
-        parts.append(write_table((f"{words}, {', '.join(fixed)}; {name}:", *heads), rows))
+        parts.append(f"{title}, {', '.join(fixed)}:\n\n" + write_table((name, *heads), rows))
     return "\n\n".join(parts)
 
 
@@ -64,7 +67,7 @@ def _write_seconds(row: pd.Series) -> str:
 
 
 def write_cores(folder: Path) -> str:
-    """Seconds of each peer, a column a number of threads, and one thread over the most."""
+    """Seconds of each peer, one column per number of threads, and one thread divided by the most."""
     table = pd.read_csv(folder / "cores.csv")
     counts = sorted(table["threads"].unique())
     wide = table.pivot_table(index="peer", columns="threads", values="seconds", sort=False)
@@ -72,18 +75,35 @@ def write_cores(folder: Path) -> str:
         (peer, *(f"{seconds:.3g}" for seconds in row), f"{row[1] / row[counts[-1]]:.1f}")
         for peer, row in wide.iterrows()
     ]
-    return write_table(("threads:", *map(str, counts), f"1 / {counts[-1]}"), rows)
+    return write_table(("threads", *map(str, counts), f"1 / {counts[-1]}"), rows)
+
+
+def write_machine(folder: Path, file: str = "machine.txt") -> str:
+    return (folder / file).read_text().strip() + "."
+
+
+def fill_page(page: str, tables: dict[str, str]) -> str:
+    """Replace what is between the marks of each table that the page has a place for."""
+    for name, table in tables.items():
+        marks = (f"<!-- begin {name} -->\n", f"<!-- end {name} -->")
+        if marks[0] in page:
+            before, _, rest = page.partition(marks[0])
+            _, end, after = rest.partition(marks[1])
+            if not end:
+                raise SystemExit(f"The table {name!r} begins but does not end")
+            page = f"{before}{marks[0]}{table}\n{end}{after}"
+    return page
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the tables")
-    parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "performance.md")
+    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES)
     options = parser.parse_args()
     writers: dict[str, tuple[str, Callable[[Path], str]]] = {
-        "machine": ("machine.txt", lambda folder: (folder / "machine.txt").read_text().strip() + "."),
-        "cores machine": ("cores_machine.txt", lambda folder: (folder / "cores_machine.txt").read_text().strip() + "."),
-        "gpu machine": ("gpu_machine.txt", lambda folder: (folder / "gpu_machine.txt").read_text().strip() + "."),
+        "machine": ("machine.txt", write_machine),
+        "cores machine": ("cores_machine.txt", partial(write_machine, file="cores_machine.txt")),
+        "gpu machine": ("gpu_machine.txt", partial(write_machine, file="gpu_machine.txt")),
         "gpu": ("gpu.csv", partial(write_targets, file="gpu.csv")),
         "targets": ("targets.csv", write_targets),
         "timings": ("timings.csv", write_timings),
@@ -94,14 +114,12 @@ def main() -> None:
         name: write(options.results) if (options.results / file).exists() else "Not measured yet."
         for name, (file, write) in writers.items()
     }
-    page = options.page.read_text()
-    for name, table in tables.items():
-        before, begin, rest = page.partition(f"<!-- begin {name} -->\n")
-        _, end, after = rest.partition(f"<!-- end {name} -->")
-        if not end:
-            raise SystemExit(f"{options.page} has no place for the table {name!r}")
-        page = f"{before}{begin}{table}\n{end}{after}"
-    options.page.write_text(page)
+    pages = {path: path.read_text() for path in options.pages}
+    places = {name for page in pages.values() for name in re.findall(r"<!-- begin (.+) -->", page)}
+    if missing := sorted(set(tables) - places):
+        raise SystemExit(f"No page has a place for these tables: {', '.join(missing)}")
+    for path, page in pages.items():
+        path.write_text(fill_page(page, tables))
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def _measure_memory(case: ForestCase) -> Iterator[Row]:
         tw.importance(case.forest, case.X, case.y, inference=inference)
         peak = tracemalloc.get_traced_memory()[1] / 1e6
         tracemalloc.stop()
-        yield Row(f"peak extra memory{words}", f"{peak:.1f} MB beside X of {case.X.nbytes / 1e6:.1f} MB")
+        yield Row(f"peak extra memory{words}", f"{peak:.1f} MB next to X of {case.X.nbytes / 1e6:.1f} MB")
 
 
 def _read_cores(results: Path) -> Iterator[Row]:
@@ -167,7 +167,7 @@ def _compare_hist(case: BoostedCase, time_all: Measure, report: Report) -> Itera
     seconds = {timing.peer: timing.seconds for timing in timings}
     ours = seconds[f"{p.TRUEWOOD}, {library}"]
     rate = case.n_trees * len(case.X) / 1e6 / ours
-    yield _at_least(f"{words}: row-trees a second per core", rate, 38.1, " M")
+    yield _at_least(f"{words}: row-trees per second and core", rate, 38.1, " M")
     yield Row(f"{words}, against its own predict", f"{ours / seconds[own.name]:.2f}")
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import matplotlib
+import matplotlib.pyplot as plt
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx_gallery.scrapers import matplotlib_scraper
 from sphinx_gallery.sorting import ExplicitOrder
 
 import truewood
@@ -18,7 +22,7 @@ matplotlib.use("agg")
 
 project = "truewood"
 author = "The truewood developers"
-project_copyright = "The truewood developers, BSD 3-Clause licence"
+project_copyright = "The truewood developers, BSD 3-Clause license"
 version = release = truewood.__version__
 
 extensions = [
@@ -31,7 +35,7 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_templates"]
 default_role = "py:obj"
-# What the gallery holds changes while it is written, and the configuration has nothing else that could not be pickled.
+# Only the gallery's settings, which hold functions, cannot be pickled.
 suppress_warnings = ["config.cache"]
 
 myst_enable_extensions = ["dollarmath"]
@@ -40,6 +44,38 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False  # the templates list them
+
+THUMBNAIL = (4.0, 2.8)  # inches, at 100 dots per inch
+MAX_LABELS = 12  # more labels than this are unreadable in a thumbnail
+
+
+def scrape_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """Save the example's figure for its page, then a simplified redraw of it as the thumbnail."""
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    text: str = matplotlib_scraper(block, block_vars, gallery_conf)  # closes them
+    for figure in figures:
+        simplify(figure)
+        figure.savefig(next(block_vars["image_path_iterator"]), dpi=100)
+        block_vars["file_conf"]["thumbnail_number"] = len(block_vars["image_path_iterator"])
+    return text
+
+
+def simplify(figure: Any) -> None:
+    """Drop everything that is unreadable at the size of a thumbnail."""
+    figure.set_size_inches(THUMBNAIL)
+    for artist in (*figure.texts, *figure.legends, *(text for ax in figure.axes for text in ax.texts)):
+        artist.set_visible(False)
+    for ax in figure.axes:
+        if ax.get_legend():
+            ax.get_legend().remove()
+        for place in ("left", "center", "right"):
+            ax.set_title("", loc=place)
+        ax.set(xlabel="", ylabel="")
+        ax.tick_params(labelsize=11)
+        for axis in (ax.xaxis, ax.yaxis):
+            if len(axis.get_ticklabels()) > MAX_LABELS:
+                axis.set_tick_params(which="both", labelleft=False, labelright=False, labelbottom=False)
+
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
@@ -62,6 +98,7 @@ sphinx_gallery_conf = {
             "comparing.py",
         ]
     ),
+    "image_scrapers": (scrape_figure,),
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
@@ -70,35 +107,43 @@ sphinx_gallery_conf = {
 }
 
 toc_object_entries_show_parents = "hide"
-html_math_renderer = "mathml"  # of the browser: nothing is loaded from elsewhere
+html_math_renderer = "mathml"  # rendered by the browser, without external scripts
 html_theme = "pydata_sphinx_theme"
 html_title = "truewood"
 html_favicon = html_logo = "../src/truewood/_app/icon.svg"
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["truewood.css"]
-# Pages without others below them.
-html_sidebars = {page: [] for page in ("index", "start", "why", "choose", "compare", "develop")}
+# Pages that head no section have no section navigation.
+html_sidebars = {page: [] for page in ("index", "start", "why", "choose", "compare", "faq", "glossary", "develop")}
+pyproject = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
 html_theme_options = {
-    "logo": {"text": "truewood", "alt_text": "truewood: the site's first page"},
+    "logo": {"text": "truewood", "alt_text": "truewood: home page"},
+    # A link to the repository, as soon as [project.urls] of pyproject.toml has one.
+    "icon_links": [
+        {"name": name, "url": url, "icon": "fa-brands fa-github"}
+        for name, url in pyproject["project"].get("urls", {}).items()
+        if name.lower() in ("repository", "source")
+    ],
     "navbar_align": "left",
-    "header_links_before_dropdown": 10,
+    "navbar_persistent": ["search-button"],  # an icon: a field would leave too little space for the links
+    "header_links_before_dropdown": 12,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_end": ["help-links"],
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
 
 
 class CommandHelp(Directive):
-    """What a command prints with --help: `.. command-help:: importance`, or without a name for all commands."""
+    """The output of a command's --help: `.. command-help:: importance`; without a name, that of `truewood --help`."""
 
     optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Put the text into the page as it is."""
+        """Insert the text verbatim."""
         parser: argparse.ArgumentParser = make_parser()
         if self.arguments:
             action = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
@@ -109,7 +154,7 @@ class CommandHelp(Directive):
 
 
 def _wide(formatter: Any) -> Any:
-    """The same layout at a width of its own, so that the page does not depend on the terminal of the build."""
+    """Fix the width, so that the page does not depend on the terminal of the build."""
     return lambda prog: formatter(prog, width=90)
 
 
@@ -121,7 +166,7 @@ def write_math(translator: Any, node: nodes.Element) -> None:
 
 
 def keep_percent(_app: Any, doctree: nodes.document) -> None:
-    """Keep percent signs on the line of their numbers."""
+    """Keep percent signs on the same line as their numbers."""
     for text in list(doctree.findall(nodes.Text)):
         is_code = isinstance(text.parent, nodes.literal | nodes.FixedTextElement)
         if " %" in text and not is_code:
@@ -129,7 +174,7 @@ def keep_percent(_app: Any, doctree: nodes.document) -> None:
 
 
 def setup(app: Any) -> None:
-    """Add what this site has of its own."""
+    """Register this site's directive, hook and math renderer."""
     app.add_directive("command-help", CommandHelp)
     app.connect("doctree-read", keep_percent)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))

@@ -1,9 +1,10 @@
 """
-Noise of many levels looks important
-====================================
+Noise with many levels looks important
+======================================
 
-Six features of pure noise, with 2 to 64 levels, and a real one with 2. The usual importance pays features for the
-number of splits they offer; judged on out-of-bag rows, noise lies around zero.
+Why does ``feature_importances_`` rank noise first? Six features here are pure noise, with 2 to 64 levels, and one
+with 2 levels is real. The usual importance rewards features for the number of splits they offer; evaluated on
+out-of-bag rows, noise scores around zero.
 """
 
 import matplotlib.pyplot as plt
@@ -28,14 +29,14 @@ print("found:", ", ".join(result.feature_names[result.select(alpha=0.05)]))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
 names, places = X.columns[::-1], range(X.shape[1])
-colours = ["#bbbbbb"] * (X.shape[1] - 1) + ["#0072b2"]
+colors = ["#bbbbbb"] * (X.shape[1] - 1) + ["#0072b2"]
 low, high = result.interval()
-left.barh(places, result.mdi[::-1], color=colours)
-left.set(title="Judged on training rows (mdi)", yticks=places, yticklabels=names)
-right.barh(places, result.values[::-1], color=colours)
+left.barh(places, result.mdi[::-1], color=colors)
+left.set(title="Evaluated on training rows (mdi)", yticks=places, yticklabels=names)
+right.barh(places, result.values[::-1], color=colors)
 right.hlines(places, low[::-1], high[::-1], color="black", linewidth=1)
 right.axvline(0, color="black", linewidth=0.8)
-right.set(title="Judged on out-of-bag rows, 95 % intervals")
+right.set(title="Evaluated on out-of-bag rows, 95% intervals")
 for ax in (left, right):
     ax.set_xlabel("decrease in Gini impurity")
 plt.show()

@@ -2,8 +2,8 @@
 Boosting without a test set
 ===========================
 
-Boosted trees have seen every row they were fit on. With folds, every row judges the one model that was fit without
-it.
+How do you score boosted trees if you have no rows to spare? Every tree is trained on all rows, so there are no
+out-of-bag rows. With cross-validation, each row evaluates the one model that was fit without it.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ model = HistGradientBoostingRegressor(max_iter=40, max_depth=3, random_state=0)
 result = tw.cross_importance(model, X, y, cv=5)
 print(result.frame()[["feature", "share", "p_value", "fold_std", "rank"]].head(4).round(3).to_string(index=False))
 
-# A box for each feature: how much the five models differ.
+# One box per feature: how much the five models differ.
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 result.plot("box", ax=ax)
 plt.show()

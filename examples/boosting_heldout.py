@@ -2,7 +2,8 @@
 Boosted trees and held-out rows
 ===============================
 
-Boosted trees, scored on rows they never saw: which columns to keep, and what the usual ranking says of them.
+Which columns should a boosted model keep? Scored on held-out rows, the three real columns stand out from the noise that
+the usual ranking mixes them with.
 """
 
 import matplotlib.pyplot as plt
@@ -13,32 +14,31 @@ from sklearn.model_selection import train_test_split
 
 import truewood as tw
 
-# What customers spend follows from their income, whether they are members, and whether they have children. Eight other
-# columns are numbers without meaning.
+# What customers spend depends on their income, their membership and their children. Eight other columns are noise.
 rng = np.random.default_rng(0)
 n = 1500
 X = pd.DataFrame({"income": rng.normal(0, 1, n), "member": rng.integers(0, 2, n), "children": rng.integers(0, 3, n)})
 X = X.join(pd.DataFrame(rng.normal(0, 1, (n, 8)), columns=[f"noise {k}" for k in range(1, 9)]))
 y = X["income"] + 0.6 * X["member"] - 0.3 * X["children"] + rng.normal(0, 1.5, n)
 
-# Boosted trees have seen all rows they were fit on, so other rows score them; a third part judges the selection.
+# Boosted trees are trained on all training rows, so held-out rows score them. A third part evaluates the selection.
 X_train, X_rest, y_train, y_rest = train_test_split(X, y, train_size=500, random_state=0)
-X_unseen, X_test, y_unseen, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0)
+X_heldout, X_test, y_heldout, y_test = train_test_split(X_rest, y_rest, test_size=0.5, random_state=0)
 model = GradientBoostingRegressor(max_depth=4, random_state=0).fit(X_train, y_train)
 
-result = tw.importance(model, X_unseen, y_unseen, rows="heldout", n_jobs=2)
+result = tw.importance(model, X_heldout, y_heldout, rows="heldout", n_jobs=2)
 table = result.frame()[["feature", "importance", "p_value", "rank", "mdi_rank"]]
 print(table.round(3).to_string(index=False))
 
-# Of the columns whose adjusted p-value is below 0.05, at most 5 % are expected to be there by chance.
+# At most 5% of the selected columns are expected to be false discoveries.
 kept = result.select(alpha=0.05, correction="bh")
 print("\nkeep:", ", ".join(result.feature_names[kept]))
 
 smaller = GradientBoostingRegressor(max_depth=4, random_state=0).fit(X_train.loc[:, kept], y_train)
 print(f"R2 with all columns: {model.score(X_test, y_test):.2f}")
-print(f"R2 with the {kept.sum()} that are kept: {smaller.score(X_test.loc[:, kept], y_test):.2f}")
+print(f"R2 with the {kept.sum()} selected columns: {smaller.score(X_test.loc[:, kept], y_test):.2f}")
 
-# Biased beside unbiased ranks.
+# Biased ranks next to unbiased ones.
 figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 result.plot("compare", ax=ax)
 plt.show()

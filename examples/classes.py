@@ -2,8 +2,8 @@
 For which class?
 ================
 
-Three kinds of wine. The score of a feature is a sum over classes, and its parts say which of them it tells from
-the others.
+Which feature identifies which of three kinds of wine? The score of a feature is a sum over classes, and its parts show
+the class that the feature separates from the others.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ forest = RandomForestClassifier(200, random_state=0).fit(wine.data, wine.target)
 
 result = tw.importance(forest, wine.data, wine.target, per_class=True)
 for number, scores in enumerate(result.per_class):
-    print(f"class {number}: most by {result.feature_names[scores.argmax()]}")
+    print(f"class {number}: strongest feature {result.feature_names[scores.argmax()]}")
 
 figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
 result.plot("classes", ax=ax)

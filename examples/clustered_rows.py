@@ -1,11 +1,11 @@
 """
-Rows of one patient
-===================
+Several rows per patient
+========================
 
-Sixty patients with eight visits each. The patient's age has nothing to do with the target, but it is the same in
-all visits of a patient, and so is much of the target. Out of bag, a patient's visits are on both sides of each
-tree: the age tells the patient, and noise looks like signal. With ``groups=`` no fold parts a patient, and
-errors are those of patients.
+What goes wrong if rows are clustered? Sixty patients have eight visits each. A patient's age is unrelated to the
+target, but it is the same in all visits, and so is much of the target. With out-of-bag rows, each tree has seen other
+visits of the same patient: the age identifies the patient, and noise looks like signal. With ``groups=``, no fold
+splits a patient, and standard errors are cluster-robust.
 """
 
 import matplotlib.pyplot as plt
@@ -32,6 +32,6 @@ for shift, result, label in ((-0.12, ignored, "patients ignored"), (0.12, groupe
     share, places = 100 * result.values / result.impurity, np.arange(2) + shift
     ax.errorbar(share, places, xerr=[share - low, high - share], fmt="o", label=label)
 ax.axvline(0, color="black", linewidth=0.8)
-ax.set(xlabel="% of the target's variance, 95 % intervals", yticks=[0, 1], yticklabels=X.columns, ylim=(1.6, -0.6))
+ax.set(xlabel="% of the target's variance, 95% intervals", yticks=[0, 1], yticklabels=X.columns, ylim=(1.6, -0.6))
 ax.legend()
 plt.show()

@@ -2,8 +2,8 @@
 Has it changed?
 ===============
 
-A model of last year, on the rows of two months. In the second month the price has lost its meaning: which features
-differ, and is it more than chance?
+Does a model still use the same features as a month ago? A model is scored on the rows of two months. In the second
+month, the price has lost most of its effect; the comparison tests which differences are more than chance.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ rng = np.random.default_rng(0)
 
 
 def draw_month(n, price_effect):
-    """Draw what customers buy."""
+    """Draw the purchases of one month."""
     X = pd.DataFrame(rng.normal(size=(n, 4)), columns=["price", "weather", "weekday", "noise"])
     return X, price_effect * X["price"] + 0.5 * X["weather"] + 0.3 * X["weekday"] + rng.normal(size=n)
 

@@ -2,8 +2,9 @@
 Correlated features as one
 ==========================
 
-Thirty measurements of cell nuclei, of which many tell the same: radius, perimeter and area are one thing. Scored
-as groups they have one score and one test each, and the question which of them it is does not come up.
+How do you score features that measure the same thing? Of thirty measurements of cell nuclei, many are nearly redundant,
+such as radius, perimeter and area. Scored as groups, they get one score and one test each, and the question which of
+them matters does not arise.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,7 @@ print(f"{X.shape[1]} columns, {len(groups)} groups")
 result = tw.importance(forest, X, y, feature_groups=groups)
 print("found:", result.select(alpha=0.05).sum())
 
-# The tree of the columns; the line is where it is cut.
+# The dendrogram of the columns; the line shows where it is cut into groups.
 figure, ax = plt.subplots(figsize=(8, 7), layout="constrained")
 groups.plot(ax=ax)
 plt.show()

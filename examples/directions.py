@@ -2,8 +2,8 @@
 Which way?
 ==========
 
-An importance says how much; an explanation says which way, row by row, by trees that never saw the row. Here every
-point is a patient.
+Does a higher body mass index raise or lower the prediction? An importance measures how much a feature matters; an
+explanation shows which way, row by row, from trees that never saw the row. Each point is a patient.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
 explanation = tw.explain(forest, X, y)
 print(explanation)
 
-# One feature: what it did to predictions, with the mean of the target beside it.
+# How one feature moves predictions, with the mean of the target for comparison.
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 explanation.plot("dependence", feature="bmi", ax=ax)
 plt.show()

@@ -2,8 +2,7 @@
 From a CSV file to the answer
 =============================
 
-Which columns of a CSV file tell who cancels? From the file to the answer with one command. The same in a
-terminal::
+Which columns of a CSV file predict who cancels? One command leads from the file to the answer. In a terminal::
 
     truewood importance customers.csv --target cancelled --output scores.csv --output result.json
 """

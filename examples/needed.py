@@ -1,9 +1,10 @@
 """
-Used, or needed?
-================
+Used or needed?
+===============
 
-A signal, a noisy copy of it, and a second signal. The trees use the copy, since it says something wherever the
-path has not used the signal up; but without it they would predict as well. Two measures answer the two questions.
+Does the forest need a feature, or does it merely use it? The features are a signal, a noisy copy of it,
+a second signal, and noise. The trees use the copy, because it is informative wherever the path has not used up the
+signal; but without the copy they would predict just as well. Two measures answer the two questions.
 """
 
 import matplotlib.pyplot as plt

@@ -1,8 +1,9 @@
 """
-Columns of a table, through a pipeline
-======================================
+A table through a pipeline
+==========================
 
-Which columns of a table matter? Numbers, texts and missing values, through a scikit-learn Pipeline.
+Which columns of a table matter? The table has numbers, text and missing values, and goes through a scikit-learn
+Pipeline.
 """
 
 import matplotlib.pyplot as plt
@@ -16,23 +17,23 @@ from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
 
-# Rents of 800 flats. Size, district and heating make the rent; the age of the house, the agent and the number of the
-# advertisement have nothing to do with it.
+# Rents of 800 apartments. Size, district and heating determine the rent; the age of the house, the agent and the number
+# of the advertisement are unrelated to it.
 rng = np.random.default_rng(0)
 n = 800
-flats = pd.DataFrame(
+homes = pd.DataFrame(
     {
         "size": rng.gamma(9, 8, n).round(),
-        "district": rng.choice(["centre", "north", "south", "harbour"], n),
+        "district": rng.choice(["center", "north", "south", "harbor"], n),
         "heating": rng.choice(["gas", "district heating", None], n, p=[0.5, 0.3, 0.2]),
         "age": rng.integers(0, 120, n).astype(float),
         "agent": rng.choice([f"agent {k}" for k in range(40)], n),
         "advertisement": rng.permutation(n),
     }
 )
-rent = 8 * flats["size"] + 250 * (flats["district"] == "centre") - 80 * (flats["heating"] == "gas")
+rent = 8 * homes["size"] + 250 * (homes["district"] == "center") - 80 * (homes["heating"] == "gas")
 rent += rng.normal(0, 150, n)
-flats.loc[rng.random(n) < 0.1, "age"] = np.nan
+homes.loc[rng.random(n) < 0.1, "age"] = np.nan
 
 numbers, texts = ["size", "age", "advertisement"], ["district", "heating", "agent"]
 model = Pipeline(
@@ -49,10 +50,10 @@ model = Pipeline(
         ),
         ("forest", RandomForestRegressor(200, min_samples_leaf=3, n_jobs=2, random_state=0)),
     ]
-).fit(flats, rent)
+).fit(homes, rent)
 
-# One score for each column of the table, not for each of the 50 columns that the forest saw.
-result = tw.importance(model, flats, rent, n_jobs=2)
+# One score per column of the table, not per column of the 50 that the forest was trained on.
+result = tw.importance(model, homes, rent, n_jobs=2)
 print(result.frame()[["feature", "share", "p_value", "rank", "mdi_rank"]].round(3).to_string(index=False))
 
 print("\nColumns that matter:", ", ".join(result.feature_names[result.select(alpha=0.05)]))

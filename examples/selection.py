@@ -2,8 +2,8 @@
 Selection inside cross-validation
 =================================
 
-Three useful columns among sixty. A selector in the pipeline chooses within each fold, from that fold's training
-rows alone, so that the test score is honest.
+How do you select features and still get an honest test score? Three of sixty columns are useful. A selector in the
+pipeline chooses within each fold, from that fold's training rows alone.
 """
 
 import matplotlib.pyplot as plt
@@ -29,9 +29,9 @@ after = cross_validate(chosen, X, y, cv=5, return_estimator=True)
 kept = np.array([pipeline[0].get_support() for pipeline in after["estimator"]])
 print("kept in every fold:", np.flatnonzero(kept.all(axis=0)))
 print(f"R2 with all columns: {before['test_score'].mean():.2f}")
-print(f"R2 with those that were selected: {after['test_score'].mean():.2f}")
+print(f"R2 with the selected columns: {after['test_score'].mean():.2f}")
 
 figure, ax = plt.subplots(figsize=(8, 3), layout="constrained")
 ax.bar(range(60), kept.sum(axis=0), color=["#0072b2"] * 3 + ["#bbbbbb"] * 57)
-ax.set(xlabel="column; the first three are useful", ylabel="folds that keep it", yticks=range(6))
+ax.set(xlabel="column; the first three are useful", ylabel="folds that select it", yticks=range(6))
 plt.show()

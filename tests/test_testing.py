@@ -70,7 +70,7 @@ def move_thresholds(ensemble):
 def test_a_threshold_that_is_off_by_one_float_is_noticed(forest):
     model, X, _ = forest
     tree_model = open_model(model)
-    with pytest.raises(tw.AdapterError, match="other leaves"):
+    with pytest.raises(tw.AdapterError, match="leaves"):
         check_adapter(change(tree_model, read=lambda trees: move_thresholds(tree_model.read(trees))), X)
 
 
@@ -82,14 +82,14 @@ def test_trees_that_depend_on_how_they_are_read_are_noticed(forest):
         ensemble = tree_model.read(trees)
         return ensemble if len(trees) == 1 else replace(ensemble, value=ensemble.value + 1.0)
 
-    with pytest.raises(tw.AdapterError, match="value of tree 0"):
+    with pytest.raises(tw.AdapterError, match=r"value.*tree 0"):
         check_adapter(change(tree_model, read=read), X)
 
 
 def test_other_training_rows_are_noticed(forest):
     model, X, y = forest
     check_adapter(model, X, y)
-    with pytest.raises(tw.AdapterError, match=r"training rows .* tree 0"):
+    with pytest.raises(tw.AdapterError, match=r"training rows.*tree 0"):
         check_adapter(model, X, y[::-1])
 
 
@@ -104,7 +104,7 @@ def test_adapters_of_other_packages_are_found_by_their_entry_points(forest, monk
     monkeypatch.delitem(_registry._REGISTRY, f"{Stored.__module__}.Stored")
     stored = Stored(open_model(model))
     _registry._list_entry_points.cache_clear()
-    with pytest.raises(TypeError, match="got Stored"):
+    with pytest.raises(TypeError, match="Stored"):
         tw.importance(stored, X, y)
     installed = tmp_path / "stored-1.0.dist-info"
     installed.mkdir()

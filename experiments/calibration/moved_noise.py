@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 import truewood as tw
 
 FOLDER = Path(__file__).parent
-MEASURES = {"ufi": "ufi, as published", "ufi_centered": "ufi_centered, the default for numbers"}
+MEASURES = {"ufi": "ufi, as published", "ufi_centered": "ufi_centered, the default for regression"}
 SIZES = (250, 500, 1000, 2000, 4000)
 
 
@@ -50,7 +50,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     ax.set(xscale="log", xlabel="rows", ylabel="mean z-score, \u00b1 2 standard errors")
     ax.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
     ax.minorticks_off()
-    ax.set_title("The feature moves only the size of the noise: nothing to find", loc="left", fontsize=10)
+    ax.set_title("A feature that affects only the noise variance should score zero", loc="left", fontsize=10)
     ax.legend(frameon=False)
     ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)

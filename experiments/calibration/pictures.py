@@ -38,13 +38,13 @@ def draw_qq(p_values: dict[str, dict[str, np.ndarray]], path: Path) -> None:
         ax.set(xscale="log", yscale="log", xlim=(1e-3, 1), ylim=(1e-3, 1))
         ax.set_title(fill(name, 45), fontsize=7)
     axes[0].legend(fontsize=7, frameon=False)
-    figure.supxlabel("p-value if uniform", y=0.15 / height)
-    figure.supylabel("p-value found (below the line: too many rejections)", x=0.005)
+    figure.supxlabel("uniform p-value", y=0.15 / height)
+    figure.supylabel("observed p-value (below the line: too many rejections)", x=0.005)
     figure.savefig(path, dpi=110 if n_rows < 10 else 80)
 
 
 def draw_coverage(table: pd.DataFrame, path: Path) -> None:
-    """Share of data sets whose interval holds the expected score."""
+    """Share of intervals that contain the expected score."""
     designs = list(dict.fromkeys(table["design"]))
     figure = Figure(figsize=(10, 1.0 + 0.36 * len(designs)), layout="constrained")
     ax = figure.subplots()
@@ -55,11 +55,12 @@ def draw_coverage(table: pd.DataFrame, path: Path) -> None:
         part = table[table["signal"] == kind]
         places = [designs.index(design) + shift for design in part["design"]]
         ax.plot(part["coverage_95"], places, marker, color=color, label=kind)
-    ax.set_yticks(range(len(designs)), designs)
+    labels = [name.replace(" %", "%").replace("centred", "centered") for name in designs]
+    ax.set_yticks(range(len(designs)), labels)
     ax.invert_yaxis()
     ax.set_xlim(table["coverage_95"].min() - 0.02, 1.005)
-    ax.set_xlabel("share of data sets whose 95 % interval holds the expected score")
-    ax.legend(title="signal in a feature that is", frameon=False, loc="upper left")
+    ax.set_xlabel("share of 95% intervals that contain the expected score")
+    ax.legend(title="kind of feature", frameon=False, loc="upper left")
     ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
 
@@ -74,8 +75,8 @@ def draw_power(table: pd.DataFrame, path: Path) -> None:
             part = table[(table["signal"] == kind) & (table["test"] == test)]
             ax.plot(part["strength"], part["rejected_5"], color=color, marker=marker, label=test)
         ax.axhline(ALPHA, color="black", linewidth=0.8, linestyle=":")
-        ax.set(title=f"signal in a {kind} feature", xlabel="strength", ylim=(-0.02, 1.02))
+        ax.set(title=kind, xlabel="strength of the signal", ylim=(-0.02, 1.02))
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("rejected at 5 %")
+    axes[0].set_ylabel("share rejected at 5%")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, dpi=110)

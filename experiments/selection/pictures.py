@@ -21,9 +21,9 @@ def draw_selection(summary: pd.DataFrame, path: Path) -> None:
     panels = figure.subplots(1, 4, sharey=True, width_ratios=(10, 8, 10, 5))
     with_power = [name for name in designs if summary.loc[summary["design"] == name, "power"].notna().any()]
     for ax, column, names, title, limits, colors in (
-        (panels[0], "false discovery", designs, "noise among what is kept, %", (0, 40), "Reds"),
-        (panels[1], "power", with_power, "signals that are kept, %", (0, 100), "Blues"),
-        (panels[2], "score gain", designs, "R² or AUC of the refit, less that of all columns, %", (-20, 20), "PuOr"),
+        (panels[0], "false discovery", designs, "noise among the kept columns, %", (0, 40), "Reds"),
+        (panels[1], "power", with_power, "signals kept, %", (0, 100), "Blues"),
+        (panels[2], "score gain", designs, "R² or AUC of the refit, minus that of all columns, %", (-20, 20), "PuOr"),
     ):
         table = summary.pivot_table(column, "method", "design").reindex(index=methods, columns=names)
         _draw_numbers(ax, 100 * table, limits, colors)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from truewood._arguments import is_choice
-from truewood._engines.engine import place_rows, use_engine
+from truewood._engines.selection import place_rows, use_engine
 from truewood._exceptions import DeviceMemoryError
 from truewood._inputs.device_arrays import bring_to_host, is_on_device, take_from_device
 from truewood._inputs.row_arrays import take_named

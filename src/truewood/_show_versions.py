@@ -8,7 +8,7 @@ from importlib.metadata import requires, version
 
 from rich.console import Console
 
-from truewood._engines.engine import describe_engines
+from truewood._engines.selection import describe_engines
 
 
 def show_versions() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import use_engine
+from truewood._engines.selection import use_engine
 from truewood._exceptions import AdapterError
 from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood._rows.training_check import is_training_data

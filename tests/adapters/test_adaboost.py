@@ -106,22 +106,22 @@ def test_boosting_that_stops_at_once_is_read():
 def test_adaboost_refuses_its_training_rows(name):
     X, y = draw_data(ADABOOST[name][1])
     model = fit_adaboost(name)
-    with pytest.raises(ValueError, match="got the rows it was fit on; AdaBoostClassifier gave every row to every tree"):
+    with pytest.raises(tw.TrainingRowsError, match=r"rows='heldout'.*AdaBoostClassifier"):
         tw.importance(model, X, y, rows="heldout")
-    with pytest.raises(ValueError, match="AdaBoostClassifier gave every row to every tree, with weights; pass rows it"):
+    with pytest.raises(ValueError, match=r"rows='auto'.*AdaBoostClassifier"):
         tw.importance(model, X, y)
 
 
 def test_adaboost_regression_has_no_bags():
     X, y = draw_data("regression")
-    with pytest.raises(ValueError, match="AdaBoostRegressor does not record the bootstrap its trees were fit on; pass"):
+    with pytest.raises(ValueError, match=r"AdaBoostRegressor.*bootstrap"):
         tw.importance(fit_adaboost("regression"), X, y)
 
 
 def test_adaboost_over_other_models_is_refused():
     X, y = draw_data("binary")
     model = AdaBoostClassifier(LogisticRegression(), n_estimators=3).fit(X, y)
-    with pytest.raises(TypeError, match="AdaBoostClassifier must be fit over decision trees, got LogisticRegression"):
+    with pytest.raises(TypeError, match=r"AdaBoostClassifier.*LogisticRegression"):
         tw.importance(model, X, y, rows="heldout")
 
 
@@ -129,7 +129,7 @@ def test_adaboost_over_other_models_is_refused():
 def test_adaboost_takes_no_missing_values():
     X, y = draw_data("binary", seed=1)
     X[0, 0] = np.nan
-    with pytest.raises(ValueError, match="AdaBoostClassifier does not take missing values"):
+    with pytest.raises(ValueError, match=r"AdaBoostClassifier.*missing|NaN.*AdaBoostClassifier"):
         tw.importance(fit_adaboost("binary"), X, y, rows="heldout")
 
 

@@ -83,7 +83,7 @@ def test_labels_of_two_classes(labels):
     coded = CatBoostClassifier(iterations=20, depth=3, **QUIET).fit(X, (draw(400)[1] > 0).astype(int))
     values = tw.importance(model, X_new, np.array(labels)[(score > 0).astype(int)], rows="heldout").values
     np.testing.assert_allclose(values, tw.importance(coded, X_new, score > 0, rows="heldout").values, rtol=1e-9)
-    with pytest.raises(ValueError, match="y holds labels the model was not fit on"):
+    with pytest.raises(ValueError, match=r"\by\b.*(labels|classes)"):
         tw.importance(model, X_new, np.full(400, "maybe"), rows="heldout")
 
 
@@ -121,7 +121,7 @@ def test_a_ranking_loss_needs_a_target(loss):
     model = CatBoostRanker(iterations=20, depth=3, loss_function=loss, **QUIET)
     model.fit(X, relevance, group_id=np.repeat(np.arange(60), 10))
     X_new, score = draw(600, seed=1)
-    with pytest.raises(ValueError, match=r"the loss of CatBoostRanker, compares the rows of a group.*pass target="):
+    with pytest.raises(ValueError, match=r"CatBoostRanker.*target="):
         tw.importance(model, X_new, score, rows="heldout")
     assert tw.importance(model, X_new, score, rows="heldout", target=lambda y: y).values.argmax() == 0
 
@@ -136,16 +136,16 @@ class OwnLoss:
 @pytest.mark.parametrize(
     ("loss", "why", "n_scores"),
     [
-        (OwnLoss(), "was fit with a loss of your own", 1),
-        ("Lq:q=3", "truewood has no target for Lq, the loss of CatBoostRegressor", 1),
-        ("RMSEWithUncertainty", "truewood has no target for RMSEWithUncertainty", 2),
+        (OwnLoss(), "loss", 1),
+        ("Lq:q=3", r"\bLq\b.*CatBoostRegressor", 1),
+        ("RMSEWithUncertainty", "RMSEWithUncertainty", 2),
     ],
 )
 def test_a_loss_without_a_target_of_its_own(loss, why, n_scores):
     X, y = draw(300)
     model = CatBoostRegressor(iterations=10, depth=2, loss_function=loss, eval_metric="RMSE", **QUIET).fit(X, y)
     X_new, y_new = draw(300, seed=1)
-    with pytest.raises(ValueError, match=f"{why}.*pass target="):
+    with pytest.raises(ValueError, match=f"{why}.*target="):
         tw.importance(model, X_new, y_new, rows="heldout")
     target = np.column_stack([y_new] * n_scores)
     assert tw.importance(model, X_new, y_new, rows="heldout", target=target).values.argmax() == 0
@@ -176,8 +176,8 @@ def test_times_that_cannot_be_read_are_refused():
     X_new, new = draw(200, seed=1)
     options = {"iterations": 3, "depth": 2, **QUIET}
     cox = CatBoost({**options, "loss_function": "Cox"}).fit(X, times(score))
-    with pytest.raises(ValueError, match="y must be one number per row, a time, negative where it is censored"):
+    with pytest.raises(ValueError, match=r"\by\b.*time.*censored"):
         tw.importance(cox, X_new, bound(new), rows="heldout")
     aft = CatBoost({**options, "loss_function": "SurvivalAft"}).fit(X, bound(score))
-    with pytest.raises(ValueError, match="y must be a lower and an upper bound of time per row, -1 for none"):
+    with pytest.raises(ValueError, match=r"\by\b.*lower.*upper.*-1"):
         tw.importance(aft, X_new, times(new), rows="heldout")

@@ -199,7 +199,7 @@ def test_weights_of_the_fit(engine):
         (fit_causal("honest", X, treatment, outcome, sample_weight=weight), np.column_stack([outcome, treatment])),
     ):
         assert tw.importance(model, X, target, sample_weight=weight).values.argmax() == SIGNAL
-        with pytest.raises(ValueError, match="if it was fit with sample_weight pass it"):
+        with pytest.raises(ValueError, match="sample_weight"):
             tw.importance(model, X, target)
 
 
@@ -210,16 +210,16 @@ def test_other_data_is_refused(name):
     both = np.column_stack([outcome, treatment])
     order = np.random.default_rng(0).permutation(len(X))
     for model, target, other_y in (
-        (regression, y, "rows='oob' needs X and y as this forest was fit on"),
-        (causal, both, "rows='oob' needs y, the outcome and then the treatment, as this forest was fit on"),
+        (regression, y, r"rows='oob'.*X and y"),
+        (causal, both, r"rows='oob'.*\by\b.*outcome.*treatment"),
     ):
-        with pytest.raises(ValueError, match="rows='oob' needs X and y as this forest was fit on"):
+        with pytest.raises(ValueError, match=r"rows='oob'.*X and y"):
             tw.importance(model, X[order], target)
         with pytest.raises(ValueError, match=other_y):
             tw.importance(model, X, target[order])
-        with pytest.raises(ValueError, match="needs the 300 rows this forest was fit on, got 100"):
+        with pytest.raises(ValueError, match=r"\b300\b.*\b100\b"):
             tw.importance(model, X[:100], target[:100])
-    with pytest.raises(ValueError, match="the outcome and then the treatment"):
+    with pytest.raises(ValueError, match=r"outcome.*treatment"):
         tw.importance(causal, X, both[:, ::-1])
 
 
@@ -229,7 +229,7 @@ def test_held_out_rows_of_a_regression_forest():
     for name in ("honest", "not-honest"):
         forest = fit_regression(name, X, y)
         assert tw.importance(forest, X_test, y_test, rows="heldout").values.argmax() == SIGNAL
-        with pytest.raises(ValueError, match="got the rows it was fit on; rows='oob' uses what each tree never saw"):
+        with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
             tw.importance(forest, X, y, rows="heldout")
 
 
@@ -246,7 +246,7 @@ def test_only_out_of_bag_rows_score_a_causal_forest():
     X, treatment, _, outcome = draw_data()
     forest, both = fit_causal("honest", X, treatment, outcome), np.column_stack([outcome, treatment])
     for rows in ("heldout", [[0, 1]] * 8):
-        with pytest.raises(ValueError, match="rows must be 'oob' for CausalForest, which has no node means"):
+        with pytest.raises(ValueError, match=r"'oob'.*CausalForest"):
             tw.importance(forest, X[:50], both[:50], rows=rows)
 
 
@@ -272,7 +272,7 @@ def test_a_confounder_is_found_in_raw_data_with_a_warning_and_not_in_residuals()
     X, treatment, outcome = draw_confounded()
     options = {"n_estimators": 100, "n_jobs": 1, "random_state": 0}
     raw = CausalForest(**options).fit(X, treatment, outcome)
-    with pytest.warns(UserWarning, match=r"the treatment goes with column 'x0' \(correlation 0.4\d\)") as caught:
+    with pytest.warns(UserWarning, match=r"'x0'.*0\.4\d") as caught:
         result = tw.importance(raw, X, np.column_stack([outcome, treatment]))
     assert result.notes == (str(caught[0].message),)
     assert result.p_value[0] < 1e-6
@@ -313,7 +313,7 @@ def test_a_warm_started_forest():
     forest.set_params(n_estimators=8).fit(X, y)
     assert tw.importance(forest, X, y).values.argmax() == SIGNAL
     forest.set_params(n_estimators=12).fit(X[:200], y[:200])
-    with pytest.raises(ValueError, match=r"warm_start=True on different numbers of rows; pass rows it never saw"):
+    with pytest.raises(ValueError, match="warm_start=True"):
         tw.importance(forest, X, y)
 
 
@@ -321,19 +321,19 @@ def test_what_cannot_be_read_is_refused():
     X, treatment, y, outcome = draw_data()
     both = np.column_stack([outcome, treatment])
     instrument = CausalIVForest(n_estimators=4, n_jobs=1).fit(X, treatment, outcome, Z=treatment)
-    with pytest.raises(TypeError, match="RegressionForest and CausalForest can be read, got CausalIVForest"):
+    with pytest.raises(TypeError, match=r"RegressionForest.*CausalForest.*CausalIVForest"):
         tw.importance(instrument, X, both)
     two = CausalForest(n_estimators=4, n_jobs=1).fit(X, np.column_stack([treatment, X[:, 0]]), outcome)
-    with pytest.raises(ValueError, match="must be fit with one treatment and one outcome, got 2 and 1"):
+    with pytest.raises(ValueError, match=r"treatment.*outcome.*\b2\b.*\b1\b"):
         tw.importance(two, X, both)
     with pytest.raises(NotFittedError):
         tw.importance(RegressionForest(), X, y)
     causal = fit_causal("honest", X, treatment, outcome)
-    with pytest.raises(ValueError, match=r"y must be a table of two columns, outcome and treatment.*\(300,\)"):
+    with pytest.raises(ValueError, match=r"\by\b.*outcome.*treatment.*\(300,\)"):
         tw.importance(causal, X, outcome)
-    with pytest.raises(ValueError, match="y must be a table of numbers, outcome and treatment, got list"):
+    with pytest.raises(ValueError, match=r"\by\b.*outcome.*treatment.*list"):
         tw.importance(causal, X, [["a", "b"]] * 300)
     odd = X.copy()
     odd[0, 0] = np.nan
-    with pytest.raises(ValueError, match="CausalForest does not take missing values"):
+    with pytest.raises(ValueError, match=r"CausalForest.*missing|NaN.*CausalForest"):
         tw.importance(causal, odd, both)

@@ -92,16 +92,19 @@ def test_gradient_boosting_finds_the_signal(name):
 def test_gradient_boosting_refuses_its_training_rows(name):
     X, y = draw_data(GRADIENT_BOOSTING[name][1])
     model = fit_gradient_boosting(name)
-    with pytest.raises(ValueError, match=r"got the rows it was fit on; GradientBoosting.* fits each tree to what"):
+    with pytest.raises(tw.TrainingRowsError, match=r"rows='heldout'.*GradientBoosting"):
         tw.importance(model, X, y, rows="heldout")
-    with pytest.raises(ValueError, match=r"rows='auto' needs recorded out-of-bag rows.*pass rows it never saw"):
+    with pytest.raises(ValueError, match="rows='auto'"):
         tw.importance(model, X, y)
 
 
 def test_gradient_boosting_takes_no_missing_or_infinite_values():
     X, y = draw_data("regression", seed=1)
     model = fit_gradient_boosting("squared")
-    for value, message in ((np.nan, "GradientBoostingRegressor does not take missing values"), (np.inf, "infinite")):
+    for value, message in (
+        (np.nan, r"GradientBoostingRegressor.*missing|NaN.*GradientBoostingRegressor"),
+        (np.inf, "infinite"),
+    ):
         odd = X.copy()
         odd[0, 0] = value
         with pytest.raises(ValueError, match=message):
@@ -115,7 +118,7 @@ def test_gradient_boosting_knows_its_columns_by_name():
     X_test, y_test = draw_data("binary", seed=1)
     frame_test = pd.DataFrame(X_test, columns=list("abcde"))
     assert tw.importance(model, frame_test, y_test, rows="heldout").frame()["feature"][0] == "c"
-    with pytest.raises(ValueError, match="column 0 should be 'a', got 'e'"):
+    with pytest.raises(ValueError, match=r"\b0\b.*'a'.*'e'"):
         tw.importance(model, frame_test[list("edcba")], y_test, rows="heldout")
 
 

@@ -232,9 +232,9 @@ def test_hist_early_stopping_is_read_up_to_where_it_stopped():
 def test_hist_gradient_boosting_refuses_its_training_rows(name):
     X, y = draw_data(HIST[name][1])
     model = fit_hist(name, missing=False)
-    with pytest.raises(ValueError, match=r"got the rows it was fit on; HistGradientBoosting.* fits each tree to what"):
+    with pytest.raises(tw.TrainingRowsError, match=r"rows='heldout'.*HistGradientBoosting"):
         tw.importance(model, X, y, rows="heldout")
-    with pytest.raises(ValueError, match=r"rows='auto' needs recorded out-of-bag rows.*pass rows it never saw"):
+    with pytest.raises(ValueError, match="rows='auto'"):
         tw.importance(model, X, y)
 
 
@@ -243,8 +243,6 @@ def test_a_loss_of_ones_own_needs_a_target():
 
     X, y = draw_data("regression", seed=1)
     model = fit_hist("squared", loss=HalfSquaredError())
-    with pytest.raises(
-        ValueError, match=r"for loss=.* of HistGradientBoostingRegressor no target is known; pass target"
-    ):
+    with pytest.raises(ValueError, match=r"loss=.*HistGradientBoostingRegressor.*target="):
         tw.importance(model, X, y, rows="heldout")
     assert tw.importance(model, X, y, rows="heldout", target=y).values.argmax() == SIGNAL

@@ -66,14 +66,14 @@ def test_ordered_pandas_categories_are_numbers(engine):
 def test_frames_with_other_categorical_columns_are_refused():
     frame, y = make_frame()
     booster = lgb.train(QUIET, lgb.Dataset(frame, y), 2)
-    with pytest.raises(ValueError, match="must have the 2 categorical columns Booster was fit on, got 1"):
+    with pytest.raises(ValueError, match=r"\b2\b.*categorical.*Booster.*\b1\b"):
         tw.importance(booster, frame.assign(level=0), y, rows="heldout")
 
 
 def test_categories_without_known_ones_are_refused():
     X, y = make_rows()
     frame = pd.DataFrame(X).astype({CATEGORICAL: "category"})
-    with pytest.raises(ValueError, match="must have the 0 categorical columns Booster was fit on, got 1"):
+    with pytest.raises(ValueError, match=r"\b0\b.*categorical.*Booster.*\b1\b"):
         tw.importance(train(), frame, y, rows="heldout")
 
 
@@ -85,7 +85,7 @@ def test_names():
     unseen = pd.DataFrame(X_test, columns=frame.columns)
     assert tw.importance(model, unseen, y_test, rows="heldout").feature_names[0] == "one two"
     assert tw.importance(model, X_test, y_test, rows="heldout").feature_names[0] == "one_two"
-    with pytest.raises(ValueError, match="column 1 should be 'b', got 'c'"):
+    with pytest.raises(ValueError, match=r"\b1\b.*'b'.*'c'"):
         tw.importance(model, unseen[["one two", "c", "b", "d", "e"]], y_test, rows="heldout")
     nameless = train()
     assert tw.importance(nameless, unseen, y_test, rows="heldout").feature_names[0] == "one two"
@@ -99,5 +99,5 @@ def test_names_with_spaces_are_known_and_kept():
     new = X + 0.1
     result = tw.importance(model, new, new["petal length"], rows="heldout")
     assert result.feature_names.tolist() == ["petal length", "petal_width"]
-    with pytest.raises(ValueError, match="column 0 should be 'petal_length', got 'petal width'"):
+    with pytest.raises(ValueError, match=r"\b0\b.*'petal_length'.*'petal width'"):
         tw.importance(model, new.set_axis(["petal width", "petal_length"], axis=1), new["petal length"], rows="heldout")

@@ -80,7 +80,7 @@ def test_classifiers_know_their_labels(labels):
     assert result.task == "classification"
     by_number = tw.importance(model.booster_, X_test, y_test, rows="heldout")
     np.testing.assert_array_equal(result.values, by_number.values)
-    with pytest.raises(ValueError, match="y holds labels the model was not fit on"):
+    with pytest.raises(ValueError, match=r"\by\b.*(labels|classes)"):
         tw.importance(model, X_test, y_test + 10, rows="heldout")
 
 
@@ -124,16 +124,14 @@ def test_rankers_need_a_target(objective):
     X, y = make_signal(0, 3)
     ranker = lgb.LGBMRanker(objective=objective, n_estimators=10, verbose=-1, n_jobs=1).fit(X, y, group=[50] * 10)
     X_test, y_test = make_signal(1, 3)
-    with pytest.raises(
-        ValueError, match=rf"objective '{objective}' of LGBMRanker is not a sum over rows.*pass target="
-    ):
+    with pytest.raises(ValueError, match=rf"'{objective}'.*LGBMRanker.*target="):
         tw.importance(ranker, X_test, y_test, rows="heldout")
     assert tw.importance(ranker, X_test, y_test, rows="heldout", target=y_test).values.argmax() == 1
 
 
 def test_custom_objectives_need_a_target():
     X_test, y_test = make_rows(1)
-    with pytest.raises(ValueError, match=r"Booster was trained with an objective of the caller's own.*pass target="):
+    with pytest.raises(ValueError, match=r"Booster.*objective.*target="):
         tw.importance(build("custom"), X_test, y_test, rows="heldout")
     assert tw.importance(build("custom"), X_test, y_test, rows="heldout", target=y_test).values[0] > 0
 
@@ -143,10 +141,10 @@ def test_a_text_without_parameters_needs_a_target():
     text = lgb.train({**QUIET, "objective": "huber"}, lgb.Dataset(X, y), 2).model_to_string()
     start, end = text.index("parameters:"), text.index("end of parameters")
     booster = lgb.Booster(model_str=text[:start] + text[end + len("end of parameters") :])
-    with pytest.raises(ValueError, match="Booster does not store 'alpha' of its objective 'huber'; pass target="):
+    with pytest.raises(ValueError, match=r"Booster.*'alpha'.*'huber'.*target="):
         tw.importance(booster, *make_signal(1, "number"), rows="heldout")
 
 
 def test_labels_of_a_booster_are_numbers_from_zero():
-    with pytest.raises(ValueError, match="y holds labels the model was not fit on: 2; it knows 0, 1"):
+    with pytest.raises(ValueError, match=r"\by\b.*\b2\b.*\b0\b.*\b1\b"):
         tw.importance(build("binary"), make_rows(1)[0], np.full(300, 2), rows="heldout")

@@ -13,7 +13,7 @@ from helpers.lightgbm_models import CATEGORIES, QUIET, WITH_CATEGORIES, build, m
 
 def test_linear_trees_are_refused():
     booster = lgb.train({**QUIET, "linear_tree": True}, lgb.Dataset(*make_rows()), 2)
-    with pytest.raises(ValueError, match=r"linear model in every leaf.*fit it with linear_tree=False"):
+    with pytest.raises(ValueError, match="linear_tree=False"):
         tw.to_ensemble(booster)
 
 
@@ -21,7 +21,7 @@ def test_unfitted_models_are_refused():
     for make in (lgb.LGBMClassifier, lgb.LGBMRegressor, lgb.LGBMRanker):
         with pytest.raises(NotFittedError, match=make.__name__):
             tw.importance(make(), *make_rows(), rows="heldout")
-    with pytest.raises(NotFittedError, match="Booster has no trees; train it first"):
+    with pytest.raises(NotFittedError, match=r"Booster.*no trees"):
         tw.to_ensemble(lgb.Booster(QUIET, lgb.Dataset(*make_rows(), params=QUIET)))
 
 
@@ -31,18 +31,16 @@ def test_unfitted_models_are_refused():
     ids=["zero", "category"],
 )
 def test_columns_that_are_read_in_two_ways_are_refused(params, options):
-    with pytest.raises(ValueError, match=r"column 'Column_\d' is read in two ways"):
+    with pytest.raises(ValueError, match=r"'Column_\d'"):
         tw.to_ensemble(train_on(train(params, **options), missing=0.1))
 
 
 def test_rows_have_to_be_unseen():
     X, y = make_rows()
     for model in (train(), lgb.LGBMRegressor(n_estimators=3, verbose=-1, n_jobs=1).fit(X, y)):
-        with pytest.raises(
-            ValueError, match="does not record which rows its trees saw; pass rows it never saw and rows="
-        ):
+        with pytest.raises(ValueError, match=r"rows='auto'.*rows='heldout'"):
             tw.importance(model, X, y)
-        with pytest.raises(ValueError, match="needs rows the model never saw, got the rows it was fit on"):
+        with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
             tw.importance(model, X, y, rows="heldout")
 
 
@@ -50,5 +48,5 @@ def test_rows_have_to_be_unseen():
 def test_training_rows_are_known_by_their_counts(name):
     X, y = make_rows(missing=0.1 if name == "nan" else 0.0)
     y = np.digitize(y, [0, 1]) if name == "class-never-seen" else y
-    with pytest.raises(ValueError, match="got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.importance(build(name), X, y, rows="heldout")

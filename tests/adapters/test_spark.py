@@ -37,7 +37,10 @@ from truewood.adapters import open_model
 from truewood.tabular._models.saved_model import view_spark
 
 # pyspark warns of new releases of pandas.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
 N_SETS = 40
 
 
@@ -173,7 +176,7 @@ def test_boosted_classes_are_scored_by_the_gradient_of_sparks_loss():
 @pytest.mark.parametrize("rows", ["auto", "oob"])
 def test_bags_are_not_recorded(case, saved, rows):
     X, table = draw_unseen(20)
-    with pytest.raises(ValueError, match=f"rows='{rows}' needs recorded out-of-bag rows, but {saved.name} "):
+    with pytest.raises(ValueError, match=f"rows='{rows}'.*{saved.name}"):
         tw.importance(saved, X, table[MODELS[case].keywords["labelCol"]], rows=rows)
 
 
@@ -182,19 +185,19 @@ def test_bags_are_not_recorded(case, saved, rows):
 )
 def test_training_rows_are_recognised(case, saved):
     X, y = read_vectors(make_features()[1]), make_table()[MODELS[case].keywords["labelCol"]]
-    with pytest.raises(TrainingRowsError, match="got the rows it was fit on"):
+    with pytest.raises(TrainingRowsError, match="rows='heldout'"):
         tw.importance(saved, X, y, rows="heldout")
 
 
 def test_columns_are_counted():
     X, table = draw_unseen(20)
-    with pytest.raises(ValueError, match="must have the 5 columns RandomForestClassificationModel was fit on, got 4"):
+    with pytest.raises(ValueError, match=r"\b5\b.*RandomForestClassificationModel.*\b4\b"):
         tw.importance(fit("forest of classes"), X[:, :4], table["label"], rows="heldout")
 
 
 def test_unknown_labels_are_refused():
     X, _ = draw_unseen(20)
-    with pytest.raises(ValueError, match="y holds labels the model was not fit on: 7"):
+    with pytest.raises(ValueError, match=r"\by\b.*\b7\b"):
         tw.importance(fit("forest of classes"), X, np.full(20, 7), rows="heldout")
 
 
@@ -233,9 +236,7 @@ def test_models_of_spark_connect_are_saved_and_loaded(tmp_path):
     command = [sys.executable, "-c", CONNECT, str(tmp_path / "tree")]
     ended = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert "got one of Spark Connect, whose trees stay on the server; save it, and pass tw.load_spark_model(path)" in (
-        ended.stdout
-    )
+    assert "tw.load_spark_model(path)" in (ended.stdout)
     assert tw.load_spark_model(tmp_path / "tree").trees.n_features == 1
 
 

@@ -11,12 +11,14 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._exceptions import AdapterError
 from truewood._inputs.losses import Loss
 from truewood._inputs.target import TargetKind
 from truewood.adapters import InBagRows, TargetSpec, TrainingRecord, TreeModel, TreeReader, open_model
 from truewood.adapters._registry import _REGISTRY
+
+pytestmark = pytest.mark.asan
 
 N_ROWS, N_TREES = 60, 4
 
@@ -96,29 +98,29 @@ def trees_of_fewer_classes():
 def trees_of_more_outputs():
     X, y = draw_rows(2)
     view = open_model(RandomForestRegressor(N_TREES, random_state=0).fit(X, np.column_stack([y, -y])))
-    return rebuild(view, target=TargetSpec(TargetKind())), (2, None), "gives trees of another target than the 1 columns"
+    return rebuild(view, target=TargetSpec(TargetKind())), (2, None), r"target.*\b1 columns"
 
 
 def trees_of_other_sizes():
     view = open_model(fit_forest(2, 2))
-    return rebuild(view, reader=borrow(view, n_nodes=view.n_nodes + 2)), (2, 2), "gives trees of other sizes"
+    return rebuild(view, reader=borrow(view, n_nodes=view.n_nodes + 2)), (2, 2), "sizes"
 
 
 def too_many_trees():
     view = open_model(fit_forest(2, 2))
     read = view._reader.read
-    return rebuild(view, reader=borrow(view, read=lambda _trees: read(range(2)))), (2, 2), "gives trees of other sizes"
+    return rebuild(view, reader=borrow(view, read=lambda _trees: read(range(2)))), (2, 2), "sizes"
 
 
 def trees_of_another_precision():
     view = open_model(fit_forest(2, 2))
     double = replace(view.table, dtype="float64")
-    return rebuild(view, table=double), (2, 2), "gives trees that compare float32, and says the model compares float64"
+    return rebuild(view, table=double), (2, 2), r"float32.*float64"
 
 
 def trees_that_do_not_add_up():
     view = open_model(fit_forest(2, None))
-    return rebuild(view, reader=borrow(view, is_additive=True)), (2, None), "alike whether they are additive"
+    return rebuild(view, reader=borrow(view, is_additive=True)), (2, None), "additive"
 
 
 TREE_LIES = [
@@ -210,11 +212,11 @@ def find_halves(trees, values):
 @pytest.mark.parametrize(
     ("find", "message"),
     [
-        (find_nowhere, "finds leaves that the trees do not have"),
-        (find_negative, "finds leaves that the trees do not have"),
-        (find_roots, "finds nodes that are no leaves"),
-        (find_too_few, "must find leaves as whole numbers of shape"),
-        (find_halves, "must find leaves as whole numbers of shape"),
+        (find_nowhere, "leaves"),
+        (find_negative, "leaves"),
+        (find_roots, r"nodes.*leaves"),
+        (find_too_few, r"leaves.*shape"),
+        (find_halves, r"leaves.*shape"),
     ],
 )
 def test_leaves_that_are_none(find, message, route, engines, monkeypatch):
@@ -247,10 +249,10 @@ def test_a_library_that_finds_leaves_itself_is_asked_on_every_route(n_classes, r
 ROW_LIES = {
     "a bag beyond the rows": ({"bag": lambda _tree: np.array([0, N_ROWS])}, r"bag\(\d\) .* from 0 to 59"),
     "a bag of negative rows": ({"bag": lambda _tree: np.array([0, -1])}, r"bag\(\d\) .* from 0 to 59"),
-    "a bag of floats": ({"bag": lambda _tree: np.array([0.0, 1.0])}, r"bag\(\d\) .* list of row numbers"),
+    "a bag of floats": ({"bag": lambda _tree: np.array([0.0, 1.0])}, r"bag\(\d\) .*row numbers"),
     "a bag of two dimensions": (
         {"bag": lambda _tree: np.zeros((2, 2), dtype=int)},
-        r"bag\(\d\) .* list of row numbers",
+        r"bag\(\d\) .*row numbers",
     ),
     "rows beyond the rows": (
         {"training_rows": lambda *_: InBagRows(np.array([N_ROWS]), np.ones(N_ROWS))},
@@ -262,13 +264,13 @@ ROW_LIES = {
     ),
     "weights that are NaN": (
         {"training_rows": lambda *_: InBagRows(np.arange(N_ROWS), np.full(N_ROWS, np.nan))},
-        r"training_rows\(\d\) .* finite and not negative",
+        r"training_rows\(\d\) .*finite.*negative",
     ),
     "negative weights": (
         {"training_rows": lambda *_: InBagRows(np.arange(N_ROWS), np.full(N_ROWS, -1.0))},
-        r"training_rows\(\d\) .* finite and not negative",
+        r"training_rows\(\d\) .*finite.*negative",
     ),
-    "counts of other nodes": ({"node_counts": lambda _tree: np.ones(1)}, r"node_counts\(\d\) .* must have shape"),
+    "counts of other nodes": ({"node_counts": lambda _tree: np.ones(1)}, r"node_counts\(\d\) .*shape"),
 }
 
 
@@ -288,7 +290,7 @@ def test_splitting_rows_are_checked_too():
     forest = fit_forest(2, 2)
     lies = remember(forest, splitting_rows=lambda *_: InBagRows(np.array([-1]), np.ones(N_ROWS)))
     view = rebuild(open_model(forest), training=lies)
-    with pytest.raises(AdapterError, match=r"splitting_rows\(0\) .* from 0 to 59"):
+    with pytest.raises(AdapterError, match=r"splitting_rows\(0\).*\b0\b.*\b59\b"):
         score(view, (2, 2), "oob")
 
 
@@ -310,33 +312,31 @@ def boosted():
 def test_a_loss_of_other_columns(boosted, n_columns, engine):
     lying = Loss(lambda y, _weight: np.zeros((len(y), n_columns)))
     view = rebuild(boosted, target=replace(boosted.target, loss=lying))
-    with pytest.raises(
-        ValueError, match=rf"must give finite numbers of shape \(60, 1\), .* got shape \(60, {n_columns}\)"
-    ):
+    with pytest.raises(ValueError, match=rf"\(60, 1\).*\(60, {n_columns}\)"):
         score(view, (2, None), "heldout")
 
 
 def test_a_loss_that_is_nan(boosted, engine):
     view = rebuild(boosted, target=replace(boosted.target, loss=Loss(lambda y, _weight: y * np.nan)))
-    with pytest.raises(ValueError, match="must give finite numbers"):
+    with pytest.raises(ValueError, match="finite"):
         score(view, (2, None), "heldout")
 
 
 def test_a_column_beyond_the_raw_scores(boosted, engine):
     ensemble = boosted.read(range(N_TREES))
     beyond = replace(ensemble, column=np.full(N_TREES, 7))
-    with pytest.raises(AdapterError, match="gives trees of another target than the 1 columns"):
+    with pytest.raises(AdapterError, match=r"target.*\b1\b"):
         score(rebuild(boosted, reader=TreeReader.of_ensemble(beyond)), (2, None), "heldout")
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tree_weight": np.array([1.0, np.nan, 1.0, 1.0])}, "weight that is finite and not negative"),
-        ({"tree_weight": np.ones(2)}, "weight that is finite and not negative"),
-        ({"n_nodes": np.array([0])}, "number of nodes of at least one tree"),
-        ({"n_nodes": np.array([1.5])}, "number of nodes of at least one tree"),
-        ({"combined": ("a & b",)}, "must find leaves itself"),
+        ({"tree_weight": np.array([1.0, np.nan, 1.0, 1.0])}, r"weight.*finite.*negative"),
+        ({"tree_weight": np.ones(2)}, r"weight.*finite.*negative"),
+        ({"n_nodes": np.array([0])}, r"number of nodes.*tree"),
+        ({"n_nodes": np.array([1.5])}, r"number of nodes.*tree"),
+        ({"combined": ("a & b",)}, "leaves"),
     ],
 )
 def test_what_no_tree_could_make_good(boosted, changes, message):
@@ -345,5 +345,5 @@ def test_what_no_tree_could_make_good(boosted, changes, message):
 
 
 def test_a_table_of_unknown_width(boosted):
-    with pytest.raises(AdapterError, match="must say how many columns"):
+    with pytest.raises(AdapterError, match="columns"):
         rebuild(boosted, table=replace(boosted.table, n_features=None))

@@ -355,23 +355,23 @@ def test_frames_give_the_names():
 
 
 def test_models_without_weights_are_refused():
-    with pytest.raises(ValueError, match=r"must hold data_count or sum_hess of every node.*has neither"):
+    with pytest.raises(ValueError, match=r"data_count.*sum_hess"):
         tw.to_ensemble(build_by_hand([0, 1, 2, 3, 4], counts=False))
 
 
 def test_equality_splits_are_refused():
-    with pytest.raises(ValueError, match="must split by <, <=, > or >=, got a split by another operator"):
+    with pytest.raises(ValueError, match=r"<.*<=.*>.*>="):
         tw.to_ensemble(build_by_hand([0, 1, 2, 3, 4], opname="=="))
 
 
 def test_an_empty_model_is_refused():
-    with pytest.raises(NotFittedError, match=r"treelite\.Model has no trees"):
+    with pytest.raises(NotFittedError, match=r"treelite\.Model.*no trees"):
         tw.to_ensemble(treelite.Model())
 
 
 def test_isolation_forests_are_refused():
     forest = IsolationForest(n_estimators=2, random_state=0).fit(make_rows()[0])
-    with pytest.raises(TypeError, match="isolation forest and has no target"):
+    with pytest.raises(TypeError, match=r"isolation forest.*target"):
         tw.to_ensemble(treelite.sklearn.import_model(forest))
 
 
@@ -381,7 +381,7 @@ def test_ranking_needs_a_target():
     booster = xgb.train({"objective": "rank:pairwise", "max_depth": 2, "nthread": 1}, data, 5)
     model = treelite.frontend.from_xgboost(booster)
     X, y = make_rows(1)
-    with pytest.raises(ValueError, match=r"is a ranking model, and ranks are not a sum over rows.*pass target="):
+    with pytest.raises(ValueError, match=r"rank.*target="):
         tw.importance(model, X, two(y), rows="heldout")
     assert tw.importance(model, X, two(y), rows="heldout", target=two(y)).values.argmax() == 0
 
@@ -389,30 +389,30 @@ def test_ranking_needs_a_target():
 @pytest.mark.parametrize("postprocessor", ["hinge", "signed_square", "logarithm_one_plus_exp"])
 def test_an_unknown_loss_needs_a_target(postprocessor):
     model = build_by_hand([0, 1, 2, 3, 4], postprocessor=postprocessor)
-    with pytest.raises(ValueError, match=rf"postprocessor '{postprocessor}' of treelite\.Model does not tell its loss"):
+    with pytest.raises(ValueError, match=rf"'{postprocessor}'.*treelite\.Model"):
         tw.importance(model, *make_rows(), rows="heldout")
 
 
 def test_several_targets_of_classes_need_a_target():
     X, y = make_rows(1)
-    with pytest.raises(ValueError, match=r"has 2 targets of several classes each.*pass target="):
+    with pytest.raises(ValueError, match=r"\b2\b.*target="):
         tw.importance(build("forest-two-targets-of-classes"), X, pair_of_classes(y), rows="heldout")
 
 
 def test_rows_have_to_be_unseen():
     X, y = make_rows()
-    with pytest.raises(ValueError, match="does not record which rows its trees saw; pass rows it never saw and rows="):
+    with pytest.raises(ValueError, match=r"rows='auto'.*rows='heldout'"):
         tw.importance(build("lightgbm"), X, y)
     for name in ("lightgbm", "gradient-boosting", "histogram-categories"):
-        with pytest.raises(ValueError, match="got the rows it was fit on"):
+        with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
             tw.importance(build(name), X, y, rows="heldout")
 
 
 def test_other_tables_are_refused():
     X, y = make_rows()
-    with pytest.raises(ValueError, match=r"must have the 5 columns treelite\.Model was fit on, got 4"):
+    with pytest.raises(ValueError, match=r"\b5\b.*treelite\.Model.*\b4\b"):
         tw.importance(build("lightgbm"), X[:, :4], y, rows="heldout")
-    with pytest.raises(ValueError, match="y holds labels the model was not fit on: 5; it knows 0, 1"):
+    with pytest.raises(ValueError, match=r"\by\b.*\b5\b.*\b0\b.*\b1\b"):
         tw.importance(build("xgboost-binary"), X, np.full(300, 5), rows="heldout")
 
 
@@ -442,5 +442,5 @@ def test_forests_of_cuml_are_read_as_what_they_hand_over():
     X, y = make_rows(1)
     own = tw.importance(BaseRandomForestModel(trees), X, y, rows="heldout")
     np.testing.assert_array_equal(own.per_tree, tw.importance(trees, X, y, rows="heldout").per_tree)
-    with pytest.raises(NotFittedError, match="BaseRandomForestModel is not fitted"):
+    with pytest.raises(NotFittedError, match=r"BaseRandomForestModel.*fit"):
         tw.to_ensemble(BaseRandomForestModel())

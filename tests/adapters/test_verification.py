@@ -159,14 +159,14 @@ def test_what_is_read_otherwise_is_refused(name, part, monkeypatch):
         return TreeEnsemble(**{**parts, part: changed})
 
     monkeypatch.setattr(importlib.import_module(CASES[name].module), "TreeEnsemble", misread)
-    what = "raw predictions of rows of X differ by" if part == "value" else ""
-    with pytest.raises(AdapterError, match=rf"differently from {CASES[name].library} \d.*: .*{what}.*; please report"):
+    what = "raw predictions" if part == "value" else ""
+    with pytest.raises(AdapterError, match=rf"{CASES[name].library} \d.*{what}"):
         check(name)
 
 
 def test_dropout_that_is_stored_elsewhere_is_refused(monkeypatch):
     monkeypatch.setattr("truewood.adapters._xgboost._find_dropout", lambda _booster: None)
-    message = rf"^truewood reads this XGBRegressor differently from XGBoost {xgb.__version__}: raw predictions of rows"
+    message = rf"XGBRegressor.*XGBoost {xgb.__version__}.*raw predictions"
     with pytest.raises(AdapterError, match=message):
         tw.importance(fit("xgboost dart"), X + 0.1, number, rows="heldout")
 
@@ -174,7 +174,7 @@ def test_dropout_that_is_stored_elsewhere_is_refused(monkeypatch):
 def test_lost_trees_are_refused():
     view = open_model(fit("lightgbm"))
     part = TreeReader.of_ensemble(view.read(range(9)), library=view.library)
-    with pytest.raises(AdapterError, match="9 trees, where it has 12"):
+    with pytest.raises(AdapterError, match=r"\b9\b.*\b12\b"):
         verify_against_library(TreeModel(view.table, view.target, part), read_features(X, view.table))
 
 
@@ -188,4 +188,4 @@ def test_a_table_without_a_library_is_taken_as_it_is():
 @pytest.mark.parametrize("n_rows", [1, 2])
 def test_few_rows_are_enough(n_rows):
     view = open_model(fit("forest"))
-    verify_against_library(view, read_features(X[:n_rows], view.table))
+    assert verify_against_library(view, read_features(X[:n_rows], view.table)) is None

@@ -142,7 +142,7 @@ def test_accelerated_failure_time(distribution):
     finite = np.where(np.isinf(test_y), 1e12, test_y)
     near = tw.importance(booster, test, finite, rows="heldout")
     np.testing.assert_allclose(result.values, near.values, rtol=1e-6)
-    with pytest.raises(ValueError, match=r"y must have shape \(n_rows, 2\)"):
+    with pytest.raises(ValueError, match=r"\by\b.*\(n_rows, 2\)"):
         tw.importance(booster, test, test_y[:, 0], rows="heldout")
 
 
@@ -174,7 +174,7 @@ def test_the_target_of_failure_times_is_the_slope_of_their_likelihood(distributi
 @pytest.mark.parametrize("y", [np.ones((400, 2)), np.array(["a"] * 400)])
 def test_times_of_cox_loss_are_one_number_per_row(y):
     booster, X, _ = train("survival:cox")
-    with pytest.raises(ValueError, match="y must be one number per row, a time, negative where it is censored"):
+    with pytest.raises(ValueError, match=r"\by\b.*time.*censored"):
         tw.importance(booster, X, y, rows="heldout")
 
 
@@ -217,7 +217,7 @@ def test_kinds_of_y():
     assert open_model(build("outputs")).target.kind.n_outputs == 3
     assert open_model(build("quantiles")).target.n_scores == 3
     booster, X, y = train("multi:softprob")
-    with pytest.raises(ValueError, match="y holds labels the model was not fit on: 3; it knows 0, 1, 2"):
+    with pytest.raises(ValueError, match=r"\by\b.*\b3\b.*\b0\b.*\b1\b.*\b2\b"):
         tw.importance(booster, X, y + 1, rows="heldout")
 
 
@@ -228,7 +228,7 @@ def test_ranking_has_no_target_of_its_own():
     check_leaves(model, rows, model.apply(rows))
     test, test_score, test_rng = draw(seed=1)
     y = make_target("classes", test_score, test_rng)
-    with pytest.raises(ValueError, match=r"XGBRanker was fit with rank:ndcg, which compares rows .*; pass target="):
+    with pytest.raises(ValueError, match=r"XGBRanker.*rank:ndcg.*target="):
         tw.importance(model, test, y, rows="heldout")
     assert tw.importance(model, test, y, rows="heldout", target=y).values.argmax() == 0
 
@@ -240,6 +240,6 @@ def test_a_custom_objective_has_no_target_of_its_own():
     X, score, rng = draw()
     model = R(**BASE, objective=objective).fit(X, make_target("number", score, rng))
     test, test_score, _ = draw(seed=1)
-    with pytest.raises(ValueError, match=r"XGBRegressor was fit with a custom objective.*; pass target="):
+    with pytest.raises(ValueError, match=r"XGBRegressor.*custom objective.*target="):
         tw.importance(model, test, test_score, rows="heldout")
     assert tw.importance(model, test, test_score, rows="heldout", target=test_score).values.argmax() == 0

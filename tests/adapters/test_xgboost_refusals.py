@@ -18,7 +18,7 @@ from helpers.xgboost_models import BASE, VECTOR, C, R, build, draw, make_target
 def test_a_linear_model_is_refused(wrap):
     X, score, rng = draw()
     model = R(booster="gblinear", n_estimators=2).fit(X, make_target("number", score, rng))
-    with pytest.raises(TypeError, match="must have trees, booster='gbtree' or 'dart', got booster='gblinear'"):
+    with pytest.raises(TypeError, match=r"booster='gbtree'.*'dart'.*booster='gblinear'"):
         tw.to_ensemble(wrap(model))
 
 
@@ -27,7 +27,7 @@ def test_models_without_trees_are_refused():
         with pytest.raises(NotFittedError):
             tw.to_ensemble(model)
     X, score, _ = draw()
-    with pytest.raises(ValueError, match="XGBRegressor must have at least one tree, got none"):
+    with pytest.raises(ValueError, match=r"XGBRegressor.*tree"):
         tw.to_ensemble(R(n_estimators=0).fit(X, score))
 
 
@@ -39,7 +39,7 @@ def test_vector_leaves_without_weights_are_refused(monkeypatch):
     for tree in export["learner"]["gradient_booster"]["model"]["trees"]:
         del tree["sum_hessian"]
     monkeypatch.setattr("truewood.adapters._xgboost.read_ubjson", lambda _content: export)
-    with pytest.raises(ValueError, match=r"has vector leaves, whose weights XGBoost stores since 3\.2"):
+    with pytest.raises(ValueError, match=r"vector leaves.*3\.2"):
         tw.to_ensemble(model)
 
 
@@ -52,7 +52,7 @@ def test_infinite_values_are_refused_as_in_a_fit(value, missing):
     X[3, 1] = value
     with pytest.raises(xgb.core.XGBoostError, match="contains `inf`"):
         model.apply(X)
-    with pytest.raises(ValueError, match=r"infinite values|contains `inf`") as caught:
+    with pytest.raises(ValueError, match=r"infinite|contains `inf`") as caught:
         tw.importance(model, X, y, rows="heldout")
     assert "\n" not in str(caught.value)
 
@@ -61,17 +61,17 @@ def test_rows_have_to_be_held_out():
     X, score, rng = draw()
     y = make_target("number", score, rng)
     model = build("regressor")
-    with pytest.raises(ValueError, match="but XGBRegressor does not record which rows a tree saw; pass rows it never"):
+    with pytest.raises(ValueError, match=r"rows='auto'.*XGBRegressor"):
         tw.importance(model, X, y)
-    with pytest.raises(ValueError, match="rows='heldout' needs rows the model never saw, got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.importance(model, X, y, rows="heldout")
-    with pytest.raises(ValueError, match="got the rows it was fit on; Booster does not record"):
+    with pytest.raises(tw.TrainingRowsError, match=r"rows='heldout'.*Booster"):
         tw.importance(model.get_booster(), X, y, rows="heldout")
 
 
 def test_rows_of_a_fit_are_known_by_vector_leaves():
     X, score, rng = draw()
-    with pytest.raises(ValueError, match="got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.importance(build("vectors"), X, make_target("numbers", score, rng), rows="heldout")
 
 
@@ -83,7 +83,7 @@ def test_names_are_the_models():
     test, test_score, _ = draw(seed=1)
     for other in (model, model.get_booster()):
         assert tw.importance(other, test, test_score, rows="heldout").feature_names.tolist() == list("abcde")
-        with pytest.raises(ValueError, match="column 0 should be 'a', got 'b'"):
+        with pytest.raises(ValueError, match=r"\b0\b.*'a'.*'b'"):
             tw.importance(other, table[list("bacde")], y, rows="heldout")
-        with pytest.raises(ValueError, match="must have the 5 columns"):
+        with pytest.raises(ValueError, match=r"\b5\b.*columns"):
             tw.importance(other, X[:, :4], y, rows="heldout")

@@ -23,6 +23,8 @@ from helpers.app_driver import (
 )
 from truewood._app.server import serve_app
 
+pytestmark = [pytest.mark.any_engine, pytest.mark.slow]
+
 
 def test_from_a_table_to_its_report(app, open_page, tmp_path):
     page, other = open_page(app), open_page(app, width=390)
@@ -124,7 +126,7 @@ def test_work_is_stopped_and_nothing_is_left_when_it_ends_at_work(own_app, brows
 
 
 def test_a_port_that_is_taken(app):
-    with pytest.raises(ValueError, match=f"^port {app.port} cannot be used: Address already in use; without one"):
+    with pytest.raises(ValueError, match=f"port {app.port}.*Address already in use"):
         serve_app(port=app.port, largest=1, opens_browser=False, tell=print)
-    with pytest.raises(ValueError, match=r"^port 65536 cannot be used: ports end at 65535"):
+    with pytest.raises(ValueError, match=r"port 65536.*\b65535\b"):
         serve_app(port=65_536, largest=1, opens_browser=False, tell=print)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import shlex
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from truewood._cli.messages import describe_error, render
 from truewood._formatting import in_one_line
 from truewood._message import Message
 from truewood.tabular import TableError
+
+pytestmark = pytest.mark.any_engine
 
 SUGGESTIONS = {
     "--task regression": {"task": "regression"},
@@ -82,8 +85,7 @@ def test_a_warning_is_said_once_even_when_quiet(tmp_path, capsys):
     noise.to_csv(tmp_path / "a.csv", index=False)
     assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--n-estimators", "50", "--quiet"]) == 0
     said = capsys.readouterr().err
-    assert said.startswith("truewood: warning: the model is no better than chance (AUC 0.")
-    assert "its importances are meaningless" in said
+    assert re.match(r"truewood: warning: .*chance.*\(AUC 0\.", said)
     assert said.count("\n") == 1
 
 
@@ -92,7 +94,7 @@ def test_hints_are_options(tmp_path, call):
     table = pd.DataFrame({"x": rng.normal(size=600), **{f"z{k}": rng.normal(size=600) for k in range(2)}})
     table.assign(y=0.25 * table["x"] + rng.normal(size=600)).to_csv(tmp_path / "a.csv", index=False)
     shown, said = call(tmp_path / "a.csv", "--target", "y")
-    assert shown["warnings"][0].endswith("try --max-depth 3")
+    assert "--max-depth 3" in shown["warnings"][0]
     assert f"truewood: warning: {shown['warnings'][0]}\n" in said
 
 
@@ -112,23 +114,19 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
 
 HEADER = "x,color,y\n"
 BAD_FILES = {
-    "header only": ("a.csv", HEADER, ["error: a.csv has column names but no rows"]),
-    "unknown ending": ("a.docx", HEADER, ["a.docx must end in .csv", "standard input: truewood importance - < FILE"]),
-    "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["drop the column with --drop x."]),
-    "infinite target": (
-        "a.csv",
-        HEADER + "1,red,1.5\n2,blue,inf\n" * 20,
-        ["--target: column 'y' contains 20 infinite"],
-    ),
+    "header only": ("a.csv", HEADER, ["error: a.csv", "rows"]),
+    "unknown ending": ("a.docx", HEADER, ["a.docx", ".csv", "truewood importance - < FILE"]),
+    "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["--drop x"]),
+    "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: ", "'y'", "20 infinite"]),
     "a word among the numbers of the target": (
         "a.csv",
         HEADER + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",
-        ["--target: for regression, column 'y' must contain only numbers", "or pass --task classification."],
+        ["--target: ", "'y'", "--task classification"],
     ),
     "too many classes": (
         "a.csv",
         HEADER + "".join(f"{k % 3},red,label{k}\n" for k in range(40)),
-        ["--target: column 'y' has 40 distinct values in 40 rows, too many for classification"],
+        ["--target: ", "'y'", "40", "40 rows"],
     ),
 }
 
@@ -143,16 +141,13 @@ def test_files_that_cannot_be_used(case, tmp_path, refuse):
 def test_a_class_of_one_row_cannot_be_held_out(tmp_path, refuse):
     pytest.importorskip("lightgbm")
     (tmp_path / "a.csv").write_text(HEADER + "1,red,no\n2,blue,yes\n" * 20 + "0.5,red,perhaps\n")
-    words = [
-        "--model: lightgbm is scored on held-out rows",
-        "got one of 'perhaps'. To score out-of-bag rows instead, pass --model random-forest",
-    ]
+    words = ["--model: ", "'perhaps'", "--model random-forest"]
     refuse(["./a.csv", "--target", "y", "--model", "lightgbm"], words)
 
 
 def test_empty_standard_input(refuse, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO()))
-    refuse(["-", "--target", "y"], ["standard input is empty"])
+    refuse(["-", "--target", "y"], ["standard input", "empty"])
 
 
 def test_interrupted(data, capsys, monkeypatch):
@@ -184,7 +179,7 @@ def test_progress_is_shown_on_a_terminal(data, monkeypatch, capsys):
 
 SMALL_MEMORY = """
 import resource, sys
-from truewood._cli import main
+from truewood._cli import main, make_parser
 sys.stdin.buffer.read(0)
 with open("/proc/self/statm") as file:
     n_bytes = int(file.read().split()[0]) * resource.getpagesize()
@@ -200,6 +195,6 @@ def test_not_enough_memory_is_one_line(tmp_path):
     command = [sys.executable, "-c", SMALL_MEMORY, "importance", tmp_path / "a.csv", "--target", "y"]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 2
-    assert ended.stderr.startswith("truewood: error: not enough memory")
-    assert ended.stderr.endswith("; use fewer rows, or fewer columns with --drop\n")
+    assert re.match("truewood: error: .*memory", ended.stderr)
+    assert "--drop" in ended.stderr
     assert ended.stderr.count("\n") == 1

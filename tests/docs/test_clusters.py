@@ -10,6 +10,8 @@ import truewood as tw
 from helpers.docs_names import prepare_big_data
 from helpers.docs_pages import DOCS, list_blocks
 
+pytestmark = pytest.mark.any_engine
+
 
 def find_block(page, mark):
     (text,) = [block.text for block in list_blocks(DOCS / page) if mark in block.text]
@@ -21,7 +23,7 @@ def test_the_client_of_dask():
     options = {"processes": False, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster:
         names, address = {}, cluster.scheduler_address
-        exec(find_block("howto/big_data.md", "tcp://scheduler:8786").replace("tcp://scheduler:8786", address), names)
+        exec(find_block("howto/dask_spark.md", "tcp://scheduler:8786").replace("tcp://scheduler:8786", address), names)
         with names["client"] as client:
             assert client.scheduler.address == address
 
@@ -32,7 +34,7 @@ def test_frames_of_spark(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     names = {"tw": tw, "spark": get_spark(), **prepare_big_data()}
-    exec(find_block("howto/big_data.md", "spark.read").replace("s3a://bucket/rows/", f"{tmp_path}/rows"), names)
+    exec(find_block("howto/dask_spark.md", "spark.read").replace("s3a://bucket/rows/", f"{tmp_path}/rows"), names)
     assert names["frame"].count() == 320
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from helpers.docs_pages import DOCS, PAGES, ROOT, list_blocks, name_page
 
+pytestmark = pytest.mark.any_engine
+
 EXAMPLES = ROOT / "examples"
 
 
@@ -30,6 +32,12 @@ def test_links(page):
             continue
         assert target.exists(), link
         assert not anchor or anchor in list_anchors(target), link
+
+
+def test_every_answer_of_the_faq_has_a_link():
+    for entry in (DOCS / "faq.md").read_text(encoding="utf-8").split("\n### ")[1:]:
+        question, _, answer = entry.partition("\n")
+        assert re.search(r"\]\([^)\s]+\)", answer.partition("\n## ")[0]), question
 
 
 def test_every_page_is_in_a_list_of_pages():

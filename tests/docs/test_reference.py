@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 import truewood
-from helpers.docs_pages import DOCS
+from helpers.docs_pages import DOCS, ROOT
 from truewood import tabular
 from truewood._cli import make_parser
+
+pytestmark = pytest.mark.any_engine
 
 MODULES = {"adapters", "datasets", "tabular", "testing"}
 
@@ -47,3 +51,14 @@ def test_the_measures_are_those_that_there_are():
     text = (DOCS / "choose.md").read_text(encoding="utf-8")
     table = text.partition("| name | what |")[2]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(truewood.measures())
+
+
+def test_every_promise_names_a_test_that_exists():
+    text = (DOCS / "reliability.md").read_text(encoding="utf-8")
+    files = list((ROOT / "tests").rglob("*.py"))
+    functions = {name for path in files for name in re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))}
+    names = re.findall(r"`(tests/[\w/.]+|test_\w+(?:\.py)?)`", text)
+    for name in names:
+        exists = (ROOT / name).exists() or any(path.name == name for path in files)
+        assert exists or name in functions, name
+    assert len(names) > 50

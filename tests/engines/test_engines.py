@@ -13,11 +13,14 @@ from scipy import sparse
 import truewood as tw
 from truewood import TargetKind, TreeEnsemble
 from truewood._engines.cuda_device import find_problem
-from truewood._engines.engine import ENGINE_VARIABLE, RowLists, get_engine, has_native_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import ENGINE_VARIABLE, get_engine, has_native_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
 from truewood._trees.categories import Categories
 from truewood._trees.row_terms import NumberTerms
+
+pytestmark = [pytest.mark.tsan, pytest.mark.asan]
 
 NAMES = np.array(["a", "b"])
 
@@ -122,7 +125,7 @@ def test_sums_merge(engine):
     for name in ("weight", "total", "square"):
         np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name))
     assert whole.weight[0] == 100
-    with pytest.raises(ValueError, match="same trees with the same origin"):
+    with pytest.raises(ValueError, match="same trees"):
         _ = whole + tw.NodeSums(whole.weight, whole.total, whole.square, np.ones(1))
 
 
@@ -139,29 +142,29 @@ def test_the_tests_know_the_engines_that_are_installed(engines):
 
 def test_an_unknown_engine_is_refused(monkeypatch):
     monkeypatch.setenv(ENGINE_VARIABLE, "gpu")
-    with pytest.raises(ValueError, match="must be one of 'native', 'numpy', 'cuda', got 'gpu'"):
+    with pytest.raises(ValueError, match=r"'native'.*'numpy'.*'cuda'.*'gpu'"):
         get_engine()
 
 
 @pytest.mark.skipif(find_problem() is None, reason="there is a GPU to use")
 def test_a_gpu_that_cannot_be_used_is_one_line(monkeypatch):
     monkeypatch.setenv(ENGINE_VARIABLE, "cuda")
-    with pytest.raises(ValueError, match=r"TRUEWOOD_ENGINE is 'cuda', but .*(installed|cannot be used)"):
+    with pytest.raises(ValueError, match=r"TRUEWOOD_ENGINE.*cuda"):
         get_engine()
 
 
 def test_without_the_kernel_numpy_serves_and_says_so_once(monkeypatch):
-    import truewood._engines.engine as routing
+    import truewood._engines.selection as routing
 
     monkeypatch.delenv(ENGINE_VARIABLE, raising=False)
     monkeypatch.setattr(routing, "has_native_engine", lambda: False)
     routing._warn_once.cache_clear()
-    with pytest.warns(tw.NativeEngineWarning, match="the compiled kernel is not installed"):
+    with pytest.warns(tw.NativeEngineWarning, match="compiled kernel"):
         engine = routing.get_engine()
     assert engine.name == "numpy"
     routing.get_engine()  # a second warning would be an error
     monkeypatch.setenv(ENGINE_VARIABLE, "native")
-    with pytest.raises(ValueError, match="the compiled kernel is not installed"):
+    with pytest.raises(ValueError, match="compiled kernel"):
         routing.get_engine()
 
 

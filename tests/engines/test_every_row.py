@@ -6,10 +6,12 @@ from lightgbm import LGBMClassifier
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from xgboost import XGBClassifier
 
-from truewood._engines.engine import get_engine, has_native_engine, resolve_engine
+from truewood._engines.selection import get_engine, has_native_engine, resolve_engine
 from truewood._measures.registry import MEASURES
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood.adapters import open_model
+
+pytestmark = [pytest.mark.tsan, pytest.mark.asan]
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(5_000, 6))

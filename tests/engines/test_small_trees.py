@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from truewood._engines.engine import get_engine, has_native_engine, resolve_engine
+from truewood._engines.selection import get_engine, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, TargetKind
 from truewood._trees.ensemble import TreeEnsemble
 
-pytestmark = pytest.mark.skipif(not has_native_engine(), reason="compares the kernel with numpy")
+pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
 N_ROWS, N_FEATURES = 2_500, 40
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, 1e-310, np.nextafter(1.0, 2.0), 1.0]

@@ -116,7 +116,7 @@ def test_selectors_of_scikit_learn_would_keep_negative_scores():
 
 
 def test_no_bootstrap_is_one_clear_error(ours):
-    with pytest.raises(ValueError, match=rf"^bootstrap must be True for {ours.__name__}, .*, got False; .*heldout.*$"):
+    with pytest.raises(ValueError, match=rf"bootstrap.*True.*{ours.__name__}.*False.*heldout"):
         ours(bootstrap=False).fit(X, y)
 
 
@@ -131,19 +131,19 @@ def test_rows_too_few_to_score_do_not_break_the_fit(ours):
     model = ours(n_estimators=3).fit([[1.0]], [1])
     np.testing.assert_array_equal(model.predict([[1.0]]), [1])
     for name in ("feature_importances_", "unbiased_importances_", "importance_result_"):
-        with pytest.raises(ValueError, match="has no importances: no tree has a row it never saw"):
+        with pytest.raises(ValueError, match=r"no importances.*rows='heldout'"):
             getattr(model, name)
     assert len(pickle.loads(pickle.dumps(model)).estimators_) == 3
     # A later fit on more rows forgets the problem, and one on fewer forgets the scores.
     assert model.fit(X, y).unbiased_importances_.shape == (5,)
     model.fit([[1.0]], [1])
-    with pytest.raises(ValueError, match="has no importances"):
+    with pytest.raises(ValueError, match="no importances"):
         model.feature_importances_  # noqa: B018
 
 
 def test_trees_without_unseen_rows_warn(ours):
     few = [[0.0], [1.0]], [0, 1]
-    with pytest.warns(UserWarning, match="of 20 trees have no unseen row and were left out of the mean"):
+    with pytest.warns(UserWarning, match=r"\d+ of 20 trees"):
         ours(n_estimators=20, random_state=0).fit(*few)
 
 
@@ -159,7 +159,7 @@ def test_warm_start_on_other_rows_has_no_importances(ours):
     model = ours(n_estimators=4, warm_start=True, random_state=0).fit(X[:40], y[:40])
     model.set_params(n_estimators=9).fit(X, y)
     assert len(model.estimators_) == 9
-    with pytest.raises(ValueError, match="has no importances: rows='oob' needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match=r"no importances.*rows='oob'.*X and y"):
         model.feature_importances_  # noqa: B018
 
 
@@ -203,5 +203,5 @@ def test_missing_values_are_scored_where_trees_send_them_one_way():
     if SKLEARN_VERSION >= (1, 8):
         assert model.unbiased_importances_.argmax() == 2
     else:
-        with pytest.raises(ValueError, match="has no importances: X must not hold NaN"):
+        with pytest.raises(ValueError, match=r"no importances.*\bX\b.*NaN"):
             model.feature_importances_  # noqa: B018

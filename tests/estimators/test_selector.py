@@ -31,6 +31,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import truewood as tw
 from truewood._sklearn_compat import SKLEARN_VERSION
 
+pytestmark = pytest.mark.any_engine
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 6))
 y = (X[:, 1] - X[:, 4] > 0).astype(int)
@@ -98,25 +100,25 @@ def test_settings_of_the_selection_need_no_other_fit():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alpha": 5}, "alpha must lie between 0 and 1, got 5"),
-        ({"correction": "bonferroni"}, "correction must be 'bh', 'by', 'holm' or None, got 'bonferroni'"),
-        ({"k": 7}, "k must lie between 0 and the number of features, 6, got 7"),
-        ({"min_features": 7}, "min_features must be a whole number from 0 to the number of features, 6, got 7"),
-        ({"min_features": -1}, "min_features must be a whole number from 0 to the number of features, 6, got -1"),
-        ({"min_features": 1.0}, "min_features must be a whole number from 0 to the number of features, 6, got 1.0"),
-        ({"min_features": True}, "min_features must be a whole number from 0 to the number of features, 6, got True"),
-        ({"min_features": None}, "min_features must be a whole number from 0 to the number of features, 6, got None"),
-        ({"min_features": 3, "feature_groups": list("aaabbb")}, "number of features, 2, got 3"),
-        ({"measure": "gini"}, "measure must be one of .*, got 'gini'"),
-        ({"measure": "mdi"}, "k must be given, as there are no p-values to select by: measure='mdi' uses no unseen"),
-        ({"rows": "heldout"}, "rows must be 'oob' where fit fits the estimator too, .* got 'heldout'; .*prefit=True"),
-        ({"rows": [[0]] * 40}, "rows must be 'oob' where fit fits the estimator too, .* got list; .*prefit=True"),
-        ({"rows": None}, "rows must be 'oob' where fit fits the estimator too, .* got NoneType; .*prefit=True"),
-        ({"rows": "odd", "prefit": True}, "rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got"),
-        ({"feature_groups": list("ab")}, "feature_groups must name the group of each of the 6 columns, got 2"),
+        ({"alpha": 5}, r"^alpha\b.*\b0\b.*\b1\b.*\b5\b"),
+        ({"correction": "bonferroni"}, r"^correction\b.*'bh', 'by', 'holm'.*'bonferroni'"),
+        ({"k": 7}, r"^k\b.*\b0\b.*\b6\b.*\b7\b"),
+        ({"min_features": 7}, r"^min_features\b.*\b0\b.*\b6\b.*7"),
+        ({"min_features": -1}, r"^min_features\b.*\b0\b.*\b6\b.*-1"),
+        ({"min_features": 1.0}, r"^min_features\b.*\b0\b.*\b6\b.*1.0"),
+        ({"min_features": True}, r"^min_features\b.*\b0\b.*\b6\b.*True"),
+        ({"min_features": None}, r"^min_features\b.*\b0\b.*\b6\b.*None"),
+        ({"min_features": 3, "feature_groups": list("aaabbb")}, r"\b2\b.*\b3\b"),
+        ({"measure": "gini"}, r"^measure\b.*'gini'"),
+        ({"measure": "mdi"}, r"^k\b.*measure='mdi'"),
+        ({"rows": "heldout"}, r"^rows\b.*'oob'.*'heldout'.*prefit=True"),
+        ({"rows": [[0]] * 40}, r"^rows\b.*'oob'.*list.*prefit=True"),
+        ({"rows": None}, r"^rows\b.*'oob'.*NoneType.*prefit=True"),
+        ({"rows": "odd", "prefit": True}, r"^rows\b.*'auto', 'oob', 'heldout'"),
+        ({"feature_groups": list("ab")}, r"^feature_groups\b.*\b6\b.*\b2\b"),
         (
             {"feature_groups": {"a": ["x9"]}},
-            "feature_groups names a column that X does not have",
+            r"^feature_groups\b.*\bX\b",
         ),
     ],
 )
@@ -178,7 +180,7 @@ def test_a_fitted_estimator_is_taken_as_it_is():
     selector = tw.UnbiasedSelector(forest, prefit=True).fit(X, y)
     assert selector.estimator_ is forest
     assert selector.get_support(indices=True).tolist() == CHOSEN
-    with pytest.raises(ValueError, match="rows='oob' needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match=r"rows='oob'.*X and y"):
         selector.fit(X[::-1], y[::-1])
     with pytest.raises(NotFittedError):
         clone(selector).fit(X, y)
@@ -208,14 +210,14 @@ def test_other_ensembles_with_bags():
 
 def test_estimators_without_bags_are_refused():
     for estimator in (ExtraTreesClassifier(5), GradientBoostingClassifier(n_estimators=2)):
-        with pytest.raises(ValueError, match="rows='oob' needs recorded out-of-bag rows, but"):
+        with pytest.raises(ValueError, match="rows='oob'"):
             tw.UnbiasedSelector(estimator).fit(X, y)
     with pytest.raises(TypeError, match="LogisticRegression"):
         tw.UnbiasedSelector(LogisticRegression()).fit(X, y)
 
 
 def test_one_row_and_no_target_are_refused(few_trees):
-    with pytest.raises(ValueError, match="X must hold rows to grow trees and rows to score them, got 1 sample"):
+    with pytest.raises(ValueError, match=r"\bX\b.*got 1\b"):
         tw.UnbiasedSelector().fit([[1.0, 2.0]], [1])
     with pytest.raises(ValueError, match="got None"):
         tw.UnbiasedSelector().fit(X, None)
@@ -226,7 +228,7 @@ NOISE = np.random.default_rng(1).integers(2, size=120)
 
 def test_where_nothing_passes_the_best_feature_is_kept():
     selector = tw.UnbiasedSelector(FOREST)
-    with pytest.warns(UserWarning, match="passed") as caught:
+    with pytest.warns(UserWarning, match="alpha=0.05") as caught:
         chosen = selector.fit_transform(X, NOISE)
     assert [str(warning.message) for warning in caught] == [
         "nothing passed the test at alpha=0.05; kept the 1 feature of largest score, see min_features."
@@ -241,7 +243,7 @@ def test_where_nothing_passes_the_best_feature_is_kept():
 
 def test_features_that_pass_are_kept_and_others_are_added_by_score():
     selector = tw.UnbiasedSelector(FOREST, min_features=4)
-    message = "^only 2 features passed the test at alpha=0.05; added the 2 features of largest score among the others,"
+    message = r"\b2 features\b.*alpha=0\.05.*\b2 features\b"
     with pytest.warns(UserWarning, match=message):
         selector.fit(X, y)
     order = selector.importance_result_.order.tolist()
@@ -281,7 +283,7 @@ def test_cross_validation_on_noise_runs_through(container):
     pipeline = Pipeline([("select", tw.UnbiasedSelector(FOREST)), ("forest", FOREST)])
     if container != "numpy":
         pipeline.set_output(transform=container)
-    with pytest.warns(UserWarning, match="nothing passed the test at alpha=0.05; kept the 1 feature of largest score"):
+    with pytest.warns(UserWarning, match=r"alpha=0\.05.*\b1 feature\b"):
         scores = cross_val_score(pipeline, table, NOISE, cv=4, error_score="raise")
     assert np.isfinite(scores).all()
     with (
@@ -293,11 +295,11 @@ def test_cross_validation_on_noise_runs_through(container):
 
 def test_rows_too_few_for_a_test():
     few = X[:12], y[:12]
-    message = "^no feature can be significant: it takes at least 20 rows .*; k= selects by score alone"
-    with pytest.warns(UserWarning, match=f"{message}; kept the 1 feature of largest score, see min_features.$"):
+    message = r"\b20 rows\b.*\bk="
+    with pytest.warns(UserWarning, match=rf"{message}.*\b1 feature\b.*min_features"):
         selector = tw.UnbiasedSelector(FOREST).fit(*few)
     assert selector.get_support(indices=True).tolist() == [selector.importance_result_.values.argmax()]
-    with pytest.warns(UserWarning, match=f"{message}.$"):
+    with pytest.warns(UserWarning, match=message):
         selector = tw.UnbiasedSelector(FOREST, min_features=0).fit(*few)
     assert not selector.get_support().any()
     assert selector.set_params(k=2).get_support().sum() == 2
@@ -330,7 +332,7 @@ def test_a_group_is_kept_or_dropped_as_a_whole(groups):
 
 def test_a_group_of_noise_is_kept_whole_where_nothing_passes():
     selector = tw.UnbiasedSelector(FOREST, feature_groups=list("aabbcc"))
-    with pytest.warns(UserWarning, match="nothing passed the test at alpha=0.05; kept the 1 feature of largest score"):
+    with pytest.warns(UserWarning, match=r"alpha=0\.05.*\b1 feature\b"):
         selector.fit(X, NOISE)
     best = selector.importance_result_.values.argmax()
     assert selector.get_support(indices=True).tolist() == [2 * best, 2 * best + 1]
@@ -382,7 +384,7 @@ def test_other_measures():
     expected = tw.importance(forest, X, y, measure="permutation", random_state=5)
     np.testing.assert_array_equal(selector.importance_result_.values, expected.values)
     assert selector.get_support(indices=True).tolist() == CHOSEN
-    with pytest.raises(ValueError, match="k must be given, as there are no p-values to select by: measure='permut"):
+    with pytest.raises(ValueError, match=r"\bk\b.*measure='permut"):
         selector.set_params(k=None).transform(X)
     default = tw.UnbiasedSelector(FOREST).fit(X, y).importance_result_
     assert default.measure == tw.importance(forest, X, y).measure
@@ -399,7 +401,7 @@ def test_other_rows_for_an_estimator_that_was_fit_before():
     )
     np.testing.assert_allclose(lists.importance_result_.values, heldout.importance_result_.values, rtol=1e-12)
     assert heldout.get_support(indices=True).tolist() == CHOSEN
-    with pytest.raises(ValueError, match="rows='heldout' needs rows the model never saw, got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.UnbiasedSelector(forest, prefit=True, rows="heldout").fit(X[:60], y[:60])
     # The way for boosted trees, which have no bags.
     boosted = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(X[:60], y[:60])
@@ -442,7 +444,7 @@ def test_missing_values_where_trees_send_them_one_way():
     holes = X.copy()
     holes[::9, 2] = np.nan
     if SKLEARN_VERSION < (1, 8):
-        with pytest.raises(ValueError, match="X must not hold NaN"):
+        with pytest.raises(ValueError, match=r"\bX\b.*NaN"):
             tw.UnbiasedSelector(FOREST).fit(holes, y)
         return
     selector = tw.UnbiasedSelector(FOREST, k=6).fit(holes, y)
@@ -528,7 +530,7 @@ def test_a_pipeline_may_choose_among_columns_it_encodes():
     assert selector.transform(table).shape == (300, 1)
     numbers = rng.standard_normal((300, 2))
     mixed = make_pipeline(PCA(2), RandomForestClassifier(50, random_state=0))
-    with pytest.raises(ValueError, match="mixes or leaves out columns"):
+    with pytest.raises(ValueError, match=r"\bestimator\b.*columns.*\bX\b"):
         tw.UnbiasedSelector(mixed).fit(numbers, numbers[:, 0] > 0)
 
 

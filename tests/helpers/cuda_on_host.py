@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from threading import Lock
@@ -15,7 +16,13 @@ import numpy as np
 
 from truewood._engines import cuda_device
 
-TYPES = {"int32": ctypes.c_int, "int64": ctypes.c_longlong, "uint32": ctypes.c_uint, "float64": ctypes.c_double}
+TYPES = {
+    "int32": ctypes.c_int,
+    "int64": ctypes.c_longlong,
+    "uint32": ctypes.c_uint,
+    "uint64": ctypes.c_ulonglong,
+    "float64": ctypes.c_double,
+}
 
 
 class HostArray(np.ndarray):
@@ -23,6 +30,11 @@ class HostArray(np.ndarray):
 
     __cuda_array_interface__ = "none"
     device = SimpleNamespace(id=0)
+
+    @property
+    def data(self):
+        assert self.flags.c_contiguous
+        return SimpleNamespace(ptr=self.ctypes.data)
 
     def get(self, out=None):
         copied = np.array(self, copy=True, subok=False)
@@ -84,6 +96,8 @@ class SimpleKernel:
 
 
 def _pass(value):
+    if isinstance(value, np.ndarray) and value.dtype.fields is not None:
+        return _find_type(value.dtype).from_buffer_copy(value)
     if isinstance(value, np.ndarray):
         assert isinstance(value, HostArray), "an array of the host is passed to the GPU"
         assert value.flags.c_contiguous
@@ -91,6 +105,17 @@ def _pass(value):
     if isinstance(value, np.intp) and value == 0:
         return ctypes.c_longlong(0)  # no array
     return TYPES[value.dtype.name](value)
+
+
+@cache
+def _find_type(dtype):
+    """The type of ctypes that is passed as C passes a field or a struct."""
+    if dtype.fields is None:
+        return TYPES[dtype.name]
+    fields = [(name, _find_type(part)) for name, (part, _) in dtype.fields.items()]
+    struct = type("Struct", (ctypes.Structure,), {"_fields_": fields})
+    assert ctypes.sizeof(struct) == dtype.itemsize
+    return struct
 
 
 class Stream:

@@ -68,6 +68,11 @@ def prepare_big_data():
     return {"model": forest, "reader": reader, "paths": sorted(plain.glob("*.parquet"))}
 
 
+def prepare_dask_spark():
+    write_rows("rows")
+    return {"tw": tw, "model": fit_forest()[0]}
+
+
 def prepare_command_line():
     import xgboost
 
@@ -85,6 +90,7 @@ def prepare_command_line():
 PREPARE = {
     "docs/howto/big_data.md": prepare_big_data,
     "docs/howto/command_line.md": prepare_command_line,
+    "docs/howto/dask_spark.md": prepare_dask_spark,
     "docs/howto/integrations.md": prepare_integrations,
     "docs/reference/models.md": prepare_models,
 }

@@ -13,7 +13,7 @@ import numpy as np
 
 import truewood as tw
 from helpers.installed import has_kernel
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 
 ENGINES = ("numpy", "native") if has_kernel() else ("numpy",)
 FIELDS = ("values", "per_tree", "per_output", "mdi", "share", "std_error", "p_value", "contributions")

@@ -18,6 +18,7 @@ from sklearn.ensemble import (
 import truewood as tw
 from helpers import oracle
 from helpers.grouped_forest import GroupForestClassifier, GroupForestRegressor, list_oob_rows
+from helpers.messages import find_lacking
 from truewood._report.wording import describe_measurement
 from truewood._results.caveats import list_caveats
 from truewood._scoring import influence
@@ -142,7 +143,7 @@ def test_a_column_of_the_table_is_no_feature(forest, make):
     result = tw.importance(fitted, table, "y", rows="heldout", groups="patient")
     assert result.feature_names.tolist() == named
     assert_same(result, tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=NEW), rtol=1e-12)
-    with pytest.raises(ValueError, match="groups must name a column, but of 'doctor' there are the columns x0"):
+    with pytest.raises(ValueError, match=r"groups.*'doctor'.*x0"):
         tw.importance(fitted, table, "y", rows="heldout", groups="doctor")
 
 
@@ -185,16 +186,16 @@ def test_rows_that_score_nothing_do_not_count(forest):
 
 
 def test_groups_on_both_sides_of_a_tree_are_refused(forest, group_forest):
-    with pytest.raises(ValueError, match=r"tree 0 has rows of a group both in its bag.*cross_importance.*GroupKFold"):
+    with pytest.raises(ValueError, match=r"tree 0\b.*cross_importance.*GroupKFold"):
         tw.importance(forest, X, y, groups=LABELS)
     other = LABELS.copy()
     other[:40] = "one of all"
-    with pytest.raises(ValueError, match="groups must be on one side of each tree"):
+    with pytest.raises(ValueError, match=r"groups.*tree"):
         tw.importance(group_forest, X, y, groups=other)
-    with pytest.raises(ValueError, match="groups must be on one side of each tree"):
+    with pytest.raises(ValueError, match=r"groups.*tree"):
         tw.importance(group_forest, X, y, rows=list_oob_rows(group_forest), groups=other)
     bagging = BaggingRegressor(n_estimators=5, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="groups must be on one side of each tree"):
+    with pytest.raises(ValueError, match=r"groups.*tree"):
         tw.importance(bagging, X, y, groups=LABELS)
 
 
@@ -208,14 +209,14 @@ def test_lists_of_trees_without_known_bags_are_taken(group_forest):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (NEW[1:], "groups must be a label for each of the 120 rows, got 119"),
-        (np.where(np.arange(N_ROWS) == 7, np.nan, 1.0), "row 7 has none"),
-        ([*NEW[:-1], None], "row 119 has none"),
-        (pd.Series([pd.NaT] * N_ROWS), "row 0 has none"),
-        (np.column_stack([NEW, NEW]), r"shape \(120,\), got shape \(120, 2\)"),
-        (5, r"got shape \(\)"),
+        (NEW[1:], r"^groups\b.*\b120\b.*\b119\b"),
+        (np.where(np.arange(N_ROWS) == 7, np.nan, 1.0), r"row 7\b"),
+        ([*NEW[:-1], None], r"row 119\b"),
+        (pd.Series([pd.NaT] * N_ROWS), r"row 0\b"),
+        (np.column_stack([NEW, NEW]), r"\(120,\).*\(120, 2\)"),
+        (5, r"\(\)"),
         ([[1]] * N_ROWS, "that can be told apart"),
-        ("patient", "groups='patient' names a column, and X is a ndarray without names"),
+        ("patient", r"groups='patient'.*\bX\b.*ndarray"),
     ],
 )
 def test_bad_labels_are_refused(forest, labels, message):
@@ -225,12 +226,10 @@ def test_bad_labels_are_refused(forest, labels, message):
 
 def test_few_groups_or_one_large_group_give_no_errors(forest):
     few = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=np.arange(N_ROWS) % 19)
-    assert few.inference_unavailable.startswith("it takes at least 20 groups of rows that score the model, got 19")
+    assert not find_lacking(few.inference_unavailable, "20 groups", "19")
     large = np.where(np.arange(N_ROWS) < 60, -1, np.arange(N_ROWS))
     unequal = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=large)
-    assert unequal.inference_unavailable == (
-        "it takes at least 20 groups of rows that score the model, got 61, which count as 3.9 as they differ in size"
-    )
+    assert not find_lacking(unequal.inference_unavailable, "20 groups", "61", "3.9")
     assert np.isnan(unequal.p_value).all()
     enough = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=np.arange(N_ROWS) % 20)
     assert enough.inference_unavailable is None
@@ -239,7 +238,7 @@ def test_few_groups_or_one_large_group_give_no_errors(forest):
 def test_rows_elsewhere_are_refused(forest, tmp_path):
     path = tmp_path / "rows.parquet"
     pd.DataFrame(X_NEW, columns=list("abcd")).assign(y=Y_NEW, patient=NEW).to_parquet(path)
-    with pytest.raises(ValueError, match="groups needs a table in memory, got X as PosixPath; pass a table"):
+    with pytest.raises(ValueError, match=r"groups.*\bX\b.*PosixPath"):
         tw.importance(forest, path, "y", rows="heldout", groups="patient")
 
 
@@ -251,17 +250,17 @@ def test_comparisons_pair_sums_of_groups(forest, tmp_path):
     difference = a.contributions - b.contributions
     expected = [oracle.errors_of_groups(NEW, own, None, None, None, None)[0] for own in difference.T]
     np.testing.assert_allclose(paired.std_error, expected, rtol=1e-12)
-    assert paired.describe().endswith("paired by sums over 30 groups of rows")
+    assert not find_lacking(paired.describe(), "paired", "30 groups")
     a.save(tmp_path / "a.json")
     loaded = tw.load(tmp_path / "a.json")
     np.testing.assert_array_equal(tw.compare(loaded, b).std_error, paired.std_error)
     plain = tw.importance(other, X_NEW, Y_NEW, **options)
-    with pytest.raises(ValueError, match="a has groups and b has none"):
+    with pytest.raises(ValueError, match=r"\ba has groups.*\bb\b"):
         tw.compare(a, plain)
-    with pytest.raises(ValueError, match="b has groups and a has none"):
+    with pytest.raises(ValueError, match=r"\bb has groups.*\ba\b"):
         tw.compare(plain, a, same_rows=False)
     regrouped = tw.importance(other, X_NEW, Y_NEW, groups=np.roll(NEW, 1), **options)
-    with pytest.raises(ValueError, match="but other groups"):
+    with pytest.raises(ValueError, match=r"(other|different) groups"):
         tw.compare(a, regrouped)
     apart = tw.compare(a, regrouped, same_rows=False)
     np.testing.assert_allclose(apart.std_error**2, a.std_error**2 + regrouped.std_error**2)
@@ -284,11 +283,11 @@ def test_comparisons_of_forests_with_bags_by_group(group_forest):
 
 def test_results_say_how_many_groups(forest, tmp_path):
     result = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=NEW)
-    assert "120 held-out rows in 30 groups" in repr(result)
+    assert not find_lacking(repr(result), "120 held-out rows", "30 groups")
     assert result.groups is None
     facts = dict(describe_measurement(result, None))
-    assert facts["Groups of rows"] == "30 groups of rows that belong together; errors are those of their sums."
-    assert "with 30 groups of rows" in next(c.text for c in list_caveats(result, None) if c.heading == "Few groups")
+    assert any(text.startswith("30 groups") for text in facts.values())
+    assert any("30 groups" in caveat.text for caveat in list_caveats(result, None))
     result.save(tmp_path / "result.json")
     loaded = tw.load(tmp_path / "result.json")
     assert (loaded.n_groups, loaded.groups) == (N_GROUPS, None)

@@ -36,11 +36,11 @@ def test_truth_values_are_the_numbers_0_and_1(form, labels):
 
 
 def test_other_numbers_are_no_truth_values():
-    with pytest.raises(ValueError, match=r"y holds labels the model was not fit on: 2; it knows False, True\."):
+    with pytest.raises(ValueError, match=r"\by\b.*\b2\b.*False, True"):
         encode(2 * IS_SECOND.astype(int), [False, True])
-    with pytest.raises(ValueError, match=r"y holds labels the model was not fit on: 'True', 'False'; it knows False"):
+    with pytest.raises(ValueError, match=r"\by\b.*'True', 'False'.*False"):
         encode(["True", "False"], [False, True])
-    with pytest.raises(ValueError, match=r"y holds labels the model was not fit on: True, False; it knows 2, 3\."):
+    with pytest.raises(ValueError, match=r"\by\b.*True, False.*\b2, 3\b"):
         encode([True, False], [2, 3])
 
 
@@ -62,7 +62,7 @@ def test_labels_may_hold_lone_surrogates(dtype):
     labels = np.sort(np.array(SURROGATES, dtype=dtype))
     assert encode(labels[[1, 0, 1]], labels) == [1, 0, 1]
     assert encode(labels[[1, 0]].tolist(), labels) == [1, 0]
-    with pytest.raises(ValueError, match=r"y holds labels the model was not fit on: 'z\\udcff'; it knows 'caf\\udce9'"):
+    with pytest.raises(ValueError, match=r"\by\b.*'z\\udcff'.*'caf\\udce9'"):
         encode(np.array(["z\udcff"], dtype=dtype), labels)
 
 

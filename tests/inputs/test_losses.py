@@ -124,12 +124,12 @@ def test_aft_is_the_gradient_of_the_likelihood(rng, name, noise):
 @pytest.mark.parametrize(
     ("loss", "y", "message"),
     [
-        (losses.logistic(), [2.0], "between 0 and 1"),
-        (losses.softmax(3), [3.0], "from 0 to 2"),
-        (losses.poisson(), [-1.0], "not negative"),
+        (losses.logistic(), [2.0], r"\b0\b.*\b1\b"),
+        (losses.softmax(3), [3.0], r"\b0\b.*\b2\b"),
+        (losses.poisson(), [-1.0], "negative"),
         (losses.gamma(), [0.0], "positive"),
-        (losses.tweedie(1.5), [-1.0], "not negative"),
-        (losses.tweedie(1.5), [0.0], "must not be zero for every row"),
+        (losses.tweedie(1.5), [-1.0], "negative"),
+        (losses.tweedie(1.5), [0.0], "zero"),
         (losses.squared_log_error(), [-2.0], "above -1"),
     ],
 )

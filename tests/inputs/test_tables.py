@@ -149,7 +149,7 @@ def test_arrow_tables(forest, expected):
         read_features(gaps, InputSpec("", 2)).values, np.array([[1, 1], [np.nan, np.nan], [3, 0]])
     )
     texts = pyarrow.table({"a": pyarrow.array(["one"])})
-    with pytest.raises(ValueError, match="column 'a' is String; encode it as when the model was fit"):
+    with pytest.raises(ValueError, match=r"'a'.*String"):
         read_features(texts, InputSpec("", 1))
 
 
@@ -181,7 +181,7 @@ def test_categories_of_an_arrow_table_are_those_of_pandas(library):
 def test_a_broken_sparse_matrix_is_refused(forest):
     matrix = sparse.csr_array(np.ones((4, forest.n_features_in_)))
     matrix.indptr[2] = 1000
-    with pytest.raises(ValueError, match="X must be a valid sparse matrix"):
+    with pytest.raises(ValueError, match=r"\bX\b.*sparse matrix"):
         tw.importance(forest, matrix, [0, 1, 0, 1], rows="heldout")
 
 

@@ -13,6 +13,8 @@ from truewood import TargetKind
 from truewood._inputs.losses import squared_error
 from truewood._inputs.target import encode_target, make_loss_target, read_sample_weight, read_target
 
+pytestmark = pytest.mark.asan
+
 
 def reverse(y):
     return y[::-1].copy()[::-1]
@@ -87,10 +89,12 @@ def test_estimators_take_a_frame_of_several_outputs():
 
 def test_a_test_goes_on_with_y_in_another_order(tmp_path):
     X, y = draw_rows()
-    for given in (y, np.asfortranarray(y)):
-        tw.permutation_test(
-            RandomForestRegressor(2, random_state=0), X, given, n_permutations=2, resume=tmp_path / "journal"
-        )
+    forest = RandomForestRegressor(2, random_state=0)
+    first, second = (
+        tw.permutation_test(forest, X, given, n_permutations=2, resume=tmp_path / "journal")
+        for given in (y, np.asfortranarray(y))
+    )
+    np.testing.assert_array_equal(first.null, second.null)
 
 
 @pytest.mark.parametrize("name", ["fortran", "transposed", "every other row", "reversed"])
@@ -123,7 +127,7 @@ def test_weights_whose_sums_or_products_are_lost_are_refused(extreme, named):
     forest = RandomForestRegressor(4, max_depth=4, random_state=0).fit(X[:60], y[:60])
     weight = np.full(60, extreme)
     weight[:3] = 0.0
-    with pytest.raises(ValueError, match=f"zero or between 1e-100 and 1e\\+100, got {named}; divide all weights"):
+    with pytest.raises(ValueError, match=rf"1e-100.*1e\+100.*{named}"):
         tw.importance(forest, X[60:], y[60:], rows="heldout", sample_weight=weight)
 
 
@@ -144,5 +148,5 @@ def test_extremes_that_are_taken_give_finite_numbers(measure, weight, scale):
 
 
 def test_larger_targets_are_refused():
-    with pytest.raises(ValueError, match=r"y must not hold numbers beyond 1e\+75"):
+    with pytest.raises(ValueError, match=r"\by\b.*1e\+75"):
         encode_target([1.0, 2e75], TargetKind(), np.zeros(1))

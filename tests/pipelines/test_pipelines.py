@@ -33,10 +33,10 @@ def test_a_search_stands_for_its_best_model():
         np.testing.assert_array_equal(tw.importance(search, TRAIN, Y).values, expected.values)
     inner = make_pipeline(make_columns(), GridSearchCV(make_forest(), {"max_depth": [2, 4]}, cv=2)).fit(TRAIN, Y)
     assert tw.importance(inner, TRAIN, Y).feature_names.tolist() == ["a", "c", "s", "t"]
-    with pytest.raises(NotFittedError, match="GridSearchCV is not fitted"):
+    with pytest.raises(NotFittedError, match=r"GridSearchCV.*fit"):
         tw.importance(GridSearchCV(pipeline, settings), TRAIN, Y)
     kept_nothing = GridSearchCV(pipeline, settings, cv=2, refit=False).fit(TRAIN, Y)
-    with pytest.raises(ValueError, match="GridSearchCV must keep a fitted model, got refit=False"):
+    with pytest.raises(ValueError, match=r"GridSearchCV.*refit=False"):
         tw.importance(kept_nothing, TRAIN, Y)
 
 
@@ -73,7 +73,7 @@ def test_resampled_rows_cannot_score():
     columns, forest = make_columns().fit(TRAIN), make_forest()
     steps = [("columns", columns), ("under", samplers.RandomUnderSampler(random_state=0)), ("forest", forest)]
     pipeline = pipelines.Pipeline(steps).fit(TRAIN, Y)
-    message = r"^rows='{}' needs the rows .* step 'under' \(RandomUnderSampler\) resampled them; pass rows .*heldout'.$"
+    message = r"^rows='{}'.*'under' \(RandomUnderSampler\).*heldout'"
     for rows in ("auto", "oob"):
         with pytest.raises(ValueError, match=message.format(rows)):
             tw.importance(pipeline, TRAIN, Y, rows=rows)
@@ -86,13 +86,11 @@ def test_resampled_rows_cannot_score():
 def test_steps_that_have_seen_the_targets():
     encoder = ColumnTransformer([("t", TargetEncoder(), ["t"])], remainder=SimpleImputer())
     table = TRAIN[["t", "a"]]
-    with pytest.raises(
-        ValueError, match=r"^rows='auto' needs columns as the trees saw them, but TargetEncoder .*'heldout'\.$"
-    ):
+    with pytest.raises(ValueError, match=r"^rows='auto'.*TargetEncoder.*'heldout'"):
         tw.importance(fit(encoder, table=table), table, Y)
     rng = np.random.default_rng(0)
     noise, y = rng.standard_normal((100, 300)), rng.integers(0, 2, 100)
-    with pytest.warns(UserWarning, match="^SelectKBest learned from the targets of the rows that score") as caught:
+    with pytest.warns(UserWarning, match="^SelectKBest.*target") as caught:
         result = tw.importance(fit(SelectKBest(k=3), table=noise, y=y), noise, y)
     assert caught[0].filename == __file__
     assert str(caught[0].message) in result.notes
@@ -102,7 +100,7 @@ def test_steps_that_have_seen_the_targets():
 def test_steps_that_have_seen_the_targets_of_listed_rows():
     table, lists = TRAIN[["t", "a"]], [np.arange(N)] * 6
     encoder = ColumnTransformer([("t", TargetEncoder(), ["t"])], remainder=SimpleImputer())
-    with pytest.warns(UserWarning, match="^TargetEncoder resampled .* or learned .*unless the listed rows") as caught:
+    with pytest.warns(UserWarning, match="^TargetEncoder.*listed rows") as caught:
         result = tw.importance(fit(encoder, table=table), TEST[["t", "a"]], Y_TEST, rows=lists)
     assert caught[0].filename == __file__
     assert str(caught[0].message) in result.notes
@@ -116,7 +114,7 @@ def test_resampled_rows_in_lists():
     samplers = pytest.importorskip("imblearn.under_sampling")
     steps = [("under", samplers.RandomUnderSampler(random_state=0)), ("forest", make_forest())]
     pipeline = pipelines.Pipeline(steps).fit(TRAIN[["a", "b"]], Y)
-    with pytest.warns(UserWarning, match="^RandomUnderSampler resampled the rows of the fit"):
+    with pytest.warns(UserWarning, match="^RandomUnderSampler resampled"):
         tw.importance(pipeline, TEST[["a", "b"]], Y_TEST, rows=[np.arange(N)] * 6)
 
 
@@ -153,12 +151,12 @@ def test_a_pipeline_of_a_model_alone_is_that_model():
     for model in (make_pipeline(make_forest()), make_pipeline("passthrough", make_forest())):
         result = tw.importance(model.fit(table, Y), table, Y)
         np.testing.assert_array_equal(result.values, tw.importance(model[-1], table, Y).values)
-        with pytest.raises(ValueError, match="nothing to expand"):
+        with pytest.raises(ValueError, match="expand"):
             result.expand()
 
 
 def test_other_rows_than_those_of_the_fit_are_refused():
-    with pytest.raises(ValueError, match="rows='oob' needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match=r"rows='oob'.*X and y"):
         tw.importance(fit(make_columns()), TEST, Y_TEST)
 
 
@@ -170,19 +168,19 @@ BROKEN = {
     "ends in a transformer": (
         lambda: make_pipeline(make_columns(), PCA(1)).fit(TRAIN),
         TypeError,
-        "^a pipeline must end in a tree model, but its last step 'pca' is a transformer, PCA.$",
+        r"pipeline.*tree model.*'pca'.*PCA",
     ),
     "ends in nothing": (
         lambda: Pipeline([("columns", make_columns()), ("last", "passthrough")]).fit(TRAIN),
         TypeError,
-        "^a pipeline must end in a tree model, but its last step 'last' is 'passthrough'.$",
+        r"pipeline.*tree model.*'last'.*'passthrough'",
     ),
     "other columns": (lambda: fit(StandardScaler(), table=TRAIN[["a", "b"]]), ValueError, "feature names"),
 }
 
 
 def test_no_table():
-    with pytest.raises(ValueError, match=r"X must have two dimensions, \(n_rows, n_features\), got shape \(\)"):
+    with pytest.raises(ValueError, match=r"\bX\b.*\(n_rows, n_features\).*\(\)"):
         tw.importance(fit(make_columns()), None, Y)
 
 

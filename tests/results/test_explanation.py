@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,9 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
+from helpers.messages import find_lacking
+
+pytestmark = pytest.mark.any_engine
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +30,10 @@ def test_swarm(explanation, tmp_path):
     ax = explanation.plot(output="yes", top=3)
     ax.figure.savefig(tmp_path / "swarm.png")
     assert ax.get_yticklabels()[0].get_text() == "a 2"
-    assert ax.get_xlabel() == "what splits on the feature did to the prediction of yes"
+    assert not find_lacking(ax.get_xlabel(), "prediction", "yes")
     first = np.sort(ax.collections[0].get_offsets()[:, 0])
     np.testing.assert_allclose(first, np.sort(explanation.values[:, 2, 2]))
-    assert ax.get_title().endswith("the 3 of 8 that move most are shown")
+    assert re.search(r"\b3 of (the )?8\b", ax.get_title())
     ax = Figure().subplots()
     assert explanation.plot(output=0, ax=ax) is ax
 
@@ -75,15 +79,15 @@ def test_waterfall(explanation, tmp_path):
 
 
 def test_bad_arguments(explanation):
-    with pytest.raises(ValueError, match="kind must be one of beeswarm, dependence, waterfall, got 'pie'"):
+    with pytest.raises(ValueError, match=r"kind.*beeswarm, dependence, waterfall.*'pie'"):
         explanation.plot("pie", output=0)
-    with pytest.raises(ValueError, match=r"output must be .* one of may\$be, no, yes, got None"):
+    with pytest.raises(ValueError, match=r"output.*may\$be, no, yes.*None"):
         explanation.plot()
-    with pytest.raises(ValueError, match=r"row must be the number of a row, from 0 to 149, .* got None"):
+    with pytest.raises(ValueError, match=r"^row\b.*\b0\b.*\b149\b.*None"):
         explanation.plot("waterfall", output=0)
-    with pytest.raises(ValueError, match="feature must be the name or the number of one of the 8 features, got 'b'"):
+    with pytest.raises(ValueError, match=r"^feature\b.*\b8\b.*'b'"):
         explanation.plot("dependence", feature="b", output=0)
-    with pytest.raises(ValueError, match="top must be at least 1"):
+    with pytest.raises(ValueError, match=r"top.*\b1\b"):
         explanation.plot(output=0, top=0)
 
 

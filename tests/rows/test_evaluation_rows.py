@@ -57,20 +57,20 @@ def test_oob_rows_are_those_outside_the_bags(forest, engine):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("tree", "is a single tree, which saw every row it was fit on"),
-        ("extra_trees", "was fit with bootstrap=False, so every tree saw every row"),
+        ("tree", "single tree"),
+        ("extra_trees", "bootstrap=False"),
     ],
 )
 @pytest.mark.parametrize("rows", ["auto", "oob"])
 def test_a_model_without_bags_wants_heldout_rows(name, reason, rows, request):
     model = request.getfixturevalue(name)
-    with pytest.raises(ValueError, match=f"rows='{rows}' needs recorded out-of-bag rows, but .* {reason}; .*heldout"):
+    with pytest.raises(ValueError, match=f"rows='{rows}'.*{reason}.*heldout"):
         tw.importance(model, X, y, rows=rows)
     assert tw.importance(model, X_new, y_new, rows="heldout").rows == "heldout"
 
 
 def test_another_number_of_rows_is_refused(forest):
-    with pytest.raises(ValueError, match=r"rows='oob' needs the 120 rows this forest was fit on, got 80; .*heldout"):
+    with pytest.raises(ValueError, match=r"rows='oob'.*\b120\b.*\b80\b.*heldout"):
         tw.importance(forest, X_new, y_new)
 
 
@@ -79,24 +79,24 @@ def test_other_data_is_refused(name):
     built = build(name, seed=5)
     order = np.random.default_rng(1).permutation(len(built.y))
     options = {"sample_weight": built.sample_weight}
-    with pytest.raises(ValueError, match="needs X and y as this forest was fit on, in the same order"):
+    with pytest.raises(ValueError, match="X and y"):
         tw.importance(built.model, built.X[order], built.y[order], **options)
     tw.importance(built.model, built.X, built.y, **options)  # the right data is not
 
 
 def test_another_target_is_refused(rng, forest):
     order = rng.permutation(120)
-    with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match="X and y"):
         tw.importance(forest, X, y[order])
     regressor = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match="X and y"):
         tw.importance(regressor, X, X[order, 0])
-    with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match="X and y"):
         tw.importance(regressor, X, X[:, 0] + 0.001)
 
 
 def test_swapped_columns_are_refused(forest):
-    with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match="X and y"):
         tw.importance(forest, X[:, [1, 0, 2]], y)
 
 
@@ -105,14 +105,14 @@ def test_a_forest_warm_started_on_other_rows_is_refused(rng):
     other = rng.standard_normal((120, 3))
     warm.set_params(n_estimators=6).fit(other, y)
     for data in (X, other):
-        with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+        with pytest.raises(ValueError, match="X and y"):
             tw.importance(warm, data, y)
 
 
 @pytest.mark.parametrize("name", ["forest", "tree", "extra_trees"])
 def test_training_rows_are_no_heldout_rows(name, request):
     model = request.getfixturevalue(name)
-    with pytest.raises(ValueError, match="rows='heldout' needs rows the model never saw, got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.importance(model, X, y, rows="heldout")
 
 
@@ -120,7 +120,7 @@ def test_new_rows_in_the_same_leaves_are_taken_as_lists():
     """Halves of a table whose classes are far apart: each half has the counts and means of the other."""
     X, y = np.repeat([0.0, 1.0], 20)[:, np.newaxis], np.repeat([0, 1], 20)
     tree = DecisionTreeClassifier().fit(X[::2], y[::2])
-    with pytest.raises(ValueError, match=r"fall into the same leaves, pass rows=\[range\(len\(X\)\)\] \* number"):
+    with pytest.raises(ValueError, match=r"rows=\[range\(len\(X\)\)\] \*"):
         tw.importance(tree, X[1::2], y[1::2], rows="heldout")
     assert tw.importance(tree, X[1::2], y[1::2], rows=[range(20)]).values == [0.5]
 
@@ -143,7 +143,7 @@ def test_as_many_heldout_rows_as_training_rows_are_fine(rng, forest):
 def test_trees_without_unseen_rows_are_left_out(forest):
     lists = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
     lists[2], lists[7] = [], []
-    with pytest.warns(UserWarning, match="2 of 10 trees have no unseen row and were left out of the mean"):
+    with pytest.warns(UserWarning, match="2 of 10 trees"):
         result = tw.importance(forest, X, y, rows=lists)
     assert np.isnan(result.per_tree[[2, 7]]).all()
     kept = np.delete(result.per_tree, [2, 7], axis=0)
@@ -164,21 +164,21 @@ def test_rows_of_no_weight_are_no_rows(forest):
 
 def test_a_bagging_that_saw_everything_has_no_unseen_rows():
     bagging = BaggingClassifier(n_estimators=3, bootstrap=False).fit(X, y)
-    with pytest.raises(ValueError, match="no tree has a row it never saw"):
+    with pytest.raises(ValueError, match="rows='heldout'"):
         tw.importance(bagging, X, y)
 
 
 @pytest.mark.parametrize(
     ("rows", "error", "message"),
     [
-        ("in-bag", ValueError, "rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got 'in-bag'"),
-        (3, TypeError, "one list of rows per tree, got int"),
-        ([[0]], ValueError, "rows must hold one list per tree: 10, got 1"),
-        ([[0.5]] * 10, ValueError, r"rows\[0\] must be a list of row numbers or a mask of 120 rows"),
-        ([[0, 120]] * 10, ValueError, r"rows\[0\] must hold row numbers from 0 to 119"),
-        ([[-1]] * 10, ValueError, r"rows\[0\] must hold row numbers from 0 to 119"),
-        ([[True, False]] * 10, ValueError, r"rows\[0\] must be a list of row numbers or a mask"),
-        ([[[0]]] * 10, ValueError, r"rows\[0\] must be a list of row numbers or a mask"),
+        ("in-bag", ValueError, r"^rows\b.*'auto', 'oob', 'heldout'.*'in-bag'"),
+        (3, TypeError, r"^rows\b.*\bint\b"),
+        ([[0]], ValueError, r"^rows\b.*\b10\b.*\b1\b"),
+        ([[0.5]] * 10, ValueError, r"rows\[0\].*mask.*\b120\b"),
+        ([[0, 120]] * 10, ValueError, r"rows\[0\].*\b0\b.*\b119\b"),
+        ([[-1]] * 10, ValueError, r"rows\[0\].*\b0\b.*\b119\b"),
+        ([[True, False]] * 10, ValueError, r"rows\[0\].*mask"),
+        ([[[0]]] * 10, ValueError, r"rows\[0\].*mask"),
     ],
 )
 def test_bad_rows_are_refused(forest, rows, error, message):
@@ -215,7 +215,7 @@ def test_recomputed_means_want_the_weights_of_the_fit(rng):
     ).fit(X, y, sample_weight=weight)
     tw.importance(bagging, X, y, sample_weight=weight)
     bagging.estimators_[2].class_weight = None
-    with pytest.raises(ValueError, match="do not have the weights it was fit with; pass the sample_weight of the fit"):
+    with pytest.raises(ValueError, match=r"weights.*sample_weight"):
         tw.importance(bagging, X, y, sample_weight=weight)
 
 
@@ -223,7 +223,7 @@ def test_recomputed_means_want_the_weights_of_the_fit(rng):
 def test_the_right_rows_with_another_target_are_refused(name):
     built = build(name, seed=6)
     order = np.random.default_rng(2).permutation(len(built.y))
-    with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match="X and y"):
         tw.importance(built.model, built.X, built.y[order], sample_weight=built.sample_weight)
 
 
@@ -237,7 +237,7 @@ def test_the_guard_knows_rounding_from_other_data(target):
 def test_a_forest_with_trees_of_one_leaf_knows_its_training_rows(X_spread, least_gain):
     """The mean of an only leaf may be next to zero, where the target is not."""
     n_leaves = 0
-    for seed in range(400):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
         data = X_spread * rng.standard_normal((int(rng.integers(30, 120)), 2))
         size = 10.0 ** rng.integers(-9, 10)
@@ -246,16 +246,16 @@ def test_a_forest_with_trees_of_one_leaf_knows_its_training_rows(X_spread, least
         forest.fit(data, target)
         n_leaves += sum(tree.tree_.node_count == 1 for tree in forest.estimators_)
         tw.importance(forest, data, target, inference=False)
-        with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+        with pytest.raises(ValueError, match="X and y"):
             tw.importance(forest, data, target + 0.001 * size, inference=False)
-    assert n_leaves > 100
+    assert n_leaves > 25
 
 
 def test_the_guard_looks_at_each_output_on_its_own_scale(rng):
     outputs = np.column_stack([1e9 * X[:, 0], X[:, 1]])
     forest = RandomForestRegressor(5, random_state=0).fit(X, outputs)
     assert np.isfinite(tw.importance(forest, X, outputs).values).all()
-    with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match="X and y"):
         tw.importance(forest, X, np.column_stack([outputs[:, 0], rng.permutation(outputs[:, 1])]))
 
 
@@ -265,7 +265,7 @@ def test_columns_that_few_trees_use_are_checked_too(rng):
     for other in range(4, 30):
         swapped = wide.copy()
         swapped[:, [3, other]] = wide[:, [other, 3]]
-        with pytest.raises(ValueError, match="needs X and y as this forest was fit on"):
+        with pytest.raises(ValueError, match="X and y"):
             tw.importance(shallow, swapped, wide[:, 3] > 0)
 
 
@@ -276,14 +276,14 @@ def test_a_balanced_forest_wants_all_its_rows(rng, engine):
         30, sampling_strategy="all", replacement=True, bootstrap=False, random_state=1
     ).fit(many, rare)
     assert tw.importance(balanced, many, rare).n_rows == 400
-    with pytest.raises(ValueError, match=r"rows='oob' needs the at least \d+ rows this forest was fit on, got 380"):
+    with pytest.raises(ValueError, match=r"rows='oob'.*\b380\b"):
         tw.importance(balanced, many[:380], rare[:380])
 
 
 def test_rows_of_no_weight_in_the_fit_do_not_hide_training_rows(rng):
     weight = rng.integers(0, 2, 120).astype(float)
     weighted = DecisionTreeClassifier(random_state=0).fit(X, y, sample_weight=weight)
-    with pytest.raises(ValueError, match="got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.importance(weighted, X, y, rows="heldout", sample_weight=weight)
 
 
@@ -298,7 +298,7 @@ def test_the_largest_tree_tells_training_rows():
     sparse_forest = RandomForestClassifier(20, random_state=9, min_impurity_decrease=0.05, max_features=1).fit(X, y)
     sizes = [tree.tree_.node_count for tree in sparse_forest.estimators_]
     assert min(sizes) == 1 < max(sizes)
-    with pytest.raises(ValueError, match="got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.importance(sparse_forest, X, y, rows="heldout")
 
 
@@ -321,7 +321,7 @@ def test_lists_that_meet_the_bag_are_refused():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     forest = RandomForestClassifier(5, random_state=0).fit(X, X[:, 0] > 0)
-    with pytest.raises(ValueError, match=r"rows\[0\] must hold rows that tree 0 never saw, got some of its bag"):
+    with pytest.raises(ValueError, match=r"rows\[0\].*tree 0\b"):
         tw.importance(forest, X, X[:, 0] > 0, rows=np.ones((5, 60), dtype=bool))
 
 
@@ -335,7 +335,7 @@ def test_training_rows_of_boosted_trees_are_refused_as_held_out(objective, weigh
     weight = rng.integers(1, 5, 300).astype(float) if weighted else None
     data = xgboost.DMatrix(X, y, weight=weight)
     model = xgboost.train({"objective": objective, "max_depth": 4, "nthread": 1}, data, num_boost_round=5)
-    with pytest.raises(ValueError, match="got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.importance(model, X, y, rows="heldout", sample_weight=weight)
     # Other rows, as many of them, and the same rows but one, are new.
     new = rng.standard_normal((300, 4))

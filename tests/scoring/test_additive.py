@@ -96,7 +96,8 @@ def test_scores_are_those_of_the_definition(shape, measure, seed, engine):
 def test_a_sparse_matrix_may_leave_out_missing_values(engine):
     from dataclasses import replace
 
-    from truewood._engines.engine import RowLists, get_engine
+    from truewood._engines.row_lists import RowLists
+    from truewood._engines.selection import get_engine
     from truewood._inputs.tables import read_features
     from truewood.adapters import open_model
 
@@ -137,13 +138,13 @@ def bad_calls():
     trees, X = grow(rng, 3, columns=[0, 1, 0]), draw(rng)
     y = rng.standard_normal((N_ROWS, 2))
     return {
-        "no target": (trees, X, y, {}, "does not know the loss of its trees; pass target="),
-        "one column": (trees, X, None, {"target": y[:, 0]}, r"target must have shape \(n_rows, 2\), a column per raw"),
-        "text": (trees, X, None, {"target": np.full((N_ROWS, 2), "a")}, "target must be numbers"),
-        "nan": (trees, X, None, {"target": np.where(y > 2, np.nan, y)}, "target must not hold NaN"),
-        "rows": (trees, X, None, {"target": y[1:]}, "X and target must have the same number of rows, got 80 and 79"),
-        "permutation": (trees, X, None, {"target": y, "measure": "permutation"}, "'permutation' is not defined for"),
-        "naive": (trees, X, None, {"target": y, "measure": "naive_oob"}, "use 'ufi', 'ufi_centered', 'mdi', 'mdi_oob'"),
+        "no target": (trees, X, y, {}, r"loss.*target="),
+        "one column": (trees, X, None, {"target": y[:, 0]}, r"^target\b.*\(n_rows, 2\)"),
+        "text": (trees, X, None, {"target": np.full((N_ROWS, 2), "a")}, r"^target\b.*numbers"),
+        "nan": (trees, X, None, {"target": np.where(y > 2, np.nan, y)}, r"^target\b.*NaN"),
+        "rows": (trees, X, None, {"target": y[1:]}, r"\bX and target\b.*\b80\b.*\b79\b"),
+        "permutation": (trees, X, None, {"target": y, "measure": "permutation"}, "'permutation'"),
+        "naive": (trees, X, None, {"target": y, "measure": "naive_oob"}, "'ufi', 'ufi_centered', 'mdi', 'mdi_oob'"),
     }
 
 
@@ -159,18 +160,18 @@ def test_a_forest_takes_no_target():
 
     X = np.random.default_rng(0).standard_normal((50, 2))
     forest = RandomForestRegressor(3).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="target is for boosted trees; RandomForestRegressor is scored by y"):
+    with pytest.raises(ValueError, match=r"target.*RandomForestRegressor"):
         tw.importance(forest, X, X[:, 0], target=X[:, 0])
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        (([-1, 1], [0, 1], [1]), "node_set must lie in -1..0"),
-        (([-1, 0], [0, 2], [1]), "offset must rise from 0 to the number of words"),
-        (([-1, 0.5], [0, 1], [1]), "node_set must be whole numbers"),
-        (([-1, 0], [0, 1], [-1]), "bits must lie in 0..4294967295"),
-        (([[-1, 0]], [0, 1], [1]), "must have one dimension"),
+        (([-1, 1], [0, 1], [1]), r"node_set.*-1\.\.0"),
+        (([-1, 0], [0, 2], [1]), r"offset.*\b0\b.*words"),
+        (([-1, 0.5], [0, 1], [1]), r"node_set\b"),
+        (([-1, 0], [0, 1], [-1]), r"bits.*0\.\.4294967295"),
+        (([[-1, 0]], [0, 1], [1]), "dimension"),
     ],
 )
 def test_broken_category_sets_are_refused(arrays, message):
@@ -179,5 +180,5 @@ def test_broken_category_sets_are_refused(arrays, message):
 
 
 def test_negative_categories_are_refused():
-    with pytest.raises(ValueError, match="categories must not be negative"):
+    with pytest.raises(ValueError, match=r"categories.*negative"):
         Categories.from_lists(2, [0], [[-1, 3]])

@@ -38,38 +38,38 @@ def replaced(value):
     return changed
 
 
-INFINITE = "X must not hold infinite values, or values too large for float32."
+INFINITE = r"X\b.*infinite.*float32"
 # Fixture of the model, X, y, options, and what is said.
 CASES = {
-    "no rows": ("classifier", X[:0], y[:0], {}, "X must hold at least one row, got none."),
-    "columns": ("classifier", X[:, :2], y, {}, "X must have the 3 columns RandomForestClassifier was fit on, got 2."),
+    "no rows": ("classifier", X[:0], y[:0], {}, r"X\b.*row"),
+    "columns": ("classifier", X[:, :2], y, {}, r"X\b.*\b3 columns.*RandomForestClassifier.*\b2\b"),
     "a column too many": (
         "named",
         frame.assign(other=1.0),
         y,
         {},
-        "X must have the 3 columns RandomForestClassifier was fit on, got 4; it does not know other.",
+        r"X\b.*\b3 columns.*RandomForestClassifier.*\b4\b.*other",
     ),
     "a column too few": (
         "named",
         frame.drop(columns="b"),
         y,
         {},
-        "X must have the 3 columns RandomForestClassifier was fit on, got 2; without b.",
+        r"X\b.*\b3 columns.*RandomForestClassifier.*\b2\b.*\bb\b",
     ),
     "columns of a model without names": (
         "classifier",
         frame[["a", "b"]],
         y,
         {},
-        "X must have the 3 columns RandomForestClassifier was fit on, got 2: a, b.",
+        r"X\b.*\b3 columns.*RandomForestClassifier.*\b2\b.*\ba, b\b",
     ),
     "one axis": (
         "classifier",
         X[:, 0],
         y,
         {},
-        r"X must have two dimensions, \(n_rows, n_features\), got shape \(60,\).",
+        r"X\b.*\(n_rows, n_features\).*\(60,\)",
     ),
     "infinite": ("classifier", replaced(np.inf), y, {}, INFINITE),
     "too large": ("classifier", replaced(1e39), y, {}, INFINITE),
@@ -80,186 +80,186 @@ CASES = {
         {},
         INFINITE,
     ),
-    "text": ("classifier", X.astype(str).astype(object) + "x", y, {}, "X must be a table of numbers"),
+    "text": ("classifier", X.astype(str).astype(object) + "x", y, {}, r"X\b.*numbers"),
     "text column": (
         "classifier",
         frame.assign(b="x"),
         y,
         {},
-        "X must be numbers, but column 'b' is String; encode it as when the model was fit.",
+        r"X\b.*numbers.*'b'.*String",
     ),
     "sparse NaN": (
         "classifier",
         sparse.csr_matrix(replaced(np.nan)),
         y,
         {},
-        "X must not hold NaN: RandomForestClassifier takes no missing values in a sparse matrix",
+        r"X\b.*NaN.*RandomForestClassifier.*sparse",
     ),
     "names": (
         "named",
         frame[["a", "c", "b"]],
         y,
         {},
-        "X must have the columns RandomForestClassifier was fit on, in that order: column 1 should be 'b', got 'c'.",
+        r"X\b.*RandomForestClassifier.*column 1\b.*'b'.*'c'",
     ),
     "unknown labels": (
         "classifier",
         X,
         np.where(y == 0, 7, y),
         {},
-        "y holds labels the model was not fit on: 7; it knows 0, 1.",
+        r"y\b.*\b7\b.*\b0, 1\b",
     ),
-    "text labels": ("classifier", X, np.array(["no", "yes"])[y], {}, "y holds labels the model was not fit on: '"),
-    "numbers for classes": ("classifier", X, X[:, 0], {}, "y holds labels the model was not fit on: "),
-    "missing label": ("classifier", X, np.where(y == 0, np.nan, y), {}, "y holds labels the model was not fit on: nan"),
+    "text labels": ("classifier", X, np.array(["no", "yes"])[y], {}, r"y\b.*'no'"),
+    "numbers for classes": ("classifier", X, X[:, 0], {}, r"y\b.*\b0, 1\b"),
+    "missing label": ("classifier", X, np.where(y == 0, np.nan, y), {}, r"y\b.*\bnan\b"),
     "text for numbers": (
         "regressor",
         X,
         np.array(["no", "yes"])[y],
         {},
-        "y must be numbers, as the model",
+        r"y\b.*numbers",
     ),
-    "NaN target": ("regressor", X, np.where(y == 0, np.nan, y), {}, "y must not hold NaN or infinite values."),
-    "infinite target": ("regressor", X, np.where(y == 0, np.inf, y), {}, "y must not hold NaN or infinite values."),
-    "outputs": ("regressor", X, X, {}, r"y must have shape \(n_rows,\), as when the model was fit, got \(60, 3\)."),
-    "lengths": ("classifier", X, y[:50], {}, "X and y must have the same number of rows, got 60 and 50."),
-    "measure": ("classifier", X, y, {"measure": "gini"}, "measure must be one of auto, ufi, .*, got 'gini'."),
+    "NaN target": ("regressor", X, np.where(y == 0, np.nan, y), {}, r"y\b.*NaN.*infinite"),
+    "infinite target": ("regressor", X, np.where(y == 0, np.inf, y), {}, r"y\b.*NaN.*infinite"),
+    "outputs": ("regressor", X, X, {}, r"y\b.*\(n_rows,\).*\(60, 3\)"),
+    "lengths": ("classifier", X, y[:50], {}, r"X and y\b.*\b60\b.*\b50\b"),
+    "measure": ("classifier", X, y, {"measure": "gini"}, r"measure\b.*auto, ufi, .*'gini'"),
     "weights": (
         "classifier",
         X,
         y,
         {"sample_weight": [1.0]},
-        r"sample_weight must have shape \(60,\), one weight",
+        r"sample_weight\b.*\(60,\)",
     ),
-    "negative": ("classifier", X, y, {"sample_weight": -np.ones(60)}, "sample_weight must be finite and not negative."),
-    "inference": ("classifier", X, y, {"inference": "row"}, "inference must be True, False or 'bags', got"),
+    "negative": ("classifier", X, y, {"sample_weight": -np.ones(60)}, r"sample_weight\b.*finite.*negative"),
+    "inference": ("classifier", X, y, {"inference": "row"}, r"inference\b.*True, False.*'bags'.*'row'"),
     "inference of mdi": (
         "classifier",
         X,
         y,
         {"contributions": True, "measure": "mdi"},
-        "contributions=True has nothing to give: measure='mdi' uses no unseen rows",
+        "contributions=True.*measure='mdi'",
     ),
     "feature_groups": (
         "classifier",
         X,
         y,
         {"feature_groups": ["a", "b"]},
-        "feature_groups must name the group of each of the 3 columns, got 2.",
+        r"feature_groups\b.*\b3 columns.*\b2\b",
     ),
     "group column": (
         "named",
         frame,
         y,
         {"feature_groups": {"g": ["z"]}},
-        "feature_groups names a column that X does not have, or has more than once: 'z'.",
+        r"feature_groups\b.*\bX\b.*'z'",
     ),
     "group number": (
         "named",
         frame,
         y,
         {"feature_groups": {"g": [3]}},
-        "feature_groups names a column that X does not have, or has more than once: 3.",
+        r"feature_groups\b.*\bX\b.*\b3\b",
     ),
     "two groups": (
         "named",
         frame,
         y,
         {"feature_groups": {"g": ["a"], "h": ["a"]}},
-        "feature_groups puts column 'a' into both 'g' and 'h'.",
+        r"feature_groups\b.*'a'.*'g'.*'h'",
     ),
     "group number kind": (
         "named",
         frame,
         y,
         {"feature_groups": {"g": [0.9]}},
-        "feature_groups names a column that X does not have",
+        r"feature_groups\b.*\bX\b",
     ),
     "group mask": (
         "named",
         frame,
         y,
         {"feature_groups": {"g": [True, False, True]}},
-        "feature_groups names a column that X does not have",
+        r"feature_groups\b.*\bX\b",
     ),
     "empty group": (
         "named",
         frame,
         y,
         {"feature_groups": {"g": []}},
-        "feature_groups must give each name once, with at least one column",
+        r"feature_groups\b.*column",
     ),
     "group twice": (
         "named",
         frame,
         y,
         {"feature_groups": {1: [0], "1": [1]}},
-        "feature_groups must give each name once",
+        r"feature_groups\b.*once",
     ),
     "zero weights": (
         "classifier",
         X,
         y,
         {"sample_weight": np.zeros(60)},
-        "sample_weight must not be zero for every row.",
+        r"sample_weight\b.*zero",
     ),
     "text weights": (
         "classifier",
         X,
         y,
         {"sample_weight": "a"},
-        "sample_weight='a' names a column, and X is a ndarray without names; pass a data frame",
+        r"sample_weight='a'.*\bX\b.*ndarray",
     ),
-    "measures": ("classifier", X, y, {"measure": ["ufi"]}, "measure must be one of auto, ufi"),
-    "no X": ("classifier", None, y, {}, "X must"),
-    "no y": ("classifier", X, None, {}, r"y must have shape \(n_rows,\), as when the model was fit, got NoneType."),
+    "measures": ("classifier", X, y, {"measure": ["ufi"]}, r"measure\b.*auto, ufi"),
+    "no X": ("classifier", None, y, {}, r"X\b"),
+    "no y": ("classifier", X, None, {}, r"y\b.*\(n_rows,\).*NoneType"),
     "ragged y": (
         "classifier",
         X,
         [[0], [0, 1]],
         {},
-        r"y must have shape \(n_rows,\), as when the model was fit, got list.",
+        r"y\b.*\(n_rows,\).*list",
     ),
-    "complex X": ("classifier", X + 1j, y, {}, "X must be a table of numbers, got an array of complex128"),
-    "complex y": ("regressor", X, X[:, 0] + 1j, {}, "y must be numbers, as the model is a regressor, got complex128"),
+    "complex X": ("classifier", X + 1j, y, {}, r"X\b.*numbers.*complex128"),
+    "complex y": ("regressor", X, X[:, 0] + 1j, {}, r"y\b.*numbers.*complex128"),
     "dates": (
         "regressor",
         X,
         np.arange(60).astype("datetime64[s]"),
         {},
-        "y must be numbers, as the model is a regressor",
+        r"y\b.*numbers",
     ),
     "date column": (
         "classifier",
         frame.assign(b=pd.Timestamp("2020")),
         y,
         {},
-        "X must be numbers, but column 'b' is Datetime",
+        r"X\b.*'b'.*Datetime",
     ),
-    "masked": ("classifier", np.ma.masked_greater(X, 1), y, {}, "X must not be a masked array"),
-    "masked y": ("regressor", X, np.ma.masked_greater(X[:, 0], 1), {}, "y must not hold masked values"),
+    "masked": ("classifier", np.ma.masked_greater(X, 1), y, {}, r"X\b.*masked"),
+    "masked y": ("regressor", X, np.ma.masked_greater(X[:, 0], 1), {}, r"y\b.*masked"),
     "masked weights": (
         "classifier",
         X,
         y,
         {"sample_weight": np.ma.masked_array(np.ones(60), mask=y > 0)},
-        "sample_weight must not hold masked values",
+        r"sample_weight\b.*masked",
     ),
-    "numbers beyond floats": ("classifier", [[10**400] * X.shape[1]], y, {}, "X must be a table of numbers, got list"),
-    "y beyond floats": ("regressor", X, [10**400] * 60, {}, "y must be numbers, as the model is a regressor"),
+    "numbers beyond floats": ("classifier", [[10**400] * X.shape[1]], y, {}, r"X\b.*numbers.*list"),
+    "y beyond floats": ("regressor", X, [10**400] * 60, {}, r"y\b.*numbers"),
     "a column without a group": (
         "named",
         frame,
         y,
         {"feature_groups": frame.columns.map({"a": "group"})},
-        "feature_groups must name the group of each column, but gives none for 'b'; a dict of name to columns",
+        r"feature_groups\b.*'b'.*dict",
     ),
     "group name": (
         "named",
         frame,
         y,
         {"feature_groups": {"c": ["a", "b"]}},
-        "feature_groups uses 'c', which is also the name of a column outside that group.",
+        r"feature_groups\b.*'c'",
     ),
 }
 
@@ -275,18 +275,18 @@ def test_bad_input_gets_one_clear_line(case, request):
 
 def test_nan_where_the_model_knows_none():
     tree = ExtraTreeClassifier(splitter="best").fit(X, y)
-    with pytest.raises(ValueError, match=r"^X must not hold NaN: .*"):
+    with pytest.raises(ValueError, match=r"^X\b.*NaN"):
         tw.importance(tree, replaced(np.nan), y, rows="heldout")
 
 
 def test_groups_of_another_kind(classifier):
-    with pytest.raises(TypeError, match="groups must be a dict or a sequence, got int"):
+    with pytest.raises(TypeError, match=r"groups.*dict.*sequence.*int"):
         tw.importance(classifier, X, y, feature_groups=3)
-    with pytest.raises(TypeError, match=r"groups must be a dict of name to columns, .*; got a sequence of sequences\."):
+    with pytest.raises(TypeError, match=r"groups.*dict.*sequence of sequences"):
         tw.importance(classifier, X, y, feature_groups=[["x0", "x1"], ["x2"]])
 
 
 def test_several_outputs_want_as_many_targets():
     forest = ExtraTreesRegressor(3, bootstrap=True).fit(X, X[:, :2])
-    with pytest.raises(ValueError, match=r"y must have shape \(n_rows, 2\), as when the model was fit, got \(60,\)"):
+    with pytest.raises(ValueError, match=r"\by\b.*\(n_rows, 2\).*\(60,\)"):
         tw.importance(forest, X, y)

@@ -14,7 +14,7 @@ from sklearn.ensemble import (
 import truewood as tw
 from helpers.oracle import score_class
 from helpers.sklearn_models import CASES, build, supported_cases
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._measures.registry import MEASURES
 
 CLASSIFIERS = [name for name in supported_cases() if CASES[name].is_classifier]
@@ -109,13 +109,13 @@ def test_what_has_no_classes_says_so():
     X, y = draw(200, 2)
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
     assert tw.importance(forest, X, y).per_class is None
-    with pytest.raises(ValueError, match="no scores by class"):
+    with pytest.raises(ValueError, match=r"by class|per.class"):
         tw.importance(forest, X, y).frame(per_class=True)
-    with pytest.raises(ValueError, match="measure='permutation' is no sum over classes"):
+    with pytest.raises(ValueError, match="measure='permutation'"):
         tw.importance(forest, X, y, measure="permutation", per_class=True)
     regressor = RandomForestRegressor(5, random_state=0).fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="needs a classifier, but RandomForestRegressor predicts numbers"):
+    with pytest.raises(ValueError, match=r"classifier.*RandomForestRegressor"):
         tw.importance(regressor, X, X[:, 0], per_class=True)
     boosted = GradientBoostingClassifier(n_estimators=3, random_state=0).fit(X[:100], y[:100])
-    with pytest.raises(ValueError, match="GradientBoostingClassifier has 1 for 2 classes"):
+    with pytest.raises(ValueError, match=r"GradientBoostingClassifier.*\b1\b.*\b2\b"):
         tw.importance(boosted, X[100:], y[100:], rows="heldout", per_class=True)

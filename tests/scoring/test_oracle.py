@@ -8,17 +8,18 @@ import pytest
 import truewood as tw
 from helpers.oracle import score_forest
 from helpers.sklearn_models import CASES, build, supported_cases
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 
-SEEDS = range(6)
+SEEDS = [range(3), pytest.param(range(3, 6), marks=pytest.mark.slow)]
 
 
 @pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # 60 rows leave few of a class out
 @pytest.mark.filterwarnings("ignore:.* rows do not score, as every tree saw them")  # of three trees, some do
+@pytest.mark.parametrize("seeds", SEEDS, ids=["seeds 0 to 2", "seeds 3 to 5"])
 @pytest.mark.parametrize("name", supported_cases())
-def test_engines_agree_with_the_oracle(name, engines, monkeypatch):
+def test_engines_agree_with_the_oracle(name, seeds, engines, monkeypatch):
     skipped = 0.0
-    for seed in SEEDS:
+    for seed in seeds:
         built = build(name, seed)
         for measure in tw.measures():
             if measure == "sobol_mda" and (built.rows != "oob" or seed > 0):

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import truewood as tw
+from helpers.messages import find_lacking
 from helpers.streaming_models import CASES, assert_same, build, draw_rows, get_weight
 from truewood._streaming.accumulating import accumulate_rows
 from truewood._streaming.aggregated import AggregatedScores
@@ -54,7 +55,8 @@ def check_parts(name, cuts, weight):
     exact, sampled = score_parts(model, cut(cuts, X, y, weight), shuffled=np.random.default_rng(0))
     assert_same(exact, expected)
     assert_same(sampled, expected)  # the sample holds all rows
-    assert exact.notes[-1] == sampled.notes[-1] == "Standard errors from all 500 rows."
+    assert exact.notes[-1] == sampled.notes[-1]
+    assert "500 rows" in exact.notes[-1]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -165,7 +167,7 @@ def test_errors_of_a_sample_are_near(name):
     ]
     for result in results:
         np.testing.assert_allclose(result.std_error, expected.std_error, rtol=0.05)
-        assert result.notes == ("Standard errors from a sample of 20,000 rows out of 60,000.",)
+        assert not find_lacking(*result.notes, "20,000 rows", "60,000")
     np.testing.assert_allclose(results[0].std_error, results[1].std_error, rtol=1e-10)
 
 
@@ -184,7 +186,7 @@ def test_training_rows_are_refused(make):
     X, y = rng.normal(size=(500, 3)), rng.normal(size=500)
     model = make(10, random_state=0).fit(X, y)
     total = sum(tw.accumulate(model, *part) for part in cut([100], X, y))
-    with pytest.raises(ValueError, match=r"^rows='heldout' needs rows the model never saw, got the rows that this"):
+    with pytest.raises(ValueError, match="rows='heldout'"):
         tw.finish(model, total)
     others = rng.normal(size=(500, 3))
     assert tw.finish(model, tw.accumulate(model, others, y)).n_rows == 500
@@ -194,7 +196,7 @@ def test_training_rows_of_boosted_trees_are_refused():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, 5)), rng.normal(size=500)
     model = type(build("lightgbm")[0])(n_estimators=5, verbose=-1).fit(X, y)
-    with pytest.raises(ValueError, match=r"got the rows that this LGBMRegressor was fit on"):
+    with pytest.raises(ValueError, match="LGBMRegressor"):
         tw.finish(model, sum(tw.accumulate(model, *part) for part in cut([100], X, y)))
 
 
@@ -202,21 +204,21 @@ def test_what_does_not_belong_together_is_refused():
     model, X, y = build("forest of numbers")
     other = RandomForestRegressor(8, random_state=1).fit(X, y)
     partial = tw.accumulate(model, X, y)
-    with pytest.raises(ValueError, match=r"^only partials of the same model add up"):
+    with pytest.raises(ValueError, match="same model"):
         partial + tw.accumulate(other, X, y)
-    with pytest.raises(ValueError, match=r"same target and n_sample"):
+    with pytest.raises(ValueError, match=r"target.*n_sample"):
         partial + tw.accumulate(model, X, y, n_sample=5)
-    with pytest.raises(ValueError, match=r"^the partial is of another model"):
+    with pytest.raises(ValueError, match=r"(another|different) model"):
         tw.finish(other, partial)
     half = tw.accumulate_errors(model, partial, X[:100], y[:100])
-    with pytest.raises(ValueError, match=r"^errors must be of all 500 rows of the totals, got those of 100"):
+    with pytest.raises(ValueError, match=r"\b500\b.*\b100\b"):
         tw.finish(model, partial, errors=half)
-    with pytest.raises(ValueError, match=r"^errors must be accumulated with the same model"):
+    with pytest.raises(ValueError, match="same model"):
         tw.finish(model, partial + tw.accumulate(model, X, y), errors=half)
-    with pytest.raises(ValueError, match=r"^only errors of the same model"):
+    with pytest.raises(ValueError, match="same model"):
         half + tw.accumulate_errors(model, partial, X, y, measure="mdi_oob")
     unnamed = RandomForestRegressor(8, random_state=1).fit(X.to_numpy(), y)
-    with pytest.raises(ValueError, match=r"^only partials of tables with the same columns"):
+    with pytest.raises(ValueError, match="same columns"):
         tw.accumulate(unnamed, X.to_numpy(), y) + tw.accumulate(unnamed, X[["kind", "d", "c", "b", "a"]], y)
     with pytest.raises(TypeError):
         partial + 1
@@ -224,22 +226,22 @@ def test_what_does_not_belong_together_is_refused():
 
 def test_what_cannot_be_done_in_parts_is_refused():
     model, X, y = build("lightgbm, quantile")
-    with pytest.raises(ValueError, match=r"follows from the best constant for all rows.*pass target="):
+    with pytest.raises(ValueError, match="target="):
         tw.accumulate(model, X, y)
-    with pytest.raises(TypeError, match=r"^target must be a function"):
+    with pytest.raises(TypeError, match=r"^target.*function"):
         tw.accumulate(model, X, y, target=y)
     forest, X, y = build("forest of classes")
-    with pytest.raises(ValueError, match=r"^target is for boosted trees"):
+    with pytest.raises(ValueError, match=r"^target.*boost"):
         tw.accumulate(forest, X, y, target=np.sign)
     partial = tw.accumulate(forest, X, y)
-    with pytest.raises(ValueError, match=r"^measure='permutation' looks at single rows again and again"):
+    with pytest.raises(ValueError, match="measure='permutation'"):
         tw.finish(forest, partial, measure="permutation")
-    with pytest.raises(ValueError, match=r"^inference must be True or False"):
+    with pytest.raises(ValueError, match=r"^inference.*True.*False"):
         tw.finish(forest, partial, inference="bags")
     assert tw.finish(forest, tw.accumulate(forest, X, y, n_sample=0)).inference_unavailable is not None
-    with pytest.raises(ValueError, match=r"^X must hold at least one row, got none"):
+    with pytest.raises(ValueError, match=r"^X\b.*row"):
         tw.finish(forest, tw.accumulate(forest, X[:0], y[:0]))
-    with pytest.raises(ValueError, match=r"^sample_weight must not be zero for every row"):
+    with pytest.raises(ValueError, match=r"^sample_weight.*zero"):
         tw.finish(forest, tw.accumulate(forest, X, y, sample_weight=np.zeros(len(y))))
 
 
@@ -251,7 +253,7 @@ def test_survival_is_refused():
         list(zip(rng.random(100) < 0.7, rng.random(100) + 0.1, strict=True)), dtype=[("e", bool), ("t", float)]
     )
     forest = sksurv.RandomSurvivalForest(3, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"^rows must be 'oob' for RandomSurvivalForest|compares rows"):
+    with pytest.raises(ValueError, match=r"^rows.*'oob'.*RandomSurvivalForest|compares rows"):
         tw.accumulate(forest, X, y)
 
 
@@ -259,9 +261,7 @@ def test_steps_that_look_at_the_whole_table_are_refused():
     _, X, y = build("forest of numbers")
     steps = FunctionTransformer(lambda X: X - X.mean())
     model = make_pipeline(steps, RandomForestRegressor(3, random_state=0)).fit(X, y)
-    with pytest.raises(
-        ValueError, match=r"^step 'functiontransformer' \(FunctionTransformer\) looks at the whole table"
-    ):
+    with pytest.raises(ValueError, match=r"'functiontransformer' \(FunctionTransformer\)"):
         tw.accumulate(model, X, y)
     by_row = make_pipeline(FunctionTransformer(np.sign), RandomForestClassifier(3, random_state=0)).fit(X, y > 1000)
     assert tw.accumulate(by_row, X[:1], y[:1] > 1000).n_rows == 1

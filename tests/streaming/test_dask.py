@@ -26,11 +26,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
-from helpers.installed import needs_kernel
 from helpers.streaming_models import FEATURES, N_TRAIN, QUIET, XGB, assert_same, build, draw_rows, get_weight, make_y
 from truewood._exceptions import TrainingRowsError
 
-pytestmark = needs_kernel
+pytestmark = pytest.mark.any_engine
 
 # With empty partitions at both ends and within.
 CUTS = [0, 0, 3, 170, 170, 499, 500]
@@ -50,7 +49,7 @@ def client(cluster):
         yield connected
 
 
-@pytest.fixture(params=["synchronous", "threads", "cluster"])
+@pytest.fixture(params=["synchronous", "threads", pytest.param("cluster", marks=pytest.mark.slow)])
 def scheduler(request):
     if request.param == "cluster":
         request.getfixturevalue("client")
@@ -83,7 +82,8 @@ def test_by_every_scheduler(name, scheduler):
     result = tw.importance(model, cut(table, CUTS), target, rows="heldout", sample_weight="w")
     expected = tw.importance(model, X, y, rows="heldout", sample_weight=get_weight())
     assert_same(result, expected)
-    assert result.notes == (*expected.notes, "Standard errors from all 500 rows.")
+    assert result.notes[:-1] == expected.notes
+    assert "500 rows" in result.notes[-1]
 
 
 @pytest.mark.parametrize("name", ["forest of classes", "xgboost", "hist, gamma", "lightgbm, quantile", "pipeline"])
@@ -187,7 +187,7 @@ def test_categories_by_number():
     expected = tw.importance(booster, table[FEATURES], table["y"], rows="heldout")
     assert_same(tw.importance(booster, frame, "y", rows="heldout"), expected)
     frame = frame.assign(kind=frame["kind"].astype(str).astype("category"))
-    with pytest.raises(ValueError, match=r"^column 'kind' has categories that each partition numbers for itself"):
+    with pytest.raises(ValueError, match=r"^column 'kind'.*categories"):
         tw.importance(booster, frame, "y", rows="heldout")
     assert_same(tw.importance(booster, frame.categorize(columns=["kind"]), "y", rows="heldout"), expected)
 
@@ -299,7 +299,7 @@ def test_bad_values_name_the_partition(scheduler):
         table.loc[250, "y"] = np.nan
         return table
 
-    with pytest.raises(ValueError, match=r"^partition 2: y must .*NaN"):
+    with pytest.raises(ValueError, match=r"^partition 2: y\b.*NaN"):
         score(make_frame(lose))
 
 
@@ -309,7 +309,7 @@ def test_another_type_in_a_partition(scheduler):
     def change(table):
         return table.assign(b=table["b"].astype(str)) if table.index[0] == 200 else table
 
-    message = r"^partition 2: column 'b' is (str|object|string), and by the metadata of X it is float64\.$"
+    message = r"^partition 2: .*'b'.*(str|object|string).*\bX\b.*float64"
     with pytest.raises(ValueError, match=message):
         score(frame.map_partitions(change, meta=frame._meta))
 
@@ -326,48 +326,44 @@ def test_a_column_is_missing_in_a_partition(scheduler):
 
 def test_bad_input():
     frame = make_frame()
-    with pytest.raises(ValueError, match=r"^X must have the columns RandomForestRegressor was fit on, and lacks a;"):
+    with pytest.raises(ValueError, match=r"^X\b.*RandomForestRegressor.*\ba\b"):
         score(frame.drop(columns="a"))
-    with pytest.raises(ValueError, match=r"^y must name a column, but of 'z' there are the columns"):
+    with pytest.raises(ValueError, match=r"^y\b.*'z'"):
         score(frame, "z")
-    with pytest.raises(ValueError, match=r"^sample_weight must name a column, but of 'z' there are the columns"):
+    with pytest.raises(ValueError, match=r"sample_weight.*'z'"):
         score(frame, sample_weight="z")
-    with pytest.raises(ValueError, match=r"^X must hold at least one row, got none"):
+    with pytest.raises(ValueError, match=r"^X\b.*row"):
         score(frame[frame["a"] > 1e9])
-    with pytest.raises(ValueError, match=r"^sample_weight must not be zero for every row"):
+    with pytest.raises(ValueError, match=r"^sample_weight.*zero"):
         score(frame.assign(w=0.0), sample_weight="w")
-    with pytest.raises(ValueError, match=r"^partition \d: sample_weight must .*negative"):
+    with pytest.raises(ValueError, match=r"^partition \d: sample_weight.*negative"):
         score(frame.assign(w=-1.0), sample_weight="w")
-    with pytest.raises(
-        TypeError, match=r"^y must be a Series or Array of Dask, or the name of a column.*numpy's ndarray"
-    ):
+    with pytest.raises(TypeError, match=r"^y\b.*Series.*Array.*ndarray"):
         score(frame[FEATURES], np.zeros(500))
-    with pytest.raises(ValueError, match=r"^y must be partitioned as X is, into 4 parts at the same rows, got 2;"):
+    with pytest.raises(ValueError, match=r"^y\b.*partition.*\bX\b.*\b4\b.*\b2\b"):
         score(frame[FEATURES], frame["y"].repartition(npartitions=2))
-    with pytest.raises(ValueError, match=r"^rows must be 'heldout'.*got 'auto'"):
+    with pytest.raises(ValueError, match=r"^rows.*'heldout'.*'auto'"):
         score(frame, rows="auto")
-    with pytest.raises(
-        TypeError, match=r"^X must be a DataFrame or an Array of two dimensions of Dask, got dask's Series"
-    ):
+    with pytest.raises(TypeError, match=r"^X\b.*DataFrame.*Array.*Series"):
         score(frame["a"])
 
 
 def test_arrays_that_do_not_match():
     model, X, y = fit_arrays()
-    with pytest.raises(ValueError, match=r"^X and y must have the same number of rows, got 500 and 499"):
+    with pytest.raises(ValueError, match=r"^X and y\b.*\b500\b.*\b499\b"):
         tw.importance(model, da.from_array(X), da.from_array(y[1:]), rows="heldout")
-    with pytest.raises(ValueError, match=r"^partition 0: X must have the 5 columns"):
+    with pytest.raises(ValueError, match=r"^partition 0: X\b.*\b5 columns"):
         tw.importance(model, da.from_array(X[:, 1:]), da.from_array(y), rows="heldout")
 
 
 def test_scores_by_class_take_a_table():
-    with pytest.raises(ValueError, match=r"^per_class=True needs a table in memory, got X as DataFrame"):
+    with pytest.raises(ValueError, match=r"per_class=True.*\bX\b.*DataFrame"):
         score(make_frame(), per_class=True)
 
 
 def test_series_of_other_rows():
     frame = make_frame()
-    with pytest.raises(ValueError, match=r"^partition [01]: X and y must have the same number of rows, got 100 and"):
+    with pytest.raises(ValueError, match=r"^partition [01]: X and y\b.*\b100\b"):
         score(frame[FEATURES], cut(frame.compute(), [99, 200, 300])["y"])
 
 

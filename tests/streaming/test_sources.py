@@ -21,7 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import truewood as tw
+from helpers.messages import find_lacking
 from helpers.streaming_models import FEATURES, assert_same, build, draw_rows, get_weight
+
+pytestmark = pytest.mark.any_engine
 
 CUTS = [0, 100, 100, 499, 500]
 
@@ -113,11 +116,11 @@ def test_what_is_read_once_has_errors_from_a_sample(monkeypatch):
     expected = tw.importance(model, X, y, rows="heldout")
     sampled = tw.importance(model, Stream(table), "y", rows="heldout")
     assert_same(sampled, expected, errors=None)
-    assert sampled.notes == ("Standard errors from a sample of 400 rows out of 500.",)
+    assert not find_lacking(*sampled.notes, "400 rows", "500")
     exact = tw.importance(model, pl.from_pandas(table).lazy(), "y", rows="heldout")
     assert_same(exact, expected)
     without = tw.importance(model, Stream(table), "y", rows="heldout", inference=False)
-    assert without.inference_unavailable == "importance() was called with inference=False"
+    assert "inference=False" in without.inference_unavailable
 
 
 def test_models_without_names_take_all_columns(write):
@@ -129,7 +132,7 @@ def test_models_without_names_take_all_columns(write):
     expected = tw.importance(model, X, y, rows="heldout")
     assert_same(result, expected)
     assert result.feature_names.tolist() == FEATURES
-    with pytest.raises(ValueError, match=r"^X must have the 5 columns RandomForestRegressor was fit on, got 6"):
+    with pytest.raises(ValueError, match=r"^X\b.*\b5 columns\b.*RandomForestRegressor.*\b6\b"):
         tw.importance(model, write(X.assign(y=y, more=1.0)), "y", rows="heldout")
 
 
@@ -155,7 +158,7 @@ def test_labels_of_classes_in_a_column_of_categories(write):
         assert_same(tw.importance(model, source, "y", rows="heldout"), expected)
     missing = X.assign(y=pd.Categorical(np.where(np.arange(len(X)) == 7, None, labels)))
     for source in (missing, pa.Table.from_pandas(missing), ds.dataset(pa.Table.from_pandas(missing))):
-        with pytest.raises(ValueError, match=r"^y holds labels the model was not fit on: (nan|None)"):
+        with pytest.raises(ValueError, match=r"^y\b.*(nan|None)"):
             tw.importance(model, source, "y", rows="heldout")
 
 
@@ -193,19 +196,19 @@ BAD_FILES = {
     ),
     "NaN in y": (
         lambda folder: _change(folder / "2.parquet", "y", lambda y: pa.array([*y.to_pylist()[1:], float("nan")])),
-        r"2\.parquet: y must not hold NaN or infinite values",
+        r"2\.parquet: y\b.*NaN",
     ),
     "null in y": (
         lambda folder: _change(folder / "2.parquet", "y", lambda y: pa.array([*y.to_pylist()[1:], None])),
-        r"2\.parquet: y must not hold NaN or infinite values",
+        r"2\.parquet: y\b.*NaN",
     ),
     "negative weights": (
         lambda folder: _change(folder / "3.parquet", "w", lambda w: pa.array([-1.0] * len(w))),
-        r"3\.parquet: sample_weight must be finite and not negative",
+        r"3\.parquet: sample_weight\b.*negative",
     ),
     "truncated": (
         lambda folder: (folder / "2.parquet").write_bytes((folder / "2.parquet").read_bytes()[:-200]),
-        r"2\.parquet cannot be read",
+        r"2\.parquet\b",
     ),
     "damaged within": (
         lambda folder: _damage(folder / "2.parquet"),
@@ -213,7 +216,7 @@ BAD_FILES = {
     ),
     "no rows": (
         lambda folder: [pq.write_table(pq.read_table(path)[:0], path) for path in folder.glob("*.parquet")],
-        r"^X must hold at least one row, got none",
+        r"^X\b.*row",
     ),
 }
 
@@ -266,7 +269,7 @@ def test_a_file_that_goes_away_in_the_middle(what, which, write, monkeypatch):
         return read(file, *arguments)
 
     monkeypatch.setattr(files._File, "read", spoil_then_read)
-    with pytest.raises(ValueError, match=r"2\.parquet cannot be read"):
+    with pytest.raises(ValueError, match=r"2\.parquet"):
         tw.importance(model, folder, "y", rows="heldout")
     assert n_reads.count(str(folder / "0.parquet")) == which
 
@@ -282,7 +285,7 @@ def test_bad_files_of_other_libraries(case, kind, write):
     if kind != "duckdb":  # which looks at files when a relation is made
         source = SOURCES[kind](table, lambda _table: folder)
     # polars does not say in which file.
-    message = r"^X cannot be read by polars: .*(column b|PAR1)" if kind == "polars scan" else r"2\.parquet"
+    message = r"^X\b.*polars.*(column b|PAR1)" if kind == "polars scan" else r"2\.parquet"
     with pytest.raises(ValueError, match=message):
         tw.importance(model, source, "y", rows="heldout", sample_weight="w")
 
@@ -297,29 +300,29 @@ def test_rows_that_differ_from_pass_to_pass():
 
     model, table = make_table("xgboost")
     frame = pl.from_pandas(table).lazy().map_batches(shrink, schema=None)
-    with pytest.raises(ValueError, match=r"^X must give the same rows each time it is read, got 49\d and then 49\d"):
+    with pytest.raises(ValueError, match=r"\bX\b.*49\d.*49\d"):
         tw.importance(model, frame, "y", rows="heldout")
 
 
 BAD_CALLS = {
-    "classes": ({"per_class": True}, ValueError, "per_class=True needs a table in memory, got X as "),
-    "rows": ({"rows": "auto"}, ValueError, "rows must be 'heldout' where X comes in parts"),
-    "row lists": ({"rows": [[1]]}, ValueError, "rows must be 'heldout' .* got lists"),
-    "inference": ({"inference": "bags"}, ValueError, "inference must be True or False where X comes in parts"),
-    "permutation": ({"measure": "permutation"}, ValueError, "measure='permutation' looks at single rows"),
-    "measure": ({"measure": "no"}, ValueError, "measure must be one of"),
-    "weights": ({"sample_weight": np.ones(500)}, TypeError, "sample_weight must be the name of a column"),
+    "classes": ({"per_class": True}, ValueError, r"per_class=True\b.*\bX\b"),
+    "rows": ({"rows": "auto"}, ValueError, r"rows\b.*'heldout'.*\bX\b"),
+    "row lists": ({"rows": [[1]]}, ValueError, r"rows\b.*'heldout'.*lists"),
+    "inference": ({"inference": "bags"}, ValueError, r"inference\b.*\bX\b"),
+    "permutation": ({"measure": "permutation"}, ValueError, "measure='permutation'"),
+    "measure": ({"measure": "no"}, ValueError, r"measure\b"),
+    "weights": ({"sample_weight": np.ones(500)}, TypeError, r"sample_weight\b.*column"),
     "unknown weights": (
         {"sample_weight": "v"},
         ValueError,
-        "sample_weight must name a column, but of 'v' there are the",
+        r"sample_weight\b.*'v'",
     ),
     "feature_groups": (
         {"feature_groups": {"a": ["z"]}},
         ValueError,
-        r"\S*0.parquet: feature_groups names a column that X does not have",
+        r"\S*0.parquet: feature_groups\b.*\bX\b",
     ),
-    "target": ({"target": np.ones(500)}, TypeError, "target must be a function"),
+    "target": ({"target": np.ones(500)}, TypeError, r"target\b.*function"),
 }
 
 
@@ -334,11 +337,11 @@ def test_bad_calls(case, write):
 def test_bad_targets_and_columns(write):
     model, table = make_table("xgboost")
     folder = write(table)
-    with pytest.raises(TypeError, match=r"^y must be the name of a column where X is read in batches, got ndarray"):
+    with pytest.raises(TypeError, match=r"^y\b.*column.*\bX\b.*ndarray"):
         tw.importance(model, folder, np.ones(500), rows="heldout")
-    with pytest.raises(ValueError, match=r"^y must name a column, but of 'z' there are the columns w, kind, y"):
+    with pytest.raises(ValueError, match=r"^y\b.*'z'.*w, kind, y"):
         tw.importance(model, folder, "z", rows="heldout")
-    with pytest.raises(ValueError, match=r"^X must have the columns XGBRegressor was fit on, and lacks a"):
+    with pytest.raises(ValueError, match=r"^X\b.*XGBRegressor.*\ba\b"):
         tw.importance(model, folder, "a", rows="heldout")
 
 
@@ -347,16 +350,16 @@ def test_bad_paths(tmp_path):
     (tmp_path / "_hidden.parquet").write_bytes(b"")
     (tmp_path / "table.csv").write_text("a,b\n")
     for path, message in {
-        tmp_path: "holds none",
-        tmp_path / "none.parquet": "there is no file",
-        f"{tmp_path}/*.parquet": "_hidden.parquet cannot be read",
-        f"{tmp_path}/z*.parquet": "holds none",
-        tmp_path / "table.csv": "X must be Parquet or Arrow files",
+        tmp_path: f"{tmp_path}",
+        tmp_path / "none.parquet": "none.parquet",
+        f"{tmp_path}/*.parquet": "_hidden.parquet",
+        f"{tmp_path}/z*.parquet": "z*.parquet",
+        tmp_path / "table.csv": "table.csv",
     }.items():
         with pytest.raises(ValueError, match=re.escape(message)):
             tw.importance(model, path, "y", rows="heldout")
     quantile, table = make_table("lightgbm, quantile")
-    with pytest.raises(ValueError, match="this X can be read only once"):
+    with pytest.raises(ValueError, match=r"\bX\b.*once"):
         tw.importance(quantile, Stream(table), "y", rows="heldout")
 
 
@@ -364,7 +367,7 @@ def test_training_rows_are_refused(write):
     rows = draw_rows()[:500]
     table = rows[FEATURES].assign(y=rows["score"])
     model = RandomForestRegressor(10, random_state=0).fit(table[FEATURES], table["y"])
-    with pytest.raises(ValueError, match=r"^rows='heldout' needs rows the model never saw, got the rows that this"):
+    with pytest.raises(ValueError, match="rows='heldout'"):
         tw.importance(model, write(table), "y", rows="heldout")
 
 
@@ -372,7 +375,7 @@ def test_steps_that_look_at_the_whole_table_are_refused(write):
     _, X, y = build("forest of numbers")
     steps = FunctionTransformer(lambda X: X.rank())
     model = make_pipeline(steps, RandomForestRegressor(3, random_state=0)).fit(X, y)
-    with pytest.raises(ValueError, match=r"0\.parquet: step 'functiontransformer' .* looks at the whole table"):
+    with pytest.raises(ValueError, match=r"0\.parquet.*'functiontransformer'"):
         tw.importance(model, write(X.assign(y=y)), "y", rows="heldout")
 
 
@@ -383,9 +386,9 @@ def test_names_of_columns_of_frames_in_memory(convert):
     frame = convert(table[[*FEATURES, "w", "y"]])
     expected = tw.importance(model, X, y, rows="heldout", sample_weight=get_weight())
     assert_same(tw.importance(model, frame, "y", rows="heldout", sample_weight="w"), expected)
-    with pytest.raises(ValueError, match=r"^y must name a column, but of 'z' there are the columns a, b"):
+    with pytest.raises(ValueError, match=r"^y\b.*'z'.*\ba, b\b"):
         tw.importance(model, frame, "z", rows="heldout")
-    with pytest.raises(ValueError, match=r"^y='y' names a column, and X is a ndarray without names"):
+    with pytest.raises(ValueError, match=r"^y='y'.*\bX\b.*ndarray"):
         tw.importance(model, X.to_numpy(), "y", rows="heldout")
 
 
@@ -411,7 +414,7 @@ def test_categories_that_files_number_otherwise_are_refused(tmp_path):
     )
     other = table[450:].assign(kind=kind[450:].reorder_categories(list("dcba")))
     other.to_parquet(tmp_path / "1.parquet")
-    with pytest.raises(ValueError, match=r"^parts must number their categories in the same way"):
+    with pytest.raises(ValueError, match="categories"):
         tw.importance(booster, tmp_path, "y", rows="heldout")
 
 
@@ -424,7 +427,7 @@ def test_polars_that_breaks_down_is_no_result(tmp_path):
     frame.select("y").collect()
     with (tmp_path / "39.parquet").open("r+b") as file:
         file.truncate(file.seek(0, 2) // 2)
-    with pytest.raises(ValueError, match=r"^X (cannot be read by polars|must give the same rows)"):
+    with pytest.raises(ValueError, match=r"^X\b.*(polars|same rows)"):
         tw.importance(model, frame, "y", rows="heldout")
 
 
@@ -472,7 +475,7 @@ def test_other_values_of_y_in_the_second_pass_are_noticed():
 
     model, table = make_table("xgboost")
     frame = pl.from_pandas(table).lazy().map_batches(change, schema=None)
-    with pytest.raises(ValueError, match=r"^X must give the same rows each time it is read, .* other values of y"):
+    with pytest.raises(ValueError, match=r"^X\b.*same rows.*\by\b"):
         tw.importance(model, frame, "y", rows="heldout")
 
 
@@ -505,7 +508,7 @@ CHANGING = {
 @pytest.mark.parametrize("name", ["forest of numbers", "xgboost"])
 def test_other_values_of_x_in_the_second_pass_are_noticed(name, kind):
     model, table = make_table(name)
-    with pytest.raises(ValueError, match=r"^row contributions to '\w+' sum to .*X must give the same rows each time"):
+    with pytest.raises(ValueError, match=r"contributions.*'\w+'.*\bX\b.*same rows"):
         tw.importance(model, CHANGING[kind](table), "y", rows="heldout")
 
 
@@ -514,23 +517,23 @@ def test_errors_accumulated_from_other_rows_are_refused(name):
     model, X, y = build(name)
     total = tw.accumulate(model, X, y, n_sample=0)
     moved = X.assign(a=np.roll(X["a"], 1))
-    with pytest.raises(ValueError, match=r"^row contributions to '\w+' sum to .*X must give the same rows each time"):
+    with pytest.raises(ValueError, match=r"contributions.*'\w+'.*\bX\b.*same rows"):
         tw.finish(model, total, errors=tw.accumulate_errors(model, total, moved, y))
 
 
 @pytest.mark.parametrize("n_sample", [-5, 10.5])
 def test_samples_have_a_number_of_rows(n_sample):
     model, X, y = build("hist")
-    with pytest.raises(ValueError, match=r"^n_sample must be a number of rows"):
+    with pytest.raises(ValueError, match=r"^n_sample"):
         tw.accumulate(model, X, y, n_sample=n_sample)
 
 
 def test_totals_are_partials_of_the_same_target():
     model, X, y = build("hist")
-    with pytest.raises(TypeError, match=r"^total must be the sum of partials, as accumulate gives them, got int"):
+    with pytest.raises(TypeError, match=r"^total.*int"):
         tw.finish(model, sum([]))
     total = tw.accumulate(model, X, y, target=np.cbrt)
-    with pytest.raises(ValueError, match=r"^target must be the function that the totals were accumulated with"):
+    with pytest.raises(ValueError, match=r"^target.*function"):
         tw.accumulate_errors(model, total, X, y)
 
 
@@ -543,5 +546,5 @@ def test_an_arrow_file_that_claims_a_huge_size_is_one_line(tmp_path):
     size = (8000).to_bytes(8, "little")  # of a column before it was compressed
     assert size in content
     (tmp_path / "a.arrow").write_bytes(content.replace(size, (2**61).to_bytes(8, "little")))
-    with pytest.raises(ValueError, match=r"a\.arrow cannot be read: .*2305843009213693952"):
+    with pytest.raises(ValueError, match=r"a\.arrow.*\b2305843009213693952\b"):
         tw.importance(forest, tmp_path / "a.arrow", "y", rows="heldout")

@@ -24,7 +24,7 @@ import truewood as tw
 from helpers.spark_models import COLUMNS, MODELS, fit, get_spark, make_features, make_pipeline, make_table, to_spark
 from helpers.streaming_models import assert_same, build, draw_rows, get_weight
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.any_engine, pytest.mark.cluster]
 
 # Of frames that tests themselves make with functions of Spark.
 any_pandas = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -68,7 +68,7 @@ def score(name, split=None, *, weights=None, **options):
 def test_scores_and_errors_are_those_of_rows_in_memory(name, weights):
     result, expected = score(name, lambda frame: frame.repartition(3), weights=weights)
     assert_same(result, expected)
-    assert result.notes[-1] == "Standard errors from all 500 rows."
+    assert "500 rows" in result.notes[-1]
 
 
 @any_pandas
@@ -200,25 +200,25 @@ def test_bad_frames():
     _, X, y = build("forest of numbers")
     table = X.assign(y=y, w=1.0)
     frame = make_frame(table)
-    refuse(frame.drop("b"), "lacks b; it has a, c, d")
-    refuse(frame, "y must name a column, but of 'z' there are the columns", y="z")
-    refuse(frame, "y must be the name of a column", y=table["y"], error=TypeError)
-    refuse(frame, "rows must be 'heldout'", rows="oob")
-    refuse(frame, "measure='permutation' looks at single rows", measure="permutation")
-    refuse(frame.limit(0), "^X must hold at least one row, got none")
-    refuse(frame.withColumn("w", F.lit(0.0)), "sample_weight must not be zero for every row", sample_weight="w")
+    refuse(frame.drop("b"), r"\bb\b.*\ba, c, d")
+    refuse(frame, r"^y\b.*'z'", y="z")
+    refuse(frame, r"^y\b.*column", y=table["y"], error=TypeError)
+    refuse(frame, r"^rows\b.*'heldout'", rows="oob")
+    refuse(frame, "measure='permutation'", measure="permutation")
+    refuse(frame.limit(0), r"^X\b.*row")
+    refuse(frame.withColumn("w", F.lit(0.0)), r"^sample_weight\b.*zero", sample_weight="w")
     refuse(frame.withColumn("w", F.lit(-1.0)), r"^partition \d+: sample_weight", sample_weight="w")
     refuse(frame.withColumn("b", F.lit("text")), r"^partition \d+: ")
     spark = get_spark()
-    refuse(spark.readStream.format("rate").load(), "X must be a DataFrame that ends, got a stream")
-    refuse(frame.rdd, "X must be a DataFrame of pyspark.sql, got pyspark", error=TypeError)
+    refuse(spark.readStream.format("rate").load(), r"^X\b.*stream")
+    refuse(frame.rdd, r"^X\b.*pyspark\.sql.*pyspark", error=TypeError)
 
 
 def test_the_partition_of_a_bad_row_is_named():
     _, X, y = build("forest of numbers")
     y = np.where(np.arange(len(y)) == 499, np.nan, y)
     ranged = make_frame(X.assign(y=y, place=np.arange(500))).repartitionByRange(4, "place")
-    refuse(ranged, "^partition 3: y must not hold NaN")
+    refuse(ranged, r"^partition 3: y\b.*NaN")
 
 
 @any_pandas
@@ -235,7 +235,7 @@ def test_rows_that_change_from_one_reading_to_the_next(tmp_path):
 
     frame = make_frame(X.assign(y=y)).coalesce(1)
     changing = frame.mapInArrow(drop_the_second_time, frame.schema)
-    refuse(changing, "same rows each time it is read, got 500 and then 499, of weight 500 and then 499 and with")
+    refuse(changing, r"same rows.*\b500\b.*\b499\b.*\b500\b.*\b499\b")
 
 
 def run_program(kind, folder):

@@ -7,9 +7,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, find_dtypes, score
 from truewood.tabular import TableError
 from truewood.tabular._columns.dtype_overrides import read_column_as
+
+pytestmark = pytest.mark.any_engine
 
 NEARLY = ["170", "169.5", "5'7\"", None]
 DATES = ["03.04.2020", "31.12.2021", "soon", None]
@@ -39,7 +42,7 @@ DATES = ["03.04.2020", "31.12.2021", "soon", None]
         (["a", "a"], "number", "constant", ["a", "a"]),
     ],
 )
-def test_dtypes_that_are_wanted(given, wanted, kind, values):
+def test_kinds_that_are_wanted(given, wanted, kind, values):
     column = read_column_as("x", pd.Series(given * 10), wanted)
     assert column.dtype == kind
     assert_array_equal(column.values.isna(), pd.isna(np.array(values * 10, dtype=object)))
@@ -48,32 +51,31 @@ def test_dtypes_that_are_wanted(given, wanted, kind, values):
 
 
 def test_what_does_not_fit_is_told():
-    assert read_column_as("x", pd.Series(DATES * 5), "date:%d.%m.%Y").note == (
-        "read as %d.%m.%Y; 5 values in another format treated as missing"
-    )
+    note = read_column_as("x", pd.Series(DATES * 5), "date:%d.%m.%Y").note
+    assert not find_lacking(note, "%d.%m.%Y", "5 values", "missing")
     assert "5 non-numeric values" in read_column_as("x", pd.Series(NEARLY * 5), "number").note
 
 
 @pytest.mark.parametrize(
     ("dtypes", "words"),
     [
-        ({"x": "int"}, "column 'x' must be one of number, category, date, text, drop or date:FORMAT, got 'int'"),
-        ({"x": "number:%d"}, "got 'number:%d'"),
-        ({"z": "number"}, "the table has no column 'z'"),
-        ({"y": "date"}, "the target 'y' must be number or category, got 'date'"),
-        ({"city": "number"}, "column 'city' cannot be read as numbers: it contains '"),
-        ({"city": "date"}, "column 'city' has dates in an unknown format"),
-        ({"city": "date:%Y"}, "no value of column 'city' has the format '%Y'"),
+        ({"x": "int"}, ["'x'", "number, category, date, text, drop", "date:FORMAT", "'int'"]),
+        ({"x": "number:%d"}, ["'x'", "'number:%d'"]),
+        ({"z": "number"}, ["'z'"]),
+        ({"y": "date"}, ["'y'", "number", "category", "'date'"]),
+        ({"city": "number"}, ["'city'", "numbers"]),
+        ({"city": "date"}, ["'city'", "dates"]),
+        ({"city": "date:%Y"}, ["'city'", "'%Y'"]),
     ],
 )
-def test_dtypes_that_cannot_be(dtypes, words):
+def test_kinds_that_cannot_be(dtypes, words):
     with pytest.raises(TableError) as caught:
         score(TABLE[["x", "city", "y"]], "y", dtypes=dtypes)
-    assert words in caught.value.reason
+    assert not find_lacking(caught.value.reason, *words)
     assert caught.value.argument == "dtypes"
 
 
-def test_dtypes_of_a_table():
+def test_kinds_of_a_table():
     scored = score(
         TABLE, "y", dtypes={"id": "category", "x": "drop", "product": "text", "city": "category"}, n_estimators=5
     )

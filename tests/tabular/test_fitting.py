@@ -15,10 +15,13 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 import truewood as tw
+from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import FitSettings, TableError, score_table
 from truewood.tabular._columns.columns import read_column
 from truewood.tabular._columns.encoding import make_encoder
+
+pytestmark = pytest.mark.any_engine
 
 
 @pytest.mark.parametrize("model", ["extra-trees", "xgboost", "lightgbm", "catboost", "hist-gradient-boosting"])
@@ -117,8 +120,8 @@ def test_folds_are_scored_as_cross_importance_does(model):
     for fitted, (_, test) in zip(models, splits, strict=True):
         predicted[test] = fitted.predict(scored.X.iloc[test])
     assert scored.performance.value == pytest.approx(r2_score(y, predicted))
-    assert f"{model}, 30 trees in 3 folds, {N_ROWS:,} rows held out in folds" in repr(scored)
-    assert "model performance on rows held out in folds with R2" in repr(scored)
+    assert not find_lacking(repr(scored), model, "30 trees", "3 folds", f"{N_ROWS:,} rows")
+    assert "R2" in repr(scored)
 
 
 def test_preprocessing_is_fit_within_folds():
@@ -161,20 +164,20 @@ def test_numbers_of_trees():
     [("model", "svm"), ("n_estimators", 0), ("max_depth", 0), ("test_size", 1.0), ("test_size", 0.0), ("cv", 1)],
 )
 def test_settings_that_cannot_be_used(argument, value):
-    with pytest.raises(TableError, match=f"^{argument}: must be .*, got '?{value}") as caught:
+    with pytest.raises(TableError, match=f"^{argument}: .*'?{value}") as caught:
         FitSettings(**{argument: value})
     assert caught.value.argument == argument
 
 
 def test_folds_and_a_split_exclude_each_other():
-    with pytest.raises(TableError, match=r"^cv: is a number of folds, and cannot be given with test_size=0\.2"):
+    with pytest.raises(TableError, match=r"^cv: .*test_size=0\.2"):
         FitSettings(cv=5, test_size=0.2)
 
 
 def test_a_class_of_one_row_cannot_be_held_out():
     pytest.importorskip("lightgbm")
     table = TABLE.assign(y=TABLE["y"].where(TABLE.index > 0, "perhaps"))
-    with pytest.raises(TableError, match="two rows of each class, got one of 'perhaps'; model='random-forest' can"):
+    with pytest.raises(TableError, match=r"'perhaps'.*model='random-forest'"):
         score(table, "y", model="lightgbm")
 
 

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from pandas.testing import assert_frame_equal
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, add_types, find_significant, find_values, score
 from truewood import datasets
 from truewood.tabular import Messages, TableError, score_saved_model, score_table
@@ -71,9 +72,9 @@ def test_names_that_are_numbers():
 
 
 def test_what_comes_back(expected):
-    assert expected.messages[0] == "read the table: 300 rows, 10 columns"
+    assert not find_lacking(expected.messages[0], "300 rows", "10 columns")
     assert expected.messages[-1] == str(expected.performance)
-    assert expected.describe() == "random-forest, 20 trees, 300 out-of-bag rows, ufi"
+    assert not find_lacking(expected.describe(), "random-forest", "20 trees", "300 out-of-bag rows", "ufi")
     assert repr(expected) == f"{expected.describe()}\n{expected.performance}"
     assert list(expected.X) == list(find_values(expected))
     assert expected.model.predict(expected.X).shape == (300,)
@@ -96,13 +97,13 @@ def test_messages_are_heard_as_they_come():
 
 SMALL = TABLE[["x", "city", "y"]]
 BAD_ARGUMENTS = {
-    "target": ({"target": "cty"}, "the table has no column 'cty'; did you mean 'city'?"),
-    "drop": ({"drop": ["y"]}, "'y' is the target"),
-    "keep": ({"keep": ["z"]}, "the table has no column 'z'; it has 'x', 'city', 'y'"),
-    "sample_weight": ({"sample_weight": "y"}, "'y' is the target"),
-    "task": ({"task": "ranking"}, "must be one of classification, regression, got 'ranking'"),
-    "measure": ({"measure": "gain"}, "must be one of auto, ufi, "),
-    "alpha": ({"alpha": 5}, "must be a number between 0 and 1, got 5"),
+    "target": ({"target": "cty"}, ["'cty'", "'city'"]),
+    "drop": ({"drop": ["y"]}, ["'y'"]),
+    "keep": ({"keep": ["z"]}, ["'z'", "'x', 'city', 'y'"]),
+    "sample_weight": ({"sample_weight": "y"}, ["'y'"]),
+    "task": ({"task": "ranking"}, ["classification, regression", "'ranking'"]),
+    "measure": ({"measure": "gain"}, ["auto, ufi, "]),
+    "alpha": ({"alpha": 5}, ["0", "1", "5"]),
 }
 
 
@@ -112,7 +113,7 @@ def test_arguments_that_cannot_be_used(argument):
     with pytest.raises(TableError) as caught:
         score_table(SMALL, **({"target": "y"} | given))
     assert caught.value.argument == argument
-    assert words in caught.value.reason
+    assert not find_lacking(caught.value.reason, *words)
     assert str(caught.value) == f"{argument}: {caught.value.reason}"
     assert isinstance(caught.value, ValueError)
 
@@ -126,9 +127,9 @@ def test_errors_can_be_sent_to_another_process():
     "table", [{"x": [1, 2]}, [[1, 2]], None, np.zeros((30, 2))], ids=lambda table: type(table).__name__
 )
 def test_what_is_no_table(table):
-    with pytest.raises(TypeError, match="table must be a data frame in memory"):
+    with pytest.raises(TypeError, match=r"^table.*data ?frame"):
         score_table(table, "y")
-    with pytest.raises(TypeError, match="table must be a data frame in memory"):
+    with pytest.raises(TypeError, match=r"^table.*data ?frame"):
         score_saved_model(score(SMALL, "y", n_estimators=2).model, table, "y")
 
 
@@ -141,10 +142,10 @@ def test_a_lazy_frame_is_collected():
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        (SMALL[:0], "the table has column names but no rows"),
-        (SMALL[:10], "at least 20 rows with a target to say anything, got 10"),
-        (SMALL.set_axis(["x", "x", "y"], axis=1), "the table has several columns named 'x'; rename them"),
-        (SMALL.rename_axis(index="x"), "the table has several columns named 'x'"),
+        (SMALL[:0], "no rows"),
+        (SMALL[:10], r"\b20 rows\b.*\b10\b"),
+        (SMALL.set_axis(["x", "x", "y"], axis=1), "columns.*'x'"),
+        (SMALL.rename_axis(index="x"), "columns.*'x'"),
     ],
     ids=["no rows", "few rows", "a name twice", "an index like a column"],
 )

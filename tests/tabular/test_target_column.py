@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import TableError
+
+pytestmark = pytest.mark.any_engine
 
 SMALL = TABLE[["x", "city", "y"]]
 
@@ -15,7 +18,7 @@ SMALL = TABLE[["x", "city", "y"]]
 def test_a_number_is_regression():
     scored = score(TABLE, "amount", drop=["y"])
     assert scored.result.task == "regression"
-    assert any(text.startswith("target amount: regression, numbers from") for text in scored.messages)
+    assert any(text.startswith("target amount: regression") for text in scored.messages)
     assert scored.performance.name == "R2"
     assert scored.performance.value > 0.3
     assert {"x", "member", "city"} <= find_significant(scored)
@@ -25,7 +28,7 @@ def test_rows_without_a_target_are_left_out_with_a_message():
     table = SMALL.copy()
     table.loc[:9, "y"] = ["", "?", "NA", "nan", "null", " ", "N/A", "NaN", "NULL", "#N/A"]
     scored = score(table, "y", n_estimators=5)
-    assert "10 of 300 rows have no y, and are not used" in scored.messages
+    assert any(not find_lacking(text, "10 of 300 rows", "y") for text in scored.messages)
     assert scored.result.n_rows == 290
 
 
@@ -46,7 +49,7 @@ def test_few_whole_numbers_are_classes_unless_told_otherwise(task, found):
     table = TABLE[["x", "city"]].assign(grade=pd.cut(TABLE["amount"], 5, labels=False))
     scored = score(table, "grade", task=task, n_estimators=10)
     assert scored.result.task == found
-    assert any("pass task='regression' to take them as numbers" in text for text in scored.messages) == (task is None)
+    assert any("task='regression'" in text for text in scored.messages) == (task is None)
 
 
 def test_two_numbers_are_two_classes_without_more_words():
@@ -83,12 +86,12 @@ def test_sample_weight_is_no_feature_and_is_used():
 
 
 BAD_TARGETS = {
-    "missing in every row": (SMALL.assign(y=None), "'y' is missing in every row"),
-    "constant": (SMALL.assign(y="no"), "'y' has the same value in every row: there is nothing to predict"),
-    "all labels differ": (SMALL.assign(y=[f"label{k}" for k in range(N_ROWS)]), "300 different values in 300 rows"),
-    "dates": (SMALL.assign(y=TABLE["when"]), "must hold classes or numbers, got dates"),
-    "lists": (SMALL.assign(y=[[k] for k in range(N_ROWS)]), "must hold classes or numbers, got nested values"),
-    "infinite": (SMALL.assign(y=np.where(TABLE["x"] > 0, np.inf, TABLE["x"])), "replace such numbers, or remove"),
+    "missing in every row": (SMALL.assign(y=None), "'y'.*empty"),
+    "constant": (SMALL.assign(y="no"), "'y'.*(same value|constant)"),
+    "all labels differ": (SMALL.assign(y=[f"label{k}" for k in range(N_ROWS)]), r"\b300\b.*\b300 rows"),
+    "dates": (SMALL.assign(y=TABLE["when"]), "classes.*numbers.*dates"),
+    "lists": (SMALL.assign(y=[[k] for k in range(N_ROWS)]), "classes.*numbers.*nested"),
+    "infinite": (SMALL.assign(y=np.where(TABLE["x"] > 0, np.inf, TABLE["x"])), "'y'.*infinite"),
 }
 
 
@@ -102,12 +105,12 @@ def test_targets_that_cannot_be_used(case):
 
 def test_a_word_among_the_numbers_of_the_target():
     table = SMALL.assign(y=[*(str(k + 0.5) for k in range(N_ROWS - 1)), "broken"])
-    with pytest.raises(TableError, match=r"got 'broken' in 1 of 300 rows; .* pass task='classification'"):
+    with pytest.raises(TableError, match=r"'broken'.*\b1 of 300 rows.*task='classification'"):
         score(table, "y")
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, "heavy"])
 def test_weights_that_cannot_be_used(weight):
-    with pytest.raises(TableError, match="'w' must hold numbers from 0 up") as caught:
+    with pytest.raises(TableError, match=r"'w'.*\b0\b") as caught:
         score(SMALL.assign(w=[weight, *[1.0] * (N_ROWS - 1)]), "y", sample_weight="w")
     assert caught.value.argument == "sample_weight"

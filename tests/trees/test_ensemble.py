@@ -9,6 +9,8 @@ from sklearn.ensemble import RandomForestRegressor
 import truewood as tw
 from truewood import TargetKind, TreeEnsemble
 
+pytestmark = pytest.mark.asan
+
 STUMP = {
     "feature": [0, -1, -1],
     "threshold": [0.5, 0.0, 0.0],
@@ -33,42 +35,44 @@ def test_arrays_are_converted_and_read_only():
 
 def test_the_callers_array_stays_writable():
     weight = np.array([4.0, 1.0, 3.0])
-    TreeEnsemble(**{**STUMP, "weight": weight})
+    ensemble = TreeEnsemble(**{**STUMP, "weight": weight})
     weight[0] = 5.0
+    assert weight[0] == 5.0
+    assert not ensemble.weight.flags.writeable
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"threshold": [0.5]}, r"threshold must have shape \(3,\)"),
-        ({"value": [[1.0, 2.0]] * 3}, r"value must have shape \(3, 1\)"),
-        ({"offset": [0, 2]}, "offset must rise from 0 to the number of nodes"),
+        ({"threshold": [0.5]}, r"threshold.*\(3,\)"),
+        ({"value": [[1.0, 2.0]] * 3}, r"value.*\(3, 1\)"),
+        ({"offset": [0, 2]}, r"offset.*\b0\b.*nodes"),
         ({"offset": [0, 3, 3], "root_impurity": [1, 1]}, "at least one node per tree"),
-        ({"root_impurity": [1.0, 2.0]}, r"root_impurity must have shape \(1,\)"),
-        ({"right": [-1, -1, -1]}, "both be -1 at leaves"),
-        ({"feature": [2, -1, -1]}, r"feature must lie in 0\.\.1"),
-        ({"left": [2, -1, -1]}, "every node but the roots exactly once"),
-        ({"left": [0, -1, -1]}, "every node but the roots exactly once"),
-        ({"weight": [0.0, 0.0, 0.0]}, "positive at roots"),
+        ({"root_impurity": [1.0, 2.0]}, r"root_impurity.*\(1,\)"),
+        ({"right": [-1, -1, -1]}, r"-1\b.*leaves"),
+        ({"feature": [2, -1, -1]}, r"feature.*0\.\.1"),
+        ({"left": [2, -1, -1]}, r"every node\b.*once"),
+        ({"left": [0, -1, -1]}, r"every node\b.*once"),
+        ({"weight": [0.0, 0.0, 0.0]}, r"positive.*root"),
         ({"weight": [4.0, -1.0, 5.0]}, "not negative"),
-        ({"weight": [4.0, np.nan, 5.0]}, "weight must be finite"),
-        ({"weight": [4.0, np.inf, 5.0]}, "weight must be finite"),
-        ({"right": [9, -1, -1]}, "left and right must name nodes"),
-        ({"statistic": "mode"}, "statistic must be"),
-        ({"value": [[np.inf], [1.0], [3.0]]}, "value must be finite"),
+        ({"weight": [4.0, np.nan, 5.0]}, r"weight\b.*finite"),
+        ({"weight": [4.0, np.inf, 5.0]}, r"weight\b.*finite"),
+        ({"right": [9, -1, -1]}, r"left and right\b.*nodes"),
+        ({"statistic": "mode"}, r"statistic\b"),
+        ({"value": [[np.inf], [1.0], [3.0]]}, r"value\b.*finite"),
         (
             {"n_features": 0, "feature": [0], "left": [-1], "right": [-1], "offset": [0, 1]},
-            "n_features must be a whole",
+            r"n_features\b",
         ),
-        ({"n_features": 1.5}, "n_features must be a whole number above 0, got 1.5"),
-        ({"left": np.array([2**32 + 1, -1, -1])}, r"left must lie in -2147483648\.\.2147483647"),
-        ({"right": np.array([2, -1, -(2**40)])}, "right must lie in"),
-        ({"feature": np.array([2**32, 0, 0])}, "feature must lie in"),
-        ({"left": [1.7, -1, -1]}, "left must be whole numbers, got float64"),
-        ({"offset": [0.0, 3.9]}, "offset must be whole numbers"),
-        ({"feature": [[0, -1, -1]]}, "feature and offset must have one dimension"),
-        ({"threshold": [np.nan, 0.0, 0.0]}, "threshold must not be NaN at splits"),
-        ({"column": [0.5], "is_additive": True}, "column must be whole numbers"),
+        ({"n_features": 1.5}, r"n_features\b.*\b0\b.*1\.5"),
+        ({"left": np.array([2**32 + 1, -1, -1])}, r"left\b.*-2147483648\.\.2147483647"),
+        ({"right": np.array([2, -1, -(2**40)])}, r"right\b"),
+        ({"feature": np.array([2**32, 0, 0])}, r"feature\b"),
+        ({"left": [1.7, -1, -1]}, r"left\b.*float64"),
+        ({"offset": [0.0, 3.9]}, r"offset\b"),
+        ({"feature": [[0, -1, -1]]}, r"feature and offset\b.*dimension"),
+        ({"threshold": [np.nan, 0.0, 0.0]}, r"threshold\b.*NaN"),
+        ({"column": [0.5], "is_additive": True}, r"column\b"),
     ],
 )
 def test_broken_trees_are_refused(changed, message):
@@ -90,7 +94,7 @@ def test_children_must_follow_their_parent():
     }
     assert TreeEnsemble(**chain).n_trees == 1
     swapped = {**chain, "left": [3, -1, -1, 1, -1], "right": [4, -1, -1, 2, -1], "feature": [0, -1, -1, 0, -1]}
-    with pytest.raises(ValueError, match="children must come after their parent"):
+    with pytest.raises(ValueError, match=r"children.*parent"):
         TreeEnsemble(**swapped)
 
 
@@ -108,12 +112,12 @@ def test_children_must_stay_in_their_tree():
         "offset": [0, 5, 10],
         "root_impurity": [1.0, 1.0],
     }
-    with pytest.raises(ValueError, match="children must belong to their parent's tree"):
+    with pytest.raises(ValueError, match=r"children.*parent.*tree"):
         TreeEnsemble(**stray)
 
 
 def test_target_kind_wants_classes_for_every_output():
-    with pytest.raises(ValueError, match="one array per output: 2, got 1"):
+    with pytest.raises(ValueError, match=r"per output.*\b2\b.*\b1\b"):
         TargetKind((np.array([0, 1]),), 2)
 
 
@@ -123,7 +127,7 @@ def test_repr_and_slices():
     assert repr(ensemble).startswith("TreeEnsemble(4 trees")
     assert ensemble[1:3].n_trees == 2
     for wrong in (slice(2, 2), slice(0, 4, 2)):
-        with pytest.raises(IndexError, match="slice of step 1"):
+        with pytest.raises(IndexError, match="step 1"):
             ensemble[wrong]
 
 
@@ -133,21 +137,21 @@ def test_a_tree_ensemble_is_a_model():
     ours = tw.importance(tw.to_ensemble(forest), X[40:], X[40:, 0], rows="heldout")
     theirs = tw.importance(forest, X[40:], X[40:, 0], rows="heldout")
     np.testing.assert_array_equal(ours.values, theirs.values)
-    with pytest.raises(ValueError, match="TreeEnsemble has no recorded bags"):
+    with pytest.raises(ValueError, match=r"TreeEnsemble.*bags"):
         tw.importance(tw.to_ensemble(forest), X, X[:, 0])
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"column": [0]}, "column is for additive trees of one value each"),
-        ({"column": [0, 1], "is_additive": True}, "column must hold a column of the target for each of the 1 trees"),
-        ({"column": [-1], "is_additive": True}, "column must hold a column of the target"),
-        ({"statistic": "mode"}, "statistic must be one of mean, median"),
-        ({"x_dtype": "float16"}, "x_dtype must be 'float32' or 'float64'"),
+        ({"column": [0]}, r"column\b.*additive"),
+        ({"column": [0, 1], "is_additive": True}, r"column\b.*target.*\b1 trees?"),
+        ({"column": [-1], "is_additive": True}, r"column\b.*target"),
+        ({"statistic": "mode"}, r"statistic\b.*mean, median"),
+        ({"x_dtype": "float16"}, r"x_dtype\b.*'float32'.*'float64'"),
         (
             {"is_additive": True, "kind": TargetKind((np.array([0, 1]),)), "value": np.full((3, 2), 0.5)},
-            "kind must be numbers for additive trees",
+            r"kind\b.*additive",
         ),
     ],
 )

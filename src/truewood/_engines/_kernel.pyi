@@ -7,11 +7,12 @@ Floats = NDArray[np.float64]
 
 class BrokenTreeError(ValueError): ...
 
-# What calls are made of. Arrays are taken as they are or refused, never converted, and held for as long as the object.
+# Arguments of the functions below. Arrays are never converted: one that does not fit raises an error. An object keeps
+# its arrays alive.
 
-class Forest:
-    @staticmethod
-    def of_ensemble(
+class NodeArrays:
+    def __init__(
+        self,
         feature: NDArray[np.int32],
         threshold: Floats,
         left: NDArray[np.int32],
@@ -19,10 +20,17 @@ class Forest:
         missing_left: NDArray[np.bool_],
         weight: Floats,
         value: Floats,
+    ) -> None: ...
+
+class CategorySets:
+    def __init__(self, node_set: NDArray[np.int32], offset: NDArray[np.int64], bits: NDArray[np.uint32]) -> None: ...
+
+class Forest:
+    @staticmethod
+    def of_ensemble(
+        nodes: NodeArrays,
         offset: NDArray[np.int64],
-        node_set: NDArray[np.int32] | None,
-        set_offset: NDArray[np.int64] | None,
-        bits: NDArray[np.uint32] | None,
+        categories: CategorySets | None,
         column: NDArray[np.int32] | None,
     ) -> Forest: ...
     @staticmethod
@@ -44,6 +52,21 @@ class Table:
 
 class RowLists:
     def __init__(self, index: NDArray[np.int64], offset: NDArray[np.int64]) -> None: ...
+
+class TreeRows:
+    @staticmethod
+    def every_row() -> TreeRows: ...
+    @staticmethod
+    def of_seeds(seeds: NDArray[np.uint32], n_draws: int) -> TreeRows: ...
+    @staticmethod
+    def of_bags(bags: list[NDArray[np.int64]]) -> TreeRows: ...
+    @staticmethod
+    def of_lists(
+        rows: list[NDArray[np.int64]], evaluation_weight: list[Floats] | None, inbag_weight: list[Floats] | None
+    ) -> TreeRows: ...
+
+class ProjectionRows:
+    def __init__(self, in_bag: RowLists, in_bag_weight: Floats, evaluation: RowLists, prediction: Floats) -> None: ...
 
 class RowTerms:
     def __init__(self, linear: Floats, square: Floats | None, constant: Floats | None) -> None: ...
@@ -71,6 +94,7 @@ class Influence:
         inbag_influence: Floats | None,
         bags: NDArray[np.float32] | None,
         first: int,
+        tree_weight: Floats | None,
     ) -> None: ...
 
 class InfluenceRows:
@@ -119,10 +143,7 @@ def add_sobol_projection(
     forest: Forest,
     table: Table,
     target: Target,
-    in_bag: RowLists,
-    in_bag_weight: Floats,
-    evaluation: RowLists,
-    prediction: Floats,
+    rows: ProjectionRows,
     tree_weight: Floats,
     group_of: NDArray[np.int32],
     n_threads: int,
@@ -141,12 +162,20 @@ def score_trees(
     forest: Forest,
     table: Table,
     target: Target,
-    rows: Any,
-    tree_weight: Floats | None,
+    rows: TreeRows,
     criterion: SplitCriterion,
     n_threads: int,
     scores: Scores,
-    influence: Influence | None,
+) -> None: ...
+def score_trees_with_influence(
+    forest: Forest,
+    table: Table,
+    target: Target,
+    rows: TreeRows,
+    criterion: SplitCriterion,
+    n_threads: int,
+    scores: Scores,
+    influence: Influence,
 ) -> None: ...
 def lay_out(
     forest: Forest, n_features: int, n_threads: int, nodes: NDArray[np.uint8], place: NDArray[np.int32]
@@ -158,7 +187,6 @@ def score_sums(
     criterion: SplitCriterion,
     n_threads: int,
     leaf_sums: Floats,
-    n_roles: int,
-    terms: Floats | None,
     scores: Scores,
+    terms: Floats,
 ) -> None: ...

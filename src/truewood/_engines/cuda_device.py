@@ -1,4 +1,4 @@
-"""The GPU: whether there is one to use, its compiled kernels, and rows copied to it."""
+"""The GPU: whether it can be used, its kernels, and copies to and from its memory."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from numpy.typing import NDArray
 from truewood._inputs.tables import FeatureMatrix
 
 THREADS = 256
-# The limit of CUDA.
+# CUDA's limit.
 MOST_GRID_Y = (1 << 16) - 1
 # Threads that copy rows into pinned memory, and bytes per copy.
 _COPIERS = 4
 _COPY_BYTES = 1 << 26
-# Smaller copies are not worth pinned memory, which CuPy keeps.
+# Smaller copies are not worth pinned memory, which CuPy never frees.
 _PINNED_BYTES = 1 << 22
-# Rows stay on the GPU for the next pass if they take at most this share of its free memory.
+# Rows stay on the GPU for the next pass if they need at most this share of its free memory.
 _KEPT_SHARE = 0.5
 
 _kept: WeakKeyDictionary[FeatureMatrix, Any] = WeakKeyDictionary()
-_bringing = Lock()
+_copying = Lock()
 
 
 def find_problem() -> str | None:
-    """Why the GPU cannot be used, as the rest of a sentence; None where it can."""
+    """Return why the GPU cannot be used, as the end of a sentence; None if it can."""
     if find_spec("cupy") is None:
-        return "CuPy is not installed; pip install 'truewood[cuda12]' or 'truewood[cuda13]', as the driver's CUDA is"
+        return "CuPy is not installed; pip install 'truewood[cuda12]' or 'truewood[cuda13]', to match the driver's CUDA"
     try:
         _try_device()
-    except Exception as error:  # CuPy raises errors of many types: no driver, an old one, libraries that are missing
+    except Exception as error:  # CuPy raises many types: no driver, an old driver, missing libraries
         return f"the GPU cannot be used: {type(error).__name__}: {error}"
     return None
 
@@ -48,12 +48,12 @@ def _try_device() -> None:
     import cupy
 
     if cupy.cuda.runtime.getDeviceCount() == 0:
-        raise RuntimeError("there is none")
+        raise RuntimeError("no GPU was found")
     cupy.zeros(1).sum()
 
 
 def keep_device() -> Callable[[], Any]:
-    """Return what another thread enters to use the GPU in use here."""
+    """Return a context manager that makes another thread use the current GPU."""
     import cupy
 
     number = cupy.cuda.Device().id
@@ -61,7 +61,7 @@ def keep_device() -> Callable[[], Any]:
 
 
 def describe_device() -> str:
-    """Name of the GPU, and versions of its driver and of CuPy."""
+    """Return the name of the GPU, and the versions of its driver and of CuPy."""
     import cupy
 
     runtime = cupy.cuda.runtime
@@ -76,46 +76,81 @@ def _spell(version: int) -> str:
 
 @cache
 def _compile(real: str) -> Any:
-    """The kernels for rows of a type; CuPy keeps what it has compiled on disk."""
+    """Compile the kernels for a type of x; CuPy caches them on disk."""
     import cupy
 
     source = (Path(__file__).parent / "kernel" / "cuda_kernels.cuh").read_text(encoding="utf-8")
     return cupy.RawModule(code=source, options=("-std=c++17", "--fmad=false", f"-DREAL={real}"))
 
 
+class Struct:
+    """A C struct to pass to a kernel by value.
+
+    It keeps its arrays alive: CuPy would otherwise reuse their memory before the kernel starts.
+
+    Parameters
+    ----------
+    *fields : array on the GPU, None, NumPy scalar or Struct
+        Fields in the order of the struct in cuda_kernels.cuh. Arrays become pointers, None a null pointer.
+    """
+
+    def __init__(self, *fields: Any) -> None:
+        self._fields = fields
+        values = [self._convert(field) for field in fields]
+        dtype = np.dtype([(f"f{k}", value.dtype) for k, value in enumerate(values)], align=True)
+        # CuPy passes a NumPy array of size one by value.
+        self.value = np.zeros(1, dtype=dtype)
+        for name, value in zip(dtype.names or (), values, strict=True):
+            self.value[name] = value
+
+    @staticmethod
+    def _convert(field: Any) -> Any:
+        if field is None:
+            return np.uint64(0)
+        if isinstance(field, Struct):
+            return field.value
+        return field if isinstance(field, np.generic) else np.uint64(field.data.ptr)
+
+
 def run_kernel(
     name: str, dtype: Any, grid: tuple[int, int], arguments: list[Any], *, shared: int = 0, threads: int = THREADS
 ) -> None:
-    """Start a kernel for rows of a type; None is no array."""
+    """Start a kernel for a type of x; None is a null pointer."""
     kernel = _compile("float" if dtype == np.float32 else "double").get_function(name)
     if shared > 48 << 10:
         kernel.max_dynamic_shared_size_bytes = shared
-    kernel(grid, (threads,), tuple(np.intp(0) if value is None else value for value in arguments), shared_mem=shared)
+    kernel(grid, (threads,), tuple(map(_pass, arguments)), shared_mem=shared)
+
+
+def _pass(argument: Any) -> Any:
+    if argument is None:
+        return np.intp(0)
+    return argument.value if isinstance(argument, Struct) else argument
 
 
 def find_shared_memory() -> int:
-    """Bytes of shared memory that a block may use."""
+    """Return the bytes of shared memory that a block may use."""
     import cupy
 
     return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
 
 
 def find_memory() -> int:
-    """Memory of the GPU in bytes."""
+    """Return the memory of the GPU in bytes."""
     import cupy
 
     return int(cupy.cuda.Device().mem_info[1])
 
 
 def find_free_memory() -> int:
-    """Free memory of the GPU in bytes, including what CuPy holds for reuse."""
+    """Return the free memory of the GPU in bytes, including CuPy's pool."""
     import cupy
 
     return int(cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes())
 
 
 def empty_pinned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """Allocate an array in pinned memory, which the GPU reads and writes fast; CuPy reuses the memory."""
+    """Allocate an array in pinned memory, which the GPU accesses fast; CuPy reuses the memory."""
     import cupy
     import cupyx
 
@@ -123,39 +158,39 @@ def empty_pinned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any
         array: NDArray[Any] = cupyx.empty_pinned(shape, dtype=dtype)
     except cupy.cuda.runtime.CUDARuntimeError as error:
         n_bytes = np.prod(shape) * np.dtype(dtype).itemsize
-        raise MemoryError(f"the host has no {n_bytes:,} bytes of memory that the GPU may read.") from error
+        raise MemoryError(f"the host cannot pin {n_bytes:,} bytes of memory for the GPU; pass fewer rows.") from error
     return array
 
 
 def make_zeros(shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
-    """Zeros on the GPU."""
+    """Allocate zeros on the GPU."""
     import cupy
 
     return cupy.zeros(shape, dtype=dtype)
 
 
 def put(values: NDArray[Any] | None) -> Any:
-    """A copy on the GPU."""
+    """Copy an array to the GPU."""
     import cupy
 
     if values is None:
         return None
     copied = cupy.empty(values.shape, dtype=values.dtype)
     copied.set(np.ascontiguousarray(values))
-    cupy.cuda.get_current_stream().synchronize()  # the source may be overwritten from here on
+    cupy.cuda.get_current_stream().synchronize()  # the caller may now overwrite the source
     return copied
 
 
 def fetch(values: Any) -> NDArray[Any]:
-    """A copy in the host's memory."""
+    """Copy an array to host memory."""
     copied: NDArray[Any]
     copied = values.get() if values.nbytes < _PINNED_BYTES else values.get(out=empty_pinned(values.shape, values.dtype))
     return copied
 
 
-def bring_rows(matrix: FeatureMatrix) -> Any:
-    """All rows on the GPU; None where they are in the host's memory and would take most of the GPU's."""
-    with _bringing:  # one thread copies, the others find the copy
+def copy_rows(matrix: FeatureMatrix) -> Any:
+    """Return all rows on the GPU; None if they are in host memory and would fill most of the GPU's."""
+    with _copying:  # one thread copies, the others reuse the copy
         if matrix.is_on_device:
             return matrix.values
         if matrix not in _kept and _fits(matrix):
@@ -170,10 +205,10 @@ def _fits(matrix: FeatureMatrix) -> bool:
 
 
 def iterate_rows(matrix: FeatureMatrix, start: int, stop: int) -> Iterator[tuple[int, Any]]:
-    """Blocks of rows on the GPU, each with the number of its first row.
+    """Iterate over blocks of rows on the GPU, each with the number of its first row.
 
-    Rows that are there already are one block. Others are copied block by block, while the GPU works on the block
-    before, and stay there for the next time if there is room. Sparse rows are made dense block by block.
+    Rows that are on the GPU already form one block. Others are copied block by block while the GPU processes the
+    previous block, and stay there for the next pass if it fits. Sparse rows become dense block by block.
     """
     import cupy
 
@@ -184,30 +219,30 @@ def iterate_rows(matrix: FeatureMatrix, start: int, stop: int) -> Iterator[tuple
         return
     n_rows = max(1, min(stop - start, _COPY_BYTES // max(1, n_features * values.dtype.itemsize)))
     keeps = start == 0 and stop == matrix.n_rows and _fits(matrix)
-    room = cupy.empty((matrix.n_rows if keeps else 2 * n_rows, n_features), dtype=values.dtype)
-    yield from _copy_blocks(matrix, start, stop, n_rows, room, keeps=keeps)
+    buffer = cupy.empty((matrix.n_rows if keeps else 2 * n_rows, n_features), dtype=values.dtype)
+    yield from _copy_blocks(matrix, start, stop, n_rows, buffer, keeps=keeps)
     if keeps:
-        _kept[matrix] = room
+        _kept[matrix] = buffer
 
 
 def _copy_blocks(
-    matrix: FeatureMatrix, start: int, stop: int, n_rows: int, room: Any, *, keeps: bool
+    matrix: FeatureMatrix, start: int, stop: int, n_rows: int, buffer: Any, *, keeps: bool
 ) -> Iterator[tuple[int, Any]]:
-    """Copy blocks by a stream of their own, each in its place, or in one of two places in turn."""
+    """Copy blocks in a separate stream, each to its own place or, alternately, to one of two places."""
     import cupy
 
     stream, current = cupy.cuda.Stream(non_blocking=True), cupy.cuda.get_current_stream()
-    staged = [empty_pinned((n_rows, room.shape[1]), room.dtype) for _ in range(2)]
+    staged = [empty_pinned((n_rows, buffer.shape[1]), buffer.dtype) for _ in range(2)]
     copied, used = ([cupy.cuda.Event(disable_timing=True) for _ in range(2)] for _ in range(2))
     for event in used:
-        event.record(current)  # earlier work may still use the memory that `room` was given
+        event.record(current)  # earlier work may still use the memory of `buffer`
     with ThreadPoolExecutor(_COPIERS) as pool:
         for number, first in enumerate(range(start, stop, n_rows)):
             turn, n_here = number % 2, min(n_rows, stop - first)
-            copied[turn].synchronize()  # until then the staged rows are in use
+            copied[turn].synchronize()  # the staged rows are in use until then
             _stage(matrix, first, staged[turn][:n_here], pool)
             place = first if keeps else turn * n_rows
-            block = room[place : place + n_here]
+            block = buffer[place : place + n_here]
             stream.wait_event(used[turn])
             block.set(staged[turn][:n_here], stream=stream)
             copied[turn].record(stream)

@@ -1,8 +1,9 @@
-"""The cuda engine: fused scoring, leaves, and sums over all rows on a GPU, everything else by the native engine."""
+"""`CudaEngine`: leaves, sums over all rows and fused scoring on a GPU; everything else by the native engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,8 @@ from truewood._engines import _kernel
 from truewood._engines.cuda_device import (
     MOST_GRID_Y,
     THREADS,
-    bring_rows,
+    Struct,
+    copy_rows,
     empty_pinned,
     fetch,
     find_memory,
@@ -23,18 +25,29 @@ from truewood._engines.cuda_device import (
     run_kernel,
 )
 from truewood._engines.cuda_sums import make_amounts, read_sums
-from truewood._engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, add_influence, draw_bags, sum_rows
-from truewood._engines.engine import (
-    MOST_INFLUENCE_VALUES,
+from truewood._engines.cuda_trees import (
+    DeviceTerms,
+    DeviceTrees,
+    Roles,
+    add_influence,
+    draw_bags,
+    group_trees,
+    sum_rows,
+)
+from truewood._engines.engine import MOST_INFLUENCE_VALUES
+from truewood._engines.fused_scoring import (
+    Bags,
     BrokenTreeError,
+    EveryRow,
     FusedScores,
     InfluenceBuffers,
-    RowLists,
-    RowProducts,
-    RowsOfTrees,
+    SeededBags,
     SplitCriterion,
+    TreeRows,
 )
 from truewood._engines.native_engine import NativeEngine, split_sums, wrap_target, wrap_trees
+from truewood._engines.row_lists import RowLists
+from truewood._engines.row_products import RowProducts
 from truewood._inputs.device_arrays import is_on_device
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
@@ -44,20 +57,20 @@ from truewood._trees.row_terms import ClassTerms, RowTerms
 
 Floats = NDArray[np.float64]
 
-# Rows whose products one block of threads sums, and values of rows that meet bags at a time.
+# Rows per block of threads in sums of products, and most values that are multiplied by bags at a time.
 _PRODUCT_ROWS = 256
 _BLOCK_VALUES = 1 << 25
 _MOST_BLOCKS = 1 << 15
-# The GPU holds nodes, sums, terms and bags of a batch of trees; the host has a copy of sums and terms.
+# The GPU holds the nodes, sums, terms and bags of a run of trees; the host holds a copy of sums and terms.
 _MOST_NODES = 1 << 22
 _MOST_BAG_WEIGHTS = 1 << 28
-# An influence value takes 8 bytes in each of two roles; three times as much is left for everything else. A share of all
-# memory, not of what is free now, so that sums have the same bits the next time.
+# An influence value takes 8 bytes in each of two roles, and three times as much is left for everything else. The limit
+# is a share of all memory, not of the free memory, so that repeated calls agree bit for bit.
 _BYTES_PER_INFLUENCE = 64
 
 
 class CudaEngine(NativeEngine):
-    """A GPU, used through CuPy. Sums are exact integers, so no number depends on the order of additions."""
+    """A GPU, used through CuPy. Sums are exact integers, so they do not depend on the order of additions."""
 
     name = "cuda"
     reads_device_rows = True
@@ -72,37 +85,26 @@ class CudaEngine(NativeEngine):
         return max(MOST_INFLUENCE_VALUES, find_memory() // _BYTES_PER_INFLUENCE)
 
     def take_rows(self, X: Any, reason: str = "", *, stacklevel: int = 2) -> Any:  # noqa: ARG002
-        """X as it is: rows are read where they are."""
+        """Return X itself: the GPU reads rows of the host block by block."""
         return X
 
-    def limit_fused(self, kind: TargetKind, n_rows: int) -> tuple[int, int]:
-        """Most nodes of one fused call, and most trees whose bags it draws."""
-        return _MOST_NODES // max(1, kind.n_columns // 2), max(1, _MOST_BAG_WEIGHTS // n_rows)
-
     def keep_device(self) -> Callable[[], Any]:
-        """Return what another thread enters to use the GPU in use here."""
+        """Return a context manager that makes another thread use the current GPU."""
         return keep_device()
 
     def find_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
     ) -> NDArray[np.int32]:
-        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+        """Return the leaf of each listed row, shape (n,), as a position in the ensemble's arrays."""
         import cupy
 
-        values = bring_rows(matrix)
+        values = copy_rows(matrix)
         if values is None:
             return super().find_leaves(ensemble, matrix, rows, n_threads)
         trees = self._lay_out(ensemble, n_threads)
         leaves = cupy.empty(len(rows.index), dtype=np.int32)
         n_blocks = min(max(1, -(-int(np.diff(rows.offset).max(initial=1)) // THREADS)), _MOST_BLOCKS)
-        arguments = [
-            trees.nodes,
-            trees.roots,
-            np.int32(trees.n_trees),
-            *trees.sets,
-            values,
-            np.int32(ensemble.n_features),
-        ]
+        arguments = [trees.as_struct(), values, np.int32(ensemble.n_features)]
         arguments += [put(rows.index), put(rows.offset), leaves]
         run_kernel("find_leaves", values.dtype, (n_blocks, min(trees.n_trees, MOST_GRID_Y)), arguments)
         return fetch(leaves)
@@ -110,16 +112,16 @@ class CudaEngine(NativeEngine):
     def find_swapped_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
     ) -> NDArray[np.int32]:
-        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+        """Return the leaves in a single tree when one column at a time is taken from the donor, (n, n_features)."""
         import cupy
 
-        values = bring_rows(matrix)
+        values = copy_rows(matrix)
         if values is None:
             return super().find_swapped_leaves(ensemble, matrix, rows, donors)
         trees = self._lay_out(ensemble, 1)
         leaves = cupy.empty((len(rows), ensemble.n_features), dtype=np.int32)
         n_blocks = min(max(1, -(-leaves.size // THREADS)), _MOST_BLOCKS)
-        arguments = [trees.nodes, *trees.sets, values, np.int32(ensemble.n_features)]
+        arguments = [trees.as_struct(), values, np.int32(ensemble.n_features)]
         arguments += [put(rows), put(donors), np.int64(len(rows)), leaves]
         run_kernel("find_swapped_leaves", values.dtype, (n_blocks, 1), arguments)
         return fetch(leaves)
@@ -132,7 +134,7 @@ class CudaEngine(NativeEngine):
         row_weight: Floats | None,
         n_threads: int = 1,
     ) -> NodeSums:
-        """Sum every row at the nodes of all trees; squares are not summed for additive trees."""
+        """Sum all rows at the nodes of all trees; for additive trees, sums of squares stay zero."""
         kind, with_squares = ensemble.kind, not ensemble.is_additive
         amounts = make_amounts(kind, target, row_weight, with_squares=with_squares)
         cells = sum_rows(self._lay_out(ensemble, n_threads), matrix, amounts, Roles())
@@ -149,7 +151,7 @@ class CudaEngine(NativeEngine):
         out: Floats,
         n_threads: int = 1,
     ) -> None:
-        """Add to `out` the influence of every row on each feature, over all trees, shape (n_rows, n_features)."""
+        """Add the influence of all rows on each feature, over all trees, to `out`, shape (n_rows, n_features)."""
         import cupy
 
         trees = self._lay_out(ensemble, n_threads)
@@ -163,11 +165,10 @@ class CudaEngine(NativeEngine):
         in_order = np.hstack(parts)
         by_place = np.empty_like(in_order)
         by_place[trees.place] = in_order
-        of_nodes = DeviceTerms.join(trees, by_place, by_place.shape[1])
-        found = cupy.zeros(out.shape)
-        kind = ensemble.kind
-        add_influence(trees, matrix, kind, target, row_weight, tree_weight, Roles(), of_nodes, 0, found, None, None)
-        out += fetch(found)
+        device_terms = DeviceTerms.join(trees, by_place, ensemble.kind, target)
+        buffers = InfluenceBuffers(cupy.zeros(out.shape), None, None, first=0)
+        add_influence(trees, matrix, device_terms, Roles(), buffers, row_weight, tree_weight)
+        out += fetch(buffers.eval_influence)
 
     def sum_row_products(
         self,
@@ -179,7 +180,7 @@ class CudaEngine(NativeEngine):
         bags: Any,
         n_threads: int = 1,
     ) -> RowProducts:
-        """Sum products of influence over rows, each divided by `total_weight` and minus `mean`."""
+        """Sum products of influence over rows; influence is first divided by `total_weight` and centered by `mean`."""
         if not is_on_device(eval_influence):
             return super().sum_row_products(
                 eval_influence, inbag_influence, is_scoring, total_weight, mean, bags, n_threads
@@ -190,20 +191,11 @@ class CudaEngine(NativeEngine):
         means, counts = put(mean), put(is_scoring)
         blocks = cupy.empty((-(-n_rows // _PRODUCT_ROWS), 4, n_columns))
         totals = cupy.empty((2, n_rows))
-        inputs = [
-            eval_influence,
-            inbag_influence,
-            counts,
-            np.float64(total_weight),
-            means,
-            np.int32(n_columns),
-            np.int64(n_rows),
-        ]
-        threads = min(1024, -(-n_columns // 32) * 32)
-        run_kernel(
-            "sum_products", np.float64, (len(blocks), 1), [*inputs, np.int32(_PRODUCT_ROWS), blocks], threads=threads
-        )
-        run_kernel("multiply_totals", np.float64, (-(-n_rows // THREADS), 1), [*inputs, totals])
+        sizes = (np.float64(total_weight), np.int64(n_rows), np.int32(n_columns))
+        influence = Struct(eval_influence, inbag_influence, counts, means, *sizes)
+        arguments, threads = [influence, np.int32(_PRODUCT_ROWS), blocks], min(1024, -(-n_columns // 32) * 32)
+        run_kernel("sum_products", np.float64, (len(blocks), 1), arguments, threads=threads)
+        run_kernel("multiply_totals", np.float64, (-(-n_rows // THREADS), 1), [influence, totals])
         products, total = fetch(blocks.sum(axis=0)), fetch(totals.sum(axis=1))
         K, L, d_d, n_inbag = _project_on_bags(eval_influence, inbag_influence, counts, total_weight, means, bags)
         return RowProducts(
@@ -226,18 +218,39 @@ class CudaEngine(NativeEngine):
         matrix: FeatureMatrix,
         target: Target,
         *,
-        rows: RowsOfTrees,
+        rows: TreeRows,
         row_weight: Floats | None,
         criterion: SplitCriterion,
         tree_weight: Floats | None = None,
         influence: InfluenceBuffers | None = None,
         n_threads: int = 1,
     ) -> FusedScores:
-        """Fused scoring: leaves, sums and influence on the GPU, formulas by the kernel."""
+        """Fused scoring: leaves, sums and influence on the GPU, formulas by the kernel; run by run of trees."""
+        sizes = np.diff(trees.offset) if isinstance(trees, TreeEnsemble) else np.array([len(t.feature) for t in trees])
+        most_nodes = _MOST_NODES // max(1, kind.n_columns // 2)
+        most_trees = None if isinstance(rows, EveryRow) else max(1, _MOST_BAG_WEIGHTS // matrix.n_rows)
+        starts = group_trees(sizes, most_nodes, most_trees)
+        if len(starts) > 2:
+            return FusedScores.join(
+                [
+                    self.score_trees(
+                        trees[run],
+                        kind,
+                        matrix,
+                        target,
+                        rows=rows.take(run),
+                        row_weight=row_weight,
+                        criterion=criterion,
+                        tree_weight=None if tree_weight is None else tree_weight[run],
+                        influence=None if influence is None else influence.take(run),
+                        n_threads=n_threads,
+                    )
+                    for run in map(slice, starts[:-1], starts[1:])
+                ]
+            )
         n_features = matrix.values.shape[1]
         ensemble = trees if isinstance(trees, TreeEnsemble) else None
-        sizes = np.diff(trees.offset) if isinstance(trees, TreeEnsemble) else np.array([len(t.feature) for t in trees])
-        found = FusedScores.zeros(len(sizes), n_features, kind.n_outputs)
+        scores = FusedScores.zeros(len(sizes), n_features, kind.n_outputs)
         n_roles = 0 if influence is None else 1 if influence.inbag_influence is None else 2
         n_terms = kind.n_columns if isinstance(target, ClassTarget) else kind.n_columns + 2
         try:
@@ -248,7 +261,7 @@ class CudaEngine(NativeEngine):
                 kind, target, row_weight, with_squares=not criterion.is_additive, most_times=most_times
             )
             leaf_sums = fetch(read_sums(kind, amounts, sum_rows(laid_out, matrix, amounts, roles)))
-            terms = empty_pinned((len(leaf_sums), n_roles * n_terms)) if n_roles else None
+            terms = empty_pinned((len(leaf_sums), n_roles * n_terms)) if n_roles else np.empty((len(leaf_sums), 0))
             _kernel.score_sums(
                 forest,
                 n_features,
@@ -256,58 +269,56 @@ class CudaEngine(NativeEngine):
                 _kernel.SplitCriterion(**vars(criterion)),
                 n_threads,
                 leaf_sums,
-                n_roles,
+                _kernel.Scores(**vars(scores)),
                 terms,
-                _kernel.Scores(**vars(found)),
             )
         except _kernel.BrokenTreeError as error:
             raise BrokenTreeError(str(error)) from error
-        if influence is None or terms is None:
-            return found
-        given = (influence.eval_influence, influence.inbag_influence, influence.bags)
-        on_device = [_get_buffer(part) for part in given]
-        of_nodes = DeviceTerms.join(laid_out, terms, n_terms)
-        add_influence(
-            laid_out, matrix, kind, target, row_weight, tree_weight, roles, of_nodes, influence.first, *on_device
-        )
-        for part, summed in zip(given, on_device, strict=True):
-            if part is not None and not is_on_device(part):
-                part += fetch(summed)
-        return found
+        if influence is None:
+            return scores
+        device_terms = DeviceTerms.join(laid_out, terms, kind, target)
+        names = ("eval_influence", "inbag_influence", "bags")
+        buffers = replace(influence, **{name: _get_buffer(getattr(influence, name)) for name in names})
+        add_influence(laid_out, matrix, device_terms, roles, buffers, row_weight, tree_weight)
+        for name in names:
+            array = getattr(influence, name)
+            if array is not None and not is_on_device(array):
+                array += fetch(getattr(buffers, name))
+        return scores
 
-    def _find_roles(self, rows: RowsOfTrees, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
-        """The roles of rows in each tree, and how often a row evaluates one tree at most."""
+    def _find_roles(self, rows: TreeRows, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
+        """Return the roles of rows in each tree, and the most times that a row evaluates the same tree."""
         import cupy
 
-        if rows is None:
+        if isinstance(rows, EveryRow):
             return Roles(), 1
-        if isinstance(rows, tuple):
-            seeds, n_draws = rows
-            counts = draw_bags(seeds, n_draws, n_rows)
-            first = np.bincount(self.draw_bag(int(seeds[0]), n_draws, n_rows), minlength=n_rows)
+        if isinstance(rows, SeededBags):
+            counts = draw_bags(rows.seeds, rows.n_draws, n_rows)
+            first = np.bincount(self.draw_bag(int(rows.seeds[0]), rows.n_draws, n_rows), minlength=n_rows)
             if not np.array_equal(fetch(counts[0]), first):
                 raise RuntimeError(
-                    "the GPU draws other bags than scikit-learn; use engine='native', and please report it."
+                    "bags drawn on the GPU differ from scikit-learn's; use engine='native', and please report this."
                 )
-            return Roles(counts, are_bags=True), 1
-        counts = cupy.zeros((len(rows), n_rows), dtype=np.uint32)
-        if not isinstance(rows[0], tuple):
-            for tree, bag in enumerate(rows):
+            return Roles("bags", counts), 1
+        if isinstance(rows, Bags):
+            counts = cupy.zeros((len(rows.bags), n_rows), dtype=np.uint32)
+            for tree, bag in enumerate(rows.bags):
                 counts[tree] = cupy.bincount(put(np.asarray(bag)), minlength=n_rows)
-            return Roles(counts, are_bags=True), 1
-        in_bag, most = None, 1
-        if with_weights and rows[0][2] is not None:
-            in_bag = cupy.empty((len(rows), n_rows))
-        for tree, (listed, _, weight) in enumerate(rows):
+            return Roles("bags", counts), 1
+        counts, most_times = cupy.zeros((len(rows.rows), n_rows), dtype=np.uint32), 1
+        for tree, listed in enumerate(rows.rows):
             if len(listed):
                 counts[tree] = cupy.bincount(put(listed), minlength=n_rows)
-                most = max(most, int(counts[tree].max()))
-            if in_bag is not None:
-                in_bag[tree] = put(weight)
-        return Roles(counts, in_bag=in_bag), most
+                most_times = max(most_times, int(counts[tree].max()))
+        if not with_weights or rows.inbag_weight is None:
+            return Roles("lists", counts), most_times
+        in_bag = cupy.empty((len(rows.rows), n_rows))
+        for tree, weight in enumerate(rows.inbag_weight):
+            in_bag[tree] = put(weight)
+        return Roles("lists", counts, in_bag), most_times
 
     def _lay_out(self, ensemble: TreeEnsemble, n_threads: int) -> DeviceTrees:
-        """The trees on the GPU, for as long as they are used: rows that come in parts ask for them again and again."""
+        """Return the trees on the GPU; they stay there as long as the ensemble exists, for rows that come in parts."""
         found = self._trees.get(ensemble)
         if found is None:
             sizes = np.diff(ensemble.offset)
@@ -319,7 +330,7 @@ class CudaEngine(NativeEngine):
 def _project_on_bags(
     eval_influence: Any, inbag_influence: Any, counts: Any, total_weight: float, mean: Any, bags: Any
 ) -> tuple[Floats, Floats, Floats, int]:
-    """K, L and d_d of the bags, and the number of rows that are in any."""
+    """Return K, L and d_d of the bags, and the number of rows in at least one bag."""
     import cupy
 
     n_columns, n_bags, n_inbag = eval_influence.shape[1], 0 if bags is None else len(bags), 0
@@ -339,7 +350,7 @@ def _project_on_bags(
 
 
 def _get_buffer(part: Any) -> Any:
-    """The array itself where it is on the GPU, else zeros there."""
+    """Return the array itself if it is on the GPU, or else zeros there."""
     import cupy
 
     return part if part is None or is_on_device(part) else cupy.zeros(part.shape, dtype=part.dtype)

@@ -1,4 +1,4 @@
-"""Amounts that rows add at leaves, as integers, so that sums on the GPU do not depend on the order of additions."""
+"""`Amounts`: integers that rows add at leaves, so that sums on the GPU do not depend on the order of additions."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from typing import Any
 
 import numpy as np
 
+from truewood._engines.cuda_device import Struct
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 
-# Bits of the largest amount; sums have 30 more and those of the number of rows. As in cuda_kernels.cuh.
+# Bits of the largest amount, and of the low part of a sum; see LOW_BITS in cuda_kernels.cuh.
 AMOUNT_BITS = 58
 LOW_BITS = 30
 
 
 @dataclass(frozen=True, eq=False)
 class Amounts:
-    """What each row adds, on the GPU.
+    """Amounts that each row adds, on the GPU.
 
-    A number is rounded to a multiple of 2^-58 of the largest power of two that no number of its kind exceeds, and is
-    exact from there on. Counts are exact.
+    A number is rounded to a multiple of 2^-58 of the smallest power of two that bounds the column; sums of rounded
+    numbers are exact. Counts are exact.
 
     Parameters
     ----------
     codes : array of int32, shape (n_rows, n_outputs), or None
         Classes of the rows; None for numbers.
     first_column : array of int32, shape (n_outputs,)
-        Where the columns of each output begin.
+        First column of each output.
     amounts : array of int64, shape (n_rows, n_amounts), or None
-        Weights of rows with classes, None where each counts once; of numbers the weight, the weighted numbers, and
+        For classes, row weights, or None if every row counts once; for numbers, the weight, the weighted numbers and
         perhaps their squares.
     unit : array of float64, shape (width,)
-        What an amount of one stands for, by cell of a node.
+        Value of an amount of one in each cell of a node.
     width : int
-        Number of cells of a node.
+        Number of cells per node.
     """
 
     codes: Any
@@ -44,27 +45,32 @@ class Amounts:
 
     @property
     def n_amounts(self) -> int:
-        """Number of amounts of a row."""
+        """Number of amounts per row."""
         return 0 if self.amounts is None else int(self.amounts.shape[1])
+
+    def as_struct(self) -> Struct:
+        """Return the struct of the kernels."""
+        sizes = [np.int32(size) for size in (len(self.first_column), self.n_amounts, self.width)]
+        return Struct(self.codes, self.first_column, self.amounts, *sizes)
 
 
 def make_amounts(
     kind: TargetKind, target: Target, row_weight: Any, *, with_squares: bool, most_times: int = 1
 ) -> Amounts:
-    """Amounts of all rows.
+    """Compute the amounts of all rows.
 
     Parameters
     ----------
     kind : TargetKind
-        What trees predict: for trees that predict one column of the target each, one number.
+        What trees predict; one number if each tree predicts one target column.
     target : ClassTarget or NumberTarget
-        What they are scored by.
+        The target that scores the trees.
     row_weight : array of shape (n_rows,), or None
         Weights of rows.
     with_squares : bool
-        Whether squares of numbers are summed.
+        Whether to sum squares of numbers.
     most_times : int
-        Most times that a row is added to one tree.
+        Most times that a row is added to the same tree.
     """
     import cupy
 
@@ -85,7 +91,7 @@ def make_amounts(
     units = [1.0]
     if row_weight is not None:
         amounts[:, 0], units[0] = _round(cupy.asarray(row_weight), bits)
-    # Trees of one column each need a common unit for all columns, since cells do not record the column.
+    # If each tree predicts one column, all columns need a common unit, because cells do not record the column.
     largest = [float(cupy.abs(column).max()) for column in columns]
     if kind.n_columns < numbers.shape[1]:
         largest = [max(largest)] * len(largest)
@@ -97,23 +103,23 @@ def make_amounts(
 
 
 def _round(numbers: Any, bits: int, largest: float | None = None) -> tuple[Any, float]:
-    """Numbers as multiples of a unit, and the unit, a power of two."""
+    """Return numbers as multiples of a unit, and the unit, a power of two."""
     import cupy
 
     largest = float(cupy.abs(numbers).max()) if largest is None else largest
-    exponent = max(int(np.frexp(largest)[1]) - bits, -1000) if largest > 0 else 0  # 2 to its negative is a number
+    exponent = max(int(np.frexp(largest)[1]) - bits, -1000) if largest > 0 else 0  # keeps 2.0**-exponent finite
     return cupy.rint(numbers * 2.0**-exponent).astype(np.int64), 2.0**exponent
 
 
 def read_sums(kind: TargetKind, amounts: Amounts, cells: Any) -> Any:
-    """Sums at leaves as the kernel takes them, shape (n_nodes, n_sums); zeros at inner nodes.
+    """Convert sums at leaves to floats, shape (n_nodes, n_sums); inner nodes are zero.
 
     Parameters
     ----------
     kind : TargetKind
         What trees predict.
     amounts : Amounts
-        What rows added.
+        The amounts that rows added.
     cells : array of uint64, shape (n_nodes, width, 2)
         High and low parts of sums.
     """

@@ -1,4 +1,4 @@
-"""The native engine: a thin layer over the compiled kernel."""
+"""`NativeEngine`: a thin wrapper of the compiled kernel."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines import _kernel
-from truewood._engines.engine import (
+from truewood._engines.engine import Engine
+from truewood._engines.fused_scoring import (
+    Bags,
     BrokenTreeError,
-    Engine,
+    EveryRow,
     FusedScores,
     InfluenceBuffers,
-    RowLists,
-    RowProducts,
-    RowsOfTrees,
+    SeededBags,
     SplitCriterion,
+    TreeRows,
 )
+from truewood._engines.row_lists import RowLists
+from truewood._engines.row_products import RowProducts
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
@@ -28,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 class NativeEngine(Engine):
-    """The compiled kernel: allocates the output, which C++ fills with the GIL released."""
+    """The compiled kernel. Python allocates the output, and C++ fills it without the GIL."""
 
     name = "native"
     can_fuse = True
@@ -39,14 +42,14 @@ class NativeEngine(Engine):
         return bag
 
     def list_oob_rows(self, bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
-        """Rows that are not in a bag, ascending."""
+        """Return the rows outside a bag, ascending."""
         oob_rows = np.empty(n_rows, dtype=np.int64)
         return oob_rows[: _kernel.list_oob_rows(bag, oob_rows)]
 
     def find_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
     ) -> NDArray[np.int32]:
-        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+        """Return the leaf of each listed row, shape (n,), as a position in the ensemble's arrays."""
         leaves = np.empty(len(rows.index), dtype=np.int32)
         _kernel.find_leaves(
             wrap_trees(ensemble),
@@ -60,7 +63,7 @@ class NativeEngine(Engine):
     def find_swapped_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
     ) -> NDArray[np.int32]:
-        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+        """Return the leaves in a single tree when one column at a time is taken from the donor, (n, n_features)."""
         leaves = np.empty((len(rows), ensemble.n_features), dtype=np.int32)
         _kernel.find_swapped_leaves(
             wrap_trees(ensemble),
@@ -86,15 +89,17 @@ class NativeEngine(Engine):
         out: Floats,
         n_threads: int = 1,
     ) -> None:
-        """Add to `out` how predictions for evaluation rows change without each group of columns."""
+        """Add the change in predictions for evaluation rows without each group of columns to `out`."""
         _kernel.add_sobol_projection(
             wrap_trees(ensemble),
             _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
             wrap_target(ensemble.kind, target, None),
-            _kernel.RowLists(in_bag.index, in_bag.offset),
-            in_bag_weight,
-            _kernel.RowLists(evaluation.index, evaluation.offset),
-            prediction,
+            _kernel.ProjectionRows(
+                _kernel.RowLists(in_bag.index, in_bag.offset),
+                in_bag_weight,
+                _kernel.RowLists(evaluation.index, evaluation.offset),
+                prediction,
+            ),
             tree_weight,
             group_of,
             n_threads,
@@ -109,9 +114,9 @@ class NativeEngine(Engine):
         target: Target,
         row_weight: Floats | None,
     ) -> NodeSums:
-        """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
+        """Sum rows at their leaves, chunk by chunk in row order, and aggregate the sums to the roots."""
         kind = ensemble.kind
-        sums = _make_room(ensemble, target)
+        sums = _allocate_sums(ensemble, target)
         _kernel.sum_leaves(
             wrap_trees(ensemble),
             leaves,
@@ -129,9 +134,9 @@ class NativeEngine(Engine):
         row_weight: Floats | None,
         n_threads: int = 1,
     ) -> NodeSums:
-        """Sum every row at the nodes of all trees; squares are not summed for additive trees."""
+        """Sum all rows at the nodes of all trees; for additive trees, sums of squares stay zero."""
         kind = ensemble.kind
-        sums = _make_room(ensemble, target, with_squares=not ensemble.is_additive)
+        sums = _allocate_sums(ensemble, target, with_squares=not ensemble.is_additive)
         _kernel.sum_nodes(
             wrap_trees(ensemble),
             _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
@@ -152,7 +157,7 @@ class NativeEngine(Engine):
         out: Floats,
         n_threads: int = 1,
     ) -> None:
-        """Add to `out` the influence of every row on each feature, over all trees, shape (n_rows, n_features)."""
+        """Add the influence of all rows on each feature, over all trees, to `out`, shape (n_rows, n_features)."""
         _kernel.add_influence(
             wrap_trees(ensemble),
             _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
@@ -173,8 +178,8 @@ class NativeEngine(Engine):
         terms: RowTerms,
         out: Floats,
     ) -> None:
-        """Add to `out` the influence of listed rows on each feature, (n_rows, n_features), given their leaves."""
-        # For life tables, terms have more columns than values.
+        """Add the influence of listed rows on each feature, given their leaves, to `out`, (n_rows, n_features)."""
+        # For life tables, terms have more columns than node values.
         kind = ensemble.kind if isinstance(terms, ClassTerms) else TargetKind((), terms.linear.shape[1])
         _kernel.add_path_influence(
             wrap_trees(ensemble),
@@ -197,7 +202,7 @@ class NativeEngine(Engine):
         bags: NDArray[np.float32] | None,
         n_threads: int = 1,
     ) -> RowProducts:
-        """Sum products of influence over rows, each divided by `total_weight` and minus `mean`."""
+        """Sum products of influence over rows; influence is first divided by `total_weight` and centered by `mean`."""
         n_columns, n_bags = eval_influence.shape[1], 0 if bags is None else len(bags)
         products, totals = np.zeros((4, n_columns)), np.zeros(3)
         K, L, d_d = np.zeros((n_bags, n_columns)), np.zeros((n_bags, n_columns)), np.zeros(n_bags)
@@ -230,40 +235,43 @@ class NativeEngine(Engine):
         matrix: FeatureMatrix,
         target: Target,
         *,
-        rows: RowsOfTrees,
+        rows: TreeRows,
         row_weight: Floats | None,
         criterion: SplitCriterion,
         tree_weight: Floats | None = None,
         influence: InfluenceBuffers | None = None,
         n_threads: int = 1,
     ) -> FusedScores:
-        """Fused scoring: evaluation rows, leaves, sums, scores and influence of some trees in one call."""
+        """Fused scoring: evaluation rows, leaves, sums, scores and influence of several trees in one call."""
         n_trees = trees.n_trees if isinstance(trees, TreeEnsemble) else len(trees)
-        found = FusedScores.zeros(n_trees, matrix.values.shape[1], kind.n_outputs)
+        scores = FusedScores.zeros(n_trees, matrix.values.shape[1], kind.n_outputs)
         try:
-            _kernel.score_trees(
+            arguments = (
                 wrap_trees(trees),
                 _kernel.Table(matrix.parts, matrix.has_missing, matrix.values.shape[1]),
                 wrap_target(kind, target, row_weight, with_largest=True),
-                rows,
-                tree_weight,
+                _wrap_rows(rows),
                 _kernel.SplitCriterion(**vars(criterion)),
                 n_threads,
-                _kernel.Scores(**vars(found)),
-                None if influence is None else _kernel.Influence(**vars(influence)),
+                _kernel.Scores(**vars(scores)),
             )
+            if influence is None:
+                _kernel.score_trees(*arguments)
+            else:
+                buffers = _kernel.Influence(**vars(influence), tree_weight=tree_weight)
+                _kernel.score_trees_with_influence(*arguments, buffers)
         except _kernel.BrokenTreeError as error:
             raise BrokenTreeError(str(error)) from error
-        return found
+        return scores
 
 
-def _make_room(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = True) -> Floats:
+def _allocate_sums(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = True) -> Floats:
     n_sums = 1 + (2 if with_squares and not isinstance(target, ClassTarget) else 1) * ensemble.kind.n_columns
     return np.zeros((len(ensemble.feature), n_sums))
 
 
 def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
-    """Sums of nodes from a row for each node: weight, sums of columns, and of numbers perhaps sums of squares."""
+    """Split (node, sum) arrays into weight, sums by column and, if present, sums of squares by column."""
     weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
     if isinstance(target, ClassTarget):
         square = np.broadcast_to(weight[:, np.newaxis], (len(weight), kind.n_outputs))
@@ -272,6 +280,16 @@ def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
     else:
         square = np.ascontiguousarray(sums[:, 1 + kind.n_columns :])
     return NodeSums(weight, total, square, target.origin)
+
+
+def _wrap_rows(rows: TreeRows) -> _kernel.TreeRows:
+    if isinstance(rows, EveryRow):
+        return _kernel.TreeRows.every_row()
+    if isinstance(rows, SeededBags):
+        return _kernel.TreeRows.of_seeds(rows.seeds, rows.n_draws)
+    if isinstance(rows, Bags):
+        return _kernel.TreeRows.of_bags(rows.bags)
+    return _kernel.TreeRows.of_lists(rows.rows, rows.evaluation_weight, rows.inbag_weight)
 
 
 def _wrap_terms(terms: RowTerms, target: Target) -> _kernel.RowTerms:
@@ -283,30 +301,21 @@ def _wrap_terms(terms: RowTerms, target: Target) -> _kernel.RowTerms:
 
 
 def wrap_trees(trees: TreeEnsemble | list[TreeArrays]) -> _kernel.Forest:
-    """Wrap trees for the kernel, which reads them where they are."""
+    """Wrap trees for the kernel, which reads their arrays in place."""
     if not isinstance(trees, TreeEnsemble):
         return _kernel.Forest.of_trees([tree[:7] for tree in trees])
-    ensemble, categories = trees, trees.categories
-    return _kernel.Forest.of_ensemble(
-        ensemble.feature,
-        ensemble.threshold,
-        ensemble.left,
-        ensemble.right,
-        ensemble.missing_left,
-        ensemble.weight,
-        ensemble.value,
-        ensemble.offset,
-        None if categories is None else categories.node_set,
-        None if categories is None else categories.offset,
-        None if categories is None else categories.bits,
-        ensemble.column,
+    nodes = _kernel.NodeArrays(
+        trees.feature, trees.threshold, trees.left, trees.right, trees.missing_left, trees.weight, trees.value
     )
+    sets = trees.categories
+    categories = None if sets is None else _kernel.CategorySets(sets.node_set, sets.offset, sets.bits)
+    return _kernel.Forest.of_ensemble(nodes, trees.offset, categories, trees.column)
 
 
 def wrap_target(
     kind: TargetKind, target: Target, row_weight: Floats | None, *, with_largest: bool = False
 ) -> _kernel.Target:
-    """Wrap the target for the kernel, given what trees predict of it; scores need its largest values."""
+    """Wrap the target for the kernel; `kind` is what the trees predict, and scores need the largest values."""
     codes, numbers = (target.codes, None) if isinstance(target, ClassTarget) else (None, target.numbers)
     largest = target.find_largest(kind.n_columns) if with_largest else None
     return _kernel.Target(codes, numbers, kind.column_bounds, row_weight, target.origin, largest)

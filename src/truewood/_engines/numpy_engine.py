@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import Engine, RowLists, RowProducts
+from truewood._engines.engine import Engine
 from truewood._engines.numpy_sobol_projection import project_tree
 from truewood._engines.numpy_walk import walk
+from truewood._engines.row_lists import RowLists
+from truewood._engines.row_products import RowProducts
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
@@ -38,7 +40,7 @@ class NumpyEngine(Engine):
         return np.random.RandomState(seed).randint(0, n_rows, n_draws, dtype=np.int64)
 
     def list_oob_rows(self, bag: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
-        """Rows that are not in a bag, ascending."""
+        """Return the rows outside a bag, ascending."""
         is_oob = np.ones(n_rows, dtype=np.bool_)
         is_oob[bag] = False
         return np.flatnonzero(is_oob)
@@ -50,7 +52,7 @@ class NumpyEngine(Engine):
         rows: RowLists,
         n_threads: int = 1,  # noqa: ARG002
     ) -> NDArray[np.int32]:
-        """Leaf of each listed row in the tree it is listed for, shape (n,), as positions in the ensemble's arrays."""
+        """Return the leaf of each listed row, shape (n,), as a position in the ensemble's arrays."""
         leaves = np.empty(len(rows.index), dtype=np.int32)
         block = max(1, _BLOCK_VALUES // ensemble.n_features)
         for tree in range(ensemble.n_trees):
@@ -63,7 +65,7 @@ class NumpyEngine(Engine):
     def find_swapped_leaves(
         self, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: NDArray[np.int64], donors: NDArray[np.int64]
     ) -> NDArray[np.int32]:
-        """Leaves in an ensemble of one tree with one column at a time taken from the donor row, (n, n_features)."""
+        """Return the leaves in a single tree when one column at a time is taken from the donor, (n, n_features)."""
         values, swapped = matrix.take(rows), matrix.take(donors)
         leaves = np.repeat(walk(ensemble, 0, values)[:, np.newaxis], ensemble.n_features, axis=1)
         for feature in np.unique(ensemble.split_features):
@@ -80,7 +82,7 @@ class NumpyEngine(Engine):
         target: Target,
         row_weight: Floats | None,
     ) -> NodeSums:
-        """Sum rows at their leaves, chunk by chunk in row order, and from there up to the roots."""
+        """Sum rows at their leaves, chunk by chunk in row order, and aggregate the sums to the roots."""
         kind, n_nodes = ensemble.kind, len(ensemble.feature)
         weight, total, square = (
             np.zeros(n_nodes),
@@ -113,7 +115,7 @@ class NumpyEngine(Engine):
         row_weight: Floats | None,
         n_threads: int = 1,
     ) -> NodeSums:
-        """Sum every row at the nodes of all trees; squares are not summed for additive trees."""
+        """Sum all rows at the nodes of all trees; for additive trees, sums of squares stay zero."""
         rows = RowLists.of_every_row(matrix.n_rows, ensemble.n_trees)
         leaves = self.find_leaves(ensemble, matrix, rows, n_threads)
         sums = self.sum_leaves(ensemble, leaves, rows, target, row_weight)
@@ -129,7 +131,7 @@ class NumpyEngine(Engine):
         terms: RowTerms,
         out: Floats,
     ) -> None:
-        """Add to `out` the influence of listed rows on each feature, (n_rows, n_features), given their leaves."""
+        """Add the influence of listed rows on each feature, given their leaves, to `out`, (n_rows, n_features)."""
         block = max(1, _BLOCK_VALUES // ensemble.n_features)
         for tree in range(ensemble.n_trees):
             column = 0 if ensemble.column is None else int(ensemble.column[tree])
@@ -152,7 +154,7 @@ class NumpyEngine(Engine):
         out: Floats,
         n_threads: int = 1,
     ) -> None:
-        """Add to `out` the influence of every row on each feature, over all trees, shape (n_rows, n_features)."""
+        """Add the influence of all rows on each feature, over all trees, to `out`, shape (n_rows, n_features)."""
         rows = RowLists.of_every_row(matrix.n_rows, ensemble.n_trees)
         weight = np.outer(tree_weight, np.ones(matrix.n_rows) if row_weight is None else row_weight).ravel()
         leaves = self.find_leaves(ensemble, matrix, rows, n_threads)
@@ -173,7 +175,7 @@ class NumpyEngine(Engine):
         out: Floats,
         n_threads: int = 1,  # noqa: ARG002
     ) -> None:
-        """Add to `out` how predictions for evaluation rows change without each group of columns."""
+        """Add the change in predictions for evaluation rows without each group of columns to `out`."""
         for tree in range(ensemble.n_trees):
             weight = in_bag_weight[in_bag.offset[tree] : in_bag.offset[tree + 1]]
             before = prediction[evaluation.offset[tree] : evaluation.offset[tree + 1]]
@@ -193,7 +195,7 @@ class NumpyEngine(Engine):
         bags: NDArray[np.float32] | None,
         n_threads: int = 1,  # noqa: ARG002
     ) -> RowProducts:
-        """Sum products of influence over rows, each divided by `total_weight` and minus `mean`."""
+        """Sum products of influence over rows; influence is first divided by `total_weight` and centered by `mean`."""
         counts = is_scoring[:, np.newaxis]
         evaluation = np.where(counts, eval_influence / total_weight - mean, 0.0)
         inbag = np.zeros_like(evaluation)

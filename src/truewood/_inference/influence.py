@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowProducts, get_engine
+from truewood._engines.row_products import RowProducts
+from truewood._engines.selection import get_engine
 from truewood._inputs.feature_groups import Grouping, add_groups
 from truewood._inputs.row_arrays import sum_groups
 

@@ -9,8 +9,8 @@ vary together: each scores trees that the other grew. That part is the sum of ph
 grew have other scores than trees that it did not.
 
 How large is it? Then the spread over data sets is that of both roles together, phi + a. How large a is row by row
-takes more trees than most models have, so that g psi stands for it unless bags are asked for. docs/inference.md has
-the formulas, with the letters that are used here.
+takes more trees than most models have, so that g psi stands for it unless bags are asked for.
+docs/theory/standard_errors.md has the formulas, with the letters that are used here.
 
 Is a score zero? Given the models, contributions phi of a fold's rows have mean zero; but models are random, too: of two
 rows in different folds each scores a model that the other grew, so that their contributions vary together. A sum over

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowLists, get_engine, keep_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine, keep_engine
 from truewood._exceptions import TrainingRowsError
 from truewood._formatting import quote
 from truewood._inputs.tables import FeatureMatrix
@@ -117,8 +118,10 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
             "pass it."
         )
 
+    engine, n_rows = get_engine(), data.n_rows
+
     def list_oob_rows(tree: int) -> NDArray[np.int64]:
-        return get_engine().list_oob_rows(training.list_bag(tree, data.n_rows), data.n_rows)
+        return engine.list_oob_rows(training.list_bag(tree, n_rows), n_rows)
 
     return EvaluationRows("oob", list_oob_rows, are_training=True)
 

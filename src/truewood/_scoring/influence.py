@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import MOST_INFLUENCE_VALUES, RowLists, get_engine
+from truewood._engines.engine import MOST_INFLUENCE_VALUES
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._inference.influence import Contributions
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import Target

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import get_engine
+from truewood._engines.selection import get_engine
 from truewood._inputs.row_arrays import read_groups
 from truewood._inputs.tables import read_features
 from truewood._inputs.target import (

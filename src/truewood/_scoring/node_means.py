@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowLists, get_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._measures.hazards import make_room
 from truewood._rows.training_check import RowData, have_same_weights
 from truewood._scoring.inputs import ScoringInputs

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowLists, get_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
 from truewood._rows.evaluation_rows import EvaluationRows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowLists
+from truewood._engines.row_lists import RowLists
 from truewood._measures.measure import Measure
 from truewood._scoring.inputs import ScoringInputs
 from truewood._trees.ensemble import TreeEnsemble

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowLists, get_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._formatting import quote
 from truewood._inference.loss_scores import LossScores, score_losses
 from truewood._inference.standard_errors import find_problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,15 +11,18 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from truewood._arguments import check_n_jobs
-from truewood._engines.engine import (
+from truewood._engines.fused_scoring import (
+    Bags,
     BrokenTreeError,
+    EveryRow,
     InfluenceBuffers,
-    RowLists,
-    RowsOfTrees,
+    ListedRows,
+    SeededBags,
     SplitCriterion,
-    get_engine,
-    keep_engine,
+    TreeRows,
 )
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine, keep_engine
 from truewood._measures.hazards import NodeHazards, make_room
 from truewood._measures.mdi import score_splits as score_mdi
 from truewood._measures.measure import Measure
@@ -136,24 +140,17 @@ def score_fused(
     inputs: ScoringInputs, measure: Measure, influence: InfluenceAccumulator | None, n_threads: int
 ) -> Iterator[Scores]:
     """Score all trees, run by run, and add the influence of single rows."""
-    engine, kind = get_engine(), inputs.tree_model.target.kind
     in_place = inputs.tree_model.find_tree_arrays() if _has_means(inputs) else None
     seeds = _find_seeds(inputs, with_rows=influence is not None)
     needs_lists = inputs.evaluation_rows.name == "lists" or (inputs.evaluation_rows.name == "oob" and seeds is None)
-    most_trees = inputs.tree_model.n_trees
-    most_nodes, most_bags = engine.limit_fused(kind, inputs.data.n_rows)
-    if in_place is None:
-        most_nodes = min(most_nodes, _FUSED_NODES)
-    if needs_lists:
-        most_trees = max(1, _BATCH_WEIGHTS // inputs.data.n_rows)
-    elif seeds is not None:
-        most_trees = min(most_trees, most_bags)
+    most_nodes = sys.maxsize if in_place is not None else _FUSED_NODES
+    most_trees = max(1, _BATCH_WEIGHTS // inputs.data.n_rows) if needs_lists else inputs.tree_model.n_trees
     for trees in split_trees(inputs.tree_model.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
-        rows: RowsOfTrees = None
+        rows: TreeRows = EveryRow()
         if needs_lists:
             rows = _list_rows(inputs, trees, with_rows=influence is not None)
         elif seeds is not None:
-            rows = (seeds.seeds[trees.start : trees.stop], seeds.n_draws)
+            rows = SeededBags(seeds.seeds[trees.start : trees.stop], seeds.n_draws)
         if in_place is None:
             yield _score(inputs, measure, trees, read_with_means(inputs, trees), rows, influence, n_threads)
             continue
@@ -187,19 +184,17 @@ def _find_seeds(inputs: ScoringInputs, *, with_rows: bool) -> BagSeeds | None:
     return found
 
 
-def _list_rows(inputs: ScoringInputs, trees: range, *, with_rows: bool) -> RowsOfTrees:
+def _list_rows(inputs: ScoringInputs, trees: range, *, with_rows: bool) -> TreeRows:
     """Bags, where weights in the fit follow from these; else the evaluation rows, and weights in both roles."""
     training, n_rows = inputs.tree_model.training, inputs.data.n_rows
     follows = training is not None and (not with_rows or training.weighs_by_count(inputs.data.weight is not None))
     if inputs.evaluation_rows.name == "oob" and training is not None and follows:
-        return [training.list_bag(tree, n_rows).astype(np.int64, copy=False) for tree in trees]
-    listed = []
-    for tree in trees:
-        rows = inputs.evaluation_rows.unseen(tree)
-        evaluation = weigh_evaluation(inputs, rows) if with_rows else None
-        in_bag = weigh_in_bag(inputs, tree) if with_rows and inputs.evaluation_rows.are_training else None
-        listed.append((rows, evaluation, in_bag))
-    return listed
+        return Bags([training.list_bag(tree, n_rows).astype(np.int64, copy=False) for tree in trees])
+    rows = [inputs.evaluation_rows.unseen(tree) for tree in trees]
+    if not with_rows:
+        return ListedRows(rows)
+    in_bag = [weigh_in_bag(inputs, tree) for tree in trees] if inputs.evaluation_rows.are_training else None
+    return ListedRows(rows, [weigh_evaluation(inputs, own) for own in rows], in_bag)
 
 
 def _score(
@@ -207,7 +202,7 @@ def _score(
     measure: Measure,
     trees: range,
     ensemble: TreeEnsemble | list[TreeArrays],
-    rows: RowsOfTrees,
+    rows: TreeRows,
     influence: InfluenceAccumulator | None,
     n_threads: int,
 ) -> Scores:

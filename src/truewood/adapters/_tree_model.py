@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowLists, get_engine
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._exceptions import AdapterError
 from truewood._inputs.losses import Loss
 from truewood._inputs.tables import FeatureMatrix, InputSpec

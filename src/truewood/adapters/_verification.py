@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.engine import RowLists
+from truewood._engines.row_lists import RowLists
 from truewood._exceptions import AdapterError
 from truewood._inputs.tables import FeatureMatrix
 from truewood._trees.ensemble import TreeEnsemble

@@ -21,7 +21,7 @@ constexpr std::size_t kAny = ~std::size_t{0};
 using Shape = std::vector<std::size_t>;
 
 // "X must ..., got ...": what an argument should be, and what was passed.
-inline std::string refuse(const std::string& name, const std::string& expected, const std::string& got) {
+inline std::string describe_mismatch(const std::string& name, const std::string& expected, const std::string& got) {
     return name + " must " + expected + ", got " + got + ".";
 }
 
@@ -68,17 +68,17 @@ View<const T> read_array(const std::string& name, const py::handle& given, const
         const auto type = py::cast<std::string>(py::str(py::dtype::of<T>()));
         return "be a C-contiguous array of " + type + " of shape " + describe_shape(shape);
     };
-    if (!has_type<T>(given)) throw py::type_error(refuse(name, expected(), describe_type(given)));
+    if (!has_type<T>(given)) throw py::type_error(describe_mismatch(name, expected(), describe_type(given)));
     auto array = py::reinterpret_borrow<py::array>(given);
     const Shape sides(array.shape(), array.shape() + array.ndim());
     bool fits = sides.size() == shape.size();
     for (std::size_t k = 0; fits && k < shape.size(); ++k) fits = shape[k] == kAny || sides[k] == shape[k];
-    if (!fits) throw py::value_error(refuse(name, expected(), "shape " + describe_shape(sides)));
+    if (!fits) throw py::value_error(describe_mismatch(name, expected(), "shape " + describe_shape(sides)));
     if (!has_flag(array, py::array::c_style)) {
-        throw py::value_error(refuse(name, expected(), "an array that is not C-contiguous"));
+        throw py::value_error(describe_mismatch(name, expected(), "an array that is not C-contiguous"));
     }
     if (!has_flag(array, py::detail::npy_api::NPY_ARRAY_ALIGNED_)) {
-        throw py::value_error(refuse(name, expected(), "an array that is not aligned"));
+        throw py::value_error(describe_mismatch(name, expected(), "an array that is not aligned"));
     }
     return {static_cast<const T*>(array.data()), sides, std::move(array)};
 }
@@ -94,7 +94,7 @@ template <class T>
 View<T> write_array(const std::string& name, const py::handle& given, const Shape& shape) {
     auto read = read_array<T>(name, given, shape);
     if (!py::reinterpret_borrow<py::array>(read.held).writeable())
-        throw py::value_error(refuse(name, "be writable", "a read-only array"));
+        throw py::value_error(describe_mismatch(name, "be writable", "a read-only array"));
     return {const_cast<T*>(read.data), std::move(read.shape), std::move(read.held)};
 }
 
@@ -115,7 +115,8 @@ void check_below(const std::string& name, const T* numbers, std::size_t n, std::
         const T number = numbers[k * stride];
         if (static_cast<std::size_t>(number) < end) continue;
         const std::string expected = "hold numbers from 0 up to but not including " + std::to_string(end);
-        throw std::invalid_argument(refuse(name, expected, std::to_string(number) + " at " + std::to_string(k)));
+        throw std::invalid_argument(
+            describe_mismatch(name, expected, std::to_string(number) + " at " + std::to_string(k)));
     }
 }
 
@@ -125,13 +126,14 @@ inline void check_bounds(const std::string& name, const View<const std::int64_t>
     const std::size_t n = bounds.size();
     const std::int64_t most = end == kAny ? std::int64_t{1} << 62 : static_cast<std::int64_t>(end);
     const std::string expected = "rise from 0" + (end == kAny ? "" : " to " + std::to_string(end));
-    if (n == 0) throw std::invalid_argument(refuse(name, expected, "no numbers"));
+    if (n == 0) throw std::invalid_argument(describe_mismatch(name, expected, "no numbers"));
     std::int64_t least = 0;
     for (std::size_t k = 0; k < n; ++k) {
         const std::int64_t bound = bounds.data[k];
         const bool is_first = k == 0, is_last = k + 1 == n && end != kAny;
         if (bound < least || bound > most || (is_first && bound != 0) || (is_last && bound != most)) {
-            throw std::invalid_argument(refuse(name, expected, std::to_string(bound) + " at " + std::to_string(k)));
+            throw std::invalid_argument(
+                describe_mismatch(name, expected, std::to_string(bound) + " at " + std::to_string(k)));
         }
         least = bound + step;
     }

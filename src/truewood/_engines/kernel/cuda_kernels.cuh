@@ -1,8 +1,11 @@
 // Kernels of the cuda engine: leaves, sums at leaves, and the influence of single rows.
 //
-// Compiled by NVRTC with REAL as float or double, the type of x. A C++ compiler takes the same source for the host,
-// where a block of threads is a loop (tests/helpers/cuda_on_host.hpp). So work is written in phases: within FOR_THREADS
-// no thread reads what another one writes, except by atomic additions of integers, and between phases all threads wait.
+// NVRTC compiles them with REAL as float or double, the type of x. For tests, a C++ compiler compiles the same source
+// for the host, where a block of threads is a loop (tests/helpers/cuda_on_host.hpp). The work is therefore written in
+// phases: within FOR_THREADS, no thread reads what another one writes, except for atomic additions of integers, and all
+// threads wait between phases.
+//
+// Arguments are structs that cuda_trees.py, cuda_sums.py and cuda_engine.py fill field by field, in the same order.
 #ifdef __CUDACC__
 #define KERNEL extern "C" __global__ void
 #define INLINE __device__ __forceinline__
@@ -21,20 +24,38 @@
 typedef long long Int;
 typedef unsigned long long Word;
 
-// Siblings are neighbors. For a split on categories, `threshold` holds the bits of the number of its set. For a leaf,
+// Siblings are neighbors. In a split on categories, the bits of `threshold` are the number of its set. In a leaf,
 // `left` is ~k for node k in the order of the trees' arrays.
 struct __align__(16) Node {
     double threshold;
-    unsigned feature;  // with the two flags below
+    unsigned feature;  // and the two flags below
     int left;
 };
 #define MISSING_LEFT 0x80000000u
 #define BY_SET 0x40000000u
 #define FEATURE 0x3fffffffu
 
+// Sets of categories: set s is bits[offset[s]] .. bits[offset[s + 1]].
 struct Sets {
-    const Int* offset;  // set s is bits[offset[s]] .. bits[offset[s + 1]]
+    const Int* offset;
     const unsigned* bits;
+};
+
+struct Trees {
+    const Node* nodes;
+    const int* roots;   // one more than trees; the last is the end
+    const int* column;  // target column of each tree; null if trees predict all columns
+    Sets sets;
+    int n_trees;
+    INLINE int target_column(int tree) const { return column ? column[tree] : 0; }
+};
+
+// n rows on the GPU, starting with row `first` of all rows.
+struct Rows {
+    const REAL* x;
+    Int n, first;
+    int n_features;
+    int n_staged;  // columns that are copied into shared memory: all, or 0 if there is no space
 };
 
 INLINE bool holds(const Sets& sets, double set, double x) {
@@ -44,7 +65,7 @@ INLINE bool holds(const Sets& sets, double set, double x) {
     return (sets.bits[start + category / 32] >> (category % 32)) & 1u;
 }
 
-// The place that x leads to from a split.
+// The node that x leads to from a split.
 INLINE int step(const Node& node, const Sets& sets, double x) {
     bool is_right = x > node.threshold;
     if (x != x) is_right = !(node.feature & MISSING_LEFT);
@@ -59,74 +80,85 @@ struct Row {
     INLINE double operator[](unsigned feature) const { return (double)values[feature * stride]; }
 };
 
-// Copies a row into shared memory, where each thread has a column of its own, so that no two threads of a warp use the
-// same bank. `n_staged` is 0 where there is no room.
-INLINE Row stage(const REAL* x, Int row, int n_features, int n_staged, REAL* room, unsigned tid) {
-    const REAL* from = x + row * n_features;
-    if (n_staged == 0) return Row{from, 1};
-    for (int j = 0; j < n_staged; ++j) room[(unsigned)j * BLOCK_SIZE + tid] = from[j];
-    return Row{room + tid, (Int)BLOCK_SIZE};
+// Copies a row into shared memory, where each thread has its own column, so that the threads of a warp use different
+// banks.
+INLINE Row stage(const Rows& rows, Int i, REAL* staged, unsigned tid) {
+    const REAL* from = rows.x + i * rows.n_features;
+    if (rows.n_staged == 0) return Row{from, 1};
+    for (int j = 0; j < rows.n_staged; ++j) staged[(unsigned)j * BLOCK_SIZE + tid] = from[j];
+    return Row{staged + tid, (Int)BLOCK_SIZE};
 }
 
 // The leaf of a row.
 template <class Values>
-INLINE int find_leaf(const Node* nodes, int root, const Sets& sets, const Values& row) {
-    Node node = nodes[root];
-    while (node.left >= 0) node = nodes[step(node, sets, row[node.feature & FEATURE])];
+INLINE int find_leaf(const Trees& trees, int tree, const Values& row) {
+    Node node = trees.nodes[trees.roots[tree]];
+    while (node.left >= 0) node = trees.nodes[step(node, trees.sets, row[node.feature & FEATURE])];
     return ~node.left;
 }
 
-// How often a row evaluates a tree: once, or unless it is in the bag, or as often as it is listed.
-INLINE unsigned count_scoring(const unsigned* times, int are_bags, Int n_rows, int tree, Int row) {
-    if (!times) return 1u;
-    const unsigned n = times[tree * n_rows + row];
-    return are_bags ? n == 0u : n;
-}
+// Which rows evaluate a tree: every row once, rows outside its bag, or rows as often as they are listed.
+enum RoleKind { EVERY_ROW, BAGS, LISTS };
 
-// Leaves of listed rows; a tree has those from offset[tree] on.
-KERNEL find_leaves(const Node* nodes, const int* roots, int n_trees, const Int* set_offset, const unsigned* set_bits,
-                   const REAL* x, int n_features, const Int* index, const Int* offset, int* leaves) {
-    const Sets sets = {set_offset, set_bits};
+// The roles of rows in trees.
+struct Roles {
+    const unsigned* times;       // (tree, row): how often the row is in the bag or in the list
+    const double* inbag_weight;  // (tree, row): weight in the fit, for LISTS with in-bag rows
+    Int n_rows;
+    int kind;  // a RoleKind
+    // How often a row evaluates a tree.
+    INLINE unsigned count_scoring(int tree, Int row) const {
+        if (kind == EVERY_ROW) return 1u;
+        const unsigned n = times[tree * n_rows + row];
+        return kind == BAGS ? n == 0u : n;
+    }
+    INLINE double weigh_in_bag(int tree, Int row) const {
+        if (kind == BAGS) return (double)times[tree * n_rows + row];
+        return inbag_weight ? inbag_weight[tree * n_rows + row] : 0.0;
+    }
+};
+
+// Leaves of listed rows; the rows of tree t are index[offset[t]] .. index[offset[t + 1]].
+KERNEL find_leaves(Trees trees, const REAL* x, int n_features, const Int* index, const Int* offset, int* leaves) {
     FOR_THREADS(tid) {
-        for (int t = (int)BLOCK_Y; t < n_trees; t += (int)GRID_Y) {
+        for (int t = (int)BLOCK_Y; t < trees.n_trees; t += (int)GRID_Y) {
             const Int first = offset[t] + (Int)BLOCK_X * BLOCK_SIZE + tid;
             for (Int i = first; i < offset[t + 1]; i += (Int)GRID_X * BLOCK_SIZE) {
-                leaves[i] = find_leaf(nodes, roots[t], sets, Row{x + index[i] * n_features, 1});
+                leaves[i] = find_leaf(trees, t, Row{x + index[i] * n_features, 1});
             }
         }
     }
 }
 
-// A row with one value taken from another row.
+// A row with one value from another row.
 struct Swapped {
     Row row, donor;
     unsigned column;
     INLINE double operator[](unsigned feature) const { return feature == column ? donor[feature] : row[feature]; }
 };
 
-// Leaves in one tree of n listed rows with each column in turn taken from a donor.
-KERNEL find_swapped_leaves(const Node* nodes, const Int* set_offset, const unsigned* set_bits, const REAL* x,
-                           int n_features, const Int* rows, const Int* donors, Int n, int* leaves) {
-    const Sets sets = {set_offset, set_bits};
+// Leaves of n listed rows in a single tree, with each column in turn taken from a donor.
+KERNEL find_swapped_leaves(Trees trees, const REAL* x, int n_features, const Int* rows, const Int* donors, Int n,
+                           int* leaves) {
     FOR_THREADS(tid) {
         for (Int i = (Int)BLOCK_X * BLOCK_SIZE + tid; i < n * n_features; i += (Int)GRID_X * BLOCK_SIZE) {
             const Int at = i / n_features;
             const Swapped row = {
                 {x + rows[at] * n_features, 1}, {x + donors[at] * n_features, 1}, (unsigned)(i % n_features)};
-            leaves[i] = find_leaf(nodes, 0, sets, row);
+            leaves[i] = find_leaf(trees, 0, row);
         }
     }
 }
 
-// What a row adds at its leaf: integers, so that no sum depends on the order of additions. For classes, one, or the
-// weight of the row, in the cell of the class of each output; for numbers, those of the row, beginning with its weight.
+// What a row adds at its leaf: integers, so that sums do not depend on the order of additions. For classes, a row adds
+// 1 or its weight to the cell of its class in each output; for numbers, it adds its weight, its numbers, and perhaps
+// their squares.
 struct Amounts {
-    const int* codes;  // null for numbers
-    int n_outputs;
+    const int* codes;         // (row, output); null for numbers
     const int* first_column;  // of each output
-    const Int* amounts;       // n_amounts a row; null for classes where every row counts once
-    int n_amounts;
-    int width;  // cells of a node
+    const Int* amounts;       // (row, amount); null for classes if every row counts once
+    int n_outputs, n_amounts;
+    int width;  // cells per node
 };
 
 // Calls add(cell, amount).
@@ -142,7 +174,7 @@ INLINE void for_amounts(const Amounts& of, Int row, int column, const Add& add) 
     for (int k = 1; k < of.width; ++k) add(k, own[k + column]);
 }
 
-// A sum is stored as high * 2^30 + low, which has room for any number of rows.
+// A sum is stored as high * 2^30 + low, which does not overflow for any number of rows.
 #define LOW_BITS 30
 INLINE void add_wide(Word* cell, Int amount) {
     const Int high = amount >> LOW_BITS;
@@ -156,32 +188,28 @@ struct AddWide {
     INLINE void operator()(int cell, Int amount) const { add_wide(node + 2 * cell, amount * times); }
 };
 
-// Adds n rows, from row `first` on, to their leaves in some trees per block. `column` is the column of the target that
-// each tree predicts; null where trees predict all of them.
-KERNEL sum_rows(const Node* nodes, const int* roots, int n_trees, int trees_a_block, const Int* set_offset,
-                const unsigned* set_bits, const REAL* x, int n_features, int n_staged, Int n, Int first,
-                const int* codes, int n_outputs, const int* first_column, const Int* amounts, int n_amounts, int width,
-                const int* column, const unsigned* times, int are_bags, Int n_rows, Word* sums) {
+// Adds rows to their leaves, in trees_per_block trees per block.
+KERNEL sum_rows(Trees trees, Rows rows, Amounts amounts, Roles roles, int trees_per_block, Word* sums) {
     SHARED
-    const Sets sets = {set_offset, set_bits};
-    const Amounts of = {codes, n_outputs, first_column, amounts, n_amounts, width};
-    const int start = BLOCK_Y * trees_a_block, end = min(start + trees_a_block, n_trees);
+    const int start = BLOCK_Y * trees_per_block, end = min(start + trees_per_block, trees.n_trees);
     FOR_THREADS(tid) {
         const Int i = (Int)BLOCK_X * BLOCK_SIZE + tid;
-        if (i < n) {
-            const Row row = stage(x, i, n_features, n_staged, (REAL*)shared, tid);
+        if (i < rows.n) {
+            const Row values = stage(rows, i, (REAL*)shared, tid);
+            const Int row = rows.first + i;
             for (int t = start; t < end; ++t) {
-                const unsigned n_times = count_scoring(times, are_bags, n_rows, t, first + i);
+                const unsigned n_times = roles.count_scoring(t, row);
                 if (n_times == 0u) continue;
-                const int leaf = find_leaf(nodes, roots[t], sets, row);
-                for_amounts(of, first + i, column ? column[t] : 0, AddWide{sums + (Int)leaf * width * 2, (Int)n_times});
+                const int leaf = find_leaf(trees, t, values);
+                const AddWide add = {sums + (Int)leaf * amounts.width * 2, (Int)n_times};
+                for_amounts(amounts, row, trees.target_column(t), add);
             }
         }
     }
 }
 
-// In shared memory, where only 32-bit additions are fast, an amount is three parts of 20 bits, which leaves room for at
-// most 4,096 rows.
+// In shared memory, where only 32-bit additions are fast, an amount has three parts of 20 bits, which do not overflow
+// for up to 4,096 rows.
 #define PART_BITS 20
 #define PART_MASK ((1u << PART_BITS) - 1u)
 struct AddParts {
@@ -196,29 +224,24 @@ struct AddParts {
     }
 };
 
-// The same for small trees that every row evaluates: a block sums up to 4,096 rows in shared memory first. `groups` has
-// the first tree of each group of trees that fit there.
-KERNEL sum_small_trees(const Node* nodes, const int* roots, const int* groups, const Int* set_offset,
-                       const unsigned* set_bits, const REAL* x, int n_features, Int n, Int first, int rows_a_block,
-                       const int* codes, int n_outputs, const int* first_column, const Int* amounts, int n_amounts,
-                       int width, const int* column, Word* sums) {
+// Adds rows to their leaves in small trees that every row evaluates: a block first sums up to 4,096 rows in shared
+// memory. Group k of trees that fit there is groups[k] .. groups[k + 1].
+KERNEL sum_small_trees(Trees trees, Rows rows, Amounts amounts, const int* groups, int rows_per_block, Word* sums) {
     SHARED
-    const Sets sets = {set_offset, set_bits};
-    const Amounts of = {codes, n_outputs, first_column, amounts, n_amounts, width};
-    const int start = groups[BLOCK_Y], end = groups[BLOCK_Y + 1];
-    const int first_node = roots[start], n_cells = (roots[end] - first_node) * width;
+    const int start = groups[BLOCK_Y], end = groups[BLOCK_Y + 1], width = amounts.width;
+    const int first_node = trees.roots[start], n_cells = (trees.roots[end] - first_node) * width;
     unsigned* cells = (unsigned*)shared;
     FOR_THREADS(tid) {
         for (int k = (int)tid; k < 3 * n_cells; k += (int)BLOCK_SIZE) cells[k] = 0u;
     }
     WAIT;
     FOR_THREADS(tid) {
-        const Int from = (Int)BLOCK_X * rows_a_block, to = min(from + rows_a_block, n);
+        const Int from = (Int)BLOCK_X * rows_per_block, to = min(from + rows_per_block, rows.n);
         for (Int i = from + tid; i < to; i += BLOCK_SIZE) {
-            const Row row = {x + i * n_features, 1};
+            const Row row = {rows.x + i * rows.n_features, 1};
             for (int t = start; t < end; ++t) {
-                const int leaf = find_leaf(nodes, roots[t], sets, row) - first_node;
-                for_amounts(of, first + i, column ? column[t] : 0, AddParts{cells + 3 * leaf * width});
+                const int leaf = find_leaf(trees, t, row) - first_node;
+                for_amounts(amounts, rows.first + i, trees.target_column(t), AddParts{cells + 3 * leaf * width});
             }
         }
     }
@@ -237,17 +260,16 @@ KERNEL sum_small_trees(const Node* nodes, const int* roots, const int* groups, c
     }
 }
 
-// Nodes, each with the terms of a row in each of its roles, so that one load fetches both; zeros below splits that do
-// not count.
-struct Records {
+// Nodes, each followed by the terms of a row in each of its roles, so that one load fetches both; and the target, which
+// the terms multiply. Terms are zero below splits that do not count.
+struct Terms {
     const unsigned char* records;
-    int size;  // bytes of one
-    int n_terms;
-    const int* codes;
-    int n_outputs;
+    const int* codes;  // (row, output); null for numbers
     const int* first_column;
-    const double* numbers;  // `stride` a row
-    int stride;
+    const double* numbers;  // `stride` per row
+    int size;               // bytes per record
+    int n_terms;            // per role
+    int n_outputs, stride;
     INLINE const Node& node(int place) const { return *(const Node*)(records + (Int)place * size); }
     INLINE double term(int place, int role, Int row, int column) const {
         const double* own = (const double*)(records + (Int)place * size + sizeof(Node)) + role * n_terms;
@@ -266,112 +288,125 @@ struct Records {
     }
 };
 
-// Adds the influence of n rows, from row `first` on, tree after tree. An in-bag row of a tree adds to inbag_influence;
-// its weight in the fit is `inbag_weight`, or how often it is in the bag. Sums of a row are kept in shared memory where
-// there is room for `n_kept` of them.
-KERNEL add_influence(const unsigned char* records, int record_size, int n_terms, const int* roots, int n_trees,
-                     const Int* set_offset, const unsigned* set_bits, const REAL* x, int n_features, int n_staged,
-                     int n_kept, Int n, Int first, const int* codes, int n_outputs, const int* first_column,
-                     const double* numbers, int stride, const int* column, const double* row_weight,
-                     const double* tree_weight, const unsigned* times, int are_bags, const double* inbag_weight,
-                     Int n_rows, double* eval_influence, double* inbag_influence, float* bags, int n_bags,
-                     Int first_bag_row, Int n_bag_rows) {
+// Optional weights of rows as evaluation rows, and of trees.
+struct Weights {
+    const double* row;
+    const double* tree;
+};
+
+// Receives the influence of the rows of a call, and the weights in the first n_bags bags of all rows with influence.
+struct InfluenceOutput {
+    double* eval;   // (row, feature)
+    double* inbag;  // (row, feature); null if no row is in bag
+    float* bags;    // (bag, row)
+    Int first_bag_row, n_bag_rows;
+    int n_bags;
+};
+
+// Adds the influence of rows, tree after tree, as evaluation rows or as in-bag rows. The n_kept sums of a row are kept
+// in shared memory; n_kept is 0 if there is no space.
+KERNEL add_influence(Trees trees, Rows rows, Terms terms, Roles roles, Weights weights, InfluenceOutput out,
+                     int n_kept) {
     SHARED
-    const Sets sets = {set_offset, set_bits};
-    const Records of = {records, record_size, n_terms, codes, n_outputs, first_column, numbers, stride};
+    const int n_features = rows.n_features;
     double* kept = (double*)shared;
-    REAL* room = (REAL*)(kept + (Int)n_kept * BLOCK_SIZE);
+    REAL* staged = (REAL*)(kept + (Int)n_kept * BLOCK_SIZE);
     FOR_THREADS(tid) {
         const Int i = (Int)BLOCK_X * BLOCK_SIZE + tid;
-        if (i < n) {
-            const Int row = first + i;
-            const Row values = stage(x, i, n_features, n_staged, room, tid);
+        if (i < rows.n) {
+            const Int row = rows.first + i;
+            const Row values = stage(rows, i, staged, tid);
             for (int k = 0; k < n_kept; ++k) kept[(unsigned)k * BLOCK_SIZE + tid] = 0.0;
-            for (int t = 0; t < n_trees; ++t) {
+            for (int t = 0; t < trees.n_trees; ++t) {
                 double weight = 0.0;
                 int role = 0;
-                if (inbag_influence) {
-                    weight = are_bags       ? (double)times[t * n_rows + row]
-                             : inbag_weight ? inbag_weight[t * n_rows + row]
-                                            : 0.0;
+                if (out.inbag) {
+                    weight = roles.weigh_in_bag(t, row);
                     role = weight > 0.0;
-                    if (t < n_bags) bags[t * n_bag_rows + row - first_bag_row] = (float)weight;
+                    if (t < out.n_bags) out.bags[t * out.n_bag_rows + row - out.first_bag_row] = (float)weight;
                 }
                 if (role == 0) {
-                    weight = (double)count_scoring(times, are_bags, n_rows, t, row);
-                    if (row_weight) weight *= row_weight[row];
+                    weight = (double)roles.count_scoring(t, row);
+                    if (weights.row) weight *= weights.row[row];
                 }
                 if (weight == 0.0) continue;
-                if (tree_weight) weight *= tree_weight[t];
-                double* out = (role ? inbag_influence : eval_influence) + i * n_features;
-                const int shift = role * n_features;
-                Node node = of.node(roots[t]);
+                if (weights.tree) weight *= weights.tree[t];
+                double* sums = (role ? out.inbag : out.eval) + i * n_features;
+                const int shift = role * n_features, column = trees.target_column(t);
+                Node node = terms.node(trees.roots[t]);
                 while (node.left >= 0) {
                     const unsigned feature = node.feature & FEATURE;
-                    const int place = step(node, sets, values[feature]);
-                    const double added = weight * of.term(place, role, row, column ? column[t] : 0);
-                    node = of.node(place);
+                    const int place = step(node, trees.sets, values[feature]);
+                    const double added = weight * terms.term(place, role, row, column);
+                    node = terms.node(place);
                     if (n_kept) kept[(feature + shift) * BLOCK_SIZE + tid] += added;
-                    else out[feature] += added;
+                    else sums[feature] += added;
                 }
             }
             for (int k = 0; k < n_kept; ++k) {
-                double* out =
-                    k < n_features ? eval_influence + i * n_features + k : inbag_influence + (i - 1) * n_features + k;
-                *out += kept[(unsigned)k * BLOCK_SIZE + tid];
+                double* sum = k < n_features ? out.eval + i * n_features + k : out.inbag + (i - 1) * n_features + k;
+                *sum += kept[(unsigned)k * BLOCK_SIZE + tid];
             }
         }
     }
 }
 
-// Influence of a row on the score of a column, minus the mean; 0 for a row that does not count.
-INLINE double find_part(const double* influence, const bool* counts, double total_weight, const double* mean,
-                        int n_columns, Int row, int column) {
-    return counts[row] ? influence[row * n_columns + column] / total_weight - mean[column] : 0.0;
-}
+// The influence of n rows.
+struct Influence {
+    const double* eval;      // (row, column)
+    const double* inbag;     // (row, column); null if no row is in bag
+    const bool* is_scoring;  // whether a row counts
+    const double* mean;      // subtracted from each column
+    double total_weight;     // divides the influence
+    Int n;
+    int n_columns;
+    // A row's influence on the score of a column, in one of its roles; 0 for a row that does not count.
+    INLINE double center(const double* influence, Int row, int column) const {
+        return is_scoring[row] ? influence[row * n_columns + column] / total_weight - mean[column] : 0.0;
+    }
+};
 
-// Sums over rows_a_block rows per block of the products phi phi, phi psi and psi psi, and of phi, for each column; phi
-// is the evaluation influence and psi the in-bag influence.
-KERNEL sum_products(const double* eval_influence, const double* inbag_influence, const bool* counts,
-                    double total_weight, const double* mean, int n_columns, Int n, int rows_a_block, double* sums) {
-    const Int from = (Int)BLOCK_X * rows_a_block, to = min(from + rows_a_block, n);
+// Sums phi phi, phi psi, psi psi and phi by column over rows_per_block rows per block; phi is the evaluation influence
+// and psi the in-bag influence.
+KERNEL sum_products(Influence influence, int rows_per_block, double* sums) {
+    const Int from = (Int)BLOCK_X * rows_per_block, to = min(from + rows_per_block, influence.n);
+    const int n_columns = influence.n_columns;
     FOR_THREADS(tid) {
         for (int column = (int)tid; column < n_columns; column += (int)BLOCK_SIZE) {
             double products[4] = {0.0, 0.0, 0.0, 0.0};
             for (Int row = from; row < to; ++row) {
-                const double a = find_part(eval_influence, counts, total_weight, mean, n_columns, row, column);
-                products[0] += a * a;
-                products[3] += a;
-                if (!inbag_influence) continue;
-                const double b = find_part(inbag_influence, counts, total_weight, mean, n_columns, row, column);
-                products[1] += a * b;
-                products[2] += b * b;
+                const double phi = influence.center(influence.eval, row, column);
+                products[0] += phi * phi;
+                products[3] += phi;
+                if (!influence.inbag) continue;
+                const double psi = influence.center(influence.inbag, row, column);
+                products[1] += phi * psi;
+                products[2] += psi * psi;
             }
             for (int k = 0; k < 4; ++k) sums[((Int)BLOCK_X * 4 + k) * n_columns + column] = products[k];
         }
     }
 }
 
-// The same for the sums over all columns: phi phi and phi psi of each row.
-KERNEL multiply_totals(const double* eval_influence, const double* inbag_influence, const bool* counts,
-                       double total_weight, const double* mean, int n_columns, Int n, double* products) {
+// Multiplies each row's sums over all columns: phi phi and phi psi.
+KERNEL multiply_totals(Influence influence, double* products) {
     FOR_THREADS(tid) {
         const Int row = (Int)BLOCK_X * BLOCK_SIZE + tid;
-        if (row < n) {
-            double a = 0.0, b = 0.0;
-            for (int column = 0; column < n_columns; ++column) {
-                a += find_part(eval_influence, counts, total_weight, mean, n_columns, row, column);
-                if (inbag_influence)
-                    b += find_part(inbag_influence, counts, total_weight, mean, n_columns, row, column);
+        if (row < influence.n) {
+            double phi = 0.0, psi = 0.0;
+            for (int column = 0; column < influence.n_columns; ++column) {
+                phi += influence.center(influence.eval, row, column);
+                if (influence.inbag) psi += influence.center(influence.inbag, row, column);
             }
-            products[row] = a * a;
-            products[n + row] = a * b;
+            products[row] = phi * phi;
+            products[influence.n + row] = phi * psi;
         }
     }
 }
 
-// Draws bags as numpy's RandomState(seed).randint(0, n_rows, n_draws) does, one per block: how often each row is in it.
-// The Mersenne Twister (Matsumoto & Nishimura 1998): `now` and `next` are its state before and after 624 words.
+// Draws one bag per block, as numpy's RandomState(seed).randint(0, n_rows, n_draws) does, and counts how often each row
+// is in it. `now` and `next` are the state of the Mersenne Twister (Matsumoto & Nishimura 1998) before and after 624
+// words. bags.hpp has the sequential version; here, the threads of a block share the work.
 #define N_WORDS 624u
 #define AHEAD 397u
 INLINE unsigned twist(unsigned own, unsigned following, unsigned ahead) {
@@ -431,7 +466,7 @@ KERNEL draw_bags(const unsigned* seeds, Int n_draws, Int n_rows, unsigned mask, 
                 for (unsigned i = tid; i < N_WORDS; i += BLOCK_SIZE) {
                     if (drawn[i] <= largest) atomicAdd(own + drawn[i], 1u);
                 }
-            } else if (tid == 0) {  // the last words, in their order
+            } else if (tid == 0) {  // take the remaining words in order
                 Int rest = n_left;
                 for (unsigned i = 0; rest > 0; ++i) {
                     if (drawn[i] > largest) continue;

@@ -1,4 +1,4 @@
-// For engines that walk elsewhere: trees laid out for them, and scores from the sums that they found. No Python here.
+// For an engine that walks on a device: trees in its layout, and scores from the sums it returns. No Python here.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace truewood {
 
-// As cuda_kernels.cuh has it.
+// The same layout as Node in cuda_kernels.cuh.
 struct DeviceNode {
     double threshold;
     std::uint32_t feature;
@@ -32,7 +32,7 @@ inline std::vector<std::size_t> list_starts(const std::vector<TreeArrays>& trees
     return starts;
 }
 
-// Lays out trees one after the other. `place` is the new position of each node, in the order of the trees' arrays.
+// Lays out trees one after another. `place` receives the new position of each node, in the order of the trees' arrays.
 inline void lay_out(const std::vector<TreeArrays>& trees, std::size_t n_features, ThreadTeam& team, DeviceNode* nodes,
                     std::int32_t* place) {
     const auto starts = list_starts(trees);
@@ -54,7 +54,7 @@ inline void lay_out(const std::vector<TreeArrays>& trees, std::size_t n_features
                 tree.threshold(at),
                 static_cast<std::uint32_t>(tree.feature(at)) | (tree.sends_missing_left(at) ? kDeviceMissingLeft : 0u),
                 start + structure.left[at]};
-            if (trees[t].node_set && trees[t].node_set[k] >= 0) {
+            if (trees[t].has_categories() && trees[t].node_set[k] >= 0) {
                 const std::int64_t set = trees[t].node_set[k];
                 std::memcpy(&node.threshold, &set, sizeof set);
                 node.feature |= kDeviceBySet;
@@ -63,27 +63,42 @@ inline void lay_out(const std::vector<TreeArrays>& trees, std::size_t n_features
     });
 }
 
-// Scores trees by the sums at their leaves, in the order of the trees' arrays; writes terms of one or both roles by
-// place where `terms` is not null.
-inline void score_sums(const std::vector<TreeArrays>& trees, std::size_t n_features, const Target& target,
-                       const SplitCriterion& criterion, const double* leaf_sums, const ScoreOutput& out,
-                       std::size_t n_roles, double* terms, ThreadTeam& team) {
+// Sums at the leaves of trees, in the order of the trees' arrays.
+struct LeafSums {
+    const std::vector<TreeArrays>& trees;
+    const double* sums;  // (node, sum)
+    std::size_t n_features;
+    Target target;
+};
+
+// Receives the terms of rows in n_roles roles, 0 to 2, by place: (node, term).
+struct TermOutput {
+    double* terms;
+    std::size_t n_roles;
+};
+
+// Scores trees by the sums at their leaves, and writes row terms.
+inline void score_sums(const LeafSums& leaf_sums, const SplitCriterion& criterion, const ScoreOutput& scores,
+                       const TermOutput& out, ThreadTeam& team) {
     struct Worker {
-        Worker(const Target& target, const SplitCriterion& criterion) : formulas(target, criterion) {}
+        Worker(const Target& target, const SplitCriterion& criterion, bool with_terms)
+            : formulas(target, criterion, with_terms) {}
         PackedTree<double> tree;
         Nodes nodes;
         SplitFormulas formulas;
         RowTerms terms;
     };
+    const std::vector<TreeArrays>& trees = leaf_sums.trees;
+    const Target& target = leaf_sums.target;
     const auto starts = list_starts(trees);
-    std::vector<Worker> workers(team.n_threads(), Worker(target, criterion));
+    std::vector<Worker> workers(team.n_threads(), Worker(target, criterion, out.n_roles > 0));
     team.run(trees.size(), [&](std::size_t k, std::size_t t, InterruptPoller& poller) {
         Worker& worker = workers[k];
         Nodes& nodes = worker.nodes;
-        worker.tree.pack(trees[t], n_features);
+        worker.tree.pack(trees[t], leaf_sums.n_features);
         nodes.read(trees[t], worker.tree.structure(), target);
         poller.count(static_cast<std::int64_t>(nodes.size()));
-        const double* from = leaf_sums + starts[t] * nodes.n_sums;
+        const double* from = leaf_sums.sums + starts[t] * nodes.n_sums;
         for (const std::int32_t place : nodes.tree->place) {
             std::copy(
                 from, from + nodes.n_sums,
@@ -91,14 +106,14 @@ inline void score_sums(const std::vector<TreeArrays>& trees, std::size_t n_featu
             from += nodes.n_sums;
         }
         aggregate_to_root(*nodes.tree, nodes.n_sums, nodes.sums.data());
-        out.put(target, criterion, n_features, t, nodes, worker.formulas);
-        if (!terms) return;
+        scores.put(nodes, t, leaf_sums.n_features, worker.formulas);
+        if (out.n_roles == 0) return;
         nodes.keep_means();
         worker.terms.make(nodes, target, criterion);
-        const std::size_t width = n_roles * worker.terms.width();
+        const std::size_t width = out.n_roles * worker.terms.width();
         for (std::size_t p = 0; p < nodes.size(); ++p) {
             const double* own = worker.terms.at(static_cast<std::int32_t>(p));
-            std::copy(own, own + width, terms + (starts[t] + p) * width);
+            std::copy(own, own + width, out.terms + (starts[t] + p) * width);
         }
     });
 }

@@ -1,4 +1,4 @@
-// Bindings of what sends all rows down a forest: scores, sums at nodes, influence, and trees for other engines.
+// Bindings of the forest passes (scores, node sums, influence), and of trees and scores for an engine on a device.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,13 @@ inline SplitCriterion make_criterion(const std::string& formula, bool skips, dou
         if (formula == "ufi") return Formula::kUfi;
         if (formula == "ufi_centered") return Formula::kUfiCentered;
         if (formula == "mdi_oob") return Formula::kMdiOob;
-        throw std::invalid_argument("the kernel has no formula " + formula + ".");
+        throw std::invalid_argument(
+            describe_mismatch("formula", "be 'ufi', 'ufi_centered' or 'mdi_oob'", "'" + formula + "'"));
     };
     return {find(), skips, scale, is_additive};
 }
 
-// Where the scores of trees go.
+// Receives the scores of trees.
 class ScoreArrays {
 public:
     ScoreArrays(const py::object& scores, const py::object& mdi, const py::object& counted_mdi,
@@ -42,17 +43,16 @@ public:
           evaluation_weight_(write_array<double>("evaluation_weight", evaluation_weight, {scores_.shape[0]})),
           evaluation_impurity_(write_array<double>("evaluation_impurity", evaluation_impurity, {scores_.shape[0]})) {}
 
-    // The magnitude is needed for tests of influence only.
-    ScoreOutput view(std::size_t n_trees, std::size_t n_features, const Target& target, bool with_magnitude) const {
+    ScoreOutput view(std::size_t n_trees, std::size_t n_features, const Target& target) const {
         const Shape expected{n_trees, n_features, target.n_outputs};
         if (scores_.shape != expected) {
             throw py::value_error(
-                refuse("scores", "be of shape " + describe_shape(expected), describe_shape(scores_.shape)));
+                describe_mismatch("scores", "have shape " + describe_shape(expected), describe_shape(scores_.shape)));
         }
         return {scores_.data,
                 mdi_.data,
                 counted_mdi_.data,
-                with_magnitude ? magnitude_.data : nullptr,
+                magnitude_.data,
                 split_weight_.data,
                 skipped_weight_.data,
                 evaluation_weight_.data,
@@ -64,16 +64,17 @@ private:
         evaluation_impurity_;
 };
 
-// Where the influence of the rows from `first` on is added.
+// Receives the influence of consecutive rows, starting with row `first`; `tree_weight` weighs the trees.
 class InfluenceArrays {
 public:
     InfluenceArrays(const py::object& eval_influence, const py::object& inbag_influence, const py::object& bags,
-                    std::int64_t first)
+                    std::int64_t first, const py::object& tree_weight)
         : eval_(write_array<double>("eval_influence", eval_influence, {kAny, kAny})),
           inbag_(write_optional<double>("inbag_influence", inbag_influence, eval_.shape)),
           bags_(write_optional<float>("bags", bags, {kAny, eval_.shape[0]})),
-          first_(first) {
-        if (bags_ && !inbag_) throw py::value_error("inbag_influence must be given with bags, got None.");
+          first_(first),
+          tree_weight_(read_optional<double>("tree_weight", tree_weight, {kAny})) {
+        if (bags_ && !inbag_) throw py::value_error("inbag_influence must be an array if bags is one, got None.");
     }
 
     bool has_inbag() const { return static_cast<bool>(inbag_); }
@@ -82,69 +83,92 @@ public:
         const std::size_t n_asked = eval_.shape[0], n_rows = table.n_rows(), n_bags = bags_ ? bags_.shape[0] : 0;
         if (eval_.shape[1] != table.n_features()) {
             const auto n = std::to_string(table.n_features());
-            throw py::value_error(refuse("eval_influence", "have " + n + " columns", std::to_string(eval_.shape[1])));
+            throw py::value_error(
+                describe_mismatch("eval_influence", "have " + n + " columns", std::to_string(eval_.shape[1])));
         }
         if (first_ < 0 || static_cast<std::size_t>(first_) > n_rows ||
             n_asked > n_rows - static_cast<std::size_t>(first_)) {
-            const auto rows = std::to_string(n_asked) + " rows from " + std::to_string(first_) + " on";
-            throw py::value_error(refuse("eval_influence", "be of rows among " + std::to_string(n_rows), rows));
+            const auto rows = std::to_string(n_asked) + " rows starting with " + std::to_string(first_);
+            throw py::value_error(
+                describe_mismatch("eval_influence", "cover rows among " + std::to_string(n_rows), rows));
         }
         if (n_bags > n_trees) {
             const auto n = std::to_string(n_trees);
-            throw py::value_error(refuse("bags", "be of at most " + n + " trees", std::to_string(n_bags)));
+            throw py::value_error(describe_mismatch("bags", "have at most " + n + " trees", std::to_string(n_bags)));
         }
-        return {eval_.data, inbag_.data, bags_.data, n_bags, first_, n_asked};
+        if (tree_weight_ && tree_weight_.size() != n_trees) {
+            const auto n = std::to_string(n_trees);
+            throw py::value_error(
+                describe_mismatch("tree_weight", "hold " + n + " numbers", std::to_string(tree_weight_.size())));
+        }
+        return {eval_.data, inbag_.data, bags_.data, n_bags, first_, n_asked, tree_weight_.data};
     }
 
 private:
     View<double> eval_, inbag_;
     View<float> bags_;
     std::int64_t first_;
+    View<const double> tree_weight_;
 };
 
+inline void check_width(const Forest& forest, const Target& target) {
+    if (forest.n_columns() != target.n_columns) throw BrokenTree("node values must have one column per target column.");
+}
+
 inline TreesAndRows join_inputs(const Forest& forest, const Table& table, const Target& target,
-                                const double* tree_weight) {
+                                const TreeRowArrays& rows) {
     forest.check_column(target);
-    if (forest.n_columns() != target.n_columns) throw BrokenTree("the trees have another target.");
-    return {forest.trees(),
-            forest.has_categories(),
-            std::vector<TreeRows>(forest.n_trees()),
-            forest.column(),
-            tree_weight,
-            table.n_rows(),
-            table.n_features(),
+    check_width(forest, target);
+    return {forest.trees(),  forest.has_categories(), rows.view(forest.n_trees(), table.n_rows()),
+            forest.column(), table.n_rows(),          table.n_features(),
             target};
 }
 
-// The target as scores need it, of rows that are checked by the caller; additive trees have no sums of squares.
+// The target for scores; the caller checks the rows. Additive trees need no sums of squares.
 inline Target view_target(const TargetArrays& arrays, const SplitCriterion& criterion) {
     Target target = arrays.view_for_scores();
     target.has_squares = target.has_squares && !criterion.is_additive;
     if (criterion.formula == Formula::kUfi && !target.has_classes() && criterion.is_additive) {
-        throw py::value_error(refuse("formula", "be 'ufi_centered' or 'mdi_oob' for additive trees", "'ufi'"));
+        throw py::value_error(
+            describe_mismatch("formula", "be 'ufi_centered' or 'mdi_oob' for additive trees", "'ufi'"));
     }
     return target;
 }
 
-inline void bind_score_trees(const Forest& forest, const Table& table, const TargetArrays& target,
-                             const py::object& rows, const py::object& tree_weight, const SplitCriterion& criterion,
-                             std::size_t n_threads, const ScoreArrays& scores, const InfluenceArrays* influence) {
-    const auto weights = read_optional<double>("tree_weight", tree_weight, {forest.n_trees()});
-    target.check_rows(table.n_rows());
-    target.check_codes();
-    TreesAndRows inputs = join_inputs(forest, table, view_target(target, criterion), weights.data);
-    const ScoreTrees job{criterion,
-                         scores.view(forest.n_trees(), table.n_features(), inputs.target, influence != nullptr),
-                         influence ? influence->view(forest.n_trees(), table) : InfluenceOutput{}};
-    const HeldTreeRows read =
-        read_rows(rows, forest.n_trees(), table.n_rows(), influence != nullptr, influence && influence->has_inbag());
-    inputs.rows = read.rows;
+template <class Job>
+void run_forest_pass(const Job& job, const TreesAndRows& inputs, const Table& table, std::size_t n_threads) {
     const Work work;
     ThreadTeam team(n_threads, run_signal_handlers);
-    ForestPass<ScoreTrees>(job, inputs, table.rows(), team).run();
+    ForestPass<Job>(job, inputs, table.rows(), team).run();
 }
 
-// Sums at the nodes in the order of the arrays, of every row; without squares where `sums` has no room for them.
+inline TreesAndRows join_score_inputs(const Forest& forest, const Table& table, const TargetArrays& target,
+                                      const TreeRowArrays& rows, const SplitCriterion& criterion) {
+    target.check_rows(table.n_rows());
+    target.check_codes();
+    return join_inputs(forest, table, view_target(target, criterion), rows);
+}
+
+inline void bind_score_trees(const Forest& forest, const Table& table, const TargetArrays& target,
+                             const TreeRowArrays& rows, const SplitCriterion& criterion, std::size_t n_threads,
+                             const ScoreArrays& scores) {
+    const TreesAndRows inputs = join_score_inputs(forest, table, target, rows, criterion);
+    const ScoreTrees job{criterion, scores.view(forest.n_trees(), table.n_features(), inputs.target)};
+    run_forest_pass(job, inputs, table, n_threads);
+}
+
+inline void bind_score_trees_with_influence(const Forest& forest, const Table& table, const TargetArrays& target,
+                                            const TreeRowArrays& rows, const SplitCriterion& criterion,
+                                            std::size_t n_threads, const ScoreArrays& scores,
+                                            const InfluenceArrays& influence) {
+    rows.check_influence(influence.has_inbag());
+    const TreesAndRows inputs = join_score_inputs(forest, table, target, rows, criterion);
+    const ScoreTreesWithInfluence job{criterion, scores.view(forest.n_trees(), table.n_features(), inputs.target),
+                                      influence.view(forest.n_trees(), table)};
+    run_forest_pass(job, inputs, table, n_threads);
+}
+
+// Sums all rows at the nodes, in the order of the arrays; without squares if `sums` has no columns for them.
 inline void bind_sum_nodes(const Forest& forest, const Table& table, const TargetArrays& arrays, std::size_t n_threads,
                            const py::object& sums) {
     forest.must_be_ensemble();
@@ -152,58 +176,60 @@ inline void bind_sum_nodes(const Forest& forest, const Table& table, const Targe
     const auto out = write_array<double>("sums", sums, {forest.n_nodes(), kAny});
     target.has_squares = target.has_squares && out.shape[1] == target.n_sums();
     write_array<double>("sums", sums, {forest.n_nodes(), target.n_sums()});
-    const TreesAndRows inputs = join_inputs(forest, table, target, nullptr);
-    const SumNodes job{out.data, {}};
-    const Work work;
-    ThreadTeam team(n_threads, run_signal_handlers);
-    ForestPass<SumNodes>(job, inputs, table.rows(), team).run();
+    const TreesAndRows inputs = join_inputs(forest, table, target, TreeRowArrays::every_row());
+    run_forest_pass(SumNodes{out.data}, inputs, table, n_threads);
 }
 
-// Adds the influence of every row by terms of the nodes in the order of the arrays.
+// Adds the influence of all rows by terms of the nodes, in the order of the arrays.
 inline void bind_add_influence(const Forest& forest, const Table& table, const TargetArrays& arrays,
                                const TermArrays& terms, const py::object& tree_weight, std::size_t n_threads,
                                const py::object& eval_influence) {
     forest.must_be_ensemble();
     const auto weights = read_optional<double>("tree_weight", tree_weight, {forest.n_trees()});
     const auto out = write_array<double>("eval_influence", eval_influence, {table.n_rows(), table.n_features()});
-    const TreesAndRows inputs = join_inputs(forest, table, arrays.view(table.n_rows()), weights.data);
-    const AddInfluence job{terms.view(forest.n_nodes(), inputs.target),
-                           {out.data, nullptr, nullptr, 0, 0, table.n_rows()}};
-    const Work work;
-    ThreadTeam team(n_threads, run_signal_handlers);
-    ForestPass<AddInfluence>(job, inputs, table.rows(), team).run();
+    const TreesAndRows inputs = join_inputs(forest, table, arrays.view(table.n_rows()), TreeRowArrays::every_row());
+    AddInfluence job{terms.view(forest.n_nodes(), inputs.target), {}};
+    job.influence.eval_influence = out.data;
+    job.influence.n_rows = table.n_rows();
+    job.influence.tree_weight = weights.data;
+    run_forest_pass(job, inputs, table, n_threads);
 }
 
-// Trees for an engine that walks elsewhere: 16 bytes a node, and where each node has gone to.
+// Trees in the layout of a device: 16 bytes per node, and the new position of each node.
 inline void bind_lay_out(const Forest& forest, std::size_t n_features, std::size_t n_threads, const py::object& nodes,
                          const py::object& place) {
     if (forest.n_nodes() > kMostNodes) {
-        throw py::value_error(refuse("forest", "be of fewer than 2^31 nodes", std::to_string(forest.n_nodes())));
+        throw py::value_error(
+            describe_mismatch("forest", "have fewer than 2^31 nodes", std::to_string(forest.n_nodes())));
     }
     const auto out = write_array<std::uint8_t>("nodes", nodes, {forest.n_nodes(), sizeof(DeviceNode)});
     const auto places = write_array<std::int32_t>("place", place, {forest.n_nodes()});
     if (reinterpret_cast<std::uintptr_t>(out.data) % alignof(DeviceNode) != 0) {
-        throw py::value_error(refuse("nodes", "be aligned to 8 bytes", "an array that is not"));
+        throw py::value_error(describe_mismatch("nodes", "be aligned to 8 bytes", "an array that is not"));
     }
     const Work work;
     ThreadTeam team(n_threads, run_signal_handlers);
     lay_out(forest.trees(), n_features, team, reinterpret_cast<DeviceNode*>(out.data), places.data);
 }
 
-// Scores by sums at leaves that such an engine found, and terms of rows by place where there is an array for them.
+// Scores by sums at leaves from a device, and row terms by place. The width of `terms` is that of 0, 1 or 2 roles.
 inline void bind_score_sums(const Forest& forest, std::size_t n_features, const TargetArrays& arrays,
                             const SplitCriterion& criterion, std::size_t n_threads, const py::object& leaf_sums,
-                            std::size_t n_roles, const py::object& terms, const ScoreArrays& scores) {
+                            const ScoreArrays& scores, const py::object& terms) {
     const Target target = view_target(arrays, criterion);
-    if (forest.n_columns() != target.n_columns) throw BrokenTree("the trees have another target.");
-    if (n_roles > 2) throw py::value_error(refuse("n_roles", "be at most 2", std::to_string(n_roles)));
-    const ScoreOutput out = scores.view(forest.n_trees(), n_features, target, !terms.is_none());
+    check_width(forest, target);
+    const ScoreOutput out = scores.view(forest.n_trees(), n_features, target);
     const std::size_t n_terms = target.n_columns + (target.has_classes() ? 0 : 2);
     const auto sums = read_array<double>("leaf_sums", leaf_sums, {forest.n_nodes(), target.n_sums()});
-    const auto into = write_optional<double>("terms", terms, {forest.n_nodes(), n_roles * n_terms});
+    const auto into = write_array<double>("terms", terms, {forest.n_nodes(), kAny});
+    const std::size_t n_roles = into.shape[1] / n_terms;
+    if (n_roles > 2 || into.shape[1] % n_terms != 0) {
+        throw py::value_error(describe_mismatch("terms", "have 0, 1 or 2 times " + std::to_string(n_terms) + " columns",
+                                                std::to_string(into.shape[1])));
+    }
     const Work work;
     ThreadTeam team(n_threads, run_signal_handlers);
-    score_sums(forest.trees(), n_features, target, criterion, sums.data, out, n_roles, into.data, team);
+    score_sums({forest.trees(), sums.data, n_features, target}, criterion, out, {into.data, n_roles}, team);
 }
 
 }  // namespace truewood

@@ -1,6 +1,8 @@
-// What a forest pass is run for: scores of trees, sums at nodes, or the influence of rows. No Python here.
+// The jobs of a forest pass: scores of trees with or without influence, sums at nodes, influence by given terms.
+// No Python here.
 //
-// A job says whether rows are summed at the leaves, finishes a tree when they have been, and says where influence goes.
+// A job declares whether the pass sums rows at leaves (kSumsRows) and whether it adds influence (kAddsInfluence, with
+// an InfluenceOutput `influence`). finish_tree() is called for each tree after its rows have been summed.
 #pragma once
 
 #include <algorithm>
@@ -15,36 +17,51 @@
 
 namespace truewood {
 
-// Where scores go: (tree, feature, output), (tree, feature) for the magnitude, and (tree,).
+// Receives scores: (tree, feature, output), (tree, feature) for the magnitude, and (tree,) for the others.
 struct ScoreOutput {
-    double *scores, *mdi, *counted_mdi;
-    double* magnitude;  // null: not needed
+    double *scores, *mdi, *counted_mdi, *magnitude;
     double *split_weight, *skipped_weight, *evaluation_weight;
-    double* evaluation_impurity;  // not of additive trees
+    double* evaluation_impurity;  // not written for additive trees
 
-    // Scores of a tree whose nodes hold the sums of its evaluation rows.
-    void put(const Target& target, const SplitCriterion& criterion, std::size_t n_features, std::size_t t,
-             const Nodes& nodes, SplitFormulas& formulas) const {
-        const std::size_t size = n_features * target.n_outputs;
-        TreeScores out{scores + t * size, mdi + t * size, counted_mdi + t * size,
-                       magnitude ? magnitude + t * n_features : nullptr};
+    // Scores a tree whose nodes hold the sums of its evaluation rows.
+    void put(const Nodes& nodes, std::size_t t, std::size_t n_features, SplitFormulas& formulas) const {
+        const std::size_t size = n_features * formulas.target().n_outputs;
+        TreeScores out{scores + t * size, mdi + t * size, counted_mdi + t * size, magnitude + t * n_features};
         formulas.score(nodes, n_features, out);
         split_weight[t] = out.split_weight;
         skipped_weight[t] = out.skipped_weight;
         evaluation_weight[t] = nodes.evaluation_weight(0);
-        if (!criterion.is_additive) evaluation_impurity[t] = find_impurity(nodes, target);
+        if (!formulas.criterion().is_additive) evaluation_impurity[t] = find_impurity(nodes, formulas.target());
     }
 };
 
-// Scores trees, and adds the influence of rows on the scores where that is needed.
+// Scores trees.
 struct ScoreTrees {
-    static constexpr bool kSumsRows = true;
+    static constexpr bool kSumsRows = true, kAddsInfluence = false;
+    SplitCriterion criterion;
+    ScoreOutput scores;
+
+    struct Scratch {
+        Scratch(const ScoreTrees& job, const TreesAndRows& inputs) : formulas(inputs.target, job.criterion, false) {}
+        SplitFormulas formulas;
+    };
+
+    void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch& scratch, PreorderTree&) const {
+        aggregate_to_root(*nodes.tree, nodes.n_sums, nodes.sums.data());
+        scores.put(nodes, t, inputs.n_features, scratch.formulas);
+    }
+};
+
+// Scores trees, and adds the influence of rows on the scores.
+struct ScoreTreesWithInfluence {
+    static constexpr bool kSumsRows = true, kAddsInfluence = true;
     SplitCriterion criterion;
     ScoreOutput scores;
     InfluenceOutput influence;
 
     struct Scratch {
-        Scratch(const ScoreTrees& job, const TreesAndRows& inputs) : formulas(inputs.target, job.criterion) {}
+        Scratch(const ScoreTreesWithInfluence& job, const TreesAndRows& inputs)
+            : formulas(inputs.target, job.criterion, true) {}
         SplitFormulas formulas;
         RowTerms terms;
     };
@@ -52,19 +69,17 @@ struct ScoreTrees {
     void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch& scratch,
                      PreorderTree& preorder) const {
         aggregate_to_root(*nodes.tree, nodes.n_sums, nodes.sums.data());
-        scores.put(inputs.target, criterion, inputs.n_features, t, nodes, scratch.formulas);
-        if (!influence.eval_influence) return;
+        scores.put(nodes, t, inputs.n_features, scratch.formulas);
         nodes.keep_means();
         scratch.terms.make(nodes, inputs.target, criterion);
-        preorder.make(*nodes.tree, scratch.terms, influence.inbag_influence ? 2 : 1);
+        preorder.make(*nodes.tree, scratch.terms, influence.has_inbag() ? 2 : 1);
     }
 };
 
-// Sums at all nodes, in the order of the trees' arrays.
+// Sums rows at all nodes, in the order of the trees' arrays.
 struct SumNodes {
-    static constexpr bool kSumsRows = true;
+    static constexpr bool kSumsRows = true, kAddsInfluence = false;
     double* sums;
-    InfluenceOutput influence;  // none
 
     struct Scratch {
         Scratch(const SumNodes&, const TreesAndRows&) {}
@@ -80,9 +95,9 @@ struct SumNodes {
     }
 };
 
-// Adds the influence of rows by terms that are known, in the order of the trees' arrays.
+// Adds the influence of rows by given terms, in the order of the trees' arrays.
 struct AddInfluence {
-    static constexpr bool kSumsRows = false;
+    static constexpr bool kSumsRows = false, kAddsInfluence = true;
     NodeTerms terms;
     InfluenceOutput influence;
 

@@ -1,14 +1,15 @@
-// Sends rows down all trees of a forest, for one of the jobs of forest_jobs.hpp. No Python here.
+// Sends rows down all trees of a forest, for one of the jobs in forest_jobs.hpp. No Python here.
 //
-// Large trees are handed to threads one by one. Where trees are small and every row evaluates them, threads take blocks
-// of rows that go through all trees instead, since a block and many small trees stay in the cache together. Either way
-// the order of additions does not depend on the number of threads.
+// Threads usually share the trees. If all trees are small and every row evaluates them, threads share the rows instead:
+// a block of rows goes through all trees, because the block and many small trees fit into the cache together. Either
+// way, the order of additions does not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bags.hpp"
@@ -27,12 +28,8 @@ template <class Job>
 class ForestPass {
 public:
     ForestPass(const Job& job, const TreesAndRows& inputs, const RowMatrix& rows, ThreadTeam& team)
-        : job_(job),
-          inputs_(inputs),
-          rows_(rows),
-          team_(team),
-          loader_(rows.make_block_loader()),
-          influence_pass_(inputs, job.influence, team.n_threads()) {
+        : job_(job), inputs_(inputs), rows_(rows), team_(team), loader_(rows.make_block_loader()) {
+        if constexpr (Job::kAddsInfluence) influence_pass_.emplace(inputs, job.influence, team.n_threads());
         for (std::size_t k = 0; k < team.n_threads(); ++k) workers_.emplace_back(job, inputs, rows);
         are_small_ = std::all_of(inputs.rows.begin(), inputs.rows.end(),
                                  [](const TreeRows& own) { return own.kind == TreeRows::Kind::kAll; }) &&
@@ -46,15 +43,15 @@ public:
             batch_.resize(std::max(batch_.size(), end - start));
             if (are_small_) score_by_rows(start, end);
             else score_by_trees(start, end);
-            if (job_.influence.eval_influence) influence_pass_.add(start, end - start, batch_, team_);
+            if constexpr (Job::kAddsInfluence) influence_pass_->add(start, end - start, batch_, team_);
             start = end;
         }
     }
 
 private:
-    // Memory for the trees of a batch; a single tree may be larger.
+    // Memory for the trees of a batch; a single tree may exceed it.
     static constexpr std::size_t kBatchBytes = std::size_t{1} << 28;
-    // Rows that go through all trees should stay in the cache.
+    // A block of rows that goes through all trees should fit into the cache.
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 15;
 
     struct Worker {
@@ -68,11 +65,11 @@ private:
         std::vector<std::int32_t> leaves;
         std::vector<double> chunk;
         Block block;
-        bool has_all = false;  // whether `leaves` are those of all rows
+        bool has_all = false;  // whether `leaves` holds the leaves of all rows
     };
 
-    // A tree of a batch; the finder and the nodes are used where blocks of rows go through all trees.
-    struct BatchTree : KeptTree {
+    // A tree of a batch. Only score_by_rows() uses the finder and the nodes.
+    struct BatchTree : InfluenceTree {
         std::unique_ptr<SmallTreeFinder> finder;
         Nodes nodes;
     };
@@ -82,25 +79,26 @@ private:
     const RowMatrix& rows_;
     ThreadTeam& team_;
     std::unique_ptr<BlockLoader> loader_;
-    InfluencePass influence_pass_;
+    std::optional<InfluencePass> influence_pass_;  // for jobs that add influence
     std::vector<Worker> workers_;
     std::vector<BatchTree> batch_;
     bool are_small_;
 
     std::size_t find_batch_end(std::size_t start) const {
-        const bool keeps = job_.influence.eval_influence != nullptr;
-        const std::size_t per_row = keeps ? sizeof(std::int32_t) + sizeof(Counts) : 0;
-        // The tree itself, and its sums: each thread holds one copy, and some copies wait to be added.
+        constexpr bool kKeepsTrees = Job::kAddsInfluence;
+        std::size_t row_bytes = 0;
+        if constexpr (kKeepsTrees) row_bytes = job_.influence.n_rows * (sizeof(std::int32_t) + sizeof(Counts));
+        // The tree itself, and its sums: each thread holds a copy, and several copies may wait to be added.
         const std::size_t n_copies = 1 + (1 + OrderedSum::kMostWaiting) * team_.n_threads();
         const std::size_t of_tree = 64 + 8 * inputs_.target.n_columns + 8 * n_copies * inputs_.target.n_sums();
         const std::size_t per_node =
-            (are_small_ ? of_tree : 0) + (keeps ? 8 * (1 + 2 * (inputs_.target.n_columns + 2)) : 0);
+            (are_small_ ? of_tree : 0) + (kKeepsTrees ? 8 * (1 + 2 * (inputs_.target.n_columns + 2)) : 0);
         std::size_t n_bytes = 0, end = start;
-        // Memory of large trees that is reused from batch to batch costs less than new memory.
+        // Small batches of large trees reuse memory, which is cheaper than allocating more.
         const std::size_t most =
-            keeps && !are_small_ ? std::max<std::size_t>(8, 2 * team_.n_threads()) : inputs_.trees.size();
+            kKeepsTrees && !are_small_ ? std::max<std::size_t>(8, 2 * team_.n_threads()) : inputs_.trees.size();
         while (end < inputs_.trees.size() && end - start < most) {
-            n_bytes += job_.influence.n_rows * per_row + inputs_.trees[end].n_nodes * per_node;
+            n_bytes += row_bytes + inputs_.trees[end].n_nodes * per_node;
             if (end > start && n_bytes > kBatchBytes) break;
             ++end;
         }
@@ -116,21 +114,24 @@ private:
             list_rows(t, worker);
             find_and_sum(t, worker, poller);
             job_.finish_tree(inputs_, t, worker.nodes, worker.scratch, batch_[item].preorder);
-            if (job_.influence.eval_influence) keep_leaves(t, worker, batch_[item], poller);
+            if constexpr (Job::kAddsInfluence) keep_leaves(t, worker, batch_[item], poller);
         });
     }
 
-    // Finds the leaves of the evaluation rows and sums the rows there. Where all rows have a role in the tree, the
-    // leaves of all of them are found at once.
+    // Finds the leaves of the evaluation rows and sums the rows there. If influence needs the leaves of in-bag rows as
+    // well, the leaves of all rows are found at once.
     void find_and_sum(std::size_t t, Worker& worker, InterruptPoller& poller) const {
         const std::size_t n = worker.evaluation.size();
         const auto sum = [&](const auto& leaves) {
             if constexpr (Job::kSumsRows) {
-                sum_rows(inputs_.target, inputs_.column[t], leaves, worker.evaluation.data(), n, worker.nodes.size(),
-                         poller, worker.chunk, worker.nodes.sums.data());
+                sum_rows(inputs_.target, inputs_.column[t], RowsAtLeaves{worker.evaluation.data(), leaves, n},
+                         worker.nodes.size(), poller, worker.chunk, worker.nodes.sums.data());
             }
         };
-        worker.has_all = job_.influence.n_rows == inputs_.n_rows && !worker.counts.empty();
+        worker.has_all = false;
+        if constexpr (Job::kAddsInfluence) {
+            worker.has_all = job_.influence.n_rows == inputs_.n_rows && !worker.counts.empty();
+        }
         worker.leaves.resize(worker.has_all ? inputs_.n_rows : n);
         if (worker.has_all) {
             worker.finder->find(Range{0}, inputs_.n_rows, poller, worker.leaves.data());
@@ -141,7 +142,7 @@ private:
         }
     }
 
-    // Fills `evaluation`, and for a bag `counts`.
+    // Fills `evaluation`, and also `counts` if the tree has a bag.
     void list_rows(std::size_t t, Worker& worker) const {
         const TreeRows& rows = inputs_.rows[t];
         worker.counts.clear();
@@ -168,29 +169,29 @@ private:
         worker.evaluation.resize(list_oob_rows(worker.counts, worker.evaluation.data()));
     }
 
-    // Keeps the leaves of the rows whose influence is computed, in preorder; finds those of in-bag rows.
+    // Stores the leaves of the rows whose influence is computed, numbered in preorder; finds those of in-bag rows.
     void keep_leaves(std::size_t t, Worker& worker, BatchTree& kept, InterruptPoller& poller) const {
-        const InfluenceOutput& asked = job_.influence;
+        const InfluenceOutput& out = job_.influence;
         const TreeRows& rows = inputs_.rows[t];
-        const auto end = asked.first + static_cast<std::int64_t>(asked.n_rows);
+        const auto end = out.first + static_cast<std::int64_t>(out.n_rows);
         const std::int32_t* number = kept.preorder.leaf.data();
         kept.counts.clear();
         if (worker.has_all) {
-            kept.leaves.resize(asked.n_rows);
-            for (std::size_t i = 0; i < asked.n_rows; ++i) kept.leaves[i] = number[worker.leaves[i]];
+            kept.leaves.resize(out.n_rows);
+            for (std::size_t i = 0; i < out.n_rows; ++i) kept.leaves[i] = number[worker.leaves[i]];
             kept.counts.swap(worker.counts);
             keep_bag(t, kept);
             return;
         }
-        kept.leaves.assign(asked.n_rows, -1);
+        kept.leaves.assign(out.n_rows, -1);
         for (std::size_t i = 0; i < worker.evaluation.size(); ++i) {
             const std::int64_t row = worker.evaluation[i];
-            if (row < asked.first || row >= end) continue;
-            kept.leaves[static_cast<std::size_t>(row - asked.first)] = number[worker.leaves[i]];
+            if (row < out.first || row >= end) continue;
+            kept.leaves[static_cast<std::size_t>(row - out.first)] = number[worker.leaves[i]];
         }
-        if (!asked.inbag_influence) return;
+        if (!out.has_inbag()) return;
         worker.inbag.clear();
-        for (std::int64_t row = asked.first; row < end; ++row) {
+        for (std::int64_t row = out.first; row < end; ++row) {
             const auto i = static_cast<std::size_t>(row);
             const bool is_in_bag = rows.kind == TreeRows::Kind::kList ? rows.inbag_weight[i] > 0 : worker.counts[i] > 0;
             if (is_in_bag) worker.inbag.push_back(row);
@@ -198,37 +199,36 @@ private:
         worker.leaves.resize(worker.inbag.size());
         worker.finder->find(worker.inbag.data(), worker.inbag.size(), poller, worker.leaves.data());
         for (std::size_t i = 0; i < worker.inbag.size(); ++i) {
-            kept.leaves[static_cast<std::size_t>(worker.inbag[i] - asked.first)] = number[worker.leaves[i]];
+            kept.leaves[static_cast<std::size_t>(worker.inbag[i] - out.first)] = number[worker.leaves[i]];
         }
         if (rows.kind != TreeRows::Kind::kList) {
-            kept.counts.assign(worker.counts.begin() + asked.first, worker.counts.begin() + end);
+            kept.counts.assign(worker.counts.begin() + out.first, worker.counts.begin() + end);
         }
         keep_bag(t, kept);
     }
 
-    // Writes the weights of rows in the bag.
+    // Writes the row weights in the bag.
     void keep_bag(std::size_t t, const BatchTree& kept) const {
-        const InfluenceOutput& asked = job_.influence;
-        if (t >= asked.n_bags) return;
-        float* bag = asked.bags + t * asked.n_rows;
-        for (std::size_t i = 0; i < asked.n_rows; ++i) {
-            const auto row = static_cast<std::size_t>(asked.first) + i;
+        const InfluenceOutput& out = job_.influence;
+        if (t >= out.n_bags) return;
+        float* bag = out.bags + t * out.n_rows;
+        for (std::size_t i = 0; i < out.n_rows; ++i) {
+            const auto row = static_cast<std::size_t>(out.first) + i;
             bag[i] = static_cast<float>(kept.counts.empty() ? inputs_.rows[t].inbag_weight[row] : kept.counts[i]);
         }
     }
 
-    // Every row evaluates every tree: blocks of rows go through all trees of the batch.
+    // Sends blocks of rows through all trees of the batch, which every row evaluates.
     void score_by_rows(std::size_t start, std::size_t end) {
-        const InfluenceOutput& asked = job_.influence;
         const std::size_t n_trees = end - start, width = inputs_.target.n_sums();
-        std::vector<std::size_t> offset(n_trees + 1, 0);  // of each tree's sums in a chunk
+        std::vector<std::size_t> offset(n_trees + 1, 0);  // where the sums of each tree start in a chunk
         for (std::size_t k = 0; k < n_trees; ++k) offset[k + 1] = offset[k] + inputs_.trees[start + k].n_nodes * width;
         team_.run(n_trees, [&](std::size_t, std::size_t k, InterruptPoller&) {
             BatchTree& tree = batch_[k];
             if (!tree.finder) tree.finder = rows_.make_small_tree_finder(inputs_.has_categories);
             tree.finder->pack(inputs_.trees[start + k]);
             tree.nodes.read(inputs_.trees[start + k], tree.finder->structure(), inputs_.target);
-            if (asked.eval_influence) tree.leaves.resize(asked.n_rows);
+            if constexpr (Job::kAddsInfluence) tree.leaves.resize(job_.influence.n_rows);
         });
         TileColumns columns;
         for (std::size_t k = 0; k < n_trees; ++k) batch_[k].finder->add_splits(columns);
@@ -253,7 +253,9 @@ private:
                         for (std::size_t i = 0; i < n_here; ++i) {
                             std::int32_t* leaves = worker.leaves.data() + i * kChunk;
                             batch_[k + i].finder->find(columns, worker.block, poller, leaves);
-                            if (asked.eval_influence) keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
+                            if constexpr (Job::kAddsInfluence) {
+                                keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
+                            }
                             trees[i] = {inputs_.column[start + k + i], leaves, worker.chunk.data() + offset[k + i]};
                         }
                         if constexpr (Job::kSumsRows) {
@@ -267,17 +269,20 @@ private:
             std::copy(total.total().begin() + static_cast<std::ptrdiff_t>(offset[k]),
                       total.total().begin() + static_cast<std::ptrdiff_t>(offset[k + 1]), batch_[k].nodes.sums.begin());
             job_.finish_tree(inputs_, start + k, batch_[k].nodes, workers_[w].scratch, batch_[k].preorder);
-            for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].preorder.leaf[leaf];
+            if constexpr (Job::kAddsInfluence) {
+                for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].preorder.leaf[leaf];
+            }
         });
     }
 
-    // Number of rows that go through all trees at a time: whole tiles, as many as stay in the cache.
+    // Number of rows in a block: whole tiles that fit into the cache.
     std::size_t find_block(const TileColumns& columns) const {
         const std::size_t row_bytes =
             std::max<std::size_t>(1, columns.size() ? columns.size() * sizeof(float) : loader_->row_size());
         return std::max<std::size_t>(2, kBlockBytes / row_bytes / kTile) * kTile;
     }
 
+    // Stores the leaves of those rows of a block whose influence is computed.
     void keep_range(std::size_t from, std::size_t n, const std::int32_t* found,
                     std::vector<std::int32_t>& leaves) const {
         const auto first = static_cast<std::size_t>(job_.influence.first);

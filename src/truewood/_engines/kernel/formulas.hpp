@@ -1,7 +1,7 @@
 // Scores of the splits of one tree. No Python here.
 //
 // truewood/_measures documents the formulas. Every number is computed by the same operations in the same order as
-// there, so both give the same bits.
+// there, so that the engines agree bit for bit.
 #pragma once
 
 #include <algorithm>
@@ -20,16 +20,24 @@ enum class Formula { kUfi, kUfiCentered, kMdiOob };
 // How splits are scored.
 struct SplitCriterion {
     Formula formula = Formula::kUfi;
-    bool skips = true;         // whether a split counts only when evaluation rows reach both children
-    double scale = 1.0;        // the score of a perfect split in units of the impurity it removes
-    bool is_additive = false;  // whether values add up to a raw score
+    bool skips = true;         // whether a split counts only if evaluation rows reach both children
+    double scale = 1.0;        // score of a perfect split in units of the impurity it removes
+    bool is_additive = false;  // whether node values add up to a raw score
 };
 
-// What the nodes of one tree hold, by place: training weights and values, and sums of the evaluation rows.
+// term(first) + ... + term(end - 1), as numpy adds: the sum starts with the first term instead of zero.
+template <class Term>
+double sum_from_first(std::size_t first, std::size_t end, const Term& term) {
+    double sum = term(first);
+    for (std::size_t c = first + 1; c < end; ++c) sum += term(c);
+    return sum;
+}
+
+// The nodes of one tree, by place: training weights and values, and sums of the evaluation rows.
 struct Nodes {
     const Structure* tree = nullptr;
     std::size_t n_columns = 0, n_sums = 0;
-    const double* origin = nullptr;  // what is subtracted from values of numbers, by column
+    const double* origin = nullptr;  // subtracted from the values of each column of numbers
     std::vector<double> weight, omega, value, sums, means, rates;
 
     std::size_t size() const { return weight.size(); }
@@ -37,11 +45,11 @@ struct Nodes {
     double evaluation_weight(std::size_t p) const { return sums[p * n_sums]; }
     double divisor(std::size_t p) const { return evaluation_weight(p) > 0 ? evaluation_weight(p) : 1.0; }
     const double* total(std::size_t p) const { return sums.data() + p * n_sums + 1; }
-    const double* square(std::size_t p) const { return total(p) + n_columns; }  // of numbers
+    const double* square(std::size_t p) const { return total(p) + n_columns; }  // numbers only
     double mean(std::size_t p, std::size_t c) const { return means[p * n_columns + c]; }
     double find_mean(std::size_t p, std::size_t c) const { return total(p)[c] / divisor(p); }
     double rate(std::size_t p) const { return rates[p]; }
-    // Keeps means and rates of the evaluation rows, which row terms use many times.
+    // Stores means and rates of the evaluation rows, which row terms use many times.
     void keep_means() {
         means.resize(size() * n_columns);
         rates.resize(size());
@@ -51,7 +59,12 @@ struct Nodes {
         }
     }
 
-    // Training weight of the left child as a share of both children's.
+    // Whether the split above the children l and l + 1 counts.
+    bool is_counted(const SplitCriterion& criterion, std::size_t l) const {
+        return !criterion.skips || (evaluation_weight(l) > 0 && evaluation_weight(l + 1) > 0);
+    }
+
+    // Training weight of the left child, as a share of both children.
     double left_share(std::size_t l) const {
         const double both = omega[l] + omega[l + 1];
         return both > 0 ? omega[l] / both : 0.0;
@@ -68,11 +81,11 @@ struct Nodes {
         omega.resize(n);
         value.resize(n * n_columns);
         sums.assign(n * n_sums, 0.0);
-        double all = 0.0;  // finite only if all are
+        double all = 0.0;  // finite only if all numbers are
         for (std::size_t k = 0; k < n; ++k) {
             const auto p = static_cast<std::size_t>(structure.place[k]);
             const double w = source.weight.number(k);
-            if (!(w >= 0)) throw BrokenTree("weight must not be negative.");
+            if (!(w >= 0)) throw BrokenTree("node weights must not be negative.");
             weight[p] = w;
             all += w;
             Field column = source.value;
@@ -82,7 +95,7 @@ struct Nodes {
                 all += given;
             }
         }
-        if (!std::isfinite(all) || !(weight[0] > 0)) throw BrokenTree("weights and values must be finite.");
+        if (!std::isfinite(all) || !(weight[0] > 0)) throw BrokenTree("node weights and values must be finite.");
         for (std::size_t p = 0; p < n; ++p) omega[p] = weight[p] / weight[0];
     }
 };
@@ -93,25 +106,30 @@ inline double find_impurity(const Nodes& nodes, const Target& target) {
     for (std::size_t o = 0; o < target.n_outputs; ++o) {
         const auto first = static_cast<std::size_t>(target.columns[o]),
                    end = static_cast<std::size_t>(target.columns[o + 1]);
-        double sum = nodes.find_mean(0, first) * nodes.find_mean(0, first);
-        for (std::size_t c = first + 1; c < end; ++c) sum += nodes.find_mean(0, c) * nodes.find_mean(0, c);
+        const double sum =
+            sum_from_first(first, end, [&](std::size_t c) { return nodes.find_mean(0, c) * nodes.find_mean(0, c); });
         impurity += (target.has_classes() ? nodes.evaluation_weight(0) : nodes.square(0)[o]) / nodes.divisor(0) - sum;
     }
     return impurity / static_cast<double>(target.n_outputs);
 }
 
-// Where the scores of a tree go: n_features times n_outputs each, initially zero.
+// Receives the scores of a tree: (feature, output) each, initially zero.
 struct TreeScores {
     double* score;
     double* mdi;
     double* counted_mdi;
-    double* magnitude;  // n_features: size of the summands, which bounds rounding errors; null: not needed
+    double* magnitude;  // (feature,): size of the summands, which bounds rounding errors
     double split_weight = 0.0, skipped_weight = 0.0;
 };
 
 class SplitFormulas {
 public:
-    SplitFormulas(const Target& target, const SplitCriterion& criterion) : target_(target), criterion_(criterion) {}
+    // The magnitude costs time, and only inference uses it.
+    SplitFormulas(const Target& target, const SplitCriterion& criterion, bool with_magnitude)
+        : target_(target), criterion_(criterion), with_magnitude_(with_magnitude) {}
+
+    const Target& target() const { return target_; }
+    const SplitCriterion& criterion() const { return criterion_; }
 
     // Sums over the splits in the order of the tree's arrays.
     void score(const Nodes& nodes, std::size_t n_features, TreeScores& out) {
@@ -122,12 +140,11 @@ public:
             const auto m = static_cast<std::size_t>(place);
             if (tree.left[m] < 0) continue;
             const auto l = static_cast<std::size_t>(tree.left[m]), r = l + 1;
-            const bool is_counted =
-                !criterion_.skips || (nodes.evaluation_weight(l) > 0 && nodes.evaluation_weight(r) > 0);
+            const bool is_counted = nodes.is_counted(criterion_, l);
             const std::size_t into = static_cast<std::size_t>(tree.feature[m]) * n_outputs;
             out.split_weight += nodes.omega[m];
             if (!is_counted) out.skipped_weight += nodes.omega[m];
-            else if (out.magnitude) out.magnitude[tree.feature[m]] += find_magnitude(nodes, m, l);
+            else if (with_magnitude_) out.magnitude[tree.feature[m]] += find_magnitude(nodes, m, l);
             for (std::size_t o = 0; o < n_outputs; ++o) {
                 const double gain = weigh(nodes, l) * add_columns(o, [&](std::size_t c) {
                                         const double step = nodes.v(l)[c] - nodes.v(r)[c];
@@ -145,12 +162,13 @@ public:
 private:
     const Target& target_;
     const SplitCriterion& criterion_;
+    bool with_magnitude_;
     std::vector<double> node_scores_;
 
     // omega_l omega_r / (omega_l + omega_r): the weight of a product of two differences between the children.
     static double weigh(const Nodes& nodes, std::size_t l) { return nodes.omega[l] * (1.0 - nodes.left_share(l)); }
 
-    // As find_magnitude() in _measures/splits.py.
+    // Mirrors find_magnitude() in _measures/splits.py.
     double find_magnitude(const Nodes& nodes, std::size_t m, std::size_t l) const {
         const double* largest = target_.largest;
         const auto size = [&](std::size_t p, std::size_t c) {
@@ -165,23 +183,19 @@ private:
                 const double both = size(child, c) + size(m, c);
                 return both * (criterion_.is_additive ? largest[c] : both + std::abs(nodes.origin[c]));
             };
-            double sum = multiply(0);
-            for (std::size_t c = 1; c < nodes.n_columns; ++c) sum += multiply(c);
-            magnitude += share * sum;
+            magnitude += share * sum_from_first(0, nodes.n_columns, multiply);
         }
         return magnitude;
     }
 
+    // Adds over the columns of an output.
     template <class Product>
     double add_columns(std::size_t o, const Product& product) const {
-        const auto first = static_cast<std::size_t>(target_.columns[o]);
-        const auto end = static_cast<std::size_t>(target_.columns[o + 1]);
-        double sum = product(first);
-        for (std::size_t c = first + 1; c < end; ++c) sum += product(c);
-        return sum;
+        return sum_from_first(static_cast<std::size_t>(target_.columns[o]),
+                              static_cast<std::size_t>(target_.columns[o + 1]), product);
     }
 
-    // For ufi, the term of each node that a split compares.
+    // For ufi, scores each node; a split compares its children with itself.
     void score_nodes(const Nodes& nodes) {
         const std::size_t n = nodes.size(), n_outputs = target_.n_outputs;
         if (criterion_.formula != Formula::kUfi) return;

@@ -1,4 +1,4 @@
-// The influence of rows on a batch of trees whose leaves they have reached. No Python here.
+// The influence of rows on a batch of trees, given the leaves of the rows. No Python here.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace truewood {
 
-// What is kept of a tree until the influence of all rows has been added.
-struct KeptTree {
+// A tree, and the rows whose influence is computed.
+struct InfluenceTree {
     PreorderTree preorder;
-    std::vector<std::int32_t> leaves;  // of the rows whose influence is computed, in preorder; -1: no part in the tree
-    std::vector<Counts> counts;        // how often these rows are in the bag; empty where the tree has no bag
+    std::vector<std::int32_t> leaves;  // leaf of each row, numbered in preorder; -1: the row has no role in the tree
+    std::vector<Counts> counts;        // how often each row is in the bag; empty if the tree has no bag
 };
 
-// Adds influence block of rows by block of rows, and within a block tree after tree, so that no number depends on the
+// Adds influence one block of rows at a time and, within a block, tree after tree, so that results do not depend on the
 // number of threads.
 class InfluencePass {
 public:
@@ -29,35 +29,35 @@ public:
         for (std::size_t k = 0; k < n_threads; ++k) workers_.emplace_back(inputs);
     }
 
-    // `trees` begin with tree number `start`.
+    // `trees` starts with tree number `start`.
     template <class Trees>
     void add(std::size_t start, std::size_t n_trees, const Trees& trees, ThreadTeam& team) {
         const std::size_t row_bytes =
-            std::max<std::size_t>(1, inputs_.n_features) * sizeof(double) * (out_.inbag_influence ? 2 : 1);
+            std::max<std::size_t>(1, inputs_.n_features) * sizeof(double) * (out_.has_inbag() ? 2 : 1);
         const std::size_t share = (out_.n_rows + team.n_threads() - 1) / team.n_threads();
         const std::size_t block = std::max<std::size_t>(16, std::min(kSumBytes / row_bytes, share));
         team.run((out_.n_rows + block - 1) / block, [&](std::size_t w, std::size_t item, InterruptPoller& poller) {
             Worker& worker = workers_[w];
             const std::size_t first = item * block, last = std::min(first + block, out_.n_rows);
             const std::size_t at = first * inputs_.n_features;
-            const InfluenceSums sums{out_.eval_influence + at,
-                                     out_.inbag_influence ? out_.inbag_influence + at : nullptr,
+            const InfluenceSums sums{out_.eval_influence + at, out_.has_inbag() ? out_.inbag_influence + at : nullptr,
                                      static_cast<std::size_t>(out_.first) + first};
             for (std::size_t k = 0; k < n_trees; ++k) {
-                const KeptTree& tree = trees[k];
+                const InfluenceTree& tree = trees[k];
                 const std::size_t t = start + k;
+                const double tree_weight = out_.weigh_tree(t);
                 poller.count(static_cast<std::int64_t>(last - first) * 8);
                 sort_by_leaf(t, tree, first, last, worker);
                 worker.path_sums.add(tree.preorder, worker.sorted, worker.start, sums, inputs_.column[t],
-                                     [&](Role row) { return weigh(t, tree, first + row.row(), row.is_in_bag()); });
+                                     [&](Role row) { return tree_weight * weigh(t, tree, first, row); });
             }
         });
     }
 
 private:
-    // Influence sums of a block of rows should stay in the cache.
+    // The influence sums of a block should fit into the cache.
     static constexpr std::size_t kSumBytes = std::size_t{1} << 24;
-    static_assert(kSumBytes / sizeof(double) <= Role::kMostRows, "rows of a block are numbered by 31 bits");
+    static_assert(kSumBytes / sizeof(double) <= Role::kMostRows, "row numbers within a block have 31 bits");
 
     struct Worker {
         explicit Worker(const TreesAndRows& inputs) : path_sums(inputs.target, inputs.n_features) {}
@@ -70,8 +70,9 @@ private:
     const InfluenceOutput& out_;
     std::vector<Worker> workers_;
 
-    // Fills `sorted` and `start` of a worker with the rows that have a part in the tree.
-    void sort_by_leaf(std::size_t t, const KeptTree& tree, std::size_t first, std::size_t last, Worker& worker) const {
+    // Fills `sorted` and `start` of a worker with the rows that have a role in the tree.
+    void sort_by_leaf(std::size_t t, const InfluenceTree& tree, std::size_t first, std::size_t last,
+                      Worker& worker) const {
         std::vector<std::int32_t>& start = worker.start;
         start.assign(static_cast<std::size_t>(tree.preorder.n_leaves) + 2, 0);
         for (std::size_t i = first; i < last; ++i) {
@@ -87,19 +88,20 @@ private:
         start.pop_back();
     }
 
-    bool is_in_bag(const TreeRows& rows, const KeptTree& tree, std::size_t i) const {
+    bool is_in_bag(const TreeRows& rows, const InfluenceTree& tree, std::size_t i) const {
         if (rows.kind != TreeRows::Kind::kList) return !tree.counts.empty() && tree.counts[i] > 0;
         return rows.inbag_weight && rows.inbag_weight[static_cast<std::size_t>(out_.first) + i] > 0;
     }
 
-    // How much row i, of those whose influence is computed, counts in one of its roles.
-    double weigh(std::size_t t, const KeptTree& tree, std::size_t i, bool is_in_bag) const {
+    // Weight in its role of a row of the block that starts with row `first` of those whose influence is computed.
+    double weigh(std::size_t t, const InfluenceTree& tree, std::size_t first, Role role) const {
         const TreeRows& rows = inputs_.rows[t];
+        const std::size_t i = first + role.row();
         const std::int64_t row = out_.first + static_cast<std::int64_t>(i);
-        double weight;
-        if (rows.kind == TreeRows::Kind::kList) weight = (is_in_bag ? rows.inbag_weight : rows.evaluation_weight)[row];
-        else weight = is_in_bag ? static_cast<double>(tree.counts[i]) : inputs_.target.weight(row);
-        return inputs_.tree_weight ? weight * inputs_.tree_weight[t] : weight;
+        if (rows.kind == TreeRows::Kind::kList) {
+            return (role.is_in_bag() ? rows.inbag_weight : rows.evaluation_weight)[row];
+        }
+        return role.is_in_bag() ? static_cast<double>(tree.counts[i]) : inputs_.target.weight(row);
     }
 };
 

@@ -1,5 +1,5 @@
-// Bindings of the kernel: they check arrays and take them as they are, release the GIL, check row and node numbers, and
-// call. An argument that does not fit raises a TypeError or ValueError that names it.
+// Python bindings of the kernel. Each checks its arrays, releases the GIL, checks row and node numbers, and calls the
+// kernel. Arrays are used in place. An invalid argument raises a TypeError or ValueError that names it.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -20,7 +20,7 @@ using namespace truewood;
 
 namespace {
 
-// Positions of a tree's nodes in its arrays, by place.
+// Position of each node in the tree's arrays, by place.
 std::vector<std::int32_t> list_originals(const Structure& tree) {
     std::vector<std::int32_t> original(tree.n_nodes());
     for (std::size_t k = 0; k < original.size(); ++k) original[tree.place[k]] = static_cast<std::int32_t>(k);
@@ -54,7 +54,7 @@ void bind_find_leaves(const Forest& forest, const Table& table, const RowLists& 
 void bind_find_swapped_leaves(const Forest& forest, const Table& table, const py::object& index,
                               const py::object& donors, const py::object& leaves) {
     if (forest.n_trees() != 1) {
-        throw py::value_error(refuse("forest", "be one tree", std::to_string(forest.n_trees())));
+        throw py::value_error(describe_mismatch("forest", "have one tree", std::to_string(forest.n_trees())));
     }
     const auto rows = read_array<std::int64_t>("index", index, {kAny});
     const std::size_t n = rows.size(), n_features = table.n_features();
@@ -71,23 +71,42 @@ void bind_find_swapped_leaves(const Forest& forest, const Table& table, const py
     for (std::size_t i = 0; i < n * n_features; ++i) out.data[i] = original[out.data[i]];
 }
 
-// Adds to `out`, which has n_groups times n_columns numbers a row, how predictions for evaluation rows change without
-// each group in each tree, times the weight of the tree.
+// The rows of a Sobol projection, and the predictions for the evaluation rows.
+struct ProjectionRows {
+    ProjectionRows(const RowLists& in_bag, const py::object& in_bag_weight, const RowLists& evaluation,
+                   const py::object& prediction)
+        : in_bag(in_bag),
+          evaluation(evaluation),
+          in_bag_weight(read_array<double>("in_bag_weight", in_bag_weight, {in_bag.size()})),
+          prediction(read_array<double>("prediction", prediction, {evaluation.size(), kAny})) {}
+
+    TreeProjectionRows of_tree(std::size_t t) const {
+        return {in_bag.index() + in_bag.begin(t), in_bag_weight.data + in_bag.begin(t), in_bag.end(t) - in_bag.begin(t),
+                evaluation.index() + evaluation.begin(t), evaluation.end(t) - evaluation.begin(t)};
+    }
+
+    RowLists in_bag, evaluation;
+    View<const double> in_bag_weight, prediction;
+};
+
+// Adds the change in predictions for evaluation rows without each group, times the weight of the tree, to `out`: (row,
+// group, column).
 void bind_add_sobol_projection(const Forest& forest, const Table& table, const TargetArrays& arrays,
-                               const RowLists& in_bag, const py::object& in_bag_weight, const RowLists& evaluation,
-                               const py::object& prediction, const py::object& tree_weight, const py::object& group_of,
+                               const ProjectionRows& rows, const py::object& tree_weight, const py::object& group_of,
                                std::size_t n_threads, const py::object& out) {
     const Target target = arrays.view(table.n_rows());
     const std::size_t n_columns = target.n_columns, n_features = table.n_features();
-    const auto weight_in_bag = read_array<double>("in_bag_weight", in_bag_weight, {in_bag.size()});
-    const auto before = read_array<double>("prediction", prediction, {evaluation.size(), n_columns});
-    const auto weight_of_tree = read_array<double>("tree_weight", tree_weight, {forest.n_trees()});
+    const auto weights = read_array<double>("tree_weight", tree_weight, {forest.n_trees()});
     const auto group = read_array<std::int32_t>("group_of", group_of, {n_features});
     const auto sums = write_array<double>("out", out, {table.n_rows(), kAny, n_columns});
     const std::size_t n_groups = sums.shape[1];
+    if (rows.prediction.shape[1] != n_columns) {
+        throw py::value_error(describe_mismatch("prediction", "have " + std::to_string(n_columns) + " columns",
+                                                std::to_string(rows.prediction.shape[1])));
+    }
     const Work work;
-    in_bag.check("in_bag", forest.n_trees(), table.n_rows());
-    evaluation.check("evaluation", forest.n_trees(), table.n_rows());
+    rows.in_bag.check("in_bag", forest.n_trees(), table.n_rows());
+    rows.evaluation.check("evaluation", forest.n_trees(), table.n_rows());
     for (std::size_t j = 0; j < n_features; ++j) {
         if (group.data[j] >= 0) check_below("group_of", group.data + j, 1, n_groups);
     }
@@ -96,31 +115,26 @@ void bind_add_sobol_projection(const Forest& forest, const Table& table, const T
     while (projectors.size() < team.n_threads()) {
         projectors.push_back(table.rows().make_sobol_projector(forest.has_categories()));
     }
-    std::vector<Projected> found(team.n_threads());
+    std::vector<Projected> projected(team.n_threads());
     InOrder<Projected> in_order(team.n_threads());
-    team.run(forest.n_trees(), [&](std::size_t w, std::size_t t, InterruptPoller& poller) {
-        const ProjectionCall call{group.data,
-                                  in_bag.index() + in_bag.begin(t),
-                                  weight_in_bag.data + in_bag.begin(t),
-                                  in_bag.end(t) - in_bag.begin(t),
-                                  evaluation.index() + evaluation.begin(t),
-                                  evaluation.end(t) - evaluation.begin(t),
-                                  target};
-        found[w].clear();
-        found[w].tree = t;
-        projectors[w]->pack(forest.trees()[t]);
-        projectors[w]->project(call, poller, found[w]);
-        in_order.add(t, found[w], poller, [&](const Projected& part) {
-            const double weight = weight_of_tree.data[part.tree];
-            for (std::size_t k = 0; k < part.place.size(); ++k) {
-                const std::size_t at = evaluation.begin(part.tree) + part.place[k];
-                const auto row = static_cast<std::size_t>(evaluation.index()[at]);
-                double* into = sums.data + (row * n_groups + static_cast<std::size_t>(part.group[k])) * n_columns;
-                for (std::size_t c = 0; c < n_columns; ++c) {
-                    into[c] += weight * (part.mean[k * n_columns + c] - before.data[at * n_columns + c]);
-                }
+    const auto add = [&](const Projected& part) {
+        const double weight = weights.data[part.tree];
+        for (std::size_t k = 0; k < part.place.size(); ++k) {
+            const std::size_t at = rows.evaluation.begin(part.tree) + part.place[k];
+            const auto row = static_cast<std::size_t>(rows.evaluation.index()[at]);
+            const double* before = rows.prediction.data + at * n_columns;
+            double* into = sums.data + (row * n_groups + static_cast<std::size_t>(part.group[k])) * n_columns;
+            for (std::size_t c = 0; c < n_columns; ++c) {
+                into[c] += weight * (part.mean[k * n_columns + c] - before[c]);
             }
-        });
+        }
+    };
+    team.run(forest.n_trees(), [&](std::size_t w, std::size_t t, InterruptPoller& poller) {
+        projected[w].clear();
+        projected[w].tree = t;
+        projectors[w]->pack(forest.trees()[t]);
+        projectors[w]->project({group.data, rows.of_tree(t), target}, poller, projected[w]);
+        in_order.add(t, projected[w], poller, add);
     });
 }
 
@@ -146,7 +160,7 @@ py::array_t<std::int64_t> bind_draw_bag(std::uint32_t seed, std::size_t n_draws,
     return bag;
 }
 
-// Sums at the nodes in the order of the arrays; `sums` is initially zero.
+// Sums rows at the nodes, in the order of the arrays; `sums` must be zero.
 void bind_sum_leaves(const Forest& forest, const py::object& leaves, const RowLists& rows, const TargetArrays& arrays,
                      const py::object& sums) {
     forest.must_be_ensemble();
@@ -168,8 +182,8 @@ void bind_sum_leaves(const Forest& forest, const py::object& leaves, const RowLi
         for (std::int32_t& leaf : own) leaf = static_cast<std::int32_t>(leaf - tree.first);
         check_below("leaves, minus the tree's root,", own.data(), own.size(), tree.n_nodes);
         double* here = out.data + static_cast<std::size_t>(tree.first) * width;
-        sum_rows(target, forest.column()[t], own.data(), rows.index() + rows.begin(t), own.size(), tree.n_nodes, poller,
-                 chunk, here);
+        const RowsAtLeaves listed{rows.index() + rows.begin(t), own.data(), own.size()};
+        sum_rows(target, forest.column()[t], listed, tree.n_nodes, poller, chunk, here);
         aggregate_to_root(tree.n_nodes, width, here, [&](std::size_t node) {
             std::int64_t left = tree.left.integer(node), right = tree.right.integer(node);
             if (left < 0 && right < 0) return std::pair(left, right);
@@ -177,7 +191,7 @@ void bind_sum_leaves(const Forest& forest, const py::object& leaves, const RowLi
             right -= tree.first;
             for (const std::int64_t child : {left, right}) {
                 if (child <= static_cast<std::int64_t>(node) || child >= static_cast<std::int64_t>(tree.n_nodes)) {
-                    throw BrokenTree("children must be nodes of the tree after their parent.");
+                    throw BrokenTree("children must come after their parent, in the same tree.");
                 }
             }
             return std::pair(left, right);
@@ -185,11 +199,12 @@ void bind_sum_leaves(const Forest& forest, const py::object& leaves, const RowLi
     }
 }
 
-// Refuses nodes whose path does not lead to a root through splits on columns.
+// Rejects nodes whose path does not lead to a root through splits on existing columns.
 void check_paths(const View<const std::int64_t>& parent, const std::int32_t* feature, std::size_t n_features) {
     for (std::size_t k = 0; k < parent.size(); ++k) {
         const std::int64_t above = parent.data[k];
-        if (above < 0 || above > static_cast<std::int64_t>(k)) throw BrokenTree("parents must come before children.");
+        if (above < 0 || above > static_cast<std::int64_t>(k))
+            throw BrokenTree("parents must come before their children.");
         if (above < static_cast<std::int64_t>(k)) check_below("feature", feature + above, 1, n_features);
     }
 }
@@ -222,7 +237,7 @@ void bind_add_path_influence(const Forest& forest, const py::object& parent, con
     }
 }
 
-// The influence of rows whose products are summed: each divided by `total_weight` and minus `mean`.
+// The influence of rows, divided by `total_weight` and centered by `mean` before products are summed.
 struct InfluenceRows {
     InfluenceRows(const py::object& eval_influence, const py::object& inbag_influence, const py::object& is_scoring,
                   double total_weight, const py::object& mean, const py::object& bags)
@@ -232,9 +247,24 @@ struct InfluenceRows {
           is_scoring(read_array<bool>("is_scoring", is_scoring, {eval.shape[0]})),
           bags(read_optional<float>("bags", bags, {kAny, eval.shape[0]})),
           total_weight(total_weight) {
-        if (n_bags() > 0 && !inbag) throw py::value_error("inbag_influence must be given with bags, got None.");
+        if (this->bags && this->bags.shape[0] > 0 && !inbag) {
+            throw py::value_error("inbag_influence must be an array if bags is one, got None.");
+        }
     }
-    std::size_t n_bags() const { return bags ? bags.shape[0] : 0; }
+
+    InfluenceRowsView view() const {
+        InfluenceRowsView rows;
+        rows.n_rows = eval.shape[0];
+        rows.n_columns = eval.shape[1];
+        rows.n_bags = bags ? bags.shape[0] : 0;
+        rows.eval_influence = eval.data;
+        rows.inbag_influence = inbag.data;
+        rows.is_scoring = reinterpret_cast<const std::uint8_t*>(is_scoring.data);
+        rows.total_weight = total_weight;
+        rows.mean = mean.data;
+        rows.bags = bags.data;
+        return rows;
+    }
 
     View<const double> eval, inbag, mean;
     View<const bool> is_scoring;
@@ -242,34 +272,17 @@ struct InfluenceRows {
     double total_weight;
 };
 
-void bind_sum_row_products(const InfluenceRows& rows, std::size_t n_threads, const py::object& products,
+void bind_sum_row_products(const InfluenceRows& influence, std::size_t n_threads, const py::object& products,
                            const py::object& totals, const py::object& K, const py::object& L, const py::object& d_d) {
-    const std::size_t n_columns = rows.eval.shape[1], n_bags = rows.n_bags();
-    const auto by_column = write_array<double>("products", products, {4, n_columns});
-    const auto of_all = write_array<double>("totals", totals, {3});
-    const auto of_eval = write_array<double>("K", K, {n_bags, n_columns});
-    const auto of_inbag = write_array<double>("L", L, {n_bags, n_columns});
-    const auto squares = write_array<double>("d_d", d_d, {n_bags});
-    const ProductsCall call{rows.eval.shape[0],
-                            n_columns,
-                            rows.eval.data,
-                            rows.inbag.data,
-                            reinterpret_cast<const std::uint8_t*>(rows.is_scoring.data),
-                            rows.total_weight,
-                            rows.mean.data,
-                            n_bags,
-                            rows.bags.data,
-                            by_column.data,
-                            by_column.data + n_columns,
-                            by_column.data + 2 * n_columns,
-                            by_column.data + 3 * n_columns,
-                            of_all.data,
-                            of_eval.data,
-                            of_inbag.data,
-                            squares.data};
+    const InfluenceRowsView rows = influence.view();
+    const RowProductsOutput out{write_array<double>("products", products, {4, rows.n_columns}).data,
+                                write_array<double>("totals", totals, {3}).data,
+                                write_array<double>("K", K, {rows.n_bags, rows.n_columns}).data,
+                                write_array<double>("L", L, {rows.n_bags, rows.n_columns}).data,
+                                write_array<double>("d_d", d_d, {rows.n_bags}).data};
     const Work work;
     ThreadTeam team(n_threads, run_signal_handlers);
-    sum_row_products(call, team);
+    sum_row_products(rows, out, team);
 }
 
 }  // namespace
@@ -277,15 +290,19 @@ void bind_sum_row_products(const InfluenceRows& rows, std::size_t n_threads, con
 PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
     py::module_::import("atexit").attr("register")(py::cpp_function(wait_for_threads));
     const auto os = py::module_::import("os");
-    if (py::hasattr(os, "register_at_fork")) {  // a child has none of the threads of its parent
+    if (py::hasattr(os, "register_at_fork")) {  // a forked child does not inherit threads
         os.attr("register_at_fork")(py::arg("after_in_child") = py::cpp_function([] { n_working = 0; }));
     }
     py::register_exception<BrokenTree>(module, "BrokenTreeError", PyExc_ValueError);
     using O = const py::object&;
+    py::class_<NodeArrays>(module, "NodeArrays")
+        .def(py::init<O, O, O, O, O, O, O>(), py::arg("feature"), py::arg("threshold"), py::arg("left"),
+             py::arg("right"), py::arg("missing_left"), py::arg("weight"), py::arg("value"));
+    py::class_<CategorySets>(module, "CategorySets")
+        .def(py::init<O, O, O>(), py::arg("node_set"), py::arg("offset"), py::arg("bits"));
     py::class_<Forest>(module, "Forest")
-        .def_static("of_ensemble", &Forest::of_ensemble, py::arg("feature"), py::arg("threshold"), py::arg("left"),
-                    py::arg("right"), py::arg("missing_left"), py::arg("weight"), py::arg("value"), py::arg("offset"),
-                    py::arg("node_set"), py::arg("set_offset"), py::arg("bits"), py::arg("column"))
+        .def_static("of_ensemble", &Forest::of_ensemble, py::arg("nodes"), py::arg("offset"), py::arg("categories"),
+                    py::arg("column"))
         .def_static("of_trees", &Forest::of_trees, py::arg("trees"));
     py::class_<TargetArrays>(module, "Target")
         .def(py::init<O, O, O, O, O, O>(), py::arg("codes"), py::arg("numbers"), py::arg("columns"),
@@ -293,6 +310,15 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
     py::class_<Table>(module, "Table")
         .def(py::init<O, bool, std::size_t>(), py::arg("X"), py::arg("has_missing"), py::arg("n_features"));
     py::class_<RowLists>(module, "RowLists").def(py::init<O, O>(), py::arg("index"), py::arg("offset"));
+    py::class_<TreeRowArrays>(module, "TreeRows")
+        .def_static("every_row", &TreeRowArrays::every_row)
+        .def_static("of_seeds", &TreeRowArrays::of_seeds, py::arg("seeds"), py::arg("n_draws"))
+        .def_static("of_bags", &TreeRowArrays::of_bags, py::arg("bags"))
+        .def_static("of_lists", &TreeRowArrays::of_lists, py::arg("rows"), py::arg("evaluation_weight"),
+                    py::arg("inbag_weight"));
+    py::class_<ProjectionRows>(module, "ProjectionRows")
+        .def(py::init<const RowLists&, O, const RowLists&, O>(), py::arg("in_bag"), py::arg("in_bag_weight"),
+             py::arg("evaluation"), py::arg("prediction"));
     py::class_<TermArrays>(module, "RowTerms")
         .def(py::init<O, O, O>(), py::arg("linear"), py::arg("square"), py::arg("constant"));
     py::class_<SplitCriterion>(module, "SplitCriterion")
@@ -302,8 +328,8 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
              py::arg("magnitude"), py::arg("split_weight"), py::arg("skipped_weight"), py::arg("evaluation_weight"),
              py::arg("evaluation_impurity"));
     py::class_<InfluenceArrays>(module, "Influence")
-        .def(py::init<O, O, O, std::int64_t>(), py::arg("eval_influence"), py::arg("inbag_influence"), py::arg("bags"),
-             py::arg("first"));
+        .def(py::init<O, O, O, std::int64_t, O>(), py::arg("eval_influence"), py::arg("inbag_influence"),
+             py::arg("bags"), py::arg("first"), py::arg("tree_weight"));
     py::class_<InfluenceRows>(module, "InfluenceRows")
         .def(py::init<O, O, O, double, O, O>(), py::arg("eval_influence"), py::arg("inbag_influence"),
              py::arg("is_scoring"), py::arg("total_weight"), py::arg("mean"), py::arg("bags"));
@@ -323,17 +349,17 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
     module.def("add_path_influence", &bind_add_path_influence, py::arg("forest"), py::arg("parent"), py::arg("leaves"),
                py::arg("rows"), py::arg("weight"), py::arg("target"), py::arg("terms"), py::arg("out"));
     module.def("add_sobol_projection", &bind_add_sobol_projection, py::arg("forest"), py::arg("table"),
-               py::arg("target"), py::arg("in_bag"), py::arg("in_bag_weight"), py::arg("evaluation"),
-               py::arg("prediction"), py::arg("tree_weight"), py::arg("group_of"), py::arg("n_threads"),
+               py::arg("target"), py::arg("rows"), py::arg("tree_weight"), py::arg("group_of"), py::arg("n_threads"),
                py::arg("out"));
     module.def("sum_row_products", &bind_sum_row_products, py::arg("influence"), py::arg("n_threads"),
                py::arg("products"), py::arg("totals"), py::arg("K"), py::arg("L"), py::arg("d_d"));
     module.def("score_trees", &bind_score_trees, py::arg("forest"), py::arg("table"), py::arg("target"),
-               py::arg("rows"), py::arg("tree_weight"), py::arg("criterion"), py::arg("n_threads"), py::arg("scores"),
+               py::arg("rows"), py::arg("criterion"), py::arg("n_threads"), py::arg("scores"));
+    module.def("score_trees_with_influence", &bind_score_trees_with_influence, py::arg("forest"), py::arg("table"),
+               py::arg("target"), py::arg("rows"), py::arg("criterion"), py::arg("n_threads"), py::arg("scores"),
                py::arg("influence"));
     module.def("lay_out", &bind_lay_out, py::arg("forest"), py::arg("n_features"), py::arg("n_threads"),
                py::arg("nodes"), py::arg("place"));
     module.def("score_sums", &bind_score_sums, py::arg("forest"), py::arg("n_features"), py::arg("target"),
-               py::arg("criterion"), py::arg("n_threads"), py::arg("leaf_sums"), py::arg("n_roles"), py::arg("terms"),
-               py::arg("scores"));
+               py::arg("criterion"), py::arg("n_threads"), py::arg("leaf_sums"), py::arg("scores"), py::arg("terms"));
 }

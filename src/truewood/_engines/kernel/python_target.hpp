@@ -1,4 +1,4 @@
-// Targets that Python gives, as the kernel reads them, and terms of rows.
+// Targets and row terms passed from Python.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -17,17 +17,17 @@ namespace truewood {
 
 namespace py = pybind11;
 
-// A target, and the arrays that it is in. `columns` says where the columns of each output begin, and where the last
-// ends.
+// A target, and the arrays that hold it. Output o has the columns columns[o] .. columns[o + 1].
 class TargetArrays {
 public:
     TargetArrays(const py::object& codes, const py::object& numbers, const py::object& columns,
                  const py::object& row_weight, const py::object& origin, const py::object& largest)
         : columns_(read_array<std::int64_t>("columns", columns, {kAny})) {
-        if (columns_.size() < 2) throw py::value_error(refuse("columns", "hold two numbers at least", "fewer"));
+        if (columns_.size() < 2)
+            throw py::value_error(describe_mismatch("columns", "hold at least two numbers", "fewer"));
         if (codes.is_none() == numbers.is_none()) {
-            throw py::value_error(
-                refuse("codes or numbers", "be given, and not both", codes.is_none() ? "none" : "both"));
+            throw py::value_error(describe_mismatch("codes or numbers", "be an array, but not both",
+                                                    codes.is_none() ? "neither" : "both"));
         }
         codes_ = read_optional<std::int32_t>("codes", codes, {kAny, columns_.size() - 1});
         numbers_ = read_optional<double>("numbers", numbers, {kAny, kAny});
@@ -36,7 +36,7 @@ public:
         largest_ = read_optional<double>("largest", largest, {kAny});
     }
 
-    // The target of n_rows rows, all of which are checked.
+    // The target of n_rows rows, all of them checked.
     Target view(std::size_t n_rows_asked) const {
         check_rows(n_rows_asked);
         const Target target = view();
@@ -44,36 +44,37 @@ public:
         return target;
     }
 
-    // The target; the caller checks the rows it reads.
+    // The target; the caller checks the rows that it reads.
     Target view() const {
         const std::size_t n_outputs = columns_.size() - 1;
         check_bounds("columns", columns_, kAny, 1);
-        const Target target{codes_.data,
-                            numbers_.data,
-                            numbers_ ? numbers_.shape[1] : 0,
-                            n_outputs,
-                            static_cast<std::size_t>(columns_.data[n_outputs]),
-                            columns_.data,
-                            row_weight_.data,
-                            static_cast<bool>(numbers_)};
+        Target target;
+        target.codes = codes_.data;
+        target.numbers = numbers_.data;
+        target.stride = numbers_ ? numbers_.shape[1] : 0;
+        target.n_outputs = n_outputs;
+        target.n_columns = static_cast<std::size_t>(columns_.data[n_outputs]);
+        target.columns = columns_.data;
+        target.row_weight = row_weight_.data;
+        target.has_squares = static_cast<bool>(numbers_);
         if (numbers_ && target.n_columns > target.stride) {
-            throw std::invalid_argument(refuse("numbers", "have " + std::to_string(target.n_columns) + " columns",
-                                               std::to_string(target.stride)));
+            throw std::invalid_argument(describe_mismatch(
+                "numbers", "have " + std::to_string(target.n_columns) + " columns", std::to_string(target.stride)));
         }
         return target;
     }
 
-    // The same with what scores need: the origin and the largest absolute value of each column.
+    // The target with the origin and the largest absolute value of each column, which scores need.
     Target view_for_scores() const {
         Target target = view();
         const auto n = std::to_string(target.n_columns);
         if (!origin_ || origin_.size() < target.n_columns) {
-            throw py::value_error(
-                refuse("origin", "hold at least " + n + " numbers", origin_ ? std::to_string(origin_.size()) : "None"));
+            throw py::value_error(describe_mismatch("origin", "hold at least " + n + " numbers",
+                                                    origin_ ? std::to_string(origin_.size()) : "None"));
         }
         if (!largest_ || largest_.size() != target.n_columns) {
-            throw py::value_error(
-                refuse("largest", "hold " + n + " numbers", largest_ ? std::to_string(largest_.size()) : "None"));
+            throw py::value_error(describe_mismatch("largest", "hold " + n + " numbers",
+                                                    largest_ ? std::to_string(largest_.size()) : "None"));
         }
         target.origin = origin_.data;
         target.largest = largest_.data;
@@ -84,9 +85,9 @@ public:
     void check_rows(std::size_t n_rows_asked) const {
         if (n_rows() == n_rows_asked) return;
         const auto asked = std::to_string(n_rows_asked);
-        throw std::invalid_argument(refuse("target", "be of " + asked + " rows", std::to_string(n_rows())));
+        throw std::invalid_argument(describe_mismatch("target", "have " + asked + " rows", std::to_string(n_rows())));
     }
-    // Refuses classes that an output does not have.
+    // Rejects classes that an output does not have.
     void check_codes() const {
         if (!codes_) return;
         const std::size_t n_outputs = columns_.size() - 1;
@@ -102,7 +103,7 @@ private:
     View<const double> numbers_, row_weight_, origin_, largest_;
 };
 
-// What a row adds at each node, and the arrays that it is in. For classes `linear` is all of it.
+// Row terms at each node, and the arrays that hold them. Classes have linear terms only.
 class TermArrays {
 public:
     TermArrays(const py::object& linear, const py::object& square, const py::object& constant)
@@ -114,10 +115,11 @@ public:
         const Shape expected{n_nodes, target.n_columns};
         if (linear_.shape != expected) {
             throw py::value_error(
-                refuse("linear", "be of shape " + describe_shape(expected), describe_shape(linear_.shape)));
+                describe_mismatch("linear", "have shape " + describe_shape(expected), describe_shape(linear_.shape)));
         }
         if (!target.has_classes() && !(square_ && constant_)) {
-            throw py::value_error(refuse("square and constant", "be given for a target of numbers", "None"));
+            throw py::value_error(
+                describe_mismatch("square and constant", "be arrays if the target is numbers", "None"));
         }
         return {linear_.data, square_.data, constant_.data};
     }

@@ -1,4 +1,4 @@
-// What single rows add to the scores of a tree, at each of its nodes. No Python here.
+// Row terms: what a single row adds to the scores of a tree at each of its nodes. No Python here.
 //
 // As in formulas.hpp, every number is computed by the same operations in the same order as in truewood/_measures.
 #pragma once
@@ -14,18 +14,23 @@
 
 namespace truewood {
 
-// What a row of weight one adds at each node; for classes `linear` is all of it.
+// Terms of a row of weight one at each node. Classes have linear terms only, one per class.
 struct NodeTerms {
-    const double* linear;  // n_columns a node
+    const double* linear;  // (node, column)
     const double* square;
     const double* constant;
 };
 
-// What rows add to the scores at each node below a split that counts, in both roles. For classes there is one term per
-// class; for numbers there are the factors of y and of its square, and a constant.
+// Terms of a row in one role at a node: factors of y and of its square, and a constant.
+struct Terms {
+    std::vector<double> linear;
+    double square = 0.0, constant = 0.0;
+};
+
+// Terms of rows in both roles, at each node below a split that counts. Classes have one term per class.
 class RowTerms {
 public:
-    // Terms of one role; those of evaluation rows come first.
+    // Number of terms per role; those of evaluation rows come first.
     std::size_t width() const { return width_; }
     bool is_counted(std::int32_t place) const { return is_counted_[static_cast<std::size_t>(place)]; }
     const double* at(std::int32_t place) const { return terms_.data() + static_cast<std::size_t>(place) * 2 * width_; }
@@ -37,33 +42,34 @@ public:
         terms_.assign(n * 2 * width_, 0.0);
         is_counted_.assign(n, 0);
         if (criterion.formula != Formula::kMdiOob) find_origins(nodes, target, criterion);
-        std::vector<double> evaluation(n_columns), inbag(n_columns);
+        evaluation_.linear.resize(n_columns);
+        inbag_.linear.resize(n_columns);
         const double factor = 1.0 / (criterion.is_additive ? 1.0 : static_cast<double>(target.n_outputs));
         for (std::size_t p = 1; p < n; ++p) {
             const auto m = static_cast<std::size_t>(tree.parent[p]);
             const auto l = static_cast<std::size_t>(tree.left[m]);
-            if (criterion.skips && !(nodes.evaluation_weight(l) > 0 && nodes.evaluation_weight(l + 1) > 0)) continue;
+            if (!nodes.is_counted(criterion, l)) continue;
             is_counted_[p] = 1;
-            double* into = terms_.data() + p * 2 * width_;
-            Rest evaluation_rest, inbag_rest;
+            evaluation_.square = evaluation_.constant = inbag_.square = inbag_.constant = 0.0;
             switch (criterion.formula) {
                 case Formula::kUfi:
-                    if (target.has_classes()) ufi_of_classes(nodes, p, m, evaluation, inbag, evaluation_rest);
-                    else ufi_of_numbers(nodes, p, m, evaluation, inbag, evaluation_rest, inbag_rest);
+                    if (target.has_classes()) find_ufi_of_classes(nodes, p, m);
+                    else find_ufi_of_numbers(nodes, p, m);
                     break;
                 case Formula::kUfiCentered:
-                    centered(nodes, p, m, l, evaluation, inbag, evaluation_rest, inbag_rest);
+                    find_ufi_centered(nodes, p, m, l);
                     break;
                 case Formula::kMdiOob:
-                    by_shares(nodes, p, m, evaluation, inbag, evaluation_rest);
+                    find_mdi_oob(nodes, p, m);
                     break;
             }
-            put(target, evaluation, evaluation_rest, factor, into);
-            put(target, inbag, inbag_rest, factor, into + width_);
+            double* into = terms_.data() + p * 2 * width_;
+            put(target, evaluation_, factor, into);
+            put(target, inbag_, factor, into + width_);
         }
     }
 
-    // Copies terms of evaluation rows that are known; `first` is the position of the tree's root among all nodes.
+    // Copies given terms of evaluation rows; `first` is the position of the tree's root among all nodes.
     void take(const Structure& tree, const Target& target, const NodeTerms& given, std::size_t first) {
         const std::size_t n = tree.n_nodes(), n_columns = target.n_columns;
         width_ = target.has_classes() ? n_columns : n_columns + 2;
@@ -81,32 +87,24 @@ public:
     }
 
 private:
-    struct Rest {
-        double square = 0.0, constant = 0.0;
-    };
     std::size_t width_ = 0;
     std::vector<double> terms_;
     std::vector<char> is_counted_;
-    std::vector<double> origin_;  // mean of the target at each node, of all rows that reach it
+    std::vector<double> origin_;  // target mean at each node, of all rows that reach it
+    Terms evaluation_, inbag_;    // of the current node
 
-    void put(const Target& target, const std::vector<double>& linear, const Rest& rest, double factor, double* into) {
-        for (std::size_t c = 0; c < linear.size(); ++c) into[c] = linear[c] * factor;
+    static void put(const Target& target, const Terms& terms, double factor, double* into) {
+        const std::size_t n_columns = terms.linear.size();
+        for (std::size_t c = 0; c < n_columns; ++c) into[c] = terms.linear[c] * factor;
         if (target.has_classes()) {
-            for (std::int64_t c = 0; c < target.columns[1]; ++c) into[c] += rest.constant * factor;
+            for (std::int64_t c = 0; c < target.columns[1]; ++c) into[c] += terms.constant * factor;
         } else {
-            into[linear.size()] = rest.square * factor;
-            into[linear.size() + 1] = rest.constant * factor;
+            into[n_columns] = terms.square * factor;
+            into[n_columns + 1] = terms.constant * factor;
         }
     }
 
-    template <class Product>
-    static double add(std::size_t n, const Product& product) {
-        double sum = product(0);
-        for (std::size_t c = 1; c < n; ++c) sum += product(c);
-        return sum;
-    }
-
-    // As average_all_rows() in _measures/splits.py.
+    // Mirrors average_all_rows() in _measures/splits.py.
     void find_origins(const Nodes& nodes, const Target& target, const SplitCriterion& criterion) {
         const std::size_t n = nodes.size(), n_columns = target.n_columns;
         origin_.resize(n * n_columns);
@@ -132,8 +130,8 @@ private:
             for (std::size_t o = 0; o < target.n_outputs; ++o) {
                 const auto first = static_cast<std::size_t>(target.columns[o]);
                 const auto size = static_cast<std::size_t>(target.columns[o + 1]) - first;
-                const double n_rows =
-                    add(size, [&](std::size_t c) { return total[first + c]; }) + nodes.evaluation_weight(p);
+                const double n_rows = sum_from_first(first, first + size, [&](std::size_t c) { return total[c]; }) +
+                                      nodes.evaluation_weight(p);
                 for (std::size_t c = first; c < first + size; ++c) {
                     origin[c] = (total[c] + nodes.total(p)[c]) / (n_rows > 0 ? n_rows : 1.0);
                 }
@@ -141,66 +139,66 @@ private:
         }
     }
 
-    using Terms = std::vector<double>;
-
-    void ufi_of_classes(const Nodes& nodes, std::size_t p, std::size_t m, Terms& evaluation, Terms& inbag,
-                        Rest& evaluation_rest) {
+    void find_ufi_of_classes(const Nodes& nodes, std::size_t p, std::size_t m) {
         const std::size_t n_columns = nodes.n_columns;
         const double rate = nodes.rate(p), rate_m = nodes.rate(m);
         const double* origin = origin_.data() + m * n_columns;
+        std::vector<double>&evaluation = evaluation_.linear, &inbag = inbag_.linear;
         for (std::size_t c = 0; c < n_columns; ++c) {
             evaluation[c] = rate * nodes.v(p)[c] - rate_m * nodes.v(m)[c];
             inbag[c] = (nodes.mean(p, c) - nodes.mean(m, c)) / nodes.weight[0];
         }
-        evaluation_rest.constant = -add(n_columns, [&](std::size_t c) { return evaluation[c] * origin[c]; });
+        evaluation_.constant = -sum_from_first(0, n_columns, [&](std::size_t c) { return evaluation[c] * origin[c]; });
     }
 
-    void ufi_of_numbers(const Nodes& nodes, std::size_t p, std::size_t m, Terms& evaluation, Terms& inbag,
-                        Rest& evaluation_rest, Rest& inbag_rest) {
+    void find_ufi_of_numbers(const Nodes& nodes, std::size_t p, std::size_t m) {
         const std::size_t n_columns = nodes.n_columns;
         const double rate = nodes.rate(p), rate_m = nodes.rate(m);
         const double by_square = rate_m - rate;
         const double* origin = origin_.data() + m * n_columns;
+        std::vector<double>&evaluation = evaluation_.linear, &inbag = inbag_.linear;
         for (std::size_t c = 0; c < n_columns; ++c) {
             evaluation[c] = 2.0 * (rate * (nodes.v(p)[c] - origin[c]) - rate_m * (nodes.v(m)[c] - origin[c]));
             inbag[c] = 2.0 * (nodes.mean(p, c) - nodes.mean(m, c)) / nodes.weight[0];
         }
-        evaluation_rest.square = by_square;
-        evaluation_rest.constant = by_square * add(n_columns, [&](std::size_t c) { return origin[c] * origin[c]; }) -
-                                   add(n_columns, [&](std::size_t c) { return evaluation[c] * origin[c]; });
+        evaluation_.square = by_square;
+        evaluation_.constant =
+            by_square * sum_from_first(0, n_columns, [&](std::size_t c) { return origin[c] * origin[c]; }) -
+            sum_from_first(0, n_columns, [&](std::size_t c) { return evaluation[c] * origin[c]; });
         for (std::size_t c = 0; c < n_columns; ++c) evaluation[c] = evaluation[c] - 2.0 * by_square * origin[c];
         const auto mean_square = [&](std::size_t q) {
-            return add(n_columns, [&](std::size_t o) { return nodes.square(q)[o] / nodes.divisor(q); });
+            return sum_from_first(0, n_columns, [&](std::size_t o) { return nodes.square(q)[o] / nodes.divisor(q); });
         };
-        inbag_rest.constant = (mean_square(m) - mean_square(p)) / nodes.weight[0];
+        inbag_.constant = (mean_square(m) - mean_square(p)) / nodes.weight[0];
     }
 
-    void centered(const Nodes& nodes, std::size_t p, std::size_t m, std::size_t l, Terms& evaluation, Terms& inbag,
-                  Rest& evaluation_rest, Rest& inbag_rest) {
+    void find_ufi_centered(const Nodes& nodes, std::size_t p, std::size_t m, std::size_t l) {
         const std::size_t n_columns = nodes.n_columns;
         const double rate = nodes.rate(p), share = nodes.left_share(l), other = p == l ? 1.0 - share : -share;
         const double *v = nodes.v(m), *origin = origin_.data() + m * n_columns;
+        std::vector<double>&evaluation = evaluation_.linear, &inbag = inbag_.linear;
         for (std::size_t c = 0; c < n_columns; ++c) {
             evaluation[c] = rate * (other * (nodes.v(l)[c] - nodes.v(l + 1)[c]));
             inbag[c] = other * (nodes.mean(l, c) - nodes.mean(l + 1, c)) / nodes.weight[0];
         }
-        evaluation_rest.constant = -add(n_columns, [&](std::size_t c) { return evaluation[c] * origin[c]; });
-        inbag_rest.constant = -add(n_columns, [&](std::size_t c) { return inbag[c] * v[c]; });
+        evaluation_.constant = -sum_from_first(0, n_columns, [&](std::size_t c) { return evaluation[c] * origin[c]; });
+        inbag_.constant = -sum_from_first(0, n_columns, [&](std::size_t c) { return inbag[c] * v[c]; });
     }
 
-    void by_shares(const Nodes& nodes, std::size_t p, std::size_t m, Terms& evaluation, Terms& inbag,
-                   Rest& evaluation_rest) {
+    void find_mdi_oob(const Nodes& nodes, std::size_t p, std::size_t m) {
         const std::size_t n_columns = nodes.n_columns;
         const double n_root = nodes.divisor(0);
         const auto per_weight = [&](std::size_t q, std::size_t c) {
             const double share = (nodes.total(q)[c] - nodes.evaluation_weight(q) * nodes.mean(0, c)) / n_root;
             return share / (nodes.weight[q] > 0 ? nodes.weight[q] : 1.0);
         };
+        std::vector<double>&evaluation = evaluation_.linear, &inbag = inbag_.linear;
         for (std::size_t c = 0; c < n_columns; ++c) {
             evaluation[c] = (nodes.v(p)[c] - nodes.v(m)[c]) / n_root;
             inbag[c] = per_weight(p, c) - per_weight(m, c);
         }
-        evaluation_rest.constant = -add(n_columns, [&](std::size_t c) { return evaluation[c] * nodes.mean(0, c); });
+        evaluation_.constant =
+            -sum_from_first(0, n_columns, [&](std::size_t c) { return evaluation[c] * nodes.mean(0, c); });
     }
 };
 

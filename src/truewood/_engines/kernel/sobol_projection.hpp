@@ -1,9 +1,9 @@
-// Sobol projection: what a tree predicts when it cannot use some of the columns. No Python here.
+// Sobol projection: predictions of a tree that cannot use a group of columns. No Python here.
 //
-// Level by level, a row carries a set of nodes: a split on such a column is replaced by both children, any other split
-// by the child that the row goes to. Rows with the same set form a cell, and a row gets the training mean of the last
-// of its cells that holds in-bag rows. The numpy engine does the same additions in the same order, so both give the
-// same bits.
+// Level by level, a row carries a set of nodes: both children replace a split on the group, and the child that the row
+// goes to replaces any other split. Rows with the same set form a cell, and a row is predicted the training mean of its
+// last cell that contains in-bag rows. The numpy engine does the same additions in the same order, so that both agree
+// bit for bit.
 #pragma once
 
 #include <algorithm>
@@ -18,21 +18,26 @@
 
 namespace truewood {
 
-// The rows of a tree, and the groups of columns that are projected out of it, one at a time.
-struct ProjectionCall {
-    const std::int32_t* group_of;  // of each column; negative: not projected out
-    const std::int64_t* inbag;     // in-bag rows of the tree, ascending
+// The rows of one tree.
+struct TreeProjectionRows {
+    const std::int64_t* inbag;  // ascending
     const double* inbag_weight;
     std::size_t n_inbag;
     const std::int64_t* evaluation;
     std::size_t n_evaluation;
+};
+
+// The groups of columns that are projected out of a tree, one at a time, and the rows of the tree.
+struct ProjectionCall {
+    const std::int32_t* group_of;  // group of each column; negative if it is not projected out
+    TreeProjectionRows rows;
     Target target;
 };
 
-// What a tree predicts without a group, for rows that reach a split on it. For other rows nothing changes.
+// Predictions of a tree without a group, for rows that reach a split on it. Predictions for other rows do not change.
 struct Projected {
     std::size_t tree = 0;
-    std::vector<std::size_t> place;  // in the list of evaluation rows
+    std::vector<std::size_t> place;  // position in the list of evaluation rows
     std::vector<std::int32_t> group;
     std::vector<double> mean;  // n_columns each
 
@@ -51,12 +56,13 @@ public:
         : tree_(tree), matrix_(matrix), call_(call), poller_(poller), out_(out), mean_(call.target.n_columns) {}
 
     void run() {
-        Members all{List(call_.n_inbag), List(call_.n_evaluation)};
-        for (std::size_t k = 0; k < call_.n_inbag; ++k) all.inbag[k] = k;
-        for (std::size_t k = 0; k < call_.n_evaluation; ++k) all.evaluation[k] = k;
+        const TreeProjectionRows& rows = call_.rows;
+        Members all{List(rows.n_inbag), List(rows.n_evaluation)};
+        for (std::size_t k = 0; k < rows.n_inbag; ++k) all.inbag[k] = k;
+        for (std::size_t k = 0; k < rows.n_evaluation; ++k) all.evaluation[k] = k;
         below_ = all;
         at_ = std::move(all);
-        std::vector<std::pair<std::int32_t, Range>> stack{{0, {0, call_.n_inbag, 0, call_.n_evaluation}}};
+        std::vector<std::pair<std::int32_t, Range>> stack{{0, {0, rows.n_inbag, 0, rows.n_evaluation}}};
         while (!stack.empty()) {
             const auto [node, range] = stack.back();
             stack.pop_back();
@@ -92,14 +98,14 @@ private:
     const ProjectionCall& call_;
     InterruptPoller& poller_;
     Projected& out_;
-    Members at_, below_;  // by node, and by cell below a node; ranges keep the order of the call
+    Members at_, below_;  // grouped by node, and by cell below a node; groups keep the order of the lists
     std::vector<double> mean_;
     List moved_;
     std::vector<Cell> cells_, parts_;
 
     std::int32_t group(std::int32_t node) const { return call_.group_of[tree_.feature(node)]; }
 
-    // Whether a split is the first on its path that is on its group, and that group is projected out.
+    // Whether a split is the first on its path that splits on its group, and the group is projected out.
     bool is_first_on_path(std::int32_t node) const {
         const std::int32_t own = group(node);
         if (own < 0) return false;
@@ -110,7 +116,7 @@ private:
         return true;
     }
 
-    // Finds what the rows at a node are predicted without its group.
+    // Finds the predictions for the rows at a node without its group.
     void project(std::int32_t node, const Range& range) {
         const std::int32_t own = group(node), child = tree_.structure().left[node];
         for (std::size_t k = range.inbag; k < range.inbag_end; ++k) below_.inbag[k] = at_.inbag[k];
@@ -151,7 +157,7 @@ private:
         for (Cell& part : parts_) cells_.push_back(std::move(part));
     }
 
-    // Divides a part of a cell by where its rows go; rows separated from all in-bag rows get the mean of the cell.
+    // Splits a part of a cell by the direction of its rows; rows separated from all in-bag rows get the cell's mean.
     void divide(std::size_t k, std::int32_t node, std::int32_t child, std::int32_t own) {
         const auto [left, right] = split(below_, parts_[k].range, node);
         for (const Range& side : {left, right}) {
@@ -176,14 +182,14 @@ private:
     }
 
     std::pair<Range, Range> split(Members& members, const Range& range, std::int32_t node) {
-        const std::size_t inbag = split(members.inbag, range.inbag, range.inbag_end, call_.inbag, node),
-                          evaluation =
-                              split(members.evaluation, range.evaluation, range.evaluation_end, call_.evaluation, node);
+        const std::size_t inbag = split(members.inbag, range.inbag, range.inbag_end, call_.rows.inbag, node),
+                          evaluation = split(members.evaluation, range.evaluation, range.evaluation_end,
+                                             call_.rows.evaluation, node);
         return {{range.inbag, inbag, range.evaluation, evaluation},
                 {inbag, range.inbag_end, evaluation, range.evaluation_end}};
     }
 
-    // Moves rows that go left to the front, keeping their order, and returns where the others begin.
+    // Moves rows that go left to the front, in order, and returns where the others start.
     std::size_t split(List& list, std::size_t first, std::size_t end, const std::int64_t* rows, std::int32_t node) {
         const std::int32_t feature = tree_.feature(node), left = tree_.structure().left[node];
         moved_.clear();
@@ -204,8 +210,8 @@ private:
         double weight = 0.0;
         mean_.assign(target.n_columns, 0.0);
         for (std::size_t k = range.inbag; k < range.inbag_end; ++k) {
-            const auto row = static_cast<std::size_t>(call_.inbag[below_.inbag[k]]);
-            const double w = call_.inbag_weight[below_.inbag[k]];
+            const auto row = static_cast<std::size_t>(call_.rows.inbag[below_.inbag[k]]);
+            const double w = call_.rows.inbag_weight[below_.inbag[k]];
             weight += w;
             if (target.has_classes()) {
                 const std::int32_t* code = target.codes + row * target.n_outputs;
@@ -218,7 +224,7 @@ private:
         for (double& sum : mean_) sum /= weight;
     }
 
-    // Gives the evaluation rows of a range the current mean.
+    // Assigns the current mean to the evaluation rows of a range.
     void settle(const Range& range, std::int32_t own) {
         for (std::size_t k = range.evaluation; k < range.evaluation_end; ++k) {
             out_.place.push_back(below_.evaluation[k]);

@@ -1,4 +1,4 @@
-// The target that trees are scored by, classes or numbers, and its sums at nodes. No Python here.
+// The target, classes or numbers, and its sums at nodes. No Python here.
 #pragma once
 
 #include <algorithm>
@@ -13,26 +13,25 @@
 namespace truewood {
 
 struct Target {
-    const std::int32_t* codes;  // n_outputs a row; null where the target is numbers
-    const double* numbers;      // `stride` a row
-    std::size_t stride;
-    std::size_t n_outputs;
-    std::size_t n_columns;            // of a node's value
-    const std::int64_t* columns;      // output o has the columns columns[o] .. columns[o + 1]
-    const double* row_weight;         // null: every row counts once
-    bool has_squares;                 // whether squares of numbers are summed, too
-    const double* origin = nullptr;   // what was subtracted from numbers, by column; null: zero
-    const double* largest = nullptr;  // absolute value by column; for scores only
+    const std::int32_t* codes = nullptr;  // classes: (row, output)
+    const double* numbers = nullptr;      // numbers: (row, column), `stride` per row
+    std::size_t stride = 0;
+    std::size_t n_outputs = 0;
+    std::size_t n_columns = 0;              // of a node's value
+    const std::int64_t* columns = nullptr;  // output o has the columns columns[o] .. columns[o + 1]
+    const double* row_weight = nullptr;     // optional; all rows count once without it
+    bool has_squares = false;               // whether squares of numbers are summed as well
+    const double* origin = nullptr;         // subtracted from the numbers of each column; needed for scores
+    const double* largest = nullptr;        // largest absolute value of each column; needed for scores
 
     bool has_classes() const { return codes != nullptr; }
     double weight(std::int64_t row) const { return row_weight ? row_weight[row] : 1.0; }
-    // Sums at a node: the weight, one per column, and one per squared column.
+    // Sums per node: the weight, one sum per column, and perhaps one per squared column.
     std::size_t n_sums() const { return 1 + n_columns + (has_squares ? n_columns : 0); }
 };
 
-// Rows of trees with at most kFewNodes nodes are summed in chunks of kChunk rows, and the sums of chunks are added in
-// order, so that threads can share the rows. Rows of larger trees are one chunk. Within a chunk, rows are summed in
-// order.
+// In trees with at most kFewNodes nodes, rows are summed in chunks of kChunk rows and the chunks are added in order, so
+// that threads can share the rows. In larger trees, all rows form one chunk. Within a chunk, rows are summed in order.
 constexpr std::size_t kFewNodes = 1024;
 constexpr std::size_t kChunk = 2048;
 
@@ -40,8 +39,7 @@ inline std::size_t chunk_size(std::size_t n_nodes, std::size_t n_rows) {
     return n_nodes <= kFewNodes ? kChunk : n_rows;
 }
 
-// Adds n rows to their leaves: leaves[i] is that of rows[i]. `column` is the column of the target that the tree
-// predicts.
+// Adds n rows to their leaves; leaves[i] is the leaf of rows[i]. `column` is the target column that the tree predicts.
 template <class Leaves, class Rows>
 void add_rows(const Target& target, std::int32_t column, const Leaves& leaves, const Rows& rows, std::size_t n,
               InterruptPoller& poller, double* sums) {
@@ -71,7 +69,7 @@ void add_rows(const Target& target, std::int32_t column, const Leaves& leaves, c
     }
 }
 
-// One of several trees that rows are added to together.
+// One of several trees that the same rows are added to.
 struct TreeSums {
     std::int32_t column;
     const std::int32_t* leaves;
@@ -79,8 +77,8 @@ struct TreeSums {
 };
 constexpr std::size_t kTreesAtOnce = 4;
 
-// The same for at most kTreesAtOnce trees. It is separate for speed: an addition to a leaf waits for the one before it,
-// so with one number per row and no squares, rows are added to several trees in turn.
+// Adds n rows to their leaves in up to kTreesAtOnce trees. This second loop exists for speed: each addition to a leaf
+// depends on the previous one, so with one number per row and no squares, interleaving several trees hides the latency.
 template <class Rows>
 void add_rows(const Target& target, const TreeSums* trees, std::size_t n_trees, const Rows& rows, std::size_t n,
               InterruptPoller& poller) {
@@ -103,7 +101,7 @@ void add_rows(const Target& target, const TreeSums* trees, std::size_t n_trees, 
     }
 }
 
-// Adds a chunk's sums to those of the chunks before, and resets the chunk.
+// Adds the sums of a chunk to those of earlier chunks, and resets the chunk.
 inline void add_chunk(std::vector<double>& chunk, double* sums) {
     for (std::size_t k = 0; k < chunk.size(); ++k) {
         sums[k] += chunk[k];
@@ -111,7 +109,7 @@ inline void add_chunk(std::vector<double>& chunk, double* sums) {
     }
 }
 
-// Leaves of listed rows, from an array of the leaves of all rows.
+// Leaves of listed rows, looked up in an array of the leaves of all rows.
 struct LeavesOfAll {
     const std::int32_t* leaves;
     const std::int64_t* rows;
@@ -119,22 +117,32 @@ struct LeavesOfAll {
     LeavesOfAll operator+(std::size_t n) const { return {leaves, rows + n}; }
 };
 
-// Sums listed rows at their leaves, chunk by chunk; `sums` is initially zero.
+// Listed rows of one tree, and their leaves.
 template <class Leaves>
-void sum_rows(const Target& target, std::int32_t column, const Leaves& leaves, const std::int64_t* rows, std::size_t n,
-              std::size_t n_nodes, InterruptPoller& poller, std::vector<double>& chunk, double* sums) {
-    const std::size_t size = chunk_size(n_nodes, n);
-    if (size >= n) return add_rows(target, column, leaves, rows, n, poller, sums);
+struct RowsAtLeaves {
+    const std::int64_t* rows;
+    Leaves leaves;
+    std::size_t n;
+};
+template <class Leaves>
+RowsAtLeaves(const std::int64_t*, Leaves, std::size_t) -> RowsAtLeaves<Leaves>;
+
+// Sums listed rows at the leaves of a tree, chunk by chunk, into `sums`, which must be zero. `chunk` is scratch memory.
+template <class Leaves>
+void sum_rows(const Target& target, std::int32_t column, const RowsAtLeaves<Leaves>& listed, std::size_t n_nodes,
+              InterruptPoller& poller, std::vector<double>& chunk, double* sums) {
+    const std::size_t n = listed.n, size = chunk_size(n_nodes, n);
+    if (size >= n) return add_rows(target, column, listed.leaves, listed.rows, n, poller, sums);
     chunk.assign(n_nodes * target.n_sums(), 0.0);
     for (std::size_t start = 0; start < n; start += size) {
         const std::size_t n_here = std::min(size, n - start);
-        add_rows(target, column, leaves + start, rows + start, n_here, poller, chunk.data());
+        add_rows(target, column, listed.leaves + start, listed.rows + start, n_here, poller, chunk.data());
         add_chunk(chunk, sums);
     }
 }
 
-// Sets every inner node to left child + right child. children(node) gives the positions of the children, which come
-// after their parent; the left one is negative at leaves.
+// Sets every inner node to the sum of its children. children(node) returns their positions, which follow their parent;
+// the left one is negative at leaves.
 template <class Children>
 void aggregate_to_root(std::size_t n_nodes, std::size_t width, double* sums, const Children& children) {
     for (std::size_t node = n_nodes; node-- > 0;) {

@@ -10,17 +10,25 @@
 
 namespace truewood {
 
-// The evaluation rows of one tree, and its in-bag rows.
+// The evaluation rows and the in-bag rows of one tree.
 struct TreeRows {
-    enum class Kind { kAll, kSeed, kBag, kList };
-    Kind kind = Kind::kAll;  // every row evaluates the tree; or those outside of the bag; or those that are listed
-    std::uint32_t seed = 0;  // kSeed
+    enum class Kind {
+        kAll,   // every row evaluates the tree
+        kSeed,  // rows outside the bag drawn from `seed`
+        kBag,   // rows outside the bag in `listed`
+        kList,  // rows in `listed`
+    };
+    Kind kind = Kind::kAll;
+    std::uint32_t seed = 0;
     std::size_t n_draws = 0;
-    const std::int64_t* listed = nullptr;  // rows in the bag, as often as they were drawn, or evaluation rows
+    const std::int64_t* listed = nullptr;
     std::size_t n_listed = 0;
-    // kList: weights of all rows in both roles, where influence is computed. Otherwise they follow from the bag.
+    // Weights of all rows in both roles, for kList and if influence is computed; otherwise the bag determines them.
+    // Without in-bag rows there is no `inbag_weight`.
     const double* evaluation_weight = nullptr;
     const double* inbag_weight = nullptr;
+
+    bool has_bag() const { return kind == Kind::kSeed || kind == Kind::kBag; }
 };
 
 // The trees of a call, and the rows of each.
@@ -28,20 +36,24 @@ struct TreesAndRows {
     const std::vector<TreeArrays>& trees;
     bool has_categories;
     std::vector<TreeRows> rows;
-    std::vector<std::int32_t> column;  // of the target, by tree
-    const double* tree_weight;         // null: every tree counts once
+    std::vector<std::int32_t> column;  // target column of each tree
     std::size_t n_rows, n_features;
     Target target;
 };
 
-// Where the influence of the rows from `first` on is added.
+// Receives the influence of n_rows rows, starting with row `first`.
 struct InfluenceOutput {
-    double* eval_influence = nullptr;   // n_rows x n_features; null: influence is not needed
-    double* inbag_influence = nullptr;  // null where no row was in bag
-    float* bags = nullptr;              // weights in the bags of the first n_bags trees, n_rows each
+    double* eval_influence = nullptr;   // (row, feature)
+    double* inbag_influence = nullptr;  // (row, feature); see has_inbag()
+    float* bags = nullptr;              // row weights in the bags of the first n_bags trees: (bag, row)
     std::size_t n_bags = 0;
     std::int64_t first = 0;
     std::size_t n_rows = 0;
+    const double* tree_weight = nullptr;  // optional; all trees count once without it
+
+    // Whether rows may be in bag; otherwise all rows are evaluation rows of all trees.
+    bool has_inbag() const { return inbag_influence != nullptr; }
+    double weigh_tree(std::size_t tree) const { return tree_weight ? tree_weight[tree] : 1.0; }
 };
 
 }  // namespace truewood

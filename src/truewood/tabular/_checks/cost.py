@@ -137,7 +137,7 @@ def choose_rows(
         return None
     seed = cost.settings.random_state
     chosen = _draw(n_used, y, groups, np.random.default_rng(seed), is_classifier=cost.task == "classification")
-    text = f"using {len(chosen):,} of {count(n_rows, 'row')}, sampled with random_state={seed}"
+    text = f"using {len(chosen):,} of {count(n_rows, 'row')}, sampled with random state {seed}"
     if wanted is None:
         text += f", because a fit to all rows would take {_describe(cost, n_rows)}."
         messages.add(Message(text, "To use all rows, pass {sample}", sample=ALL_ROWS))

@@ -140,7 +140,7 @@ def _explain(
     if n_rows > _MOST_EXPLAINED:
         sample = np.sort(np.random.default_rng(0).choice(n_rows, _MOST_EXPLAINED, replace=False))
         messages.add(
-            f"directions are computed from {_MOST_EXPLAINED:,} of {n_rows:,} rows, sampled with random_state=0"
+            f"directions are computed from {_MOST_EXPLAINED:,} of {n_rows:,} rows, sampled with random state 0"
         )
     options: dict[str, Any] = {"feature_groups": feature_groups, "n_jobs": scoring.n_jobs}
     parts: list[tuple[Any, NDArray[np.int64], Any]] = [(fitted.model, sample, fitted.rows)]

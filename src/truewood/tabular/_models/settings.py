@@ -91,7 +91,12 @@ default="random-forest"
         check_seed(self.random_state)
         if self.cv is not None and self.test_size is not None:
             raise TableError(
-                f"cannot be combined with test_size, got cv={self.cv} and test_size={self.test_size}; pass only one.",
+                Message(
+                    "cannot be combined with a single split.",
+                    "Got {cv} and {test_size}; pass only one.",
+                    cv=self.cv,
+                    test_size=self.test_size,
+                ),
                 "cv",
             )
         self._check_splits()

@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import truewood as tw
 from helpers.oracle import walk
 from helpers.sklearn_models import CASES, build, draw_bag, has_bags, supported_cases
-from truewood._engines.engine import ENGINE_VARIABLE
+from truewood._engines.selection import ENGINE_VARIABLE
 
 
 def draw(n_rows=240, seed=0, n_classes=None):
@@ -178,7 +178,7 @@ def test_tree_by_tree_the_mean_product_with_the_centred_target_is_mdi_oob(n_clas
     for tree in range(6):
         unseen = np.setdiff1d(np.arange(len(X)), draw_bag(forest, tree))
         lists = [unseen if t == tree else [] for t in range(6)]
-        with pytest.warns(UserWarning, match="got no explanation"):
+        with pytest.warns(UserWarning, match="explanation"):
             values = tw.explain(forest, X, y, rows=lists).values.reshape(len(X), 5, -1)[unseen]
         centred = numbers[unseen] - numbers[unseen].mean(axis=0)
         product = (values * centred[:, np.newaxis]).sum(axis=2).mean(axis=0)
@@ -250,28 +250,28 @@ def test_training_rows_are_refused():
     new, new_y = draw(seed=1, n_classes=2)
     forest = RandomForestClassifier(20, random_state=0).fit(X, y)
     for given in (None, y):
-        with pytest.raises(ValueError, match="rows='heldout' needs rows the model never saw"):
+        with pytest.raises(ValueError, match="rows='heldout'"):
             tw.explain(forest, X, given, rows="heldout")
     tree = DecisionTreeClassifier(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="rows='heldout' needs rows the model never saw"):
+    with pytest.raises(ValueError, match="rows='heldout'"):
         tw.explain(tree, X, rows="heldout")
-    with pytest.raises(ValueError, match=r"rows='auto' needs y, to recognise the rows of the fit"):
+    with pytest.raises(ValueError, match=r"rows='auto'.*\by\b"):
         tw.explain(forest, X)
-    with pytest.raises(ValueError, match="rows='oob' needs"):
+    with pytest.raises(ValueError, match="rows='oob'"):
         tw.explain(forest, new, new_y)
     boosted = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
-    with pytest.raises(ValueError, match="rows='auto' needs recorded out-of-bag rows"):
+    with pytest.raises(ValueError, match="rows='auto'"):
         tw.explain(boosted, new)
-    with pytest.raises(ValueError, match="rows='heldout' needs rows the model never saw"):
+    with pytest.raises(ValueError, match="rows='heldout'"):
         tw.explain(boosted, X, rows="heldout")
-    with pytest.raises(ValueError, match="same number of rows, got 240 and 10"):
+    with pytest.raises(ValueError, match=r"\b240\b.*\b10\b"):
         tw.explain(boosted, new, new_y[:10], rows="heldout")
 
 
 def test_a_row_that_every_tree_saw_has_no_explanation():
     X, y = draw()
     forest = RandomForestRegressor(2, random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match=r"\d+ of 240 rows got no explanation, as every tree saw them"):
+    with pytest.warns(UserWarning, match=r"\d+ of 240 rows"):
         explanation = tw.explain(forest, X, y)
     seen = np.intersect1d(draw_bag(forest, 0), draw_bag(forest, 1))
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(explanation.base_values)), seen)
@@ -314,7 +314,7 @@ def test_survival_forests_are_explained_by_their_risk(low_memory):
     listed = tw.explain(forest, X[:50], y[:50], rows=[~np.isnan(risk[:50]) for risk in own])
     np.testing.assert_allclose(listed.values, explanation.values[:50], rtol=1e-10, atol=1e-10)
     for given in (y, None):
-        with pytest.raises(ValueError, match="got the rows it was fit on"):
+        with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
             tw.explain(forest, X, given, rows="heldout")
 
 
@@ -322,7 +322,7 @@ def test_causal_forests_are_refused():
     grf = pytest.importorskip("econml.grf")
     X, y = draw()
     forest = grf.CausalForest(4, random_state=0).fit(X, X[:, :1], y)
-    with pytest.raises(TypeError, match="explain needs trees that store what they predict, and those of CausalForest"):
+    with pytest.raises(TypeError, match="CausalForest"):
         tw.explain(forest, X, np.column_stack([y, X[:, 0]]))
 
 
@@ -331,7 +331,7 @@ def test_honest_forests_are_explained_on_held_out_rows():
     X, y = draw()
     new, _ = draw(seed=1)
     forest = grf.RegressionForest(8, honest=True, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="rows must be 'heldout' for RegressionForest"):
+    with pytest.raises(ValueError, match=r"'heldout'.*RegressionForest"):
         tw.explain(forest, X, y)
     explanation = tw.explain(forest, new, rows="heldout")
     np.testing.assert_allclose(explanation.predictions, forest.predict(new)[:, 0], atol=1e-10)

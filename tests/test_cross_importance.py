@@ -36,7 +36,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._report.wording import describe_measurement, explain_reading
+
+pytestmark = pytest.mark.any_engine
 
 N_ROWS = 90
 ERRORS = ("null_std_error", "std_error", "total_error")
@@ -118,7 +121,7 @@ def test_errors_where_some_rows_fit_models_and_score_none():
     splits = [(np.r_[30:90], np.r_[:30]), (np.r_[:30, 60:90], np.r_[30:60])]
     result = tw.cross_importance(BOOSTING, X, y, cv=splits)
     assert_equal(result, aggregate_to_root(BOOSTING, splits, both_roles=0.5))
-    assert result.notes == ("30 rows of 90 never held out: they fit models and score none.",)
+    assert not find_lacking(*result.notes, "30 rows", "90")
 
 
 @pytest.mark.parametrize(
@@ -186,14 +189,14 @@ def test_results_of_cross_validate_need_no_fit():
     fitted = cross_validate(BOOSTING, X, y, cv=cv, return_estimator=True, return_indices=True)
     result, refit = tw.cross_importance(fitted, X, y), tw.cross_importance(BOOSTING, X, y, cv=cv)
     assert_equal(result, {name: getattr(refit, name) for name in ("values", "per_fold", "per_tree", *ERRORS)})
-    with pytest.raises(ValueError, match="cv and params are for fits"):
+    with pytest.raises(ValueError, match=r"\bcv\b.*\bparams\b"):
         tw.cross_importance(fitted, X, y, cv=cv)
-    with pytest.raises(ValueError, match=r"return_indices=True\) returned, got a dict with .*test_score"):
+    with pytest.raises(ValueError, match=r"return_indices=True.*test_score"):
         tw.cross_importance(cross_validate(BOOSTING, X, y, return_estimator=True), X, y)
-    with pytest.raises(ValueError, match=r"numbers of the 60 rows of X, got row \d+ in fold 1; pass X and y as they"):
+    with pytest.raises(ValueError, match=r"\b60\b.*\bX\b.*row \d+.*fold 1\b"):
         tw.cross_importance(fitted, X[:60], y[:60])
     swapped = fitted | {"indices": {"train": fitted["indices"]["test"], "test": fitted["indices"]["train"]}}
-    with pytest.raises(ValueError, match="got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.cross_importance(swapped, X, y)
 
 
@@ -244,12 +247,12 @@ def test_other_models_measures_and_options():
     np.testing.assert_allclose(result.values[0], result.expand().values[:2].sum(), rtol=1e-10)
     permuted = tw.cross_importance(forest, X, labels, cv=3, measure="permutation", random_state=0)
     assert "exchange values" in permuted.inference_unavailable
-    with pytest.raises(ValueError, match="contributions=True has nothing to give"):
+    with pytest.raises(ValueError, match="contributions=True"):
         tw.cross_importance(forest, X, labels, cv=3, measure="permutation", contributions=True)
     bare = tw.cross_importance(BOOSTING, X, y, cv=3, inference=False)
-    assert bare.inference_unavailable == "cross_importance() was called with inference=False"
+    assert not find_lacking(bare.inference_unavailable, "cross_importance()", "inference=False")
     few = tw.cross_importance(BOOSTING, X[:18], y[:18], cv=3)
-    assert few.inference_unavailable == "it takes at least 20 rows that score the model, got 18"
+    assert not find_lacking(few.inference_unavailable, "20 rows", "18")
     own = tw.cross_importance(BOOSTING, X, y, cv=3, target=y**2)
     made = tw.cross_importance(BOOSTING, X, y, cv=3, target=np.square)
     np.testing.assert_allclose(own.values, made.values, rtol=1e-12)
@@ -258,18 +261,18 @@ def test_other_models_measures_and_options():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        ({"cv": []}, ValueError, "cv must give at least one fold, got none"),
-        ({"cv": [(np.arange(50), np.arange(40, 90))]}, ValueError, "but row 40 fits and scores fold 1"),
-        ({"cv": [(np.arange(50), np.empty(0, int))]}, ValueError, "at least one each, in fold 1"),
-        ({"cv": [(np.arange(50), np.arange(80, 100))]}, ValueError, "the 90 rows of X, got row 99 in fold 1"),
-        ({"cv": KFold(3), "groups": LABELS}, ValueError, r"row \d+ out and not all rows of its group"),
-        ({"groups": LABELS[:5]}, ValueError, "groups must be a label for each of the 90 rows, got 5"),
-        ({"inference": "bags"}, ValueError, "inference must be True or False, got 'bags'"),
-        ({"measure": "gain"}, ValueError, "measure must be one of"),
-        ({"y": y[:50]}, ValueError, "the same number of rows, got 90 and 50"),
-        ({"X": pl.LazyFrame(X)}, TypeError, "needs a table in memory, which fits can take, got X as LazyFrame"),
+        ({"cv": []}, ValueError, r"^cv\b.*fold"),
+        ({"cv": [(np.arange(50), np.arange(40, 90))]}, ValueError, r"row 40\b.*fold 1\b"),
+        ({"cv": [(np.arange(50), np.empty(0, int))]}, ValueError, r"fold 1\b"),
+        ({"cv": [(np.arange(50), np.arange(80, 100))]}, ValueError, r"\b90 rows.*row 99\b.*fold 1\b"),
+        ({"cv": KFold(3), "groups": LABELS}, ValueError, r"row \d+\b.*group"),
+        ({"groups": LABELS[:5]}, ValueError, r"^groups\b.*\b90\b.*\b5\b"),
+        ({"inference": "bags"}, ValueError, r"^inference\b.*'bags'"),
+        ({"measure": "gain"}, ValueError, r"^measure\b"),
+        ({"y": y[:50]}, ValueError, r"\b90\b.*\b50\b"),
+        ({"X": pl.LazyFrame(X)}, TypeError, r"\bX\b.*LazyFrame"),
         ({"estimator": LinearRegression()}, TypeError, "LinearRegression"),
-        ({"estimator": {}}, ValueError, "estimator must be a model, or what cross_validate"),
+        ({"estimator": {}}, ValueError, r"^estimator\b.*cross_validate"),
     ],
 )
 def test_what_cannot_be_scored_is_refused_in_one_line(call, error, message):
@@ -280,7 +283,7 @@ def test_what_cannot_be_scored_is_refused_in_one_line(call, error, message):
 
 
 def test_folds_that_are_too_small_to_score():
-    with pytest.warns(UserWarning, match="100% of split weight had no unseen rows in its fold.*take fewer folds"):
+    with pytest.warns(UserWarning, match="100%.*folds"):
         tw.cross_importance(BOOSTING, X[:25], y[:25], cv=LeaveOneOut())
 
 
@@ -290,13 +293,13 @@ def test_tables_files_pictures_and_words(tmp_path):
     result.save(tmp_path / "folds.json")
     loaded = tw.load(tmp_path / "folds.json")
     np.testing.assert_array_equal(loaded.per_fold, result.per_fold)
-    assert "36 trees in 3 folds, 90 rows held out in folds" in repr(loaded)
+    assert not find_lacking(repr(loaded), "36 trees", "3 folds", "90 rows")
     axes = result.plot("box")
-    assert axes.get_title() == "How scores differ between the 3 folds"
+    assert "3 folds" in axes.get_title()
     assert len(axes.lines) >= 4
     words = dict(describe_measurement(result, None))
-    assert words["Model"] == "regression, 36 trees whose values add up (boosting), in models of 3 folds."
-    assert words["Rows"] == "90 rows held out in folds: each was judged by a model that was fit without its fold."
+    assert not find_lacking(words["Model"], "regression", "36 trees", "boosting", "3 folds")
+    assert not find_lacking(words["Rows"], "90 rows", "folds")
     assert "for models of this kind on data like this" in " ".join(explain_reading(result, 0.05))
     deeper = tw.cross_importance(clone(BOOSTING).set_params(max_depth=3), X, y, cv=3, contributions=True)
     plain = tw.cross_importance(BOOSTING, X, y, cv=3, contributions=True)

@@ -145,7 +145,7 @@ def test_contributions_of_sums_add_up_to_the_score():
 @pytest.mark.parametrize("measure", ["permutation", "naive_oob"])
 def test_measures_that_are_not_linear_are_refused(measure):
     X, y = draw_data()
-    with pytest.raises(ValueError, match="is not defined for trees that compare hazards, as in RandomSurvivalForest"):
+    with pytest.raises(ValueError, match=r"hazards.*RandomSurvivalForest"):
         tw.importance(fit_forest("rsf", X, y), X, y, measure=measure)
 
 
@@ -202,12 +202,12 @@ def test_other_data_is_refused(name):
     X, y = draw_data()
     forest = fit_forest(name, X, y)
     order = np.random.default_rng(0).permutation(len(X))
-    with pytest.raises(ValueError, match="rows='oob' needs X and y as this forest was fit on"):
+    with pytest.raises(ValueError, match=r"rows='oob'.*X and y"):
         tw.importance(forest, X[order], y)
     for other in (y[order], draw_data(seed=1)[1]):
-        with pytest.raises(ValueError, match="rows='oob' needs y as this forest was fit on, in the same order"):
+        with pytest.raises(ValueError, match=r"rows='oob'.*\by\b"):
             tw.importance(forest, X, other)
-    with pytest.raises(ValueError, match="needs the 150 rows this forest was fit on, got 100"):
+    with pytest.raises(ValueError, match=r"\b150\b.*\b100\b"):
         tw.importance(forest, X[:100], y[:100])
 
 
@@ -222,16 +222,16 @@ def test_only_out_of_bag_rows_score_a_survival_forest():
     X, y = draw_data()
     forest = fit_forest("rsf", X, y)
     for rows in ("heldout", [[0, 1]] * 6):
-        with pytest.raises(ValueError, match="rows must be 'oob' for RandomSurvivalForest, which has no life tables"):
+        with pytest.raises(ValueError, match=r"'oob'.*RandomSurvivalForest"):
             tw.importance(forest, X[:50], y[:50], rows=rows)
     extra = ExtraSurvivalTrees(3, bootstrap=False, n_jobs=1).fit(X, y)
-    with pytest.raises(ValueError, match=r"ExtraSurvivalTrees was fit with bootstrap=False.*fit with bootstrap=True"):
+    with pytest.raises(ValueError, match=r"ExtraSurvivalTrees.*bootstrap=False.*bootstrap=True"):
         tw.importance(extra, X, y)
 
 
 def test_y_must_be_events_and_times():
     X, y = draw_data()
-    with pytest.raises(ValueError, match="y must be a structured array"):
+    with pytest.raises(ValueError, match=r"\by\b.*structured array"):
         tw.importance(fit_forest("rsf", X, y), X, y["time"])
 
 
@@ -286,7 +286,7 @@ def test_boosted_trees_find_the_signal(name):
 def test_other_losses_need_a_target(name):
     X, y = draw_data(seed=1, n_rows=300)
     model = fit_boosted(name)
-    with pytest.raises(ValueError, match=rf"for loss='{name}' of GradientBoostingSurvivalAnalysis no target is known"):
+    with pytest.raises(ValueError, match=rf"loss='{name}'.*GradientBoostingSurvivalAnalysis.*target="):
         tw.importance(model, X, y, rows="heldout")
     result = tw.importance(model, X, y, rows="heldout", target=lambda y: np.log(y["time"]))
     assert result.values.argmax() == SIGNAL
@@ -303,11 +303,11 @@ def test_an_own_target_takes_the_place_of_hazards():
 def test_boosted_trees_refuse_their_training_rows():
     X, y = draw_data(n_rows=200)
     model = fit_boosted("cox")
-    with pytest.raises(ValueError, match="got the rows it was fit on"):
+    with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.importance(model, X, y, rows="heldout")
-    with pytest.raises(ValueError, match=r"rows='auto' needs recorded out-of-bag rows.*rows='heldout'"):
+    with pytest.raises(ValueError, match=r"rows='auto'.*rows='heldout'"):
         tw.importance(model, X, y)
-    with pytest.raises(ValueError, match="y must be a structured array"):
+    with pytest.raises(ValueError, match=r"\by\b.*structured array"):
         tw.importance(model, X[:50], y["time"][:50], rows="heldout")
 
 

@@ -10,6 +10,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._engines.cuda_device import find_problem
 
 rng = np.random.default_rng(0)
@@ -51,7 +52,7 @@ def test_select_takes_the_best(result):
     assert set(result.feature_names[mask]) == set(result.frame()["feature"][:3])
     assert result.select(k=0).sum() == 0
     for k in (-1, 13):
-        with pytest.raises(ValueError, match=f"k must lie between 0 and the number of features, 12, got {k}"):
+        with pytest.raises(ValueError, match=rf"^k\b.*\b0\b.*\b12\b.*{k}"):
             result.select(k=k)
 
 
@@ -76,7 +77,7 @@ def test_save_and_load_are_exact(forest, result, tmp_path):
 def test_names_that_do_not_load_are_not_saved(forest, tmp_path):
     path = tmp_path / "result.json"
     for groups in ({"caf\udce9": [0, 1]}, {"\ud800": [0, 1]}):
-        with pytest.raises(ValueError, match=r"halves of letters .* got '\\ud[c8][e0][90]'; rename"):
+        with pytest.raises(ValueError, match=r"'\\ud[c8][e0][90]'"):
             tw.importance(forest, X, y, feature_groups=groups).save(path)
     assert not path.exists()
 
@@ -105,10 +106,10 @@ def test_the_file_is_plain_json(result, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "must be a file written by ImportanceResult.save"),
-        ('{"a": 1}', "must be a file written by ImportanceResult.save"),
-        ("not json", "must be a file written by ImportanceResult.save"),
-        ('{"format": "truewood.ImportanceResult", "version": 99}', "has format version 99, this truewood reads 1"),
+        ("[]", r"ImportanceResult\.save"),
+        ('{"a": 1}', r"ImportanceResult\.save"),
+        ("not json", r"ImportanceResult\.save"),
+        ('{"format": "truewood.ImportanceResult", "version": 99}', r"version 99\b.*\b1\b"),
     ],
 )
 def test_other_files_are_refused(text, message, tmp_path):
@@ -126,8 +127,8 @@ def test_repr_says_what_was_measured_on_what(result):
     assert (first[0], float(first[1])) == ("x3", pytest.approx(100 * result.share.max(), abs=0.06))
     assert "*" in first
     assert len(lines) == 13
-    assert "2 more features; all of them in .frame(). " in lines[-1]
-    assert "of split weight had no unseen rows" in lines[-1]
+    assert not find_lacking(lines[-1], "2 more features", ".frame()")
+    assert "% of split weight" in lines[-1]
 
 
 def test_what_is_not_there_is_not_mentioned(result):
@@ -165,7 +166,7 @@ def test_results_are_frozen(result):
 
 def test_an_incomplete_file_is_refused(tmp_path):
     (tmp_path / "part.json").write_text('{"format": "truewood.ImportanceResult", "version": 1, "values": []}')
-    with pytest.raises(ValueError, match="it has not the fields of a result"):
+    with pytest.raises(ValueError, match="fields"):
         tw.load(tmp_path / "part.json")
 
 

@@ -24,7 +24,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import shuffle
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._permutation_test import PermutationTestResult
+
+pytestmark = pytest.mark.any_engine
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((50, 4))
@@ -59,7 +62,7 @@ def test_p_values_by_hand():
 def test_repr_and_picture():
     test = run(n_permutations=9)
     lines = repr(test).splitlines()
-    assert lines[0] == "PermutationTestResult: ufi, 9 permutations, p-values of at least 0.1"
+    assert not find_lacking(lines[0], "PermutationTestResult: ufi, 9 permutations", "0.1")
     assert lines[1].split() == list(test.frame())
     assert lines[2].split()[0] == "x1"
     assert len(lines) == 6
@@ -69,7 +72,7 @@ def test_repr_and_picture():
     np.testing.assert_array_equal(scores.get_xdata(), np.sort(test.values)[::-1][:3])
     assert [label.get_text() for label in ax.get_yticklabels()] == test.frame()["feature"][:3].tolist()
     assert ax.texts[0].get_text() == "p = 0.1"
-    with pytest.raises(ValueError, match="top must be at least 1"):
+    with pytest.raises(ValueError, match=r"top.*\b1\b"):
         test.plot(top=0)
 
 
@@ -156,13 +159,13 @@ def test_several_outputs():
 
 @pytest.mark.parametrize("n_permutations", [1, 0, -3])
 def test_too_few_permutations_are_refused(n_permutations):
-    with pytest.raises(ValueError, match=f"n_permutations must be at least 2, got {n_permutations}"):
+    with pytest.raises(ValueError, match=rf"n_permutations.*\b2\b.*{n_permutations}"):
         run(n_permutations=n_permutations)
 
 
 def test_estimators_without_bags_are_refused():
     for estimator in (ExtraTreesClassifier(3), GradientBoostingClassifier(n_estimators=2)):
-        with pytest.raises(ValueError, match="rows='auto' needs recorded out-of-bag rows, but"):
+        with pytest.raises(ValueError, match="rows='auto'"):
             run(estimator)
 
 
@@ -254,7 +257,7 @@ def test_a_file_of_another_test_is_refused(change, name, tmp_path):
     path = tmp_path / "test.jsonl"
     run(resume=path)
     before = path.read_text()
-    with pytest.raises(ValueError, match=rf"^resume='.*test\.jsonl' was begun with another {name}; go on .*$"):
+    with pytest.raises(ValueError, match=rf"resume='.*test\.jsonl'.*{name}"):
         run(**change, resume=path)
     assert path.read_text() == before
 
@@ -267,7 +270,7 @@ def test_a_pipeline_of_text_goes_on_and_takes_weights(tmp_path):
     expected = run(X=table, **options, resume=path)
     assert_same(expected, run(X=table, **options))
     assert_same(expected, run(X=pl.from_pandas(table), **options, resume=path))
-    with pytest.raises(ValueError, match="was begun with another X; go on"):
+    with pytest.raises(ValueError, match=r"another X\b|different X\b"):
         run(X=table.assign(c=table["c"][::-1].to_numpy()), **options, resume=path)
 
 
@@ -280,7 +283,7 @@ def test_the_container_of_the_data_is_not_another_test(tmp_path):
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "a,b\n1,2", "[]", '{"a": 1}\n'])
 def test_files_of_others_are_refused_and_kept(text, tmp_path):
     (tmp_path / "data.csv").write_text(text)
-    with pytest.raises(ValueError, match=r"data\.csv' must be a new file, or one that permutation_test wrote"):
+    with pytest.raises(ValueError, match=r"data\.csv'.*permutation_test"):
         run(resume=tmp_path / "data.csv")
     assert (tmp_path / "data.csv").read_text() == text
 
@@ -291,7 +294,7 @@ def test_a_damaged_line_is_named(tmp_path):
     lines = path.read_text().splitlines()
     lines[2] = lines[2][5:]
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(ValueError, match="line 3, is damaged"):
+    with pytest.raises(ValueError, match=r"line 3\b"):
         run(resume=path)
 
 

@@ -1,0 +1,166 @@
+"""Arguments and results of fused scoring, `Engine.score_trees`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EveryRow:
+    """Every row evaluates every tree."""
+
+    def take(self, trees: slice) -> EveryRow:  # noqa: ARG002
+        """Select trees."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class SeededBags:
+    """Out-of-bag rows evaluate each tree; the bags are drawn again from their seeds.
+
+    Parameters
+    ----------
+    seeds : ndarray of uint32, shape (n_trees,)
+        Seeds of the bags.
+    n_draws : int
+        Number of rows drawn for each bag.
+    """
+
+    seeds: NDArray[np.uint32]
+    n_draws: int
+
+    def take(self, trees: slice) -> SeededBags:
+        """Select trees."""
+        return SeededBags(self.seeds[trees], self.n_draws)
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Out-of-bag rows evaluate each tree.
+
+    Parameters
+    ----------
+    bags : list of ndarray of int64
+        Rows drawn for each tree, repeated as often as they were drawn.
+    """
+
+    bags: list[NDArray[np.int64]]
+
+    def take(self, trees: slice) -> Bags:
+        """Select trees."""
+        return Bags(self.bags[trees])
+
+
+@dataclass(frozen=True, eq=False)
+class ListedRows:
+    """Listed rows evaluate each tree.
+
+    Parameters
+    ----------
+    rows : list of ndarray of int64
+        Evaluation rows of each tree.
+    evaluation_weight : list of ndarray of shape (n_rows,), or None
+        Weights of all rows in the evaluation of each tree; None if influence is not computed.
+    inbag_weight : list of ndarray of shape (n_rows,), or None
+        Weights of all rows in the fit of each tree; None if influence is not computed, or if no row is in bag.
+    """
+
+    rows: list[NDArray[np.int64]]
+    evaluation_weight: list[Floats] | None = None
+    inbag_weight: list[Floats] | None = None
+
+    def take(self, trees: slice) -> ListedRows:
+        """Select trees."""
+        return ListedRows(
+            self.rows[trees],
+            None if self.evaluation_weight is None else self.evaluation_weight[trees],
+            None if self.inbag_weight is None else self.inbag_weight[trees],
+        )
+
+
+# Which rows evaluate each tree.
+TreeRows = EveryRow | SeededBags | Bags | ListedRows
+
+
+@dataclass(frozen=True)
+class SplitCriterion:
+    """How splits are scored.
+
+    Parameters
+    ----------
+    formula : {"ufi", "ufi_centered", "mdi_oob"}
+        The formula, by the name of its module in `truewood._measures`.
+    skips : bool
+        Whether a split counts only if evaluation rows reach both children.
+    scale : float
+        Score of a perfect split in units of the impurity it removes.
+    is_additive : bool
+        Whether node values add up to a raw score.
+    """
+
+    formula: str
+    skips: bool
+    scale: float
+    is_additive: bool
+
+
+@dataclass(frozen=True, eq=False)
+class InfluenceBuffers:
+    """Arrays to which fused scoring adds the influence of consecutive rows, starting with row `first`.
+
+    Parameters
+    ----------
+    eval_influence : array of shape (n_rows, n_features)
+        Influence on the trees that the rows evaluate; made by `Engine.make_zeros`, or in host memory.
+    inbag_influence : array of shape (n_rows, n_features), or None
+        Influence on the trees that the rows are in bag for; None if no row is in bag.
+    bags : array of float32, shape (n_bags, n_rows), or None
+        Row weights in the bags of the first `n_bags` trees.
+    first : int
+        The first row.
+    """
+
+    eval_influence: Any
+    inbag_influence: Any
+    bags: Any
+    first: int
+
+    def take(self, trees: slice) -> InfluenceBuffers:
+        """Select trees; the arrays are views."""
+        return replace(self, bags=None if self.bags is None else self.bags[trees])
+
+
+@dataclass(frozen=True, eq=False)
+class FusedScores:
+    """Scores of shape (n_trees, n_features, n_outputs), magnitude (n_trees, n_features), and totals (n_trees,)."""
+
+    scores: Floats
+    mdi: Floats
+    counted_mdi: Floats
+    magnitude: Floats
+    split_weight: Floats
+    skipped_weight: Floats
+    evaluation_weight: Floats
+    evaluation_impurity: Floats
+
+    @classmethod
+    def zeros(cls, n_trees: int, n_features: int, n_outputs: int) -> FusedScores:
+        """Allocate the scores of several trees."""
+        by_tree, by_feature = (n_trees,), (n_trees, n_features)
+        shapes = [(*by_feature, n_outputs)] * 3 + [by_feature] + [by_tree] * 4
+        return cls(*map(np.zeros, shapes))
+
+    @classmethod
+    def join(cls, parts: list[FusedScores]) -> FusedScores:
+        """Concatenate the scores of several runs of trees."""
+        return cls(*(np.concatenate(arrays) for arrays in zip(*(vars(part).values() for part in parts), strict=True)))
+
+
+class BrokenTreeError(ValueError):
+    """A tree is inconsistent; reading it into a `TreeEnsemble` raises an error that explains the problem."""
