@@ -43,8 +43,8 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser(
         "demo",
         help="compare biased and unbiased importance on simulated data, or analyze a real table",
-        description="simulated: fit a forest to ten integer features with 2 to 11 levels, of which only the first, "
-        "binary one is informative, and print and plot biased and unbiased importance side by side. diabetes: write "
+        description="simulated: fit a forest to ten integer features with 2 to 11 levels, only the first of them "
+        "informative, and print and plot biased and unbiased importance side by side. diabetes: write "
         "scikit-learn's table of 442 patients to a file, and run truewood importance on it. Both write a report if "
         "truewood[report] is installed.",
         epilog="example: truewood demo diabetes --output plots",
