@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from copy import copy
 from dataclasses import fields, replace
 
 import numpy as np
@@ -31,13 +32,13 @@ def forest():
 
 
 @pytest.fixture(scope="module")
-def partial(forest):
-    return tw.accumulate(forest, UNSEEN, Y_UNSEEN)
+def first(forest):
+    return tw.ImportanceAccumulator(forest).update(UNSEEN, Y_UNSEEN)
 
 
 @pytest.fixture(scope="module")
-def errors(forest, partial):
-    return tw.accumulate_errors(forest, partial, UNSEEN, Y_UNSEEN)
+def second(first):
+    return first.second_pass().update(UNSEEN, Y_UNSEEN)
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +51,8 @@ BOOSTING = HistGradientBoostingRegressor(max_iter=3)
 CALLS = {
     "importance": lambda forest, **given: tw.importance(forest, **{"X": X, "y": y} | given),
     "explain": lambda forest, **given: tw.explain(forest, **{"X": UNSEEN, "rows": "heldout"} | given),
-    "accumulate": lambda forest, **given: tw.accumulate(forest, **{"X": UNSEEN, "y": Y_UNSEEN} | given),
-    "finish": lambda forest, **given: tw.finish(forest, tw.accumulate(forest, UNSEEN, Y_UNSEEN), **given),
+    "accumulator": lambda forest, **given: tw.ImportanceAccumulator(forest, **given),
+    "update": lambda forest, **given: tw.ImportanceAccumulator(forest).update(**{"X": UNSEEN, "y": Y_UNSEEN} | given),
     "cross_importance": lambda _forest, **given: tw.cross_importance(
         **{"estimator": BOOSTING, "X": X, "y": y, "cv": 2} | given
     ),
@@ -86,7 +87,6 @@ WRONG = {
     "params": [1, TABLE],
     "n_permutations": [1, 1.5, "a", 10**30],
     "n_sample": [-1, True, "a"],
-    "errors": ["a", 1, [1]],
     "correction": ["x", TABLE, LONG],
     "alpha": [0, 2, "a", TABLE],
     "level": [0, 1, "a", TABLE],
@@ -111,8 +111,8 @@ WRONG = {
 TAKEN_BY = {
     "importance": ["n_jobs", "inference", "per_class", "engine", "measure"],
     "explain": ["n_jobs"],
-    "accumulate": ["n_jobs", "X", "n_sample"],
-    "finish": ["n_jobs", "errors", "inference", "measure"],
+    "accumulator": ["n_jobs", "n_sample", "inference", "measure", "engine", "target"],
+    "update": ["X", "y"],
     "cross_importance": ["n_jobs", "inference", "estimator", "X", "y", "target", "params"],
     "permutation_test": ["n_jobs", "n_permutations", "random_state", "estimator"],
     "corrected_importance": ["n_jobs", "random_state", "estimator"],
@@ -145,10 +145,11 @@ def test_a_wrong_argument_is_one_line_that_names_it(call, name, forest):
         assert "truewood" in frame.path.parts, f"{frame.path}: {text}"
 
 
-def test_flags_of_numpy_are_flags(forest, result, partial):
+def test_flags_of_numpy_are_flags(forest, result):
     assert tw.importance(forest, X, y, inference=np.True_).p_value.tolist() == result.p_value.tolist()
     assert tw.importance(forest, X, y, inference=np.False_).inference_unavailable is not None
-    assert tw.finish(forest, partial, inference=np.True_).inference_unavailable is None
+    accumulator = tw.ImportanceAccumulator(forest, inference=np.True_).update(UNSEEN, Y_UNSEEN)
+    assert accumulator.finish().inference_unavailable is None
     assert tw.cross_importance(BOOSTING, X, y, cv=2, inference=np.False_).inference_unavailable is not None
 
 
@@ -205,22 +206,30 @@ def list_changes(value):
     return changes
 
 
-def test_a_changed_partial_is_refused(forest, partial):
+def with_sums(accumulator, name, value):
+    """An accumulator with one field of its sums changed."""
+    changed = copy(accumulator)
+    changed._sums = change(accumulator._sums, name, value)
+    return changed
+
+
+def test_changed_sums_are_refused(first):
     n_tried = 0
-    for part in fields(partial):
-        for value in list_changes(getattr(partial, part.name)):
-            changed = change(partial, part.name, value)
+    for part in fields(first._sums):
+        for value in list_changes(getattr(first._sums, part.name)):
+            changed = with_sums(first, part.name, value)
             for call in (
-                lambda changed: partial + changed,
-                lambda changed: changed + partial,
-                lambda changed: tw.finish(forest, changed),
-                lambda changed: tw.accumulate_errors(forest, changed, UNSEEN, Y_UNSEEN),
+                lambda changed: first + changed,
+                lambda changed: changed + first,
+                lambda changed: changed.finish(),
+                lambda changed: changed.second_pass(),
                 lambda changed: pickle.loads(pickle.dumps(changed)),
+                lambda changed: pickle.loads(pickle.dumps(changed.without_model())),
             ):
                 with pytest.raises(ValueError, match=r"damaged: \w+"):
                     call(changed)
                 n_tried += 1
-            assert repr(changed) == "Partial(damaged)"
+            assert repr(changed) == "ImportanceAccumulator(RandomForestRegressor, damaged)"
     assert n_tried > 200
 
 
@@ -237,24 +246,22 @@ def test_a_changed_partial_is_refused(forest, partial):
         ("n_scoring", lambda partial: partial.n_scoring + 1),
         ("origin", lambda _partial: np.zeros(2)),
         ("moments", lambda _partial: np.zeros((2, 5))),
-        ("sample", lambda partial: replace(partial.sample, said=partial.sample.said + 1)),
+        ("sample", lambda partial: replace(partial.sample, y=partial.sample.y + 1)),
         ("sample", lambda partial: replace(partial.sample, values=partial.sample.values[:, :1])),
         ("sample", lambda partial: replace(partial.sample, count=-partial.sample.count)),
         ("sample", lambda partial: replace(partial.sample, weight=partial.sample.weight[:-1])),
     ],
 )
-def test_a_partial_that_contradicts_itself_is_refused(name, make, forest, partial):
+def test_sums_that_contradict_themselves_are_refused(name, make, first):
     with pytest.raises(ValueError, match="damaged"):
-        tw.finish(forest, change(partial, name, (make(partial),)))
+        with_sums(first, name, (make(first._sums),)).finish()
 
 
-def test_changed_errors_are_refused(forest, partial, errors):
-    for part in fields(errors):
-        for value in list_changes(getattr(errors, part.name)):
-            changed = change(errors, part.name, value)
-            for call in (
-                lambda changed: errors + changed,
-                lambda changed: tw.finish(forest, partial, errors=changed),
-            ):
+def test_changed_errors_are_refused(second):
+    for part in fields(second._sums):
+        for value in list_changes(getattr(second._sums, part.name)):
+            changed = with_sums(second, part.name, value)
+            for call in (lambda changed: second + changed, lambda changed: changed.finish()):
                 with pytest.raises(ValueError, match="damaged"):
                     call(changed)
+            assert repr(changed).endswith("second pass, damaged)")

@@ -7,6 +7,7 @@ because splits are judged on the rows that chose them. truewood scores the same 
 from importlib.metadata import version as _version
 
 from truewood import adapters, datasets, tabular, testing
+from truewood._accumulator import ImportanceAccumulator
 from truewood._compare import compare
 from truewood._corrected_importance import corrected_importance
 from truewood._correlated_groups import CorrelatedGroups, correlated_groups
@@ -31,9 +32,6 @@ from truewood._results.importance_result import ImportanceResult
 from truewood._results.json_files import load
 from truewood._results.scores_with_errors import ClassScores
 from truewood._show_versions import show_versions
-from truewood._streaming.accumulating import accumulate
-from truewood._streaming.finishing import accumulate_errors, finish
-from truewood._streaming.partial_sums import Partial
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NodeSums
 from truewood.adapters import load_spark_model, register_adapter, to_ensemble
@@ -48,11 +46,11 @@ __all__ = [
     "DeviceMemoryError",
     "DeviceWarning",
     "Explanation",
+    "ImportanceAccumulator",
     "ImportanceDisplay",
     "ImportanceResult",
     "NativeEngineWarning",
     "NodeSums",
-    "Partial",
     "PermutationTestResult",
     "TargetKind",
     "TrainingRowsError",
@@ -62,8 +60,6 @@ __all__ = [
     "UnbiasedRandomForestClassifier",
     "UnbiasedRandomForestRegressor",
     "UnbiasedSelector",
-    "accumulate",
-    "accumulate_errors",
     "adapters",
     "compare",
     "corrected_importance",
@@ -71,7 +67,6 @@ __all__ = [
     "cross_importance",
     "datasets",
     "explain",
-    "finish",
     "importance",
     "load",
     "load_spark_model",

@@ -1,4 +1,4 @@
-"""`importance()`: a fitted model and rows in memory or elsewhere, in; scores out."""
+"""`importance()`: the scores of a fitted model on rows in memory, in files or on a cluster."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from truewood._arguments import is_choice
-from truewood._engines.selection import place_rows, use_engine
+from truewood._engines.selection import place_on_host, place_rows, use_engine
 from truewood._exceptions import DeviceMemoryError
-from truewood._inputs.device_arrays import bring_to_host, is_on_device, take_from_device
+from truewood._inputs.device_arrays import bring_to_host, is_on_device
 from truewood._inputs.row_arrays import take_named
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.importance import score_table
-from truewood._streaming.scoring import score_source
-from truewood._streaming.sources import is_dask, is_spark, open_source
+from truewood._streaming.open_source import find_cluster, open_source
+from truewood._streaming.passes import check_options, score_source
 
 
 def importance(
@@ -41,65 +41,66 @@ def importance(
     Parameters
     ----------
     model : object
-        A fitted tree, forest or boosted model, a `TreeEnsemble`, or a scikit-learn Pipeline that ends in such a model:
-        its preprocessing is run on X, and encoded columns are scored together as the column of X they derive from. A
-        search over settings stands for its best model.
+        A fitted tree, forest or boosted model, a `TreeEnsemble`, or a scikit-learn Pipeline that ends in one. The
+        preprocessing of a Pipeline runs on X, and encoded columns are scored together as the column of X they derive
+        from. A search such as GridSearchCV stands for its best estimator.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a source of rows
-        The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``. The latter need not fit into
+        The training data for ``rows="oob"``, held-out data for ``rows="heldout"``. Held-out data need not fit into
         memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
-        DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches. The partitions of a Dask DataFrame
-        or Array are summed by Dask where they are, and those of a Spark DataFrame by Spark.
+        DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches. Dask sums the partitions of a Dask
+        DataFrame or Array where they are, and Spark those of a Spark DataFrame.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
-        Their target, or the name of its column in X; beside an X of Dask, also a Series or Array of Dask that is
-        partitioned as X is, as `sample_weight` may be then.
+        The target, or the name of its column in X. If X is a Dask collection, y and `sample_weight` may also be a Dask
+        Series or Array that is partitioned like X.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
-        Which rows score a tree: those left out of its bag, all of them, or a list of row numbers (or a mask) for each
-        tree. "auto" means "oob", and is an error for a model that has no recorded bags.
+        Which rows score a tree: its out-of-bag rows, all rows, or one list of row numbers (or one mask) per tree.
+        "auto" means "oob", and is an error for a model that has no recorded bags.
     measure : str, default="auto"
-        One of `measures()`. "auto" is "ufi" for classes, its shift-free form "ufi_centered" for numbers and for boosted
-        trees, and "mdi_oob" where rows have different weights, all on the scale of the usual importance. Boosted trees
-        add up to a raw score and survival trees compare hazards, so that "ufi" means "ufi_centered" for them too, and
-        measures of a single tree's predictions do not apply. "sobol_mda" asks another question, whether a forest needs
-        a feature given the others; it takes the rows of the fit, as ``rows="oob"`` does.
+        One of `measures()`. "auto" is "ufi" for classification, its shift-free form "ufi_centered" for regression and
+        for boosted trees, and "mdi_oob" if rows have different weights; all are on the scale of the usual importance.
+        Boosted trees add up to a raw score and survival trees compare hazards, so "ufi" means "ufi_centered" for them
+        too, and measures of a single tree's predictions do not apply. "sobol_mda" answers another question: how much
+        worse a forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None
-        Weights of the rows when they score, or the name of their column in X. A model of scikit-learn before 1.9 that
-        was fit with weights needs the same ones here with ``rows="oob"``, to recognise its training data.
+        Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"``, a model that
+        scikit-learn before 1.9 fit with weights needs the same weights here, to recognize its training data.
     feature_groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
-        columns, or the group name of each column. With a Pipeline these are the columns of X, before its preprocessing.
-        "sobol_mda" takes all columns of a group out at once; what is lost then is not the sum.
+        columns, or the group name of each column. With a Pipeline these are the columns of X, before preprocessing.
+        "sobol_mda" removes all columns of a group at once, and the loss is not the sum over the columns.
     groups : array-like of shape (n_rows,) or str, default=None
-        Rows that belong together, such as those of a patient, a shop or a day: a label for each row, or the name of
-        their column in X. Standard errors and p-values are then those of sums over groups. Out of bag, all rows of a
-        group must be in a tree's bag or outside of it. Not for "sobol_mda".
+        Clusters of rows, such as all rows of a patient, a shop or a day: a label for each row, or the name of the label
+        column in X. Standard errors and p-values are then cluster-robust. Out of bag, each cluster must be entirely in
+        or entirely outside each tree's bag. Not for "sobol_mda".
     inference : bool or "bags", default=True
-        Whether to add standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and "sobol_mda".
-        With "bags", out of bag, standard errors and intervals count all that rows do by deciding which splits there
-        are, as where a feature matters only together with another; that takes many trees, and a warning says how many.
+        Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and
+        "sobol_mda". With "bags", out of bag, standard errors and intervals include the full effect of rows on which
+        splits are made, which matters if a feature is useful only together with another. That needs many trees, and a
+        warning states how many.
     contributions : bool, default=False
-        Whether the result also keeps what each row contributes to each score, an array of shape (n_rows, n_features);
-        `compare` pairs rows by it. Needs `inference`.
+        Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
+        `compare` uses to pair rows. Needs `inference`.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of ``measure="permutation"``; the other measures have no randomness.
+        Seed for ``measure="permutation"``; the other measures are deterministic.
     target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
-        For boosted trees, the target of each row's raw score, or a function that makes it of y; any number that
-        follows from the row's y alone will do. By default the negative gradient of the model's loss at the best
-        constant; ranking and custom objectives have no such default.
+        For boosted trees, the target of each row's raw score, or a function that computes it from y; any number that
+        depends only on the row's y is valid. By default the negative gradient of the model's loss at the best constant;
+        ranking and custom objectives have no such default.
     per_class : bool, default=False
-        Whether to add the parts that classes have in the scores, `per_class` of the result, with errors of their own.
-        For classifiers, in time as many calls for a class each take.
+        Whether to add the scores of each class, `per_class` of the result, with their own standard errors. For
+        classifiers; costs one pass per class.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What routes the rows: the compiled kernel, the readable reference, or a GPU. "auto" takes the GPU where X lies
-        there already, as an array of CuPy, a tensor of PyTorch or a data frame of cuDF, which then stays there; else
-        the engine that the variable TRUEWOOD_ENGINE names, and the compiled kernel where it is installed.
+        What routes the rows: the compiled kernel, the readable reference implementation, or a GPU. "auto" uses the GPU
+        if X is already there, as a CuPy array, a PyTorch tensor or a cuDF data frame, and leaves X there. Otherwise it
+        uses the engine named by the environment variable TRUEWOOD_ENGINE, or the compiled kernel if it is installed.
 
     Returns
     -------
     ImportanceResult
         Scores by feature and by tree. A feature without predictive power scores zero on average, so scores may be
-        negative; they are never clipped or normalised.
+        negative; they are never clipped or normalized.
 
     Examples
     --------
@@ -111,52 +112,47 @@ def importance(
     >>> tw.importance(forest, X, y).frame()["feature"][:2].tolist()
     ['petal length (cm)', 'petal width (cm)']
     """
-    options = {
-        "rows": rows,
-        "measure": measure,
-        "sample_weight": sample_weight,
-        "feature_groups": feature_groups,
-        "inference": inference,
-        "n_jobs": n_jobs,
-        "target": target,
-    }
-    given = (y, sample_weight, groups, target)
-    y, options["sample_weight"], groups, options["target"] = map(bring_to_host, given)
+    y, sample_weight, groups, target = map(bring_to_host, (y, sample_weight, groups, target))
     if isinstance(rows, list | tuple):
-        options["rows"] = [bring_to_host(listed) for listed in rows]
+        rows = [bring_to_host(listed) for listed in rows]
+    options = {"measure": measure, "feature_groups": feature_groups, "n_jobs": n_jobs, "target": target}
     score = None if is_on_device(X) else find_backend(X)
     if score is not None:
-        for asked, name in (
+        for is_asked, name in (
             (per_class, "per_class=True"),
             (groups is not None, "groups"),
             (contributions, "contributions=True"),
         ):
-            if asked:
+            if is_asked:
                 raise ValueError(f"{name} needs a table in memory, got X as {type(X).__name__}; pass a table.")
-        with use_engine(None if is_choice(engine, ["auto"]) else engine), _in_one_line():
-            return score(model, y=y, **options)
-    X, y, options["sample_weight"], groups = take_named(X, y=y, sample_weight=options["sample_weight"], groups=groups)
+        inference = check_options(rows, measure, inference)
+        with use_engine(None if is_choice(engine, ["auto"]) else engine), _shorten_memory_errors():
+            return score(model, y=y, sample_weight=sample_weight, inference=inference, **options)
+    X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     options |= {
+        "rows": rows,
+        "sample_weight": sample_weight,
         "groups": groups,
+        "inference": inference,
         "contributions": contributions,
         "random_state": random_state,
         "per_class": per_class,
     }
     X, chosen = place_rows(X, engine)
     try:
-        with use_engine(chosen), _in_one_line():
+        with use_engine(chosen), _shorten_memory_errors():
             return score_table(model, X, y, **options)
     except DeviceMemoryError:
         if engine != "auto" or not is_on_device(X):
             raise
-    X = take_from_device(X, "the engine 'native', as the GPU has too little memory")
-    with use_engine("native"):
+    X, chosen = place_on_host(X, "the GPU has too little memory")
+    with use_engine(chosen):
         return score_table(model, X, y, **options)
 
 
 @contextmanager
-def _in_one_line() -> Iterator[None]:
-    """Say in a line that the GPU has too little memory."""
+def _shorten_memory_errors() -> Iterator[None]:
+    """Report in one line that the GPU has too little memory."""
     try:
         yield
     except MemoryError as error:
@@ -168,14 +164,15 @@ def _in_one_line() -> Iterator[None]:
 
 
 def find_backend(X: Any) -> Callable[..., ImportanceResult] | None:
-    """What scores rows that are no table in memory; None for a table."""
-    if is_dask(X):
+    """The function that scores X if it is not a table in memory; None for a table."""
+    cluster = find_cluster(X)
+    if cluster == "dask":
         from truewood._streaming.dask_frames import score_dask
 
         return partial(score_dask, X=X)
-    if is_spark(X):
+    if cluster == "pyspark":
         from truewood._streaming.spark_frames import score_spark
 
         return partial(score_spark, X=X)
     source = open_source(X)
-    return None if source is None else partial(score_source, source=source)
+    return None if source is None else partial(score_source, X=source)

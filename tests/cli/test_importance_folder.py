@@ -10,7 +10,7 @@ import xgboost
 
 import truewood as tw
 from helpers.messages import find_lacking
-from helpers.streaming_models import FEATURES, build, get_weight
+from helpers.streaming_models import FEATURES, build, get_weight, write_folder
 
 pytestmark = [pytest.mark.any_engine, pytest.mark.usefixtures("no_sandbox")]
 
@@ -20,13 +20,7 @@ OPTIONS = ["--target", "y", "--model-file", "./m.ubj"]
 @pytest.fixture
 def folder(tmp_path):
     """A model, and a folder of rows that it has not seen."""
-    model, X, y = build("xgboost")
-    model.save_model(tmp_path / "m.ubj")
-    (tmp_path / "rows").mkdir()
-    table = X.assign(w=get_weight(), other="text", y=y)
-    for number, part in enumerate((table[:200], table[200:200], table[200:])):
-        pq.write_table(pa.Table.from_pandas(part, preserve_index=False), tmp_path / "rows" / f"{number}.parquet")
-    return tmp_path
+    return write_folder(tmp_path, [200, 200])
 
 
 @pytest.mark.parametrize("data", ["rows", "rows/*.parquet"])

@@ -1,4 +1,4 @@
-"""Small trees, whose splits are all asked of tiles of rows: values at thresholds, gaps, and any number of leaves."""
+"""Small trees, which use QuickScorer: values at thresholds, missing values, and any number of leaves."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def draw_table(rng, dtype, *, has_gaps):
 
 
 def draw_tree(rng, n_leaves, X):
-    """Leaves are split at random until there are enough; thresholds are values, and what is next to them."""
+    """Split random leaves until there are enough; thresholds are values and their neighbors."""
     nodes = [None]
     while len(nodes) < 2 * n_leaves - 1:
         leaf = rng.choice([place for place, node in enumerate(nodes) if node is None])

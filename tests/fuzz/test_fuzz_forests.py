@@ -24,7 +24,7 @@ import truewood as tw
 from helpers.fuzz_checks import check_scores, score_everywhere
 from helpers.fuzz_profiles import share
 from helpers.oracle import score_forest
-from helpers.sklearn_models import N_ROWS, VERSION, Case, build_case, records_bags
+from helpers.sklearn_models import N_ROWS, VERSION, Case, build_case, draw_donors, records_bags
 
 pytestmark = pytest.mark.asan
 
@@ -140,20 +140,11 @@ def test_forests(case, measure, seed, own):
         total = sum(weight for tree in built.trees for _, weight in tree.unseen)
         assert (total <= 0 and measure != "mdi") or re.search(r"\by\b.*(varies|same|constant)", result)
         return
-    donors = draw_donors(built, seed % 1000, first)
+    donors = draw_donors(built, seed % 1000)
     expected = score_forest(
         result.measure, built.trees, built.dense, built.codes, built.n_classes, donors, built.sample_weight
     )
     check_scores(result, expected, None if case.is_classifier else built.codes)
-
-
-def draw_donors(built, seed, first):
-    """The permutations that `importance` draws: one per tree, over its unseen rows."""
-    seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=len(built.trees))
-    return [
-        first + np.random.default_rng(own).permutation([row - first for row, _ in tree.unseen]).astype(int)
-        for own, tree in zip(seeds, built.trees, strict=True)
-    ]
 
 
 def test_the_cases_hold_both_kinds_of_rows():

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from helpers.messages import find_lacking
-from test_datasets import needs_files
+from helpers.paper_files import needs_files
 from truewood._cli import main
 from truewood._paper.data import draw_five, draw_ten
 from truewood._paper.experiments import make_cells

@@ -312,7 +312,4 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == (
-        f"a report needs altair and vl-convert-python, but {library} is not installed; "
-        "pip install 'truewood[report]' brings both.\n"
-    )
+    assert not find_lacking(done.stdout, library, "pip install 'truewood[report]'")

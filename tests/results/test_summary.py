@@ -12,6 +12,7 @@ from scipy.stats import norm
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._inputs.correlation import Correlations
 from truewood._results.caveats import TableCheck, check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.summary import (
@@ -151,10 +152,9 @@ def test_small_is_less_than_one_percent(result):
 
 
 def test_verdicts_are_explained(result):
-    assert explain_verdicts(make_result(result, [40, 0.1], [SURE, 0.6]), 0.01) == {
-        "found": "Found: adjusted p-value (Benjamini & Hochberg) at most 0.01.",
-        "found, but small": "Found, but small: under 1 % of the target's variance.",
-    }
+    found, small = explain_verdicts(make_result(result, [40, 0.1], [SURE, 0.6]), 0.01).values()
+    assert not find_lacking(found, "p-value", "0.01")
+    assert re.search("1 ?% of the target's variance", small)
 
 
 def test_verdicts_that_intervals_seem_to_contradict_are_explained(result):
@@ -174,10 +174,10 @@ def test_cautions_come_when_there_is_cause(result):
 
     clean = replace(result, skipped_weight=0.01)
     assert read_headings(clean) == []
-    assert read_headings(replace(clean, skipped_weight=0.3)) == ["Splits that could not be judged"]
-    assert read_headings(replace(clean, n_rows=100)) == ["Few rows"]
-    assert read_headings(replace(clean, share=3 * clean.share)) == ["Shares above 100 %"]
-    assert read_headings(replace(clean, total_error=1e9)) == ["The model may be useless"]
+    causes = [{"skipped_weight": 0.3}, {"n_rows": 100}, {"share": 3 * clean.share}, {"total_error": 1e9}]
+    headings = [read_headings(replace(clean, **cause)) for cause in causes]
+    assert [len(listed) for listed in headings] == [1, 1, 1, 1]
+    assert len({listed[0] for listed in headings}) == 4
     mixed = list_caveats(replace(clean, notes=("pca0: made of several columns.",)), None)
     assert mixed[0].items == ("pca0: made of several columns.",)
     assert str(mixed[0]).endswith("pca0: made of several columns.")

@@ -44,7 +44,7 @@ CALLS = {
         RandomForestClassifier(10, random_state=0).fit(X, Y > 0), X, Y > 0, per_class=True
     ),
     "folds": lambda: tw.cross_importance(GradientBoostingRegressor(n_estimators=5), X, Y, cv=3),
-    "parts": lambda: tw.finish(fit_forest(), tw.accumulate(fit_forest(), X + 0.1, Y)),
+    "parts": lambda: tw.ImportanceAccumulator(fit_forest()).update(X + 0.1, Y).finish(),
 }
 
 

@@ -191,7 +191,7 @@ def test_a_target_that_does_not_vary_shows_nothing(value, engine):
     constant = np.full(N_FIT, value)
     for result in (
         tw.importance(model, X[N_FIT:], constant, rows="heldout"),
-        tw.finish(model, sum(tw.accumulate(model, X[part], constant[: len(X[part])]) for part in halves())),
+        sum(tw.ImportanceAccumulator(model).update(X[part], constant[: len(X[part])]) for part in halves()).finish(),
     ):
         np.testing.assert_array_equal(result.values, 0.0)
         np.testing.assert_array_equal(result.p_value, 1.0)

@@ -153,7 +153,7 @@ def test_numbers_for_a_model_that_predicts_numbers():
     assert_refused(model, "numbers", "'y'", "'no'", argument="target")
 
 
-def test_labels_of_a_booster_are_numbers(tmp_path):
+def test_labels_of_a_booster_are_numbers(tmp_path, no_sandbox):
     xgboost = pytest.importorskip("xgboost")
     model = xgboost.XGBClassifier(n_estimators=2).fit(TABLE[["x"]], TABLE["color"] == "red")
     model.save_model(tmp_path / "m.json")
@@ -161,7 +161,7 @@ def test_labels_of_a_booster_are_numbers(tmp_path):
     assert_refused(tmp_path / "m.json", *words, target="color", argument="target")
 
 
-def test_categories_whose_levels_are_not_in_the_file(tmp_path):
+def test_categories_whose_levels_are_not_in_the_file(tmp_path, no_sandbox):
     xgboost = pytest.importorskip("xgboost")
     codes = (TABLE[["color"]] == "red").to_numpy(dtype=float)
     matrix = xgboost.DMatrix(codes, TABLE["y"] == "yes", feature_types=["c"], enable_categorical=True)

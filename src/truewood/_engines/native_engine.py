@@ -272,14 +272,7 @@ def _allocate_sums(ensemble: TreeEnsemble, target: Target, *, with_squares: bool
 
 def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
     """Split (node, sum) arrays into weight, sums by column and, if present, sums of squares by column."""
-    weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
-    if isinstance(target, ClassTarget):
-        square = np.broadcast_to(weight[:, np.newaxis], (len(weight), kind.n_outputs))
-    elif sums.shape[1] == 1 + kind.n_columns:
-        square = np.zeros_like(total)
-    else:
-        square = np.ascontiguousarray(sums[:, 1 + kind.n_columns :])
-    return NodeSums(weight, total, square, target.origin)
+    return NodeSums.unpack(sums, kind, target.origin, counts_classes=isinstance(target, ClassTarget))
 
 
 def _wrap_rows(rows: TreeRows) -> _kernel.TreeRows:

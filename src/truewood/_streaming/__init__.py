@@ -1,1 +1,1 @@
-"""The same sums over more rows than fit into memory: parts of the rows add up, from any engine and in any order."""
+"""The same sums over more rows than fit into memory, added up part by part: Parquet, Arrow, Dask, Spark."""

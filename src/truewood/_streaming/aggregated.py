@@ -1,240 +1,350 @@
-"""`Totals`: what all rows say, made into scores, and what single rows then contribute to them."""
+"""`AggregatedScores`: scores from the sums over all rows, then standard errors from a second pass over the rows."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._arguments import count_rows
+from truewood._engines.row_lists import RowLists
+from truewood._engines.selection import get_engine
 from truewood._exceptions import TrainingRowsError
-from truewood._formatting import quote
+from truewood._formatting import count
 from truewood._inference.influence import Contributions, Moments, TreeScores, measure_moments
+from truewood._inference.standard_errors import find_problem
+from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, Target
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.training_check import have_training_sums
 from truewood._scoring.results import (
     Metadata,
-    check_measure,
+    add_errors,
     find_groupings,
+    find_inference_problem,
     find_measure,
+    join_results,
     make_results,
     make_tree_scores,
+    weigh_trees,
 )
 from truewood._scoring.trees import Scores, score_sums
-from truewood._streaming.accumulating import make_empty
-from truewood._streaming.model import Rows, StreamingModel
-from truewood._streaming.partial_sums import Partial
+from truewood._streaming.model import BLOCK_ROWS, Part, Rows, StreamingModel
+from truewood._streaming.partial_sums import ROUNDING, PartialSums
 from truewood._streaming.row_sample import RowSample
-from truewood._streaming.tree_passes import find_influence
 from truewood._trees.node_sums import NodeSums, aggregate_to_root
 from truewood._trees.row_terms import RowTerms
 
 Floats = NDArray[np.float64]
 
-# Contributions that are held at a time.
+# Row contributions held in memory at a time.
 _MOST_VALUES = 1 << 23
+
+_RANDOM_STEP = "if a random step selects or changes rows, save its output and pass that"
+_OTHER_ROWS = f"X must give the same rows each time it is read; {_RANDOM_STEP}."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartialErrors:
+    """What some rows add to the standard errors, without the model; disjoint rows add up by ``+``, in any order."""
+
+    fingerprint: str  # of the model
+    settings: tuple[Any, ...]  # measure, names of the feature groups, n_rows and n_scoring of the first pass
+    n_rows: int
+    weight: float
+    y_sums: Floats  # see `Rows.y_sums`
+    moments: tuple[Moments, ...] | None  # of each grouping; None without rows
+
+    def __add__(self, other: PartialErrors) -> PartialErrors:
+        if not isinstance(other, PartialErrors):
+            return NotImplemented
+        self.check()
+        other.check()
+        if (self.fingerprint, self.settings) != (other.fingerprint, other.settings):
+            raise ValueError(
+                "only errors of the same model, first pass, measure and feature_groups can be added, got "
+                f"{self.settings} and {other.settings}."
+            )
+        moments = other.moments if self.moments is None else self.moments
+        if self.moments is not None and other.moments is not None:
+            moments = _add_moments(self.moments, other.moments)
+        n_rows, weight, y_sums = self.n_rows + other.n_rows, self.weight + other.weight, self.y_sums + other.y_sums
+        return replace(self, n_rows=n_rows, weight=weight, y_sums=y_sums, moments=moments)
+
+    def __radd__(self, other: Any) -> PartialErrors:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # `sum` starts from 0
+
+    def split(self) -> list[PartialErrors]:
+        """In pieces, as `PartialSums.split`; these are small, so one is enough."""
+        return [self]
+
+    @staticmethod
+    def join(pieces: Sequence[PartialErrors]) -> PartialErrors:
+        """Join the pieces."""
+        return pieces[0]
+
+    def check(self) -> None:
+        """Raise an error if a field is not what `AggregatedScores.sum_errors` computes."""
+        if self.is_damaged():
+            raise ValueError("the errors of the second pass are damaged; read all rows a second time.")
+
+    def is_damaged(self) -> bool:
+        """Whether a field is missing or not valid."""
+        types = {"fingerprint": str, "settings": tuple, "n_rows": int, "weight": float, "y_sums": np.ndarray}
+        if not all(isinstance(self.__dict__.get(name), own) for name, own in types.items()):
+            return True
+        if "moments" not in self.__dict__ or self.y_sums.shape[:1] != (2,) or not np.isfinite(self.y_sums).all():
+            return True
+        if self.moments is None:
+            return self.n_rows != 0
+        if not isinstance(self.moments, tuple) or not all(isinstance(moments, Moments) for moments in self.moments):
+            return True
+        sums = [getattr(moments, name) for moments in self.moments for name in Moments.__dataclass_fields__]
+        return not all(np.isfinite(values).all() for values in sums)
 
 
 class AggregatedScores:
-    """What all rows say at the nodes of a model.
+    """Scores from the sums over all rows.
 
     Parameters
     ----------
-    opened : StreamingModel
+    model : StreamingModel
         The model.
-    partial : Partial
+    sums : PartialSums
         The sums over all rows.
-    measure : str
-        The argument of `importance`.
-    feature_groups : object
-        The argument of `importance`.
+    measure, feature_groups : object
+        As in `importance`.
     """
 
-    def __init__(self, opened: StreamingModel, partial: Partial, measure: str, feature_groups: Any) -> None:
-        check_measure(measure)
-        partial.check()
-        if partial.fingerprint != opened.fingerprint:
-            raise ValueError("the partial is of another model than the one that was passed.")
-        if partial.names is None:
+    def __init__(self, model: StreamingModel, sums: PartialSums, measure: str, feature_groups: Any) -> None:
+        sums.check()
+        if sums.fingerprint != model.fingerprint:
+            raise ValueError("the partial sums must be of the model that was passed, got those of another model.")
+        if sums.names is None:
             raise ValueError("X must hold at least one row, got none.")
-        if partial.n_scoring == 0:
+        if sums.n_scoring == 0:
             raise ValueError("sample_weight must not be zero for every row.")
-        partial.check_trees(make_empty(opened, 0))
-        if partial.sample is not None and partial.sample.values.shape[1] != len(opened.used_columns):
-            raise ValueError(
-                "the partial is damaged: sample has other columns than the model; accumulate its rows again."
-            )
-        self.opened, self.partial = opened, partial
-        self._settle()
-        self._guard()
-        self.metadata = Metadata(
-            tree_model=opened.tree_model,
+        sums.check_trees(model)
+        self.model, self.sums = model, sums
+        self._center, self._factor = sums.origin, np.ones_like(sums.origin)
+        if model.is_additive:
+            low, high = sums.y_range
+            # A target that does not vary is exactly zero, without rounding errors.
+            self._center = np.where(low == high, low, sums.origin + sums.moments[0] / sums.weight)
+            has_own_target, constant, _ = sums.settings
+            if not has_own_target and constant is None:
+                self._factor = model.of_mean.find_factor(self._center)
+        self._centered = sums.shift(self._center)
+        self._refuse_training_rows()
+        variance = np.nan
+        if model.is_additive:
+            variance = float((self._factor**2 * self._centered.moments[1]).sum() / sums.weight)
+        self._metadata = Metadata(
+            tree_model=model.tree_model,
             rows="heldout",
-            n_rows=partial.n_rows,
-            is_weighted=partial.least_weight < partial.largest_weight,
-            target_variance=self._find_target_variance(),
-            has_own_target=bool(partial.settings[0]),
+            n_rows=sums.n_rows,
+            is_weighted=sums.least_weight < sums.largest_weight,
+            target_variance=variance,
+            has_own_target=bool(sums.settings[0]),
         )
-        self.measure = find_measure(measure, self.metadata)
-        if self.measure.split_score is None:
-            raise ValueError(f"measure={quote(measure)} looks at single rows again and again; pass a table in memory.")
-        names = np.asarray(partial.names, dtype=np.str_)
-        self.groupings, self.notes = find_groupings(feature_groups, names, partial.encoding, opened.tree_model)
-        opened.encoding = partial.encoding  # no part has to tell it again
-        self._arguments = opened, partial, measure, feature_groups
+        self.measure = find_measure(measure, self._metadata)
+        self._names = np.asarray(sums.names, dtype=np.str_)
+        self.groupings, self._notes = find_groupings(feature_groups, self._names, sums.encoding, model.tree_model)
+        self._arguments = model, sums, measure, feature_groups
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # With the scores, so that what there is to warn of is said once.
+        # With the scores: workers need not compute them again, nor repeat their warnings.
         return AggregatedScores, self._arguments, {"tree_scores": self.tree_scores}
 
-    def _settle(self) -> None:
-        """Find what is taken from what rows say, and what that is multiplied by, for the target of additive trees."""
-        partial = self.partial
-        self._centre, self._factor = partial.origin, np.ones_like(partial.origin)
-        if self.opened.is_additive:
-            low, high = partial.y_range
-            # A target that does not vary is zero, without rounding errors.
-            self._centre = np.where(low == high, low, partial.origin + partial.moments[0] / partial.weight)
-            has_target, constant, _ = partial.settings
-            if not has_target and constant is None:
-                self._factor = self.opened.of_mean.find_factor(self._centre)
-        self._settled = partial.shift(self._centre)
-
-    def _find_target_variance(self) -> float:
-        if not self.opened.is_additive:
-            return np.nan
-        return float((self._factor**2 * self._settled.moments[1]).sum() / self.partial.weight)
-
-    def _find_largest(self, n_columns: int) -> Floats:
-        """Largest absolute value of the target, shape (n_columns,); of all columns together where trees sum others."""
-        if self.opened.counts_classes:
-            return np.ones(n_columns)
-        largest: Floats = (np.abs(self._factor) * np.abs(self.partial.y_range - self._centre)).max(axis=0)
-        return largest if len(largest) == n_columns else np.full(n_columns, largest.sum())
-
-    def make_target(self, said: NDArray[Any]) -> Target:
-        """The target of rows, given what is summed of them."""
-        if self.opened.is_additive:
-            return NumberTarget.of_numbers(self._factor * (said - self._centre))
-        return self.opened.make_target(said, self._centre)
-
-    def sum_nodes(self, run: int) -> NodeSums:
-        """Sums at all nodes of a run of trees."""
-        opened, (trees, ensemble) = self.opened, self.opened.runs[run]
-        first, end = opened.leaf_offset[[trees.start, trees.stop]]
-        at_leaves = np.zeros((len(ensemble.left), self._settled.sums.shape[1]))
-        at_leaves[opened.leaves[run]] = self._settled.sums[first:end]
-        sums = aggregate_to_root(ensemble, at_leaves)
-        n_columns = ensemble.kind.n_columns
-        weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + n_columns])
-        if opened.counts_classes:
-            square = np.broadcast_to(weight[:, np.newaxis], (len(weight), ensemble.kind.n_outputs))
-            return NodeSums(weight, total, square, self._centre)
-        if not opened.is_additive:
-            return NodeSums(weight, total, np.ascontiguousarray(sums[:, 1 + n_columns :]), self._centre)
-        factor = self._factor
-        if ensemble.column is not None:
-            factor = ensemble.repeat_for_nodes(self._factor[ensemble.column])[:, np.newaxis]
-        return NodeSums(weight, total * factor, np.zeros_like(total), np.zeros_like(self._centre))
-
-    def _guard(self) -> None:
-        """Refuse rows that the model was fit on."""
-        run_of = np.repeat(np.arange(len(self.opened.runs)), [len(trees) for trees, _ in self.opened.runs])
-        found: dict[int, NodeSums] = {}
+    def _refuse_training_rows(self) -> None:
+        """Raise an error if the sums are those of the rows that the model was fit on."""
+        model, sums = self.model, self.sums
+        run_of_tree = np.repeat(np.arange(len(model.runs)), [len(run.trees) for run in model.runs])
+        found: dict[int, NodeSums] = {}  # of the last run only
 
         def find_sums(tree: int) -> NodeSums:
-            run = int(run_of[tree])
+            run = int(run_of_tree[tree])
             if run not in found:
                 found.clear()
-                found[run] = self.sum_nodes(run)
-            trees, ensemble = self.opened.runs[run]
+                found[run] = self._sum_nodes(run)
+            trees, ensemble, _ = model.runs[run]
             first, end = ensemble.offset[[tree - trees.start, tree - trees.start + 1]]
             return found[run].take(np.arange(first, end))
 
-        partial, tree_model = self.partial, self.opened.tree_model
-        are_counts = partial.least_weight == partial.largest_weight == 1.0
-        if have_training_sums(tree_model, find_sums, partial.n_rows, are_counts=are_counts):
+        are_counts = sums.least_weight == sums.largest_weight == 1.0
+        if have_training_sums(model.tree_model, find_sums, sums.n_rows, are_counts=are_counts):
             raise TrainingRowsError(
-                f"rows='heldout' needs rows the model never saw, got the rows that this {tree_model.name} was fit on."
+                "rows='heldout' needs rows the model never saw, got the rows that this "
+                f"{model.tree_model.name} was fit on; pass other rows."
             )
+
+    def _sum_nodes(self, run: int) -> NodeSums:
+        """Sums of the target at all nodes of a run of trees."""
+        model, (trees, ensemble, leaves) = self.model, self.model.runs[run]
+        first, end = model.leaf_offset[[trees.start, trees.stop]]
+        at_leaves = np.zeros((len(ensemble.left), self._centered.sums.shape[1]))
+        at_leaves[leaves] = self._centered.sums[first:end]
+        at_nodes = aggregate_to_root(ensemble, at_leaves)
+        sums = NodeSums.unpack(at_nodes, ensemble.kind, self._center, counts_classes=model.counts_classes)
+        if not model.is_additive:
+            return sums
+        factor = self._factor
+        if ensemble.column is not None:
+            factor = ensemble.repeat_for_nodes(self._factor[ensemble.column])[:, np.newaxis]
+        return replace(sums, total=sums.total * factor, origin=np.zeros_like(self._center))
+
+    def _make_target(self, y: NDArray[Any]) -> Target:
+        """The target of rows, given `Rows.y`."""
+        if self.model.is_additive:
+            return NumberTarget.of_numbers(self._factor * (y - self._center))
+        return self.model.make_target(y, self._center)
 
     @cached_property
     def scores(self) -> Scores:
         """Scores of all trees."""
-        return Scores.join(
-            [
-                score_sums(
-                    self.opened.tree_model,
-                    self.measure,
-                    ensemble,
-                    self.sum_nodes(run),
-                    self._find_largest(ensemble.kind.n_columns),
-                )
-                for run, (_, ensemble) in enumerate(self.opened.runs)
-            ]
-        )
+        tree_model, extremes, parts = self.model.tree_model, self._make_target(self.sums.y_range), []
+        for run, (_, ensemble, _) in enumerate(self.model.runs):
+            largest = extremes.find_largest(ensemble.kind.n_columns)
+            parts.append(score_sums(tree_model, self.measure, ensemble, self._sum_nodes(run), largest))
+        return Scores.join(parts)
 
     @cached_property
     def results(self) -> list[ImportanceResult]:
         """Results of each grouping, without errors."""
-        return make_results(self.metadata, self.measure, self.scores, self.groupings, stacklevel=4)
+        return make_results(self._metadata, self.measure, self.scores, self.groupings, stacklevel=4)
 
     @cached_property
     def tree_scores(self) -> list[TreeScores]:
-        """What errors have to know of the scores of each grouping."""
-        return make_tree_scores(self.results, self.scores, self.groupings, self.opened.tree_model)
+        """The scores of each grouping as standard errors need them."""
+        return make_tree_scores(self.results, self.scores, self.groupings, self.model.tree_model)
 
     @cached_property
     def _terms(self) -> list[RowTerms]:
-        """What rows add at the nodes of each run of trees."""
+        """Row terms of each run of trees."""
         if self.measure.row_terms is None:
             raise ValueError(f"measure={self.measure.name!r} {self.measure.why_no_inference}.")
         return [
-            self.measure.row_terms(ensemble, self.sum_nodes(run), None).evaluation
-            for run, (_, ensemble) in enumerate(self.opened.runs)
+            self.measure.row_terms(ensemble, self._sum_nodes(run), None).evaluation
+            for run, (_, ensemble, _) in enumerate(self.model.runs)
         ]
 
-    def measure_rows(self, rows: Rows, n_threads: int, count: Floats | None = None) -> tuple[Moments, ...]:
-        """Sums over some rows, at least one, of what they contribute, for each grouping.
+    def sum_errors(self, part: Part, *, n_threads: int = 1) -> PartialErrors:
+        """Second pass: what one part of the rows adds to the standard errors."""
+        n_rows = count_rows(part.X)
+        if n_rows == 0:
+            return self.no_errors
+        rows = self.model.read(part, self.sums.encoding)
+        weight = float(n_rows if rows.weight is None else rows.weight.sum())
+        moments = self._measure_rows(rows, n_threads)
+        return replace(self.no_errors, n_rows=n_rows, weight=weight, y_sums=rows.y_sums, moments=moments)
 
-        `count` is the number of rows that each of them stands for.
-        """
+    @cached_property
+    def no_errors(self) -> PartialErrors:
+        """What no rows add to the standard errors."""
+        names = tuple(tuple(grouping.names.tolist()) for grouping in self.groupings)
+        settings = self.measure.name, names, self.sums.n_rows, self.sums.n_scoring
+        return PartialErrors(self.model.fingerprint, settings, 0, 0.0, np.zeros((2, 1)), None)
+
+    def _measure_rows(self, rows: Rows, n_threads: int, multiplicity: Floats | None = None) -> tuple[Moments, ...]:
+        """Moments of the contributions of some rows, each standing for `multiplicity` rows, for each grouping."""
         parts = []
-        for start, stop in self._split(rows.matrix.n_rows):
-            matrix, target = rows.matrix.take_range(start, stop), self.make_target(rows.said[start:stop])
+        for start, stop in self._split_rows(rows.matrix.n_rows):
+            matrix, target = rows.matrix.take_range(start, stop), self._make_target(rows.y[start:stop])
             weight = None if rows.weight is None else rows.weight[start:stop]
-            phi = find_influence(self.opened, self._terms, matrix, target, weight, n_threads)
-            contributions = Contributions(phi, None, rows.is_scoring[start:stop], self.partial.n_scoring, None)
-            counted = None if count is None else count[start:stop]
+            influence = self._find_influence(matrix, target, weight, n_threads)
+            contributions = Contributions(influence, None, rows.is_scoring[start:stop], self.sums.n_scoring, None)
+            own = None if multiplicity is None else multiplicity[start:stop]
             parts.append(
                 tuple(
-                    measure_moments(contributions, scores, grouping, count=counted, n_threads=n_threads)
+                    measure_moments(contributions, scores, grouping, count=own, n_threads=n_threads)
                     for scores, grouping in zip(self.tree_scores, self.groupings, strict=True)
                 )
             )
-        return reduce(add_moments, parts)
+        return reduce(_add_moments, parts)
 
-    def measure_sample(self, sample: RowSample, n_threads: int) -> tuple[Moments, ...]:
-        """Sums over all rows as a sample of them tells."""
-        names = np.asarray(self.partial.names, dtype=np.str_)
-        count = sample.count * (self.partial.n_scoring / sample.count.sum())
+    def _measure_sample(self, sample: RowSample, n_threads: int) -> tuple[Moments, ...]:
+        """Moments of all rows, estimated from a sample."""
+        multiplicity = sample.count * (self.sums.n_scoring / sample.count.sum())
         parts = []
-        for start, stop in self._split(len(sample.key)):
-            matrix = sample.make_matrix(self.opened, names, start, stop)
-            rows = Rows(matrix, sample.said[start:stop], sample.weight[start:stop])
-            parts.append(self.measure_rows(rows, n_threads, count[start:stop]))
-        return reduce(add_moments, parts)
+        for start, stop in self._split_rows(len(sample.key)):
+            matrix = sample.make_matrix(self.model, self._names, start, stop)
+            rows = Rows(matrix, sample.y[start:stop], sample.weight[start:stop])
+            parts.append(self._measure_rows(rows, n_threads, multiplicity[start:stop]))
+        return reduce(_add_moments, parts)
 
-    def _split(self, n_rows: int) -> list[tuple[int, int]]:
-        """Blocks of rows whose contributions fit into memory; one where a library finds the leaves itself."""
-        most = (
-            n_rows if self.opened.tree_model.finds_leaves else max(1, _MOST_VALUES // self.opened.tree_model.n_features)
-        )
-        return [(start, min(start + most, n_rows)) for start in range(0, n_rows, most)]
+    def _split_rows(self, n_rows: int) -> list[tuple[int, int]]:
+        """Blocks of rows with contributions that fit into memory."""
+        return list(self.model.split_rows(n_rows, max(1, _MOST_VALUES // self.model.tree_model.n_features)))
+
+    def _find_influence(self, matrix: FeatureMatrix, target: Target, weight: Floats | None, n_threads: int) -> Floats:
+        """Influence of some rows on each feature over all trees, shape (n_rows, n_features)."""
+        engine, model, tree_model = get_engine(), self.model, self.model.tree_model
+        influence = np.zeros((matrix.n_rows, tree_model.n_features))
+        weight = np.ones(matrix.n_rows) if weight is None else weight
+        tree_weight = weigh_trees(tree_model)
+        for start, stop in model.split_rows(matrix.n_rows, BLOCK_ROWS):
+            block, values = matrix.take_range(start, stop), target.take_range(start, stop)
+            own, out = weight[start:stop], influence[start:stop]
+            for (trees, ensemble, _), terms in zip(model.runs, self._terms, strict=True):
+                of_trees = tree_weight[trees.start : trees.stop]
+                if tree_model.finds_leaves:
+                    rows = RowLists.of_every_row(stop - start, len(trees))
+                    leaves = tree_model.find_leaves(trees, ensemble, block, rows)
+                    scaled = np.outer(of_trees, own).ravel()
+                    engine.add_path_influence(ensemble, leaves, rows, scaled, values, terms, out)
+                else:
+                    engine.add_influence(ensemble, block, values, own, terms, of_trees, out, n_threads)
+        return influence
+
+    def finish(
+        self, errors: PartialErrors | None = None, *, inference: bool = True, n_threads: int = 1
+    ) -> ImportanceResult:
+        """The result, with standard errors from the second pass if `errors` is given, otherwise from the sample."""
+        sums = self.sums
+        problem = find_inference_problem(self.measure, inference)
+        if problem is None and errors is None and sums.sample is None:
+            problem = "the rows were read once, and no sample of them was kept"
+        if problem is not None:
+            return join_results(
+                [replace(result, inference_unavailable=problem) for result in self.results], self._notes
+            )
+        cause: str | None
+        source, cause = f"all {count(sums.n_rows, 'row')}", _OTHER_ROWS
+        if errors is not None:
+            self._check_errors(errors)
+            moments = errors.moments or ()
+        elif sums.sample is not None:
+            n_kept = int(sums.sample.count.sum())
+            moments = self._measure_sample(sums.sample, n_threads)
+            if n_kept < sums.n_scoring:
+                source, cause = f"a sample of {count(n_kept, 'row')} out of {sums.n_scoring:,}", None
+        problem = find_problem(sums.n_scoring)
+        results = add_errors(self.results, moments, self.tree_scores, problem, cause=cause)
+        return join_results(results, (*self._notes, f"Standard errors from {source}."))
+
+    def _check_errors(self, errors: PartialErrors) -> None:
+        """Raise an error if the second pass did not read the rows of the first."""
+        errors.check()
+        if (errors.fingerprint, errors.settings) != (self.no_errors.fingerprint, self.no_errors.settings):
+            raise ValueError("the second pass must be of the same model, first pass, measure and feature_groups.")
+        first = self.sums
+        has_same_weight = math.isclose(errors.weight, first.weight, rel_tol=ROUNDING)
+        has_same_y = (np.abs(errors.y_sums - first.y_sums) <= ROUNDING * first.y_sums[1]).all()
+        if errors.n_rows != first.n_rows or not has_same_weight or not has_same_y:
+            raise ValueError(
+                f"the second pass must read every row of the first exactly once, got {first.n_rows} rows of weight "
+                f"{first.weight:.12g} and then {errors.n_rows} of weight {errors.weight:.12g}"
+                f"{'' if has_same_y else ', with other values of y'}; {_RANDOM_STEP}."
+            )
+        n_features = [len(grouping.names) for grouping in self.groupings]
+        if [len(moments.C_C) for moments in errors.moments or ()] != n_features:
+            raise ValueError("the errors of the second pass are damaged: moments is not valid; read all rows again.")
 
 
-def add_moments(a: tuple[Moments, ...], b: tuple[Moments, ...]) -> tuple[Moments, ...]:
-    """Sums over two parts of the rows, for each grouping."""
+def _add_moments(a: tuple[Moments, ...], b: tuple[Moments, ...]) -> tuple[Moments, ...]:
     return tuple(one + other for one, other in zip(a, b, strict=True))

@@ -1,4 +1,4 @@
-"""Scores from the data frames and arrays of Dask: partitions are summed where they are, and only sums come back."""
+"""Scores from Dask DataFrames and Arrays: workers sum their partitions, and only the sums move."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from truewood._arguments import check_n_jobs
 from truewood._formatting import quote
 from truewood._inputs.row_arrays import check_named
 from truewood._results.importance_result import ImportanceResult
-from truewood._streaming.model import StreamingModel, choose_columns
-from truewood._streaming.passes import Part, Summed, check_options, score_parts, sum_named
-from truewood._streaming.sources import is_class
+from truewood._streaming.model import Part, StreamingModel
+from truewood._streaming.open_source import is_class
+from truewood._streaming.passes import Summed, choose_columns, run_step, score_parts
 
-# Sums that one task adds up.
+# Number of sums that one task adds up.
 _SPLIT_EVERY = 8
 
 
@@ -29,31 +29,27 @@ def score_dask(
     X: Any,
     y: Any,
     *,
-    rows: Any,
     measure: str,
     sample_weight: Any,
     feature_groups: Any,
-    inference: bool | str,
+    inference: bool,
     n_jobs: int | None,
     target: Any,
 ) -> ImportanceResult:
-    """Score a model on a data frame or array of Dask, by the scheduler that Dask has been given; see `importance`."""
-    is_inferred = check_options(rows, measure, inference)
+    """Score a model on a Dask DataFrame or Array, with Dask's current scheduler; see `importance`."""
     is_frame = is_class(X, "dask", "DataFrame")
     if not is_frame and not (is_class(X, "dask", "Array") and X.ndim == 2):
-        raise TypeError(f"X must be a DataFrame or an Array of two dimensions of Dask, got {_describe(X)}.")
+        raise TypeError(f"X must be a Dask DataFrame or two-dimensional Dask Array, got {_describe(X)}.")
     if isinstance(model, dict) and "booster" in model:
-        model = model["booster"]  # as xgboost.dask.train gives it
-    opened = StreamingModel(model, target=target)
+        model = model["booster"]  # what xgboost.dask.train returns
+    streaming = StreamingModel(model, target=target)
     named = None
     if is_frame:
-        named = _find_named(X, y, sample_weight, opened)
+        named = _find_named(X, y, sample_weight, streaming)
         y, sample_weight = (None if named.targets else y), (None if named.weights else sample_weight)
 
-    def aggregate_to_root(
-        title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False
-    ) -> Summed:
-        del title  # Dask has progress bars of its own
+    def run_pass(title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False) -> Summed:
+        del title  # Dask has its own progress bars
         own = None if named is None else named.without_features() if only_targets else named
         tables = X if own is None else X[own.columns]
         parts = _list_partitions(tables, "X", X)
@@ -61,29 +57,29 @@ def score_dask(
             [None] * len(parts) if given is None else _list_partitions(given, argument, X)
             for given, argument in ((y, "y"), (sample_weight, "sample_weight"))
         ]
-        return _sum_on_workers(partial(_sum_partition, step=step, named=own), known, [parts, *others])
+        return _sum_on_workers(partial(_sum_partition, step=step, named=own), shared, [parts, *others])
 
     return score_parts(
-        opened,
-        aggregate_to_root,
+        streaming,
+        run_pass,
         can_repeat=True,
         measure=measure,
         feature_groups=feature_groups,
-        inference=is_inferred,
+        inference=inference,
         n_threads=check_n_jobs(n_jobs),
     )
 
 
 @dataclass(frozen=True)
 class _Named:
-    """Columns of a data frame by what they are; names that are empty are no columns of it.
+    """Columns of a data frame by role.
 
     Parameters
     ----------
     features, targets, weights : list of str
-        Their names.
+        Column names; empty if the target or the weights are not columns of the frame.
     types : dict
-        The type of each, as the data frame says before it is computed.
+        Type of each column according to the frame's metadata.
     """
 
     features: list[Any]
@@ -97,7 +93,7 @@ class _Named:
         return list(dict.fromkeys([*self.features, *self.targets, *self.weights]))
 
     def without_features(self) -> _Named:
-        """Target and weights alone."""
+        """The target and weight columns only."""
         return _Named([], self.targets, self.weights, self.types)
 
     def take(self, part: Part) -> Part:
@@ -106,7 +102,7 @@ class _Named:
         for name in self.columns if len(table) else ():
             own, known = table[name].dtype, self.types[name]
             if _find_kind(own) != _find_kind(known):
-                raise ValueError(f"column {quote(name)} is {own}, and by the metadata of X it is {known}.")
+                raise ValueError(f"column {quote(name)} is {own}, but {known} in the metadata of X.")
         if self.targets:
             y = table[self.targets[0]] if len(self.targets) == 1 else table[self.targets].to_numpy()
         if self.weights:
@@ -114,27 +110,26 @@ class _Named:
         return Part(part.label, table[self.features], y, weight)
 
 
-def _find_named(X: Any, y: Any, sample_weight: Any, opened: StreamingModel) -> _Named:
+def _find_named(X: Any, y: Any, sample_weight: Any, model: StreamingModel) -> _Named:
     names = list(X.columns)
     targets = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
     weights = [sample_weight] if isinstance(sample_weight, str) else []
     for argument, given in (("y", targets), ("sample_weight", weights)):
         for name in given:
             check_named(name, names, argument)
-    features = choose_columns(opened.model, opened.tree_model.table, names, [*targets, *weights])
+    features = choose_columns(model, names, [*targets, *weights])
     types = dict(X.dtypes.items())
-    for name in features if opened.tree_model.table.takes_codes else ():
+    for name in features if model.tree_model.table.takes_codes else ():
         if isinstance(types[name], pd.CategoricalDtype) and not X[name].cat.known:
             raise ValueError(
-                f"column {quote(name)} has categories that each partition numbers for itself, and "
-                f"{opened.tree_model.name} knows them only by number; make them known: "
-                f"X.categorize(columns=[{name!r}])."
+                f"column {quote(name)} must have known categories, because {model.tree_model.name} knows them only by "
+                f"their codes, got codes that differ between partitions; pass X.categorize(columns=[{name!r}])."
             )
     return _Named(features, targets, weights, types)
 
 
 def _find_kind(dtype: Any) -> str:
-    """What has to be the same in all partitions."""
+    """The kind of type that all partitions must share."""
     if isinstance(dtype, pd.CategoricalDtype):
         return "category"
     if pd.api.types.is_numeric_dtype(dtype):
@@ -143,7 +138,7 @@ def _find_kind(dtype: Any) -> str:
 
 
 def _list_partitions(given: Any, argument: str, X: Any) -> list[Any]:
-    """Partitions as objects of `dask.delayed`, as many as X has."""
+    """Partitions as `dask.delayed` objects, as many as X has."""
     if is_class(given, "dask", "Array"):
         given = given.rechunk(dict.fromkeys(range(1, given.ndim), -1))
         if (
@@ -159,14 +154,14 @@ def _list_partitions(given: Any, argument: str, X: Any) -> list[Any]:
         parts = given.to_delayed()
     else:
         raise TypeError(
-            f"{argument} must be a Series or Array of Dask, or the name of a column, where X is of Dask, got "
+            f"{argument} must be a Dask Series or Array, or the name of a column, if X is a Dask collection, got "
             f"{_describe(given)}."
         )
     n_parts = X.npartitions if is_class(X, "dask", "DataFrame") else len(X.chunks[0])
     if len(parts) != n_parts or _has_other_divisions(given, X):
         raise ValueError(
-            f"{argument} must be partitioned as X is, into {n_parts} parts at the same rows, got {len(parts)}; make it "
-            "a column of X, and pass its name."
+            f"{argument} must be partitioned like X, into {n_parts} partitions at the same rows, got {len(parts)}; "
+            "make it a column of X and pass its name."
         )
     return parts
 
@@ -177,7 +172,7 @@ def _has_other_divisions(given: Any, X: Any) -> bool:
 
 
 def _sum_partition(
-    known: Any,
+    shared: Any,
     number: int,
     X: Any,
     y: Any,
@@ -187,22 +182,22 @@ def _sum_partition(
     named: _Named | None,
 ) -> Summed:
     part = Part(f"partition {number}", X, y, sample_weight)
-    return sum_named(part, lambda part: step(known, part if named is None else named.take(part)))
+    return run_step(lambda shared, part: step(shared, part if named is None else named.take(part)), shared, part)
 
 
-def _sum_on_workers(sum_partition: Callable[..., Summed], known: Any, given: Sequence[Sequence[Any]]) -> Summed:
-    """Sum all partitions, and add the sums up in a tree of tasks."""
+def _sum_on_workers(sum_partition: Callable[..., Summed], shared: Any, given: Sequence[Sequence[Any]]) -> Summed:
+    """Sum all partitions, and add up the sums in a tree of tasks."""
     import cloudpickle
     import dask
 
-    # In the graph, and not scattered: a worker that takes over from a dead one can get it again.
-    shared = dask.delayed(pickle.loads, pure=False)(cloudpickle.dumps(known))
+    # In the graph, not scattered, so that a worker that replaces a dead one can get it again.
+    shared = dask.delayed(pickle.loads, pure=False)(cloudpickle.dumps(shared))
     step, merge = dask.delayed(sum_partition, pure=False), dask.delayed(sum, pure=False)
     sums = [step(shared, number, *own) for number, own in enumerate(zip(*given, strict=True))]
     while len(sums) > 1:
         sums = [merge(sums[first : first + _SPLIT_EVERY]) for first in range(0, len(sums), _SPLIT_EVERY)]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sending large graph")  # by what is shared, and that only once
+        warnings.filterwarnings("ignore", "Sending large graph")  # what is shared is large, but is sent only once
         summed: Summed = sums[0].compute()
     return summed
 

@@ -1,162 +1,264 @@
-"""`Partial`: what some rows say at the leaves of a model; parts of all rows add up."""
+"""`PartialSums`: sums of some rows at the leaves of a model; the sums of disjoint rows add up."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._arguments import is_count
+from truewood._arguments import count_rows, is_count
+from truewood._inputs.target import NumberTarget
 from truewood._pipelines.encoding import Encoding
 from truewood._pipelines.provenance import ColumnProvenance
+from truewood._scoring.results import find_groupings
+from truewood._streaming.model import Part, Rows, StreamingModel
 from truewood._streaming.row_sample import RowSample
 
 Floats = NDArray[np.float64]
 
-# Of sums of weights in another order.
-_ROUNDING = 1e-9
-# Sums of a piece: what an engine moves and adds up at a time.
+# Relative rounding error of a sum of weights that is computed in another order.
+ROUNDING = 1e-9
+# Size of the pieces that Spark moves and adds up.
 _PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Partial:
-    """Sums over some rows at the leaves of a model, as `accumulate` gives them.
+class PartialSums:
+    """Sums over some rows at the leaves of a model, without the model itself.
 
-    Partials of the same model and other rows merge by ``+``, in any order, and `sum` adds up many. They can be pickled.
-
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows.
+    Sums of the same model over disjoint rows add up by ``+``, in any order. They can be pickled.
     """
 
     fingerprint: str  # of the model
-    settings: tuple[Any, ...]  # what else has to be the same
-    names: tuple[str, ...] | None  # of the columns of the table that the model takes; None without rows
-    encoding: Encoding | None  # how these came about
-    numbering: tuple[Any, ...] | None  # categories by their numbers, for a model that knows only these
-    sums: Floats  # (n_leaves, n_sums): weight, sums less origin, and of numbers that y itself is, sums of squares
+    settings: tuple[Any, ...]  # whether there is an own target, the constant of the loss, size of the sample
+    names: tuple[str, ...] | None  # columns of the table that the final estimator takes; None without rows
+    encoding: Encoding | None
+    category_codes: tuple[Any, ...] | None
+    sums: Floats  # (n_leaves, n_sums): weight, sums of y - origin, and for regression forests sums of squares
     leaf_offset: NDArray[np.int64]  # (n_trees + 1,)
-    column: NDArray[np.int32] | None  # (n_trees,): the column that a tree sums, where it is one
+    column: NDArray[np.int32] | None  # (n_trees,): target column that each tree sums, if it is only one
     origin: Floats  # (n_columns,)
-    moments: Floats  # (2, n_columns): of numbers, sums and sums of squares less origin over all rows
-    y_range: Floats  # (2, n_columns): of numbers, the smallest and the largest among rows that count
-    y_sums: Floats  # of what rows say, and of its size
+    moments: Floats  # (2, n_columns): for numbers, sums and sums of squares of y - origin over all rows
+    y_range: Floats  # (2, n_columns): for numbers, minimum and maximum among scoring rows
+    y_sums: Floats  # see `Rows.y_sums`
     n_rows: int
-    n_scoring: int
+    n_scoring: int  # rows with positive weight
     weight: float
-    least_weight: float  # above zero
+    least_weight: float  # among positive weights
     largest_weight: float
     sample: RowSample | None
 
-    def __add__(self, other: Partial) -> Partial:
-        if not isinstance(other, Partial):
+    @classmethod
+    def of_no_rows(cls, model: StreamingModel, n_sample: int) -> PartialSums:
+        """Sums over no rows."""
+        form = model.tree_model.target
+        if model.counts_classes:
+            n_sums, n_columns, n_moments = 1 + form.kind.n_columns, form.kind.n_columns, 0
+        else:
+            n_columns = n_moments = form.n_scores if model.is_additive else form.kind.n_columns
+            n_sums = 1 + (1 if model.is_additive else 2) * (n_columns if model.column is None else 1)
+        constant = None if model.constant is None else tuple(model.constant.tolist())
+        return cls(
+            fingerprint=model.fingerprint,
+            settings=(model.own_target is not None, constant, n_sample),
+            names=None,
+            encoding=None,
+            category_codes=None,
+            sums=np.zeros((int(model.leaf_offset[-1]), n_sums)),
+            leaf_offset=model.leaf_offset,
+            column=model.column,
+            origin=np.zeros(n_columns),
+            moments=np.zeros((2, n_moments)),
+            y_range=np.repeat([[np.inf], [-np.inf]], n_moments, axis=1),
+            y_sums=np.zeros((2, 1)),
+            n_rows=0,
+            n_scoring=0,
+            weight=0.0,
+            least_weight=np.inf,
+            largest_weight=0.0,
+            sample=None,
+        )
+
+    @classmethod
+    def of_part(
+        cls, model: StreamingModel, part: Part, *, feature_groups: Any, n_sample: int, n_threads: int
+    ) -> PartialSums:
+        """Sums over one part of the rows; validates `feature_groups` too, before the other parts are read."""
+        none = cls.of_no_rows(model, n_sample)
+        if count_rows(part.X) == 0:
+            return none
+        rows = model.read(part)
+        find_groupings(feature_groups, rows.matrix.names.astype(np.str_), rows.encoding, model.tree_model)
+        none = replace(
+            none,
+            names=tuple(map(str, rows.matrix.names)),
+            encoding=rows.encoding,
+            category_codes=rows.category_codes,
+            y_sums=rows.y_sums,
+            n_rows=rows.matrix.n_rows,
+        )
+        return none._add_rows(model, rows, n_sample, n_threads) if rows.is_scoring.any() else none
+
+    def _add_rows(self, model: StreamingModel, rows: Rows, n_sample: int, n_threads: int) -> PartialSums:
+        """The sums of rows that have weight."""
+        weight = np.ones(rows.matrix.n_rows) if rows.weight is None else rows.weight
+        is_scoring, origin = weight > 0, self.origin
+        if model.is_additive:
+            origin = np.average(rows.y, axis=0, weights=rows.weight)
+        elif not model.counts_classes:
+            origin = model.runs[0].ensemble.value[0].copy()  # a typical y, known from the model alone
+        target, moments, y_range = model.make_target(rows.y, origin), self.moments, self.y_range
+        if isinstance(target, NumberTarget):
+            moments = np.stack([weight @ target.numbers, weight @ target.numbers**2])
+            y_range = np.stack([rows.y[is_scoring].min(axis=0), rows.y[is_scoring].max(axis=0)])
+        has_sample = n_sample > 0 and not model.tree_model.finds_leaves
+        return replace(
+            self,
+            sums=model.sum_at_leaves(rows.matrix, target, rows.weight, n_threads),
+            origin=origin,
+            moments=moments,
+            y_range=y_range,
+            n_scoring=int(np.count_nonzero(is_scoring)),
+            weight=float(weight.sum()),
+            least_weight=float(weight[is_scoring].min()),
+            largest_weight=float(weight.max()),
+            sample=RowSample.draw(model, rows, n_sample) if has_sample else None,
+        )
+
+    def __add__(self, other: PartialSums) -> PartialSums:
+        if not isinstance(other, PartialSums):
             return NotImplemented
-        self._check_same(other)
-        # Sums of numbers near zero are exact; the larger part has the better origin.
+        self._check_compatible(other)
+        # Sums of numbers near zero are exact, and the origin of the larger part is closer to the mean of all rows.
         first, second = (self, other) if self.weight >= other.weight else (other, self)
         second = second.shift(first.origin)
-        return Partial(
-            fingerprint=self.fingerprint,
-            settings=self.settings,
+        low, high = np.minimum(self.y_range[0], other.y_range[0]), np.maximum(self.y_range[1], other.y_range[1])
+        sample = self.sample if other.sample is None else other.sample if self.sample is None else None
+        if self.sample is not None and other.sample is not None:
+            sample = self.sample + other.sample
+        return replace(
+            self,
             names=self.names if other.names is None else other.names,
-            encoding=_join_encodings(self.encoding, other.encoding),
-            numbering=self.numbering if other.numbering is None else other.numbering,
+            encoding=_merge_encodings(self.encoding, other.encoding),
+            category_codes=self.category_codes if other.category_codes is None else other.category_codes,
             sums=first.sums + second.sums,
-            leaf_offset=self.leaf_offset,
-            column=self.column,
             origin=first.origin,
             moments=first.moments + second.moments,
-            y_range=np.stack(
-                [np.minimum(self.y_range[0], other.y_range[0]), np.maximum(self.y_range[1], other.y_range[1])]
-            ),
+            y_range=np.stack([low, high]),
             y_sums=self.y_sums + other.y_sums,
             n_rows=self.n_rows + other.n_rows,
             n_scoring=self.n_scoring + other.n_scoring,
             weight=first.weight + second.weight,
             least_weight=min(self.least_weight, other.least_weight),
             largest_weight=max(self.largest_weight, other.largest_weight),
-            sample=_join_samples(self.sample, other.sample),
+            sample=sample,
         )
 
-    def __radd__(self, other: Any) -> Partial:
-        return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
+    def __radd__(self, other: Any) -> PartialSums:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # `sum` starts from 0
 
-    def check(self) -> None:
-        """Refuse a partial whose fields are not what `accumulate` gives, as one that was changed."""
-        damaged = self._find_damage()
-        if damaged is not None:
-            raise ValueError(
-                f"the partial is damaged: {damaged} is not what accumulate gives; accumulate its rows again."
-            )
-
-    def _find_damage(self) -> str | None:
-        own = self.__dict__
-        for name, is_right in _FIELDS.items():
-            if name not in own or not is_right(own[name]):
-                return name
-        n_columns, n_trees = len(self.origin), len(self.leaf_offset) - 1
-        is_right_too = {
-            "leaf_offset": n_trees > 0
-            and self.leaf_offset[0] == 0
-            and self.leaf_offset[-1] == len(self.sums)
-            and (np.diff(self.leaf_offset) >= 0).all(),
-            "sums": self.sums.shape[1] > 1 and (self.sums[:, 0] >= 0).all(),
-            "column": self.column is None
-            or (len(self.column) == n_trees and ((self.column >= 0) & (self.column < n_columns)).all()),
-            "moments": len(self.moments) == 2 and self.moments.shape[1] in (0, n_columns),
-            "y_range": self.y_range.shape == self.moments.shape,
-            "y_sums": len(self.y_sums) == 2,
-            "names": (self.names is None) == (self.n_rows == 0),
-            "n_scoring": self.n_scoring <= self.n_rows,
-            "weight": (self.weight > 0) == (self.n_scoring > 0),
-            "least_weight": self.n_scoring == 0 or 0 < self.least_weight <= self.largest_weight <= self.weight,
-        }
-        return next((name for name, is_right in is_right_too.items() if not is_right), None)
-
-    def check_trees(self, empty: Partial) -> None:
-        """Refuse sums that are not of the trees of a model, given its sums over no rows."""
-        for name in ("sums", "leaf_offset", "column", "origin", "moments"):
-            own, expected = getattr(self, name), getattr(empty, name)
-            is_same = np.shape(own) == np.shape(expected)
-            if not is_same or (name in ("leaf_offset", "column") and not np.array_equal(own, expected)):
-                raise ValueError(
-                    f"the partial is damaged: {name} is not of the trees of this model; accumulate its rows again."
-                )
-        by_tree = np.add.reduceat(self.sums[:, 0], self.leaf_offset[:-1])
-        if not np.allclose(by_tree, self.weight, rtol=_ROUNDING, atol=0.0):
-            raise ValueError(
-                f"the partial is damaged: the weight of its rows is {self.weight:.12g}, and in the leaves of a tree "
-                f"{by_tree[np.argmax(np.abs(by_tree - self.weight))]:.12g}; accumulate its rows again."
-            )
-
-    def _check_same(self, other: Partial) -> None:
-        for partial in (self, other):
-            partial.check()
+    def _check_compatible(self, other: PartialSums) -> None:
+        self.check()
+        other.check()
         if self.fingerprint != other.fingerprint:
-            raise ValueError("only partials of the same model add up, got those of two.")
+            raise ValueError("only sums of the same model can be added, got sums of two models.")
         if self.settings != other.settings:
-            raise ValueError("only partials that were accumulated with the same target and n_sample add up.")
-        if None not in (self.names, other.names) and self.names != other.names:
-            raise ValueError("only partials of tables with the same columns add up, got other names of columns.")
-        if None not in (self.numbering, other.numbering) and self.numbering != other.numbering:
             raise ValueError(
-                "parts must number their categories in the same way, as the model knows them only by number; give each "
-                "part all categories, or numbers."
+                "only sums with the same target and n_sample can be added, got (own target, constant, n_sample) "
+                f"{self.settings} and {other.settings}."
+            )
+        if None not in (self.names, other.names) and self.names != other.names:
+            raise ValueError("only sums of tables with the same columns can be added, got different column names.")
+        if None not in (self.category_codes, other.category_codes) and self.category_codes != other.category_codes:
+            raise ValueError(
+                "every part must encode its categories with the same codes, because the model knows only the codes, "
+                "got different categories; give every part all categories, or pass numbers."
             )
         if self.sums.shape != other.sums.shape or self.moments.shape != other.moments.shape:
             raise ValueError(
-                f"only partials with sums of the same shape add up, got {self.sums.shape} and {other.sums.shape}; "
-                "accumulate their rows again."
+                f"only sums of the same shape can be added, got {self.sums.shape} and {other.sums.shape}; accumulate "
+                "their rows again."
             )
 
-    def shift(self, origin: Floats) -> Partial:
-        """The same sums less another origin."""
+    def check(self) -> None:
+        """Raise an error if a field is not what `of_part` computes, for example because it was modified."""
+        damaged = self.find_damage()
+        if damaged is not None:
+            raise ValueError(f"the partial sums are damaged: {damaged} is not valid; accumulate their rows again.")
+
+    def find_damage(self) -> str | None:
+        """Name of the first field that is missing or not valid; None if all are."""
+        own = {field.name: self.__dict__.get(field.name, _MISSING) for field in fields(self)}
+        names, sample, settings = own["names"], own["sample"], own["settings"]
+        is_valid = {
+            "fingerprint": isinstance(own["fingerprint"], str),
+            "settings": isinstance(settings, tuple)
+            and len(settings) == 3
+            and isinstance(settings[0], bool)
+            and isinstance(settings[1], tuple | None)
+            and is_count(settings[2], 0),
+            "names": names is None or (isinstance(names, tuple) and all(isinstance(name, str) for name in names)),
+            "encoding": isinstance(own["encoding"], Encoding | None),
+            "category_codes": isinstance(own["category_codes"], tuple | None),
+            "column": own["column"] is None or _is_array(own["column"], "i4", 1),
+            "leaf_offset": _is_array(own["leaf_offset"], "i8", 1),
+            "origin": _is_array(own["origin"], "f8", 1),
+            **{name: _is_array(own[name], "f8", 2) for name in ("sums", "moments", "y_sums")},
+            "y_range": _is_array(own["y_range"], "f8", 2, finite=False),
+            "n_rows": _is_whole_number(own["n_rows"]),
+            "n_scoring": _is_whole_number(own["n_scoring"]),
+            "weight": _is_amount(own["weight"]) and own["weight"] < math.inf,
+            "least_weight": _is_amount(own["least_weight"]),
+            "largest_weight": _is_amount(own["largest_weight"]),
+            "sample": sample is None or (isinstance(sample, RowSample) and sample.is_valid()),
+        }
+        if all(is_valid.values()):  # each field by itself; now together
+            n_columns, n_trees, offset = len(self.origin), len(self.leaf_offset) - 1, self.leaf_offset
+            ends = n_trees > 0 and offset[0] == 0 and offset[-1] == len(self.sums)
+            is_valid = {
+                "leaf_offset": ends and (np.diff(offset) >= 0).all(),
+                "sums": self.sums.shape[1] > 1 and (self.sums[:, 0] >= 0).all(),
+                "column": self.column is None
+                or (len(self.column) == n_trees and ((self.column >= 0) & (self.column < n_columns)).all()),
+                "moments": len(self.moments) == 2 and self.moments.shape[1] in (0, n_columns),
+                "y_range": self.y_range.shape == self.moments.shape,
+                "y_sums": len(self.y_sums) == 2,
+                "names": (self.names is None) == (self.n_rows == 0),
+                "n_scoring": self.n_scoring <= self.n_rows,
+                "weight": (self.weight > 0) == (self.n_scoring > 0),
+                "least_weight": self.n_scoring == 0 or 0 < self.least_weight <= self.largest_weight <= self.weight,
+            }
+        return next((name for name, valid in is_valid.items() if not valid), None)
+
+    def check_trees(self, model: StreamingModel) -> None:
+        """Raise an error if the sums do not fit the trees of a model."""
+        none = PartialSums.of_no_rows(model, 0)
+        for name in ("sums", "leaf_offset", "column", "origin", "moments"):
+            own, expected = getattr(self, name), getattr(none, name)
+            is_same = np.shape(own) == np.shape(expected)
+            if not is_same or (name in ("leaf_offset", "column") and not np.array_equal(own, expected)):
+                raise ValueError(
+                    f"the partial sums are damaged: {name} does not fit the trees of the model; accumulate their rows "
+                    "again."
+                )
+        by_tree = np.add.reduceat(self.sums[:, 0], self.leaf_offset[:-1])
+        if not np.allclose(by_tree, self.weight, rtol=ROUNDING, atol=0.0):
+            raise ValueError(
+                f"the partial sums are damaged: their rows weigh {self.weight:.12g}, but the leaves of one tree hold "
+                f"{by_tree[np.argmax(np.abs(by_tree - self.weight))]:.12g}; accumulate their rows again."
+            )
+        if self.sample is not None and self.sample.values.shape[1] != len(model.used_columns):
+            raise ValueError(
+                "the partial sums are damaged: sample does not have the columns that the trees split on; accumulate "
+                "their rows again."
+            )
+
+    def shift(self, origin: Floats) -> PartialSums:
+        """The same sums around another origin."""
         step = self.origin - origin
         if not step.any():
             return self
@@ -173,25 +275,22 @@ class Partial:
         moments[0] += step * self.weight
         return replace(self, sums=sums, moments=moments, origin=origin)
 
-    def split(self) -> list[Partial]:
-        """The same sums in pieces of some leaves each, which merge with the same pieces of other rows."""
+    def split(self) -> list[PartialSums]:
+        """The same sums in pieces of some leaves each; add a piece to the same piece of other rows."""
         n_leaves, n_sums = self.sums.shape
         size = max(1, _PIECE_BYTES // (8 * n_sums))
-        return [
-            replace(
-                self,
-                sums=self.sums[start : start + size],
-                leaf_offset=np.clip(self.leaf_offset - start, 0, len(self.sums[start : start + size])),
-            )
-            for start in range(0, n_leaves, size)
-        ]
+        pieces = []
+        for start in range(0, n_leaves, size):
+            sums = self.sums[start : start + size]
+            pieces.append(replace(self, sums=sums, leaf_offset=np.clip(self.leaf_offset - start, 0, len(sums))))
+        return pieces
 
     @staticmethod
-    def join(pieces: Sequence[Partial]) -> Partial:
-        """The sums of all leaves, from their pieces in order."""
+    def join(pieces: Sequence[PartialSums]) -> PartialSums:
+        """Join the pieces of all leaves, in order."""
         if len({piece.n_rows for piece in pieces}) > 1:
-            raise ValueError("pieces must be of the same rows; a task that was run again read others.")
-        pieces = [piece.shift(pieces[0].origin) for piece in pieces]  # each may have been merged in another order
+            raise ValueError("all pieces must be of the same rows, got different numbers; a repeated task read others.")
+        pieces = [piece.shift(pieces[0].origin) for piece in pieces]  # each may have been added in another order
         return replace(
             pieces[0],
             sums=np.concatenate([piece.sums for piece in pieces]),
@@ -200,10 +299,10 @@ class Partial:
 
     def __getstate__(self) -> dict[str, Any]:
         self.check()
-        state = {part.name: getattr(self, part.name) for part in fields(self)}
+        state = dict(self.__dict__)
         is_reached = self.sums[:, 0] != 0
         if 2 * np.count_nonzero(is_reached) < len(is_reached):
-            # A row reaches one leaf of a tree, so that few rows leave most of a deep forest's empty.
+            # A row reaches one leaf per tree, so a few rows leave most leaves of a deep forest empty.
             state["sums"] = len(is_reached), np.packbits(is_reached), self.sums[is_reached]
         return state
 
@@ -216,19 +315,17 @@ class Partial:
         self.__dict__.update(state)
         self.check()
 
-    def __repr__(self) -> str:
-        if self._find_damage() is not None:
-            return "Partial(damaged)"
-        return f"Partial({self.n_rows} rows, {len(self.leaf_offset) - 1} trees, {len(self.sums)} leaves)"
+
+_MISSING = object()  # not None, which some fields may be
 
 
-def _is_array(value: Any, kind: str, n_axes: int, *, finite: bool = True) -> bool:
-    """Whether a value is a numpy array of a kind of numbers, all of them finite, or none of them NaN."""
-    is_right = isinstance(value, np.ndarray) and value.dtype == kind and value.ndim == n_axes
+def _is_array(value: Any, dtype: str, n_axes: int, *, finite: bool = True) -> bool:
+    """Whether a value is a numpy array of this dtype that holds no NaN, and if `finite` no infinity."""
+    is_right = isinstance(value, np.ndarray) and value.dtype == dtype and value.ndim == n_axes
     return is_right and bool((np.isfinite(value) if finite else ~np.isnan(value)).all())
 
 
-def _is_number(value: Any) -> bool:
+def _is_amount(value: Any) -> bool:
     return isinstance(value, float) and value >= 0
 
 
@@ -236,43 +333,8 @@ def _is_whole_number(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
 
 
-def _is_settings(value: Any) -> bool:
-    """Whether there is an own target, the constant of the loss, and the number of rows in the sample."""
-    if not isinstance(value, tuple) or len(value) != 3:
-        return False
-    own_target, constant, n_sample = value
-    return isinstance(own_target, bool) and isinstance(constant, tuple | None) and is_count(n_sample, 0)
-
-
-# What each field of a partial must be, whatever the model.
-_FIELDS: dict[str, Callable[[Any], bool]] = {
-    "fingerprint": lambda value: isinstance(value, str),
-    "settings": _is_settings,
-    "names": lambda value: value is None or (isinstance(value, tuple) and all(isinstance(name, str) for name in value)),
-    "encoding": lambda value: isinstance(value, Encoding | None),
-    "numbering": lambda value: isinstance(value, tuple | None),
-    "sums": lambda value: _is_array(value, "f8", 2),
-    "leaf_offset": lambda value: _is_array(value, "i8", 1),
-    "column": lambda value: value is None or _is_array(value, "i4", 1),
-    "origin": lambda value: _is_array(value, "f8", 1),
-    "moments": lambda value: _is_array(value, "f8", 2),
-    "y_range": lambda value: _is_array(value, "f8", 2, finite=False),
-    "y_sums": lambda value: _is_array(value, "f8", 2),
-    "n_rows": _is_whole_number,
-    "n_scoring": _is_whole_number,
-    "weight": lambda value: _is_number(value) and value < math.inf,
-    "least_weight": _is_number,
-    "largest_weight": _is_number,
-    "sample": lambda value: value is None or (isinstance(value, RowSample) and value.is_whole()),
-}
-
-
-def _join_samples(a: RowSample | None, b: RowSample | None) -> RowSample | None:
-    return a if b is None else b if a is None else a + b
-
-
-def _join_encodings(a: Encoding | None, b: Encoding | None) -> Encoding | None:
-    """What either part tells of where columns derive from: rows that are all the same tell nothing."""
+def _merge_encodings(a: Encoding | None, b: Encoding | None) -> Encoding | None:
+    """Union of the input columns that either part found: rows that are all equal reveal nothing."""
     if a is None or b is None:
         return b if a is None else a
     one, other = a.columns, b.columns

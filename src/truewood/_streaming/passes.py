@@ -1,85 +1,106 @@
-"""Scores from rows that come in parts: as many passes as it takes, by any engine that adds up sums of parts."""
+"""Scores from rows that are read in parts: which passes over the rows it takes, whatever reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import add
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from truewood._arguments import read_flag
-from truewood._formatting import quote
+from truewood._arguments import check_n_jobs, read_flag
+from truewood._formatting import list_names, quote
+from truewood._inputs.row_arrays import check_named, read_column
 from truewood._measures.registry import MEASURES
-from truewood._progress import Update
+from truewood._pipelines.final_estimator import find_final_estimator
+from truewood._pipelines.spark_stages import SparkPipeline
+from truewood._progress import Update, show_progress
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.results import check_measure, find_groupings, find_inference_problem
-from truewood._streaming.accumulating import N_SAMPLE, accumulate_rows
+from truewood._scoring.results import check_measure, find_inference_problem
 from truewood._streaming.aggregated import AggregatedScores
-from truewood._streaming.constants import TargetCounts, count_targets, find_constant, needs_constant
-from truewood._streaming.finishing import PartialErrors, accumulate_rows_errors, finish_totals
-from truewood._streaming.model import StreamingModel
-from truewood._streaming.partial_sums import Partial
+from truewood._streaming.model import Part, StreamingModel
+from truewood._streaming.partial_sums import PartialSums
+from truewood._streaming.sources import Source
+from truewood._streaming.target_counts import TargetCounts
+from truewood.adapters._spark_model import find_spark_pipeline
 
 Summed = TypeVar("Summed")
 
-
-@dataclass(frozen=True)
-class Part:
-    """Some rows as a model takes them.
-
-    Parameters
-    ----------
-    label : str
-        Where they are, for messages.
-    X, y, sample_weight : object
-        As of `accumulate`.
-    """
-
-    label: str
-    X: Any
-    y: Any
-    sample_weight: Any
+# Rows kept for standard errors if the rows can be read only once.
+N_SAMPLE = 100_000
 
 
-def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
-    """Refuse, before rows are read, what takes a table in memory; the answer is whether errors are wanted."""
-    check_measure(measure)
-    if not isinstance(rows, str) or rows != "heldout":
-        shown = repr(rows) if isinstance(rows, str) else "lists"
-        raise ValueError(f"rows must be 'heldout' where X comes in parts: rows the model never saw; got {shown}.")
-    inference = read_flag(inference, "inference", " where X comes in parts")
-    if measure in MEASURES and MEASURES[measure].split_score is None:
-        raise ValueError(f"measure={quote(measure)} looks at single rows again and again; pass a table in memory.")
-    return inference
-
-
-class AddUp(Protocol):
-    """What an engine does: a step for each part of the rows, and the sum of what the steps give."""
+class RunPass(Protocol):
+    """Runs one pass over the rows: a step for each part, and the sum of what the steps return."""
 
     def __call__(
-        self, title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False
+        self, title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False
     ) -> Summed:
-        """Add up ``step(known, part)`` over all parts.
+        """Return the sum of ``step(shared, part)`` over all parts.
 
         Parameters
         ----------
         title : str
-            What it is for.
+            Label of the progress bar.
         step : callable
-            A function of a module, or `partial` of one.
-        known : object
-            What all parts have in common. It can be pickled, and is large.
+            A function that can be pickled by name, or `partial` of one.
+        shared : object
+            What all steps need. It can be pickled, and is large.
         only_targets : bool
-            Whether targets and weights will do.
+            Whether the step needs only targets and weights, not features.
         """
 
 
+def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
+    """Refuse, before any row is read, options that need a table in memory; return `inference` as a bool."""
+    if not isinstance(rows, str) or rows != "heldout":
+        given = repr(rows) if isinstance(rows, str) else "lists"
+        raise ValueError(f"rows must be 'heldout', rows the model never saw, if X is read in parts, got {given}.")
+    check_measure(measure)
+    if measure in MEASURES and MEASURES[measure].split_score is None:
+        raise ValueError(f"measure={quote(measure)} needs every row several times; pass a table in memory.")
+    return read_flag(inference, "inference", " if X is read in parts")
+
+
+def score_source(
+    model: Any,
+    X: Source,
+    y: Any,
+    *,
+    measure: str,
+    sample_weight: Any,
+    feature_groups: Any,
+    inference: bool,
+    n_jobs: int | None,
+    target: Any,
+) -> ImportanceResult:
+    """Score a model on rows that this process reads in batches; see `importance`."""
+    targets, weights = read_names(y, sample_weight, X.names)
+    streaming = StreamingModel(model, target=target)
+    features = choose_columns(streaming, X.names, [*targets, *weights])
+
+    def run_pass(title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False) -> Summed:
+        columns = [] if only_targets else features
+        batches = X.read_batches(list(dict.fromkeys([*columns, *targets, *weights])))
+        parts = (make_part(label, table, columns, targets, weights) for label, table in batches)
+        with show_progress(title, total=X.n_rows, unit="rows") as update:
+            return sum_parts(parts, step, shared, update)
+
+    return score_parts(
+        streaming,
+        run_pass,
+        can_repeat=X.can_repeat,
+        measure=measure,
+        feature_groups=feature_groups,
+        inference=inference,
+        n_threads=check_n_jobs(n_jobs),
+    )
+
+
 def score_parts(
-    opened: StreamingModel,
-    aggregate_to_root: AddUp,
+    model: StreamingModel,
+    run_pass: RunPass,
     *,
     can_repeat: bool,
     measure: str,
@@ -87,79 +108,125 @@ def score_parts(
     inference: bool,
     n_threads: int,
 ) -> ImportanceResult:
-    """Score a model on rows that come in parts.
+    """Score a model on rows that are read in parts.
 
     Parameters
     ----------
-    opened : StreamingModel
+    model : StreamingModel
         The model.
-    aggregate_to_root : callable
-        Goes through all parts.
+    run_pass : callable
+        Runs one pass over the rows.
     can_repeat : bool
-        Whether that can be done more than once.
+        Whether there can be more than one pass.
     measure, feature_groups, inference : object
-        As of `importance`.
+        As in `importance`.
     n_threads : int
         Number of threads for each part.
     """
-    if needs_constant(opened):
+    if model.needs_constant:
         if not can_repeat:
             raise ValueError(
-                f"the target of {opened.tree_model.name} follows from all rows, and this X can be read only once; pass "
-                "target=, a function that makes a number of y, or a source that can be read again."
+                f"the target of {model.tree_model.name} depends on all rows, but this X can be read only once; pass "
+                "target=, a function that returns a number for each y, or a source that can be read again."
             )
-        counts = aggregate_to_root("reading y", _count_part, opened, only_targets=True)
-        opened = opened.with_constant(find_constant(opened, counts))
+        counts = run_pass("reading y", TargetCounts.of_part, model, only_targets=True)
+        model.constant = counts.find_constant(model)
     n_sample = N_SAMPLE if inference and not can_repeat else 0
-    step = partial(_sum_part, feature_groups=feature_groups, n_sample=n_sample, n_threads=n_threads)
-    totals = AggregatedScores(opened, aggregate_to_root("scoring", step, opened), measure, feature_groups)
+    step = partial(PartialSums.of_part, feature_groups=feature_groups, n_sample=n_sample, n_threads=n_threads)
+    scores = AggregatedScores(model, run_pass("scoring", step, model), measure, feature_groups)
     errors = None
-    if can_repeat and find_inference_problem(totals.measure, inference) is None:
-        errors = aggregate_to_root("errors", partial(_sum_errors, n_threads=n_threads), totals)
-        first = totals.partial
-        if not errors.has_rows_of(first):
-            raise ValueError(
-                f"X must give the same rows each time it is read, got {first.n_rows} and then {errors.n_rows}, of "
-                f"weight {first.weight:.12g} and then {errors.weight:.12g} and with other values of y; if random steps "
-                "choose them, keep what these give, in files or in memory, and pass that."
-            )
-    return finish_totals(totals, inference=inference, errors=errors, n_threads=n_threads)
+    if can_repeat and find_inference_problem(scores.measure, inference) is None:
+        errors = run_pass("errors", partial(AggregatedScores.sum_errors, n_threads=n_threads), scores)
+    return scores.finish(errors, inference=inference, n_threads=n_threads)
 
 
-def _count_part(opened: StreamingModel, part: Part) -> TargetCounts:
-    return count_targets(opened, part.y, part.sample_weight)
-
-
-def _sum_part(opened: StreamingModel, part: Part, *, feature_groups: Any, n_sample: int, n_threads: int) -> Partial:
-    summed = accumulate_rows(opened, part.X, part.y, part.sample_weight, n_sample=n_sample, n_threads=n_threads)
-    if summed.names is not None:  # before all rows are read
-        find_groupings(feature_groups, np.asarray(summed.names, dtype=np.str_), summed.encoding, opened.tree_model)
-    return summed
-
-
-def _sum_errors(totals: AggregatedScores, part: Part, *, n_threads: int) -> PartialErrors:
-    return accumulate_rows_errors(totals, part.X, part.y, part.sample_weight, n_threads=n_threads)
-
-
-def add_up_parts(parts: Iterator[Part], sum_part: Callable[[Part], Summed], update: Update) -> Summed:
-    """Add up what is summed of each part, in this process; `update` hears the number of rows done."""
+def sum_parts(
+    parts: Iterable[Part], step: Callable[[Any, Part], Summed], shared: Any, update: Update | None = None
+) -> Summed:
+    """Sum of ``step(shared, part)`` over some parts, in this process; `update` gets the number of rows done."""
     n_done, total = 0, None
     for part in parts:
-        summed = sum_named(part, sum_part)
+        summed = run_step(step, shared, part)
         total = summed if total is None else add(total, summed)
         n_done += len(part.y)
-        update(n_done)
+        if update is not None:
+            update(n_done)
     if total is None:
         raise ValueError("X must hold at least one row, got none.")
     return total
 
 
-def sum_named(part: Part, sum_part: Callable[[Part], Summed]) -> Summed:
-    """Sum a part; errors say which it is."""
+def run_step(step: Callable[[Any, Part], Summed], shared: Any, part: Part) -> Summed:
+    """``step(shared, part)``, with the label of the part in errors."""
     try:
-        return sum_part(part)
+        return step(shared, part)
     except (TypeError, ValueError) as error:
         if not part.label:
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{part.label}: {error}") from error
+
+
+def read_names(y: Any, sample_weight: Any, known: list[str]) -> tuple[list[str], list[str]]:
+    """Names of the target columns and of the weight column, if any."""
+    targets = [y] if isinstance(y, str) else y
+    if not isinstance(targets, list | tuple) or not targets or not all(isinstance(name, str) for name in targets):
+        raise TypeError(f"y must be the name of a column if X is read in batches, got {type(y).__name__}.")
+    if sample_weight is not None and not isinstance(sample_weight, str):
+        raise TypeError(
+            f"sample_weight must be the name of a column if X is read in batches, got {type(sample_weight).__name__}."
+        )
+    for name in targets:
+        check_named(name, known, "y")
+    if sample_weight is None:
+        return list(targets), []
+    check_named(sample_weight, known, "sample_weight")
+    return list(targets), [sample_weight]
+
+
+def choose_columns(model: StreamingModel, known: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Names of the columns that a model takes, in its order.
+
+    Parameters
+    ----------
+    model : StreamingModel
+        The model.
+    known : sequence of str
+        Names of all columns. A model without feature names takes all of them, in their order.
+    others : sequence of str
+        Columns of the target and of the weights.
+    """
+    fitted, form = model.fitted, model.tree_model.table
+    is_plain = find_final_estimator(fitted) is fitted
+    names: Sequence[Any] | None
+    if is_plain:
+        names, n_columns = form.names if form.names is None else form.names.tolist(), form.n_features
+    elif (spark := find_spark_pipeline(fitted)) is not None:
+        names, n_columns = SparkPipeline(spark).inputs, form.n_features
+    else:
+        names, n_columns = getattr(fitted, "feature_names_in_", None), getattr(fitted, "n_features_in_", None)
+    given = [name for name in known if name not in others]
+    if names is None:
+        if n_columns is not None and len(given) != n_columns:
+            raise ValueError(
+                f"X must have the {n_columns} columns {form.model} was fit on, got {len(given)} besides y and "
+                f"sample_weight: {list_names(given, 5)}; {form.model} has no feature names to select columns by."
+            )
+        return given
+    spell = form.spell if is_plain else str
+    # An exact name takes precedence over one that the library spells the same way.
+    spelled = {spell(name): name for name in given} | {name: name for name in given}
+    absent = [str(name) for name in names if str(name) not in spelled]
+    if absent:
+        raise ValueError(
+            f"X must have the columns {form.model} was fit on, but lacks {list_names(absent, 5)}; it has "
+            f"{list_names(given, 5)}."
+        )
+    return [spelled[str(name)] for name in names]
+
+
+def make_part(label: str, table: Any, features: list[str], targets: list[str], weights: list[str]) -> Part:
+    """Features, target and weights of a batch of rows."""
+    values = [read_column(table, name) for name in targets]
+    y = values[0] if len(values) == 1 else np.column_stack(values)
+    return Part(label, table.select(features), y, read_column(table, weights[0]) if weights else None)

@@ -1,145 +1,237 @@
-"""What rows can be read from batch by batch: files, and the lazy frames and streams of other libraries."""
+"""`Source`: rows that are read batch by batch, and the source that Parquet and Arrow files are."""
 
 from __future__ import annotations
 
+import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
-import pandas as pd
+from truewood._formatting import list_names, quote, shorten
 
-from truewood._streaming.batches import Batch, Source, cut, name_errors
-from truewood._streaming.files import ENDINGS, find_types, open_files
+# Values in a batch, and its largest and smallest number of rows.
+_BATCH_VALUES = 1 << 22
+_MOST_ROWS = 1 << 17
+_FEWEST_ROWS = 1 << 10
+
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather", ".ipc")
+ENDINGS = (*_PARQUET, *_ARROW)
+# Bytes read from a column of a Parquet file at a time, so that large row groups need not fit into memory.
+_BUFFER_BYTES = 1 << 20
+# Column names listed in an error message.
+_LISTED = 5
+# What Arrow raises for damaged files, including sizes that exceed all memory.
+_ARROW_ERRORS = (OSError, ValueError, LookupError, TypeError, NotImplementedError, MemoryError)
+
+# The file that rows come from ("" if unknown), for error messages, and a table of the rows.
+Batch = tuple[str, Any]
 
 
-def open_source(X: Any) -> Source | None:
-    """Rows that are read batch by batch; None for a table in memory.
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Rows that are read batch by batch.
 
     Parameters
     ----------
-    X : object
-        A path, a glob or a list of paths of Parquet or Arrow files, a folder of such, a pyarrow Dataset, a polars
-        LazyFrame, a DuckDB relation, or anything else that gives an Arrow stream; or a table in memory.
+    names : list of str
+        Names of the columns.
+    read : callable
+        ``read(columns, n_rows)`` yields batches of some columns, with at most `n_rows` rows each.
+    can_repeat : bool
+        Whether the rows can be read again from the start.
+    n_rows : int or None
+        Number of rows, if known before they are read.
     """
-    if isinstance(X, str | os.PathLike) or _is_list_of_paths(X):
-        return open_files(X)
-    if nw.dependencies.is_polars_lazyframe(X):
-        return _open_polars(X)
-    if is_class(X, "duckdb", "DuckDBPyRelation"):
-        return _open_duckdb(X)
-    if is_class(X, "pyarrow", "Dataset"):
-        return _open_dataset(X)
-    if isinstance(X, pd.DataFrame):  # also one with repeated names, which narwhals refuses
-        return None
-    given = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
-    is_in_memory = isinstance(given, nw.DataFrame | nw.Series) or not hasattr(X, "__arrow_c_stream__")
-    return None if is_in_memory else _open_stream(X)
+
+    names: list[str]
+    read: Callable[[list[str], int], Iterator[Batch]]
+    can_repeat: bool = True
+    n_rows: int | None = None
+
+    def read_batches(self, columns: Sequence[str]) -> Iterator[Batch]:
+        """Small batches of some columns, with at least one row each."""
+        for label, table in self.read(list(columns), choose_batch_rows(len(columns))):
+            if table.shape[0]:
+                yield label, table
 
 
-def is_dask(X: Any) -> bool:
-    """Whether X is an object of Dask, which is not imported for that."""
-    return any(cls.__module__.partition(".")[0] == "dask" for cls in type(X).__mro__)
+def choose_batch_rows(n_columns: int) -> int:
+    """Number of rows to process at a time."""
+    return min(_MOST_ROWS, max(_FEWEST_ROWS, _BATCH_VALUES // max(1, n_columns)))
 
 
-def is_spark(X: Any) -> bool:
-    """Whether X is an object of Spark, which is not imported for that."""
-    return any(cls.__module__.partition(".")[0] == "pyspark" for cls in type(X).__mro__)
+def join_tables(tables: Iterator[Any], n_rows: int) -> Iterator[Any]:
+    """Concatenate small pyarrow tables to about `n_rows` rows, because each pass down the trees has a fixed cost."""
+    import pyarrow as pa
+
+    waiting, n_waiting = list[Any](), 0
+    for table in tables:
+        if table.num_rows:
+            waiting.append(table)
+            n_waiting += table.num_rows
+        if 2 * n_waiting >= n_rows:
+            yield pa.concat_tables(waiting)
+            waiting, n_waiting = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
-def _is_list_of_paths(X: Any) -> bool:
-    if not isinstance(X, list | tuple) or not X:
-        return False
-    return all(isinstance(path, Path) or (isinstance(path, str) and path.lower().endswith(ENDINGS)) for path in X)
+@contextmanager
+def name_errors(what: str, kinds: tuple[type[BaseException], ...] = _ARROW_ERRORS) -> Iterator[None]:
+    """Turn errors of a library, by default Arrow, into one line that begins with what failed."""
+    try:
+        yield
+    except kinds as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        raise ValueError(f"{what}: {reason}.") from error
 
 
-def is_class(X: Any, library: str, name: str) -> bool:
-    """Whether X is of a class of a library, which is not imported for that."""
-    return any(cls.__name__ == name and cls.__module__.split(".")[0].lstrip("_") == library for cls in type(X).__mro__)
-
-
-def _open_polars(frame: Any) -> Source:
-    if not hasattr(frame, "collect_batches"):
-        raise ValueError(
-            "X is a LazyFrame of a polars that cannot give it in batches; install a later one, or pass X.collect()."
-        )
-
-    import polars as pl
-
-    kinds = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-
-    def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
-        n_read = 0
-        with name_errors(
-            "X cannot be read by polars", (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-        ):
-            for table in frame.select(columns).collect_batches(chunk_size=n_rows):
-                n_read += table.height
-                yield from cut("", table, n_rows)
-            # A reader that breaks down in another thread ends the batches without a word.
-            n_all = int(frame.select(pl.len()).collect().item())
-        if n_read != n_all:
-            raise ValueError(
-                f"X must give the same rows each time it is read, got {n_read:,} and then {n_all:,}; is a file damaged?"
-            )
-
-    with name_errors("X cannot be read by polars", kinds):
-        return Source(frame.collect_schema().names(), read)
-
-
-def _open_duckdb(relation: Any) -> Source:
-    import duckdb
+def open_files(given: Any) -> Source:
+    """Open Parquet and Arrow files, given as a path, a folder, a glob or a list of these."""
+    if find_spec("pyarrow") is None:
+        raise ValueError("X needs pyarrow to be read, which is not installed: pip install 'truewood[arrow]'.")
+    files = [_File(path) for path in find_files(given)]
 
     def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
-        # A projection is run anew each time; the relation itself may hold what it gave before.
-        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
-        with name_errors("X cannot be read by DuckDB", (duckdb.Error, OSError)):
-            projected = relation.project(quoted)
-            open_reader = getattr(projected, "to_arrow_reader", None) or projected.fetch_record_batch
-            yield from _read_arrow(open_reader(n_rows), n_rows)
+        types = find_types([(file.path, file.schema) for file in files], columns)
+        for file in files:
+            yield from file.read(columns, types, n_rows)
 
-    return Source(list(relation.columns), read)
+    counts = [file.n_rows for file in files if file.n_rows is not None]
+    n_rows = sum(counts) if len(counts) == len(files) else None
+    return Source(list(files[0].schema.names), read, n_rows=n_rows)
 
 
-def _open_dataset(dataset: Any) -> Source:
-    def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
+def find_files(given: Any) -> list[str]:
+    """Paths of the files in a folder, a glob or a list, sorted within each folder or glob."""
+    if isinstance(given, list | tuple):
+        return [path for one in given for path in find_files(one)]
+    text = os.fspath(given)
+    if os.path.isdir(text):
+        # As in Spark and others, names that begin with _ or . are not data.
+        inside = [Path(folder, name) for folder, _, names in os.walk(text, followlinks=True) for name in names]
+        found = [str(path) for path in inside if _is_data(path) and not _is_hidden(path.relative_to(text))]
+    elif os.path.exists(text):
+        if not _is_data(Path(text)):
+            raise ValueError(f"X must be Parquet or Arrow files ({', '.join(ENDINGS)}) or a table, got {text}.")
+        return [text]
+    elif glob.has_magic(text):
+        matched = glob.glob(text, recursive=True)
+        folders = [path for path in matched if os.path.isdir(path) and _is_data(Path(path))]  # as Spark writes them
+        found = [path for path in matched if os.path.isfile(path) and _is_data(Path(path))]
+        found = sorted({*found, *(path for folder in folders for path in find_files(folder))})
+    else:
+        raise ValueError(f"X must be a table or a path to files, but there is no file {shorten(text, 200)}.")
+    if not found:
+        raise ValueError(f"X must be Parquet or Arrow files ({', '.join(ENDINGS)}), but {text} holds none.")
+    return sorted(found)
+
+
+def _is_data(path: Path) -> bool:
+    return path.suffix.lower() in ENDINGS
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.parts)
+
+
+class _File:
+    """One file, which must not change while it is read."""
+
+    def __init__(self, path: str) -> None:
         import pyarrow as pa
-        import pyarrow.dataset as ds
+        import pyarrow.parquet as pq
 
-        # What a file lacks, a dataset fills with nulls.
-        for fragment in dataset.get_fragments():
-            partition = ds.get_partition_keys(fragment.partition_expression)
-            label = str(getattr(fragment, "path", "a part of X"))
-            with name_errors(f"{label} cannot be read"):
-                schema = fragment.physical_schema
-            stored = [name for name in columns if name not in partition]
-            find_types([("X", dataset.schema), (label, schema)], stored)
-        # Few batches ahead: what is read and not yet scored has to fit into memory too.
-        scanner = dataset.scanner(columns=columns, batch_size=n_rows, batch_readahead=2, fragment_readahead=1)
-        with name_errors("X cannot be read"):
-            for tagged in scanner.scan_batches():
-                label = str(getattr(tagged.fragment, "path", ""))
-                yield from cut(label, pa.Table.from_batches([tagged.record_batch]), n_rows)
+        self.path = path
+        self.n_rows: int | None = None
+        with name_errors(f"{path} cannot be read"):
+            self._stat = _take_stat(path)
+            if path.lower().endswith(_PARQUET):
+                with pq.ParquetFile(path) as file:
+                    self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
+            else:
+                with pa.memory_map(path) as mapped:
+                    self.schema = pa.ipc.open_file(mapped).schema
 
-    return Source(list(dataset.schema.names), read)
+    def read(self, columns: list[str], types: dict[str, Any], n_rows: int) -> Iterator[Batch]:
+        """Batches of some columns; columns without values get the given types."""
+        with name_errors(f"{self.path} cannot be read"):
+            if _take_stat(self.path) != self._stat:
+                raise ValueError("the file has changed since it was opened")
+            tables = (_take_columns(batch, columns, types) for batch in self._iterate(columns, n_rows))
+            for table in join_tables(tables, n_rows):
+                yield self.path, table
+
+    def _iterate(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self.path.lower().endswith(_PARQUET):
+            with pq.ParquetFile(self.path, buffer_size=_BUFFER_BYTES) as file:
+                yield from file.iter_batches(batch_size=n_rows, columns=columns)
+            return
+        with pa.memory_map(self.path) as mapped:
+            file = pa.ipc.open_file(mapped, options=pa.ipc.IpcReadOptions(use_threads=True))
+            for number in range(file.num_record_batches):
+                batch = file.get_batch(number)
+                for start in range(0, batch.num_rows, n_rows):
+                    yield batch.slice(start, n_rows)
 
 
-def _open_stream(X: Any) -> Source:
+def _take_columns(batch: Any, columns: list[str], types: dict[str, Any]) -> Any:
+    """Table of some columns of a batch; columns of nulls get the type they have in other files."""
     import pyarrow as pa
 
-    reader = X if isinstance(X, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(X)
-
-    def read(columns: list[str], n_rows: int) -> Iterator[Batch]:
-        with name_errors("X cannot be read"):
-            for batch in _read_arrow(reader, n_rows):
-                yield Batch(batch.label, batch.table.select(columns))
-
-    return Source(list(reader.schema.names), read, can_repeat=False)
+    table = pa.Table.from_batches([batch]).select(columns)
+    for place, name in enumerate(columns):
+        if pa.types.is_null(table.schema.field(name).type):
+            table = table.set_column(place, name, table[name].cast(types[name]))
+    return table
 
 
-def _read_arrow(reader: Any, n_rows: int) -> Iterator[Batch]:
+def _take_stat(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size
+
+
+def find_types(schemas: Sequence[tuple[str, Any]], columns: Sequence[str]) -> dict[str, Any]:
+    """Types of some columns, which must be consistent: all numeric types are, and nulls are with any type.
+
+    Parameters
+    ----------
+    schemas : sequence of (str, Schema)
+        Name and Arrow schema of each file.
+    columns : sequence of str
+        Columns that every file must have.
+    """
     import pyarrow as pa
 
-    for batch in reader:
-        yield from cut("", pa.Table.from_batches([batch]), n_rows)
+    types: dict[str, tuple[Any, str]] = {}
+    for label, schema in schemas:
+        for name in columns:
+            if schema.names.count(name) != 1:
+                has = list_names(schema.names, _LISTED)
+                raise ValueError(f"{label} must have exactly one column {quote(name)}, but has the columns {has}.")
+            own = schema.field(name).type
+            known, first = types.setdefault(name, (own, label))
+            if pa.types.is_null(known):
+                types[name] = own, label
+            elif not pa.types.is_null(own) and _find_kind(own) != _find_kind(known):
+                raise ValueError(f"column {quote(name)} is {own} in {label}, but {known} in {first}.")
+    return {name: known for name, (known, _) in types.items()}
+
+
+def _find_kind(of: Any) -> str:
+    """The kind of type that all files must share."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(of):
+        return f"dictionary of {_find_kind(of.value_type)}"
+    if pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_boolean(of):
+        return "number"
+    return "text" if pa.types.is_string(of) or pa.types.is_large_string(of) else str(of)

@@ -1,4 +1,4 @@
-"""The columns of a data frame of Spark that a model takes, and vectors among them."""
+"""The columns of a Spark DataFrame that a model takes, including columns of vectors."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ import pandas as pd
 
 from truewood._formatting import quote
 from truewood._pipelines.spark_stages import SparkPipeline
-from truewood._streaming.batches import Batch
-from truewood._streaming.model import StreamingModel, choose_columns
-from truewood._streaming.passes import Part
-from truewood._streaming.scoring import split_batch
+from truewood._streaming.model import Part, StreamingModel
+from truewood._streaming.passes import choose_columns, make_part
 from truewood.adapters import SparkModel
 from truewood.adapters._spark_model import find_spark_pipeline
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns by what they are.
+    """Columns by role.
 
     Parameters
     ----------
     features : list of str
         Names of the features: columns, or elements of the vectors.
     vector : str or None
-        The column that holds the features as vectors; None where each has a column.
+        The column that holds the features as vectors; None if each feature has its own column.
     targets, weights : list of str
-        Columns of the target and of the weights.
+        Target and weight columns.
     """
 
     features: list[str]
@@ -44,13 +42,13 @@ class Columns:
         return list(dict.fromkeys([*features, *self.targets, *self.weights]))
 
     def without_features(self) -> Columns:
-        """Target and weights alone."""
+        """The target and weight columns only."""
         return replace(self, features=[], vector=None)
 
     def select(self, frame: Any) -> Any:
-        """A frame with these columns alone, and vectors as arrays; `read` gives the names back.
+        """A frame with only these columns, with vectors as arrays; `read` restores the names.
 
-        Functions of Spark do not take every name, such as one with a dot.
+        Some Spark functions refuse certain names, such as names with a dot.
         """
         places = [f"c{place}" for place in range(len(self.names))]
         chosen = frame.select(*(f"`{name.replace('`', '``')}`" for name in self.names)).toDF(*places)
@@ -62,32 +60,32 @@ class Columns:
         return chosen.withColumn(place, vector_to_array(chosen[place]))
 
     def read(self, table: Any) -> Part:
-        """Features, target and weights of rows of what `select` gives, as a table of Arrow."""
+        """Features, target and weights of an Arrow table of rows that `select` returned."""
         table = table.rename_columns(self.names)
         if self.vector is None:
-            return split_batch(Batch("", table), self.features, self.targets, self.weights)
-        part = split_batch(Batch("", table), [], self.targets, self.weights)
-        return replace(part, X=_expand(table[self.vector], self.vector, self.features))
+            return make_part("", table, self.features, self.targets, self.weights)
+        part = make_part("", table, [], self.targets, self.weights)
+        return part._replace(X=_expand(table[self.vector], self.vector, self.features))
 
 
-def find_columns(opened: StreamingModel, frame: Any, targets: list[str], weights: list[str]) -> Columns:
-    """The columns that a model takes: by its names, a column of vectors, or all others in their order."""
+def find_columns(model: StreamingModel, frame: Any, targets: list[str], weights: list[str]) -> Columns:
+    """The columns that a model takes: by its feature names, a column of vectors, or all others in their order."""
     given = [name for name in frame.columns if name not in (*targets, *weights)]
-    vector = _find_vector(opened.model)
+    vector = _find_vector(model.fitted)
     if vector not in given:
         vector = given[0] if len(given) == 1 else None
-    form = opened.tree_model.table
+    form = model.tree_model.table
     if vector is not None and (_is_vector(frame, vector) or _is_array(frame, vector)):
         names = (
-            form.names if form.names is not None else _read_element_names(frame, vector, opened.tree_model.n_features)
+            form.names if form.names is not None else _read_element_names(frame, vector, model.tree_model.n_features)
         )
         return Columns([str(name) for name in names], vector, targets, weights)
-    features = choose_columns(opened.model, form, frame.columns, [*targets, *weights])
+    features = choose_columns(model, frame.columns, [*targets, *weights])
     return Columns(features, None, targets, weights)
 
 
 def _find_vector(model: Any) -> str | None:
-    """The column of vectors that a model of Spark is told to take."""
+    """The column of vectors that a Spark model is set to take."""
     pipeline = find_spark_pipeline(model)
     if pipeline is not None:
         stages = SparkPipeline(pipeline)
@@ -108,7 +106,7 @@ def _is_array(frame: Any, name: str) -> bool:
 
 
 def _read_element_names(frame: Any, vector: str, n_elements: int) -> list[str]:
-    """Names that Spark's VectorAssembler has left beside the column, or places."""
+    """Names that Spark's VectorAssembler stored with the column, or positions."""
     kinds = frame.schema[vector].metadata.get("ml_attr", {}).get("attrs", {}).values()
     known = {element["idx"]: element.get("name") for kind in kinds for element in kind}
     names = [known.get(place) for place in range(n_elements)]
@@ -117,7 +115,7 @@ def _read_element_names(frame: Any, vector: str, n_elements: int) -> list[str]:
 
 
 def _expand(column: Any, name: str, features: list[str]) -> pd.DataFrame:
-    """Arrays of numbers, in a column of Arrow, as a table with a column for each element."""
+    """An Arrow column of arrays as a table with one column per element."""
     lists = column.combine_chunks()
     n_elements = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False))
     if lists.null_count or n_elements.tolist() != [len(features)]:

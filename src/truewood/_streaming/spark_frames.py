@@ -1,4 +1,4 @@
-"""Scores from the data frames of Spark: partitions are summed on the executors, and only their sums are moved."""
+"""Scores from Spark DataFrames: executors sum their partitions, and only the sums move."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pickle
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
 from hashlib import blake2b
 from itertools import chain
 from typing import Any
@@ -16,23 +15,22 @@ from truewood._exceptions import AdapterError
 from truewood._formatting import in_one_line
 from truewood._pipelines.final_estimator import find_final_estimator
 from truewood._results.importance_result import ImportanceResult
-from truewood._streaming.batches import choose_batch_rows, join_tables
-from truewood._streaming.model import StreamingModel
-from truewood._streaming.passes import Part, Summed, add_up_parts, check_options, score_parts
-from truewood._streaming.scoring import read_names
+from truewood._streaming.model import Part, StreamingModel
+from truewood._streaming.passes import Summed, read_names, score_parts, sum_parts
+from truewood._streaming.sources import choose_batch_rows, join_tables
 from truewood._streaming.spark_columns import Columns, find_columns
 from truewood.adapters import SparkModel
 
-# What goes from task to task: a piece of the sums of a partition, or of a block of partitions.
+# What moves from task to task: a piece of the sums of a partition, or of a block of partitions.
 _SCHEMA = "piece int, block int, sums binary"
-# Partitions whose sums one task adds up, before another adds up what these tasks give.
+# Number of partitions whose sums one task adds up, before another task adds up the results.
 _BLOCK = 64
-# Rows that go to the driver to be compared, for models of the session.
+# Rows that the driver compares with the predictions of a model in the session.
 _N_COMPARED = 20
 
 
 class PartitionError(ValueError):
-    """What is wrong with a partition; its name is how the driver finds it in what Spark tells of a failed task."""
+    """An error in a partition; the driver finds it by this name in Spark's report of the failed task."""
 
 
 def score_spark(
@@ -40,36 +38,31 @@ def score_spark(
     X: Any,
     y: Any,
     *,
-    rows: Any,
     measure: str,
     sample_weight: Any,
     feature_groups: Any,
-    inference: bool | str,
+    inference: bool,
     n_jobs: int | None,
     target: Any,
 ) -> ImportanceResult:
-    """Score a model on a data frame of Spark, in its session, Classic or Connect; see `importance`."""
-    is_inferred = check_options(rows, measure, inference)
+    """Score a model on a Spark DataFrame, in its session, Classic or Connect; see `importance`."""
     _check_frame(X)
     targets, weights = read_names(y, sample_weight, X.columns)
-    opened = StreamingModel(model, target=target)
-    columns = find_columns(opened, X, targets, weights)
-    _ask_session(opened, X, columns)
+    streaming = StreamingModel(model, target=target)
+    columns = find_columns(streaming, X, targets, weights)
+    _verify_in_session(streaming, X, columns)
 
-    def aggregate_to_root(
-        title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False
-    ) -> Summed:
+    def run_pass(title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False) -> Summed:
         del title  # Spark shows progress itself
-        own = columns.without_features() if only_targets else columns
-        return _sum_on_executors(X, own, step, known)
+        return _sum_on_executors(X, columns.without_features() if only_targets else columns, step, shared)
 
     return score_parts(
-        opened,
-        aggregate_to_root,
+        streaming,
+        run_pass,
         can_repeat=True,
         measure=measure,
         feature_groups=feature_groups,
-        inference=is_inferred,
+        inference=inference,
         n_threads=check_n_jobs(n_jobs),
     )
 
@@ -78,41 +71,41 @@ def _check_frame(X: Any) -> None:
     kind = type(X)
     if not (kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.")):
         hint = "; pass X.to_spark()" if hasattr(X, "to_spark") else ""
-        raise TypeError(f"X must be a DataFrame of pyspark.sql, got {kind.__module__}.{kind.__name__}{hint}.")
+        raise TypeError(f"X must be a pyspark.sql DataFrame, got {kind.__module__}.{kind.__name__}{hint}.")
     if X.isStreaming:
-        raise ValueError("X must be a DataFrame that ends, got a stream; pass one with the rows that have come so far.")
+        raise ValueError("X must be a bounded DataFrame, got a stream; pass one of the rows that have arrived so far.")
 
 
-def _ask_session(opened: StreamingModel, frame: Any, columns: Columns) -> None:
-    """Compare a few rows with what a model of this session says: executors have no session to ask."""
-    innermost = find_final_estimator(opened.model)
-    if not isinstance(innermost, SparkModel) or innermost.live is None:
+def _verify_in_session(model: StreamingModel, frame: Any, columns: Columns) -> None:
+    """Compare a few rows with the predictions of a model in this session, which executors cannot reach."""
+    final = find_final_estimator(model.fitted)
+    if not isinstance(final, SparkModel) or final.live is None:
         return
     table = columns.select(frame).limit(_N_COMPARED).toArrow()
     if table.num_rows:
         part = columns.read(table)
         try:
-            opened.compare(part.X, part.y)
+            model.verify(part)
         except AdapterError:
             raise
         except (TypeError, ValueError) as error:
             raise ValueError(f"the first rows of X: {error}") from error
 
 
-def _sum_on_executors(frame: Any, columns: Columns, step: Callable[[Any, Part], Summed], known: Any) -> Summed:
-    """Sum up all partitions, add up the sums in two rounds, piece by piece, and take what is left."""
+def _sum_on_executors(frame: Any, columns: Columns, step: Callable[[Any, Part], Summed], shared: Any) -> Summed:
+    """Sum all partitions, and add up the sums in two rounds, piece by piece."""
     from pyspark import cloudpickle
     from pyspark.errors import PySparkException
 
-    # Functions of more than 1 MB are broadcast by Spark itself; the bytes are loaded once in a Python worker.
-    shared = cloudpickle.dumps((step, known))
-    key = blake2b(shared, digest_size=16).hexdigest()
+    # Spark itself broadcasts functions of more than 1 MB; a Python worker loads the bytes once.
+    pickled = cloudpickle.dumps((step, shared))
+    key = blake2b(pickled, digest_size=16).hexdigest()
 
     def sum_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        return _sum_partition(batches, columns, key, shared)
+        return _sum_partition(batches, columns, key, pickled)
 
     with warnings.catch_warnings():
-        # It warns of versions of pandas, which has no part in this.
+        # A warning about versions of pandas, which is not used here.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         sums = columns.select(frame).mapInArrow(sum_partition, _SCHEMA)
         for keys in (["piece", "block"], ["piece"]):
@@ -120,10 +113,10 @@ def _sum_on_executors(frame: Any, columns: Columns, step: Callable[[Any, Part], 
     try:
         found = sums.collect()
     except PySparkException as error:
-        told = re.search(rf"{PartitionError.__name__}: (.*)", str(error))
-        if told is None:
+        reported = re.search(rf"{PartitionError.__name__}: (.*)", str(error))
+        if reported is None:
             raise
-        raise ValueError(told[1].strip()) from error
+        raise ValueError(reported[1].strip()) from error
     if not found:
         raise ValueError("X must hold at least one row, got none.")
     pieces = [pickle.loads(row["sums"]) for row in sorted(found, key=lambda row: row["piece"])]
@@ -131,19 +124,19 @@ def _sum_on_executors(frame: Any, columns: Columns, step: Callable[[Any, Part], 
     return total
 
 
-def _sum_partition(batches: Iterator[Any], columns: Columns, key: str, shared: bytes) -> Iterator[Any]:
-    """Sums of one partition, in pieces; none where it has no rows."""
+def _sum_partition(batches: Iterator[Any], columns: Columns, key: str, pickled: bytes) -> Iterator[Any]:
+    """Sums of one partition, in pieces; nothing if it has no rows."""
     from pyspark import TaskContext
 
     number = TaskContext.get().partitionId()
     try:
-        step, known = _load(key, shared)
+        step, shared = _load(key, pickled)
         tables = join_tables(map(_make_table, batches), choose_batch_rows(len(columns.names)))
         parts = map(columns.read, tables)
         first = next(parts, None)
         if first is None:
             return
-        total = add_up_parts(chain([first], parts), partial(step, known), _show_nothing)
+        total = sum_parts(chain([first], parts), step, shared)
     except (TypeError, ValueError) as error:
         raise PartitionError(in_one_line(f"partition {number}: {error}")) from error
     for piece, sums in enumerate(total.split()):
@@ -153,11 +146,11 @@ def _sum_partition(batches: Iterator[Any], columns: Columns, key: str, shared: b
 _loaded: dict[str, Any] = {}
 
 
-def _load(key: str, shared: bytes) -> Any:
-    """What all partitions have in common; a Python worker goes from one of them to the next."""
+def _load(key: str, pickled: bytes) -> Any:
+    """What all partitions share, loaded once per Python worker, which processes several partitions."""
     if key not in _loaded:
         _loaded.clear()
-        _loaded[key] = pickle.loads(shared)
+        _loaded[key] = pickle.loads(pickled)
     return _loaded[key]
 
 
@@ -167,12 +160,8 @@ def _make_table(batch: Any) -> Any:
     return pa.Table.from_batches([batch])
 
 
-def _show_nothing(done: int, total: int | None = None) -> None:
-    del done, total
-
-
 def _merge(table: Any) -> Any:
-    """Add up sums of the same piece."""
+    """Add up the sums of one piece."""
     import pyarrow as pa
 
     total = sum(pickle.loads(sums.as_py()) for sums in table["sums"])

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._inputs.target import TargetKind
 from truewood._trees.ensemble import TreeEnsemble
 
 
@@ -33,6 +34,20 @@ class NodeSums:
     total: NDArray[np.float64]
     square: NDArray[np.float64]
     origin: NDArray[np.float64]
+
+    @classmethod
+    def unpack(
+        cls, sums: NDArray[np.float64], kind: TargetKind, origin: NDArray[np.float64], *, counts_classes: bool
+    ) -> NodeSums:
+        """Split one array of shape (n_nodes, n_sums): weight, sums of the columns and, if stored, sums of squares."""
+        weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
+        if counts_classes:
+            square = np.broadcast_to(weight[:, np.newaxis], (len(weight), kind.n_outputs))
+        elif sums.shape[1] == 1 + kind.n_columns:
+            square = np.zeros_like(total)
+        else:
+            square = np.ascontiguousarray(sums[:, 1 + kind.n_columns :])
+        return cls(weight, total, square, origin)
 
     def __add__(self, other: NodeSums) -> NodeSums:
         if self.total.shape != other.total.shape or not np.array_equal(self.origin, other.origin):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -13,10 +12,9 @@ from truewood._formatting import count
 from truewood._message import as_message
 from truewood._progress import Update
 from truewood._results.importance_result import ImportanceResult
-from truewood._streaming.batches import Source
-from truewood._streaming.files import open_files
-from truewood._streaming.model import StreamingModel
-from truewood._streaming.passes import Part, Summed, add_up_parts, check_options, score_parts
+from truewood._streaming.model import Part, StreamingModel
+from truewood._streaming.passes import Summed, check_options, score_parts, sum_parts
+from truewood._streaming.sources import Source, open_files
 from truewood.tabular._checks.performance import warn_of_noise
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._errors import TableError
@@ -46,15 +44,13 @@ def score_many_files(
     check_options("heldout", scoring.measure, True)
     batches = _Batches(saved, source, roles, messages)
 
-    def aggregate_to_root(
-        title: str, step: Callable[[Any, Part], Summed], known: Any, *, only_targets: bool = False
-    ) -> Summed:
+    def run_pass(title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False) -> Summed:
         del title, only_targets
-        return add_up_parts(batches.read(), partial(step, known), _report(progress, source.n_rows))
+        return sum_parts(batches.read(), step, shared, _report(progress, source.n_rows))
 
     result = score_parts(
         StreamingModel(saved.model),
-        aggregate_to_root,
+        run_pass,
         can_repeat=True,
         measure=scoring.measure,
         feature_groups=None,
@@ -120,19 +116,19 @@ class _Batches:
         if self._saved.columns is not None:
             features = [name for name in features if self._saved.spell(name) in self._saved.columns]
         weights = [] if roles.sample_weight is None else [roles.sample_weight]
-        for batch in self._source.read_batches([*features, roles.target, *weights]):
-            rows = batch.table.to_pandas()
+        for label, table in self._source.read_batches([*features, roles.target, *weights]):
+            rows = table.to_pandas()
             collected = self._messages if self.first.empty else Messages()
             try:
                 X = prepare_table(self._saved, rows[features], collected)
                 y = match_target(self._saved, rows[roles.target], roles.target)
             except TableError as error:
-                raise TableError(as_message(error.reason).prefix(f"{batch.label}: "), error.argument) from error
+                raise TableError(as_message(error.reason).prefix(f"{label}: "), error.argument) from error
             if self.first.empty:
                 self.first = X
             elif is_first_pass:
                 self._n_others += bool(collected.warnings)
-            yield Part(batch.label, X, y, None if not weights else rows[weights[0]])
+            yield Part(label, X, y, None if not weights else rows[weights[0]])
 
     def report_others(self) -> None:
         """Report how many batches after the first have warnings."""
