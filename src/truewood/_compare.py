@@ -9,6 +9,7 @@ from truewood._formatting import count, quote
 from truewood._inference.differences import measure_paired_oob_variance, measure_paired_variance
 from truewood._inference.influence import find_forest_noise
 from truewood._inference.rounding import drop_rounding
+from truewood._message import Message
 from truewood._results.comparison import Comparison
 from truewood._results.importance_result import ImportanceResult
 
@@ -160,9 +161,13 @@ def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | 
             )
         return False
     raise ValueError(
-        f"a and b both have {count(a.n_rows, 'row')}; if these are the same rows, the results are not independent. "
-        "Score both with contributions=True so that rows can be paired, or pass same_rows=False if they have no row in "
-        "common."
+        Message(
+            f"a and b have {count(a.n_rows, 'row')} each; if these are the same rows, the results are not independent.",
+            "Score both with {contributions}, so that rows can be paired, or pass {same_rows} if they have no rows in "
+            "common.",
+            contributions=True,
+            same_rows=False,
+        )
     )
 
 

@@ -132,8 +132,10 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
             f"the counts and values stored in its trees{alternative}; if it was fit with sample_weight, pass it."
         )
 
+    engine, n_rows = get_engine(), data.n_rows
+
     def list_oob_rows(tree: int) -> NDArray[np.int64]:
-        return get_engine().list_oob_rows(training.list_bag(tree, data.n_rows), data.n_rows)
+        return engine.list_oob_rows(training.list_bag(tree, n_rows), n_rows)
 
     return EvaluationRows("oob", list_oob_rows, are_training=True)
 
