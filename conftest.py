@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 
-from helpers.installed import has_kernel, lacks_any
+from helpers.installed import lacks_any
 
-NEED_KERNEL = ("native_engine", "cuda_engine", "cuda_trees")
 ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
 collect_ignore = [f"src/truewood/adapters/_{library}.py" for library in ADAPTERS if lacks_any([library])]
 if lacks_any(["treelite"]):
     collect_ignore.append("src/truewood/adapters/_cuml.py")
 if lacks_any(["nicegui"]):
     collect_ignore += ["src/truewood/_app/token_middleware.py", "src/truewood/_app/page.py"]
-if not has_kernel():
-    collect_ignore += [f"src/truewood/_engines/{name}.py" for name in NEED_KERNEL]
+collect_ignore_glob = ["src/truewood/_engines/*.py"]  # without doctests; some cannot be imported without the kernel
 
 
 def pytest_configure(config):

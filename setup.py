@@ -1,4 +1,4 @@
-"""The optional C++ kernel; everything else is in pyproject.toml."""
+"""Build the optional C++ kernel; pyproject.toml has everything else."""
 
 from glob import glob
 
@@ -6,16 +6,16 @@ from pybind11 import get_include
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# No fused multiply-add: both engines must give the same bits on every machine.
+# No fused multiply-add: the native and the numpy engine must agree bit for bit on every machine.
 GNU_FLAGS = ["-O3", "-std=c++17", "-ffp-contract=off", "-fvisibility=hidden", "-g0"]
 MICROSOFT_FLAGS = ["/O2", "/std:c++17", "/fp:precise", "/EHsc", "/bigobj"]
 
 
 class BuildKernel(build_ext):
-    """Gives the kernel the flags of the compiler that is found."""
+    """Build with flags for the compiler in use."""
 
     def build_extensions(self) -> None:
-        """Build with the flags of the compiler."""
+        """Set the flags and build."""
         for extension in self.extensions:
             extension.extra_compile_args = MICROSOFT_FLAGS if self.compiler.compiler_type == "msvc" else GNU_FLAGS
         super().build_extensions()

@@ -1,9 +1,9 @@
-"""How many modules and functions does a call visit, and how often does it change module?
+"""Count the modules and functions that a call visits, and how often it changes module.
 
     python benchmarks/call_walk.py
 
-Each call runs once before it is counted, so that imports do not count. A change of module is a call from a function of
-one module of truewood to a function of another.
+Each call runs once before it is counted, to exclude imports. A change of module is a call from a function in one
+truewood module to a function in another.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PACKAGE = str(Path(tw.__file__).parent)
 
 
 def count_walk(call: Callable[[], Any]) -> tuple[int, int, int]:
-    """Modules and functions of truewood that a call visits, and its changes of module, over all threads."""
+    """Count the truewood modules and functions that a call visits, and its changes of module, over all threads."""
     functions: set[tuple[str, str]] = set()
     n_changes = 0
 
@@ -58,7 +58,7 @@ def count_walk(call: Callable[[], Any]) -> tuple[int, int, int]:
 
 
 def list_calls(folder: Path) -> dict[str, Callable[[], Any]]:
-    """The calls to count."""
+    """Return the calls to count, by name."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((600, 6)), columns=list("abcdef"))
     y = X["a"] + rng.standard_normal(600)

@@ -1,4 +1,4 @@
-"""The data and models that are measured; needs scikit-learn only, other libraries where their model is asked for."""
+"""Data and models for the benchmarks; a boosting library is imported only when one of its models is requested."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestClassifier
 from timing import Timing, clock
 
-N_TRAIN = 10_000  # rows that boosted models are fit to
+N_TRAIN = 10_000  # training rows of boosted models
 LEAVES = 31
 
 
 def draw_forest_data(n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normal columns in float32, and two classes that three of the columns tell apart."""
+    """Draw normal float32 columns, and two classes that depend on three of them."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_features), dtype=np.float32)
     return X, X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(n_rows) > 0
 
 
 def draw_numbers(n_rows: int, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Normal columns in float64, and a number that three of the columns move."""
+    """Draw normal float64 columns, and a number that depends on three of them."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_features))
     return X, X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(n_rows)
 
 
 def find_oob_rows(forest: RandomForestClassifier, n_rows: int) -> list[np.ndarray]:
-    """The rows that each tree did not see."""
+    """Return the out-of-bag rows of each tree."""
     lists = []
     for bag in forest.estimators_samples_:
-        unseen = np.ones(n_rows, dtype=bool)
-        unseen[bag] = False
-        lists.append(np.flatnonzero(unseen))
+        is_oob = np.ones(n_rows, dtype=bool)
+        is_oob[bag] = False
+        lists.append(np.flatnonzero(is_oob))
     return lists
 
 
 @dataclass(frozen=True)
 class ForestCase:
-    """A random forest beside its training data, and how long the fit took with one thread."""
+    """A random forest with its training data, and the time of the fit."""
 
     forest: RandomForestClassifier
     X: np.ndarray
@@ -49,12 +49,12 @@ class ForestCase:
 
     @property
     def n_trees(self) -> int:
-        """The number of trees."""
+        """Number of trees."""
         return len(self.oob)
 
     @property
     def levels(self) -> float:
-        """The mean number of levels that a row goes down."""
+        """Mean number of splits on the path of a row."""
         return float(np.mean([_count_levels(tree.tree_) for tree in self.forest.estimators_]))
 
     @property
@@ -80,7 +80,7 @@ def make_forest(
 
 @dataclass(frozen=True)
 class BoostedCase:
-    """A boosted model of trees of at most `leaves` leaves, beside rows it never saw."""
+    """A boosted model of trees with at most `leaves` leaves, and held-out rows."""
 
     model: Any
     X: np.ndarray
@@ -92,7 +92,7 @@ class BoostedCase:
 def make_boosted(
     library: str, n_rows: int, n_trees: int, n_features: int = 20, leaves: int = LEAVES, n_jobs: int = 1
 ) -> BoostedCase:
-    """A model of the library, fit to `N_TRAIN` rows; XGBoost's rows are float32, the type it computes in."""
+    """Fit a model to `N_TRAIN` rows; XGBoost gets float32 rows, the type that it computes with."""
     X, y = draw_numbers(N_TRAIN, n_features, seed=0)
     X_new, y_new = draw_numbers(n_rows, n_features, seed=1)
     if library == "XGBoost":

@@ -1,9 +1,9 @@
-"""How does the cost fall with the number of threads? Prints a table, and writes it to benchmarks/results/cores.csv.
+"""Measure the cost by number of threads: prints a table and writes it to benchmarks/results/cores.csv.
 
     python benchmarks/cores.py [--quick]
 
-Needs what truewood itself needs, and no peer but scikit-learn. Run it on a machine with many cores and nothing else to
-do: thread counts go 1, 2, 4, ... up to the number of its cores.
+Needs no peers other than scikit-learn. Run it on an idle machine with many cores: the numbers of threads are 1, 2, 4,
+... up to the number of cores.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESULTS = Path(__file__).with_name("results")
 
 
 def list_forest_peers(case: ForestCase, n_jobs: int) -> list[Peer]:
-    """Out-of-bag importance beside the forest's own leaves, of all rows, which it finds in threads."""
+    """Out-of-bag importance, and the forest's own multithreaded `apply` on all rows."""
 
     def apply() -> None:
         case.forest.set_params(n_jobs=n_jobs).apply(case.X)
@@ -39,7 +39,7 @@ def list_forest_peers(case: ForestCase, n_jobs: int) -> list[Peer]:
 
 
 def list_boosted_peers(case: BoostedCase, n_jobs: int) -> list[Peer]:
-    """Held-out importance beside the model's own prediction, which it makes in threads."""
+    """Held-out importance, and the model's own multithreaded `predict`."""
 
     def predict(_: int) -> float:
         with threadpool_limits(n_jobs):
@@ -76,7 +76,7 @@ def main() -> None:
         ("forest", forest, list_forest_peers),
         ("boosted", boosted, list_boosted_peers),
     ):
-        # All thread counts take turns, so that a machine that slows down meanwhile slows all of them.
+        # The numbers of threads alternate, so that a machine that slows down affects all of them.
         peers = [Peer(f"{n}|{peer.name}", peer.run) for n in counts for peer in list_peers(case, n)]
         for timing in measure(peers, rounds=2 if options.quick else 3, cap=200):
             n, name = timing.peer.split("|")
@@ -92,7 +92,7 @@ def main() -> None:
 
 def _print(table: pd.DataFrame, machine: str) -> None:
     printed = Table(title=machine)
-    for heading in ("model", "", "threads", "seconds", "one thread / so many"):
+    for heading in ("model", "", "threads", "seconds", "speedup"):
         printed.add_column(heading)
     one = table[table["threads"] == 1].set_index(["family", "peer"])["seconds"]
     for row in table.itertuples():

@@ -1,8 +1,8 @@
-"""What does the engine "cuda" cost, beside the compiled kernel on all cores? Prints a table of seconds and targets.
+"""Measure the cuda engine and the native engine on all cores: prints a table of seconds and targets.
 
     python benchmarks/gpu.py [--quick]
 
-Needs a GPU, CuPy and scikit-learn, and no peer. Writes benchmarks/results/gpu.csv and gpu_machine.txt.
+Needs a GPU and CuPy, and no peers other than scikit-learn. Writes benchmarks/results/gpu.csv and gpu_machine.txt.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ N_CORES = os.cpu_count() or 1
 
 @dataclass
 class Sizes:
-    """How much is measured."""
+    """Sizes of the benchmarks."""
 
     rows: int = 10_000_000
     features: int = 30
@@ -57,7 +57,7 @@ QUICK = Sizes(rows=200_000, trees=10, fit=10_000, oob=50_000, leaf=5, boosted=50
 
 
 def time_of(work: Callable[[], Any], rounds: int) -> float:
-    """Median seconds, after a round that is not counted."""
+    """Return the median seconds after a warm-up round."""
 
     def run() -> None:
         work()
@@ -68,14 +68,14 @@ def time_of(work: Callable[[], Any], rounds: int) -> float:
 
 
 def draw_rows(n: int, p: int, dtype: Any = np.float32) -> tuple[Any, np.ndarray]:
-    """Normal columns on the GPU, and two classes that three of them tell apart, on the host."""
+    """Draw normal columns on the GPU, and two classes on the host that depend on three of them."""
     rng = cupy.random.default_rng(1)
     X = rng.standard_normal((n, p), dtype=dtype)
     return X, (X[:, 0] + X[:, 1] * X[:, 2] + 2 * rng.standard_normal(n) > 0).get()
 
 
 class Measured:
-    """Rows of the table as they are measured."""
+    """Collects the rows of the table."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, object]] = []
@@ -97,7 +97,7 @@ def lay_out(model: Any, n_features: int) -> tuple[DeviceTrees, TargetKind]:
 
 
 def count_levels(trees: list[Any]) -> float:
-    """Splits that a training row meets, on average."""
+    """Return the mean number of splits on the path of a training row."""
     weights = [(tree.weighted_n_node_samples, tree.children_left >= 0) for tree in trees]
     return float(np.mean([weight[is_split].sum() / weight[0] for weight, is_split in weights]))
 
@@ -144,7 +144,7 @@ def measure_deep(table: Measured, sizes: Sizes) -> None:
 def measure_host(
     table: Measured, sizes: Sizes, matrix: FeatureMatrix, find_sums: Callable[[FeatureMatrix], Any], work: float
 ) -> None:
-    """Rows in the host's memory, copied while the GPU works."""
+    """Measure rows in host memory, which are copied while the GPU works."""
     on_host = FeatureMatrix(matrix.values.get(), matrix.names, matrix.has_missing)
 
     def copy() -> None:

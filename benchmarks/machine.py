@@ -1,4 +1,4 @@
-"""The machine and the versions that figures belong to."""
+"""Describe the machine and the library versions behind the figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ QUICK_WORDS = "quick run, too small to mean anything"
 
 
 def describe_machine() -> str:
-    """Processor, cores, Python and libraries, in one line."""
+    """Return processor, cores, Python and library versions in one line."""
     found = [f"{name} {number}" for name in LIBRARIES if (number := _find_version(name))]
     return f"{_find_processor()}, {os.cpu_count()} cores; Python {platform.python_version()}, {', '.join(found)}"
 

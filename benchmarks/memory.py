@@ -1,10 +1,10 @@
-"""How much memory does scoring take beside a large forest?
+"""Measure the memory that scoring needs in addition to a large forest.
 
     python benchmarks/memory.py
 
-A forest is fit, then scored twice: once with the peak of the process watched, and once where the process may grow by
-half of the forest's size only, so that a copy of it would end in a MemoryError. So a forest larger than half of the
-memory can be scored.
+A fitted forest is scored twice: once while the peak memory of the process is recorded, and once with the growth of the
+process limited to half the size of the forest, so that a copy of the forest would raise a MemoryError. This shows that
+forests larger than half of the memory can be scored.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import truewood as tw
 
 
 def read_status(field: str) -> float:
-    """A size of this process, in MB."""
+    """Return a memory size of this process in MB."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
     return int(line.split()[1]) / 1e3
 
 
 def measure_growth(forest: RandomForestRegressor, X: np.ndarray, y: np.ndarray, *, inference: bool) -> float:
-    """What the process grows by at most while a forest is scored, in MB."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    """Return the largest growth of the process while it scores a forest, in MB."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = read_status("VmRSS")
     tw.importance(forest, X, y, inference=inference, n_jobs=1)
     return read_status("VmHWM") - before
@@ -54,7 +54,7 @@ def main() -> None:
         growth = [measure_growth(forest, X, y, inference=inference) for inference in (False, True)]
         limits = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (int((read_status("VmSize") + size / 2) * 1e6), limits[1]))
-        tw.importance(forest, X, y, n_jobs=1)  # or a MemoryError
+        tw.importance(forest, X, y, n_jobs=1)  # raises MemoryError if it needs more
         resource.setrlimit(resource.RLIMIT_AS, limits)
         table.add_row(str(n_trees), f"{size:,.0f}", *(f"{part:,.0f}" for part in growth), "yes")
     Console(width=120).print(table)

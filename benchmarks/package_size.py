@@ -1,8 +1,8 @@
-"""How large is a package, and how much of it looks public?
+"""Measure the size of a package, and how much of it looks public.
 
     python benchmarks/package_size.py src/truewood SITE_PACKAGES/narwhals ...
 
-Lines are those of Python files. A name looks public if neither it nor any part of its path begins with an underscore;
+Lines are those of Python files. A name looks public if neither it nor any part of its path starts with an underscore;
 a name is exported if the package lists it in `__all__`.
 """
 
@@ -20,13 +20,13 @@ SHORT = 40
 
 
 def list_names(tree: ast.Module) -> list[str]:
-    """Functions and classes that a module defines."""
+    """List the functions and classes that a module defines."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return [node.name for node in tree.body if isinstance(node, kinds)]
 
 
 def list_exports(tree: ast.Module) -> list[str]:
-    """What `__all__` lists."""
+    """List the names in `__all__`."""
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
@@ -35,7 +35,7 @@ def list_exports(tree: ast.Module) -> list[str]:
 
 
 def measure(package: Path) -> list[str]:
-    """Modules, lines, lines of the median module, short modules, names that look public, and names exported."""
+    """Count modules, lines, lines of the median module, short modules, names that look public, and exports."""
     paths = [path for path in sorted(package.rglob("*.py")) if "tests" not in path.relative_to(package).parts]
     lines, n_public, n_private = [], 0, 0
     for path in paths:

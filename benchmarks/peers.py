@@ -1,8 +1,8 @@
-"""What truewood is measured against: a function a peer, which prepares it and returns what to time.
+"""Peers of truewood: each function prepares one peer and returns what to time.
 
-All run in one thread, some of them by the environment that performance.py sets. What a peer needs only once for a model
-(a compiled model, an explainer, its own form of the rows) is prepared here and not counted, except by truewood, which
-reads the model again in every call.
+All peers use one thread; for some, performance.py sets this through the environment. Work that a peer does once per
+model (a compiled model, an explainer, its own format of the rows) is done here and not timed. truewood reads the model
+in every call, and this is timed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DENSE_CELLS = 50_000_000  # of one dense matrix of rows x nodes
 
 
 def find_missing() -> list[str]:
-    """The peers that are not installed."""
+    """List the peers that are not installed."""
     libraries = ("XGBoost", "LightGBM", "CatBoost", "lleaves", "treelite", "shap")
     missing = [name for name in libraries if not find_spec(name.lower())]
     return missing if has_ranger() else [*missing, "R's ranger"]
@@ -47,7 +47,7 @@ def has_ranger() -> bool:
 
 
 def list_forest_peers(case: ForestCase, missing: list[str], max_depth: int = 0) -> list[Peer]:
-    """All that is measured on a forest, but for its fit."""
+    """List everything that is timed on a forest, except for its fit."""
     peers = [*score_forest(case), apply_oob(case), permute(case), follow_definitions(case)]
     if "shap" not in missing:
         peers.append(explain(case))
@@ -69,13 +69,13 @@ def score_forest(case: ForestCase, n_jobs: int = 1) -> list[Peer]:
 
 
 def apply_oob(case: ForestCase) -> Peer:
-    """The leaves of the out-of-bag rows, tree by tree; taking these rows out of X is not counted."""
+    """Find the leaves of out-of-bag rows, tree by tree; selecting the rows from X is not timed."""
 
     def run(_: int) -> float:
         seconds = 0.0
         for tree, rows in zip(case.forest.estimators_, case.oob, strict=True):
-            unseen = case.X[rows]
-            seconds += clock(lambda tree=tree, unseen=unseen: tree.tree_.apply(unseen))
+            X_oob = case.X[rows]
+            seconds += clock(lambda tree=tree, X_oob=X_oob: tree.tree_.apply(X_oob))
         return seconds
 
     return Peer(APPLY, run)
@@ -92,7 +92,7 @@ def permute(case: ForestCase) -> Peer:
 
 
 def explain(case: ForestCase) -> Peer:
-    """Path-dependent Shapley values of all rows; building the explainer is not counted."""
+    """Path-dependent Shapley values of all rows; building the explainer is not timed."""
     import shap
 
     explainer = shap.TreeExplainer(case.forest, feature_perturbation="tree_path_dependent")
@@ -106,9 +106,9 @@ def explain(case: ForestCase) -> Peer:
 
 
 def follow_definitions(case: ForestCase) -> Peer:
-    """The published definitions with dense paths; finding the out-of-bag rows is not counted.
+    """The published definitions with dense paths; finding the out-of-bag rows is not timed.
 
-    A dense matrix of all out-of-bag rows of a large tree does not fit into memory, so a tree gets as many as do.
+    A dense matrix of all out-of-bag rows of a large tree does not fit into memory; each tree gets as many rows as fit.
     """
     classes = (case.y[:, None] == case.forest.classes_).astype(np.float64)
     parts = [
@@ -132,7 +132,7 @@ def follow_definitions(case: ForestCase) -> Peer:
 
 
 def correct_impurity(case: ForestCase, max_depth: int) -> Peer:
-    """What corrected impurity importance adds to the fit of a like forest by ranger, on like data drawn in R."""
+    """Time that corrected impurity importance adds to ranger's fit of a similar forest to similar data, drawn in R."""
     n_rows, n_features = case.X.shape
 
     def run(n_trees: int) -> float:
@@ -145,7 +145,7 @@ def correct_impurity(case: ForestCase, max_depth: int) -> Peer:
 
 
 def score_boosted(case: BoostedCase, library: str) -> list[Peer]:
-    """Held-out importance, without and with inference, and reading the trees alone."""
+    """Held-out importance, without and with inference, and reading the trees by itself."""
     return [
         whole(
             f"{name}, {library}",
@@ -158,7 +158,7 @@ def score_boosted(case: BoostedCase, library: str) -> list[Peer]:
 
 
 def find_own_leaves(case: BoostedCase, library: str, missing: list[str]) -> list[Peer]:
-    """What the library itself, and those that serve its models, take to find the leaves of all rows."""
+    """Find the leaves of all rows with the library itself, and with libraries that serve its models."""
     X, model = case.X, case.model
     if library == "XGBoost":
         from xgboost import DMatrix
@@ -188,7 +188,7 @@ def _by_rows(name: str, call: Callable[[int], object], X: np.ndarray) -> Peer:
 
 
 def _serve_lightgbm(case: BoostedCase, missing: list[str]) -> list[Peer]:
-    """Lleaves, which has no call for leaves and predicts, and treelite's GTIL; making their models is not counted."""
+    """lleaves, which can only predict, and treelite's GTIL; preparing their models is not timed."""
     peers = []
     if "lleaves" not in missing:
         import lleaves

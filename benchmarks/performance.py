@@ -1,9 +1,9 @@
-"""What does truewood cost beside its peers? Prints tables of seconds and ratios, all measured in one run.
+"""Measure the speed of truewood and its peers: prints tables of seconds and ratios, all measured in one run.
 
-    python benchmarks/performance.py targets       # the targets of speed, each with what was measured
-    python benchmarks/performance.py targets --groups boosted start  # some of them; others stay as they were
-    python benchmarks/performance.py rows          # cost against rows; also trees, features, depth
-    python benchmarks/performance.py all --quick   # everything in small, to try the command: the figures mean nothing
+    python benchmarks/performance.py targets       # speed targets and measured values
+    python benchmarks/performance.py targets --groups boosted start  # some groups; keeps the others
+    python benchmarks/performance.py rows          # cost by number of rows; also trees, features, depth
+    python benchmarks/performance.py all --quick   # everything at tiny sizes, to try the command
 
 Tables are written to benchmarks/results, from which benchmarks/pictures.py draws. Peers that are not installed are left
 out: pip install -e '.[benchmarks]', and experiments/install_peers.sh for R's ranger.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-# One thread is compared with one thread, also in the libraries below numpy, which read this when they are imported.
+# All peers use one thread. The libraries that numpy uses read these variables when they are imported.
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import argparse
@@ -39,7 +39,7 @@ CONSOLE = Console(width=150)
 
 
 def print_timings(title: str, timings: list[Timing]) -> None:
-    """Seconds of every peer, and how many times those of the first, which is truewood."""
+    """Print the seconds of every peer, and their ratio to the first, truewood."""
     table = Table(title=title)
     for heading in ("", "seconds", "best", "times the first", "how"):
         table.add_column(heading, justify="left" if heading in ("", "how") else "right")
@@ -65,7 +65,7 @@ def print_targets(rows: list[targets.Row], quick: bool) -> None:
 
 
 def run_targets(groups: list[str], missing: list[str], folder: Path, quick: bool) -> None:
-    """Measure targets, and write and print them; other groups stay as they were. A quick run meets and misses none."""
+    """Measure, write and print targets, keeping other groups; a quick run does not judge them."""
     sizes = targets.QUICK if quick else targets.Sizes()
     time_all = partial(measure, rounds=2, cap=0.5) if quick else partial(measure, rounds=5, cap=60)
     rows: list[targets.Row] = []
@@ -88,7 +88,7 @@ def run_targets(groups: list[str], missing: list[str], folder: Path, quick: bool
 
 
 def _replace_group(group: str, measured: Sequence[object], file: Path) -> None:
-    """Put what was measured in place of what the file has of this group."""
+    """Replace the rows of this group in the file."""
     table = pd.DataFrame(measured).assign(group=group)
     if file.exists():
         known = pd.read_csv(file, keep_default_na=False)
@@ -98,7 +98,7 @@ def _replace_group(group: str, measured: Sequence[object], file: Path) -> None:
 
 
 def run_sweep(name: str, missing: list[str], folder: Path, quick: bool) -> None:
-    """Measure all cases of one sweep, and write and print them."""
+    """Measure, write and print all cases of one sweep."""
     sweep = (sweeps.QUICK if quick else sweeps.SWEEPS)[name]
     time_all = partial(measure, rounds=2, cap=0.5) if quick else partial(measure, rounds=5, cap=20)
     records: list[dict[str, object]] = []

@@ -1,10 +1,10 @@
 """Compare every array of the results of two versions of truewood, bit by bit.
 
-    python benchmarks/same_results.py record results.npz     # with the one version installed
-    python benchmarks/same_results.py compare results.npz    # with the other
+    python benchmarks/same_results.py record results.npz     # with one version installed
+    python benchmarks/same_results.py compare results.npz    # with the other version
 
-The models are those of the contract tests, with every measure, both engines and all kinds of rows, and one model of
-each boosting library, in memory, from Parquet files and fold by fold; besides, explanations, comparisons and tables.
+Covers the models of the contract tests with every measure, both CPU engines and all kinds of rows; models of each
+boosting library in memory, from Parquet files and with cross-validation; explanations, comparisons and tables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WITH_ROWS = ("ufi", "ufi_centered", "mdi_oob")
 
 
 def list_arrays(name: str, result: Any) -> Iterator[tuple[str, np.ndarray]]:
-    """Every field of a result as an array."""
+    """Iterate over the fields of a result as arrays."""
     for part in fields(result):
         value = getattr(result, part.name)
         if is_dataclass(value):
@@ -50,7 +50,7 @@ def score_forests() -> Iterator[tuple[str, Any]]:
             built = build(case, seed)
             for measure in tw.measures():
                 if measure == "sobol_mda" and built.rows == "heldout":
-                    continue  # it takes training rows
+                    continue  # it needs training rows
                 data = built.model, built.X, built.y
                 options: dict[str, Any] = {"measure": measure, "sample_weight": built.sample_weight, "random_state": 0}
                 keeps = measure in WITH_ROWS
@@ -156,7 +156,7 @@ def score_others() -> Iterator[tuple[str, Any]]:
 
 
 def score_elsewhere() -> Iterator[tuple[str, Any]]:
-    """From files, fold by fold, and tables."""
+    """Score from files, with cross-validation, and tables."""
     import pandas as pd
     from lightgbm import LGBMRegressor
     from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
@@ -186,7 +186,7 @@ def score_elsewhere() -> Iterator[tuple[str, Any]]:
 
 
 def collect() -> dict[str, np.ndarray]:
-    """All arrays by name, for each engine."""
+    """Return all arrays by name, for each engine."""
     arrays = {}
     for engine in ("numpy", "native"):
         os.environ["TRUEWOOD_ENGINE"] = engine

@@ -1,10 +1,10 @@
-"""What do rows cost that are read from Parquet files? Prints a table, and writes benchmarks/results/streaming.csv.
+"""Measure the cost of rows read from Parquet files: prints a table and writes benchmarks/results/streaming.csv.
 
     python benchmarks/streaming.py [--rows 100000 1000000 20000000] [--quick]
 
-An XGBoost model of 200 trees scores generated rows of 20 columns, with inference: from files, in batches, and, of a
-million of them, from a table in memory, each in a process of its own, whose peak of memory is read at its end. Files
-take some 1.8 GB for 20 million rows; they are removed.
+Generated rows with 20 columns evaluate an XGBoost model of 200 trees, with inference: in batches from files and, for a
+million rows, from a table in memory. Each run is a separate process that reports its peak memory. The files of 20
+million rows take about 1.8 GB and are deleted.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ print(json.dumps([seconds, peak, result.values.tolist(), result.std_error.tolist
 
 
 def draw(rng: np.random.Generator, n_rows: int) -> pd.DataFrame:
-    """Rows of float32 columns, and a target that some of them move."""
+    """Draw float32 columns, and a target that depends on some of them."""
     X = rng.standard_normal((n_rows, N_COLUMNS), dtype=np.float32)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(N_COLUMNS)])
     return frame.assign(y=X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(n_rows, dtype=np.float32))
 
 
 def score(model: Path, files: str, how: str) -> tuple[float, float, list[float], list[float]]:
-    """Seconds, peak of memory in MB, scores and errors, in a process of its own."""
+    """Return seconds, peak memory in MB, scores and standard errors, from a separate process."""
     command = [sys.executable, "-c", SCORE, str(model), files, how]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return tuple(json.loads(done.stdout.splitlines()[-1]))
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def show(found: pd.DataFrame, *, quick: bool) -> None:
-    """Print the table, and keep it."""
+    """Print and save the table."""
     found["microseconds a row"] = 1e6 * found["seconds"] / found["rows"]
     in_memory = found.loc[found["from"] == "memory", "microseconds a row"].iloc[0]
     found["against memory"] = found["microseconds a row"] / in_memory

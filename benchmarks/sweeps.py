@@ -1,4 +1,4 @@
-"""Cost against rows, trees, features and depth: one size varies, the others stay."""
+"""Cost by rows, trees, features and depth: one size varies while the others are fixed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from timing import Measure, Report, Timing
 
 @dataclass(frozen=True)
 class Sizes:
-    """A case; boosted trees of depth d have at most 2^d - 1 leaves, a forest's depth of 0 is no limit."""
+    """Sizes of a case; boosted trees of depth d have at most 2^d - 1 leaves; depth 0 of a forest means no limit."""
 
     rows: int
     trees: int
@@ -22,7 +22,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The values that a size takes, and the sizes of the others, for forests and for boosted trees."""
+    """Values of the size that varies, and the other sizes, for forests and for boosted trees."""
 
     values: tuple[int, ...]
     forest: Sizes
@@ -49,7 +49,7 @@ QUICK = {
 def run_sweep(
     name: str, sweep: Sweep, missing: list[str], time_all: Measure, report: Report
 ) -> Iterator[list[dict[str, object]]]:
-    """Records of all peers, case by case."""
+    """Iterate over the records of all peers, case by case."""
     for value in sweep.values:
         sizes = replace(sweep.forest, **{name: value})
         case = make_forest(sizes.rows, sizes.trees, sizes.features, sizes.depth or None)

@@ -1,4 +1,4 @@
-"""The targets of speed, each measured against what it names: rows `case | measured | target` of one table."""
+"""Speed targets: rows `case | measured | target` of one table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import truewood as tw
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured."""
+    """Sizes of the benchmarks."""
 
     rows: int = 100_000
     trees: int = 100
@@ -40,7 +40,7 @@ QUICK = Sizes(2_000, 10, 10, 2_000, 20, 5_000, 20, (500, 1_000, 2_000), 5, 2)
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; where there is a target, whether it is met."""
+    """One row of the table, and whether its target, if any, is met."""
 
     case: str
     measured: str
@@ -61,14 +61,14 @@ def _at_least(case: str, value: float, limit: float, unit: str = " times") -> Ro
     )
 
 
-# What can be measured by itself, in the order of the table.
+# Groups that can be measured separately, in the order of the table.
 GROUPS = ("forest", "cores", "boosted", "levels", "start")
 
 
 def list_rows(
     group: str, sizes: Sizes, missing: list[str], time_all: Measure, report: Report, results: Path
 ) -> Iterator[Row]:
-    """All rows of a group; `report` is told the seconds behind them."""
+    """Iterate over the rows of a group; `report` receives the timings behind them."""
     if group == "forest":
         case = make_forest(sizes.rows, sizes.trees, sizes.features)
         yield from _compare_forest(case, missing, time_all, report)
@@ -119,7 +119,7 @@ def _compare_forest(case: ForestCase, missing: list[str], time_all: Measure, rep
 
 
 def _measure_memory(case: ForestCase) -> Iterator[Row]:
-    """What Python and numpy allocate at most; the kernel's own memory is not seen."""
+    """Measure the peak memory of Python and numpy; this does not include the kernel's own memory."""
     for words, inference in (("", False), (" with inference", True)):
         tracemalloc.start()
         tw.importance(case.forest, case.X, case.y, inference=inference)
@@ -129,7 +129,7 @@ def _measure_memory(case: ForestCase) -> Iterator[Row]:
 
 
 def _read_cores(results: Path) -> Iterator[Row]:
-    """The figures that `benchmarks/cores.py` left, of the machine where it was run."""
+    """Read the results of `benchmarks/cores.py`, which may come from another machine."""
     file = results / "cores.csv"
     if not file.exists():
         yield Row("16 threads against one", "run benchmarks/cores.py on 16 cores", "at least 10 times")
@@ -172,7 +172,7 @@ def _compare_hist(case: BoostedCase, time_all: Measure, report: Report) -> Itera
 
 
 def _compare_levels(sizes: Sizes, time_all: Measure) -> Row:
-    """How the time of one row in one tree on one level grows with the number of rows."""
+    """Compare the time per row, tree and level for different numbers of rows."""
     costs = []
     for n_rows in sizes.level_rows:
         case = make_forest(n_rows, sizes.level_trees, sizes.features, n_jobs=-1)
@@ -197,7 +197,7 @@ print(time.perf_counter() - start)
 
 
 def _measure_start(n_times: int) -> Iterator[Row]:
-    """Fresh processes; the best of several, since what else the machine does can only add."""
+    """Time fresh processes; take the best of several, because other load can only add time."""
     for case, code, limit in (
         ("import truewood, after sklearn.ensemble", _IMPORT, 0.3),
         ("first call in a fresh process (iris, 100 trees, with inference)", _FIRST_CALL, 0.05),

@@ -1,4 +1,4 @@
-"""Time several callables side by side: alternated rounds and medians; slow ones once, on a part of the work."""
+"""Time several callables in alternating rounds, by medians; slow ones run once, on part of the work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def clock(call: Callable[[], object]) -> float:
-    """Seconds that one call takes."""
+    """Return the seconds of one call."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -20,8 +20,8 @@ def clock(call: Callable[[], object]) -> float:
 class Peer:
     """Something to time.
 
-    `run` does so many units of the work, and returns the seconds that count. `size` is the whole work; a peer that
-    can do a part of it has units (rows, or trees), begins with `first` of them, and does `limit` at most.
+    `run(n)` does n units of the work and returns the seconds to count. `size` is all of the work in units. A peer that
+    can do part of the work names its units (rows or trees), starts with `first` units, and does at most `limit`.
     """
 
     name: str
@@ -33,13 +33,13 @@ class Peer:
 
 
 def whole(name: str, call: Callable[[], object]) -> Peer:
-    """A peer that always does all of the work."""
+    """Make a peer that always does all of the work."""
     return Peer(name, lambda _: clock(call))
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds for the whole work: median and best of the rounds, and the part of the work that was done."""
+    """Seconds for all of the work: median and best of the rounds; and the part of the work that was done."""
 
     peer: str
     seconds: float
@@ -50,7 +50,7 @@ class Timing:
 
     @property
     def how(self) -> str:
-        """How it was measured, in words."""
+        """Description of how it was measured."""
         times = "once" if self.rounds == 1 else f"median of {self.rounds}"
         return times if self.part == 1 else f"{times}, on {self.part:.2g} of the {self.units}, scaled"
 
@@ -67,7 +67,7 @@ class _Probe:
 
 
 def _find_part(peer: Peer, cap: float) -> list[_Probe]:
-    """Growing parts of the work, up to all of it or to the largest that keeps within the cap; two at least."""
+    """Run growing parts of the work, up to all of it or to the largest within the cap; at least two."""
     most = peer.limit or peer.size
     amount = min(peer.first, most)
     probes: list[_Probe] = []
@@ -84,7 +84,7 @@ def _find_part(peer: Peer, cap: float) -> list[_Probe]:
 
 
 def _scale(probes: list[_Probe], size: int) -> float:
-    """Seconds of the whole work, along the line through the last two parts, which leaves the cost of a call alone."""
+    """Extrapolate to all of the work, linearly from the last two parts, so that fixed costs are not scaled."""
     last = probes[-1]
     if last.amount == size:
         return last.seconds
@@ -95,14 +95,14 @@ def _scale(probes: list[_Probe], size: int) -> float:
 
 
 def measure(peers: list[Peer], *, rounds: int, cap: float) -> list[Timing]:
-    """Time all peers in alternated rounds; one for which the rounds would pass `cap` seconds once, on a part."""
+    """Time all peers in alternating rounds; a peer that would exceed `cap` seconds runs once, on part of the work."""
     taken: dict[str, list[float]] = {}
     parts: dict[str, float] = {}
     for peer in peers:
         probes = _find_part(peer, cap)
         last = probes[-1]
         parts[peer.name] = last.amount / peer.size
-        # The probe of a fast peer was its warm-up, and is thrown away.
+        # The probe of a fast peer only warms up and is discarded.
         is_fast = last.amount == peer.size and rounds * last.wall <= cap
         taken[peer.name] = [] if is_fast else [_scale(probes, peer.size)]
     fast = [peer for peer in peers if not taken[peer.name]]

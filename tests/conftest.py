@@ -17,6 +17,7 @@ LIBRARIES = {
     "*lightgbm*.py": ["lightgbm"],
     "*spark_folders.py": ["pyarrow"],
     "*spark_models.py": ["pyspark"],
+    "*sksurv*.py": ["sksurv"],
     "*survival*.py": ["sksurv"],
     "*treelite*.py": ["treelite", "lightgbm", "xgboost"],
     "*ubjson.py": ["xgboost"],
@@ -32,9 +33,24 @@ LIBRARIES = {
     "scoring/test_scale_and_shift.py": ["catboost", "lightgbm", "xgboost"],
 }
 collect_ignore_glob = [files for files, needed in LIBRARIES.items() if lacks_any(needed)]
-if not has_kernel():
-    # What columns are taken for, pages and words are the same with any engine, and tested with the kernel.
-    collect_ignore_glob += ["engines/test_cuda.py", "app/*", "cli/test_[!c]*", "report/*", "tabular/*"]
+
+# Fixtures that start a browser or a cluster make a test slow.
+SLOW_FIXTURES = {"browser", "client"}
+SKIPPED_WITHOUT_KERNEL = {
+    "kernel": "the compiled kernel is not installed",
+    "any_engine": "the same with any engine, and tested where the compiled kernel is installed",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
+def pytest_collection_modifyitems(items):
+    missing = {} if has_kernel() else SKIPPED_WITHOUT_KERNEL
+    for item in items:
+        if SLOW_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
+        for name, reason in missing.items():
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(params=ENGINES)
@@ -71,3 +87,9 @@ def one_thread():
     """HistGradientBoosting's threads wait for each other in a loop, which is slow where others work too."""
     with threadpool_limits(1):
         yield
+
+
+@pytest.fixture
+def no_sandbox(monkeypatch):
+    """Load model files in this process alone: what the process of its own is for is in cli/test_damaged_models.py."""
+    monkeypatch.setattr("truewood.tabular._models.loading.find_damage", lambda _path, _library: None)

@@ -6,6 +6,8 @@ import pytest
 
 from truewood._checkpoint import append_to, read_entries, read_first_entry
 
+pytestmark = pytest.mark.any_engine
+
 
 def read(path, **options):
     return read_entries(path, keys={"key"}, label="the file", **options)

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from helpers.installed import needs_kernel
+import pytest
 
 TESTS = Path(__file__).parent
 
 
-@needs_kernel
+@pytest.mark.any_engine
+@pytest.mark.slow
 def test_no_model_is_fit_while_tests_are_collected(tmp_path):
     """A file that does fit one is the only error."""
     (tmp_path / "test_fit.py").write_text(

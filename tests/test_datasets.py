@@ -2,22 +2,17 @@ from __future__ import annotations
 
 import http.server
 import io
-import os
 import threading
 import zipfile
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from helpers.paper_files import DATA, FILES, needs_files
 from truewood import datasets
 from truewood._paper.data import draw_rna
 
-FILES = ["rna_editing_arabidopsis.txt", "adult.data", "boston_house_prices.csv"]
-DATA = Path(os.environ.get(datasets.DATA_VARIABLE, "."))
-needs_files = pytest.mark.skipif(
-    not all((DATA / name).is_file() for name in FILES), reason="TRUEWOOD_DATA names no folder with the three data sets"
-)
+pytestmark = pytest.mark.any_engine
 
 
 @pytest.fixture

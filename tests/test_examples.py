@@ -9,9 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from helpers.installed import needs_kernel
-
-pytestmark = needs_kernel
+pytestmark = pytest.mark.any_engine
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

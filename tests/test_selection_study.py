@@ -12,6 +12,8 @@ import pytest
 
 from helpers.installed import lacks_any
 
+pytestmark = pytest.mark.any_engine
+
 FOLDER = Path(__file__).parent.parent / "experiments" / "selection"
 BOOSTERS = ("lightgbm", "xgboost")  # the other peers are not installed for tests
 

@@ -15,6 +15,8 @@ from matplotlib.figure import Figure
 
 from truewood._writing import check_writable, write_file, write_picture
 
+pytestmark = pytest.mark.any_engine
+
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="permissions and devices of POSIX")
 
 

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from truewood._arguments import is_choice
-from truewood._engines.selection import place_rows, use_engine
+from truewood._engines.selection import place_on_host, place_rows, use_engine
 from truewood._exceptions import DeviceMemoryError
-from truewood._inputs.device_arrays import bring_to_host, is_on_device, take_from_device
+from truewood._inputs.device_arrays import bring_to_host, is_on_device
 from truewood._inputs.row_arrays import take_named
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.importance import score_table
@@ -145,8 +145,8 @@ def importance(
     except DeviceMemoryError:
         if engine != "auto" or not is_on_device(X):
             raise
-    X = take_from_device(X, "the engine 'native', as the GPU has too little memory")
-    with use_engine("native"):
+    X, chosen = place_on_host(X, "the GPU has too little memory")
+    with use_engine(chosen):
         return score_table(model, X, y, **options)
 
 

@@ -19,6 +19,7 @@ from helpers.contract import route
 from helpers.spark_models import make_table, to_spark
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.cluster,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]

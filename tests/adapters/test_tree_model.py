@@ -18,6 +18,8 @@ from truewood._inputs.target import TargetKind
 from truewood.adapters import InBagRows, TargetSpec, TrainingRecord, TreeModel, TreeReader, open_model
 from truewood.adapters._registry import _REGISTRY
 
+pytestmark = pytest.mark.asan
+
 N_ROWS, N_TREES = 60, 4
 
 

@@ -188,4 +188,4 @@ def test_a_table_without_a_library_is_taken_as_it_is():
 @pytest.mark.parametrize("n_rows", [1, 2])
 def test_few_rows_are_enough(n_rows):
     view = open_model(fit("forest"))
-    verify_against_library(view, read_features(X[:n_rows], view.table))
+    assert verify_against_library(view, read_features(X[:n_rows], view.table)) is None

@@ -23,6 +23,8 @@ from helpers.app_driver import (
 )
 from truewood._app.server import serve_app
 
+pytestmark = [pytest.mark.any_engine, pytest.mark.slow]
+
 
 def test_from_a_table_to_its_report(app, open_page, tmp_path):
     page, other = open_page(app), open_page(app, width=390)

@@ -6,6 +6,8 @@ import pytest
 
 from helpers.app_driver import check_report, choose_target, list_processes, start_report, upload, wait_for, write_table
 
+pytestmark = [pytest.mark.any_engine, pytest.mark.slow]
+
 PRESS_THREE_TIMES = """button => { button.click(); button.click(); button.click(); }"""
 
 

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = [pytest.mark.any_engine, pytest.mark.slow]
+
 # The command line, which gets a signal when something happens for the first time.
 PROGRAM = """
 import os, sys

@@ -13,9 +13,9 @@ from truewood._cli.output import can_write_reports
 def test_demo_shows_the_bias_and_its_repair(task, tmp_path, capsys):
     assert main(["demo", "--task", task, "--output", str(tmp_path / "new" / "folder")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "X1 (2 levels), informative" in shown
-    assert "the only informative feature ranks 10 of 10" in shown
-    assert "judged on out-of-bag rows it ranks 1 (p-value " in shown
+    assert "X1 (2 levels)" in shown
+    assert "10 of 10" in shown
+    assert re.search(r"out-of-bag.*\b1\b.*p-value", shown)
     assert "p-value" in shown
     folder = tmp_path / "new" / "folder"
     assert (folder / "truewood-demo.png").stat().st_size > 10_000
@@ -25,7 +25,7 @@ def test_demo_shows_the_bias_and_its_repair(task, tmp_path, capsys):
 def test_demo_without_the_extra_says_how_to_get_the_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("truewood._cli.demo.can_write_reports", lambda: False)
     assert main(["demo", "--output", str(tmp_path)]) == 0
-    assert "No report: pip install 'truewood[report]'" in capsys.readouterr().out
+    assert "pip install 'truewood[report]'" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["truewood-demo.png"]
 
 
@@ -37,7 +37,7 @@ def test_demo_of_a_real_table(tmp_path, capsys):
     found = {path.name for path in tmp_path.iterdir()}
     assert found == {f"truewood-diabetes.{end}" for end in ["csv", "png", *["html"] * can_write_reports()]}
     assert main(["demo", "diabetes", "--task", "regression"]) == 2
-    assert "error: --task: it is for simulated data" in capsys.readouterr().err
+    assert "error: --task: " in capsys.readouterr().err
 
 
 def test_demo_is_the_same_for_the_same_seed(tmp_path, capsys):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 import truewood as tw
 from helpers.mixed_table import TABLE
 from truewood._cli import main
+
+pytestmark = pytest.mark.any_engine
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +31,8 @@ def test_prints_and_writes_the_differences(saved, tmp_path, capsys):
     outputs = [tmp_path / name for name in ("out.html", "out.csv", "out.png")]
     assert main(["compare", *files, *(part for path in outputs for part in ("--output", str(path)))]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("one less two: ")
-    assert "paired row by row" in shown
+    assert re.match(r"one \w+ two: ", shown)
+    assert "paired" in shown
     assert all(path.stat().st_size > 100 for path in outputs)
     comparison = tw.compare(*map(tw.load, files))
     assert main(["compare", *files, "--json", "--names", "first", "second"]) == 0
@@ -44,20 +47,20 @@ def test_results_that_could_be_of_the_same_rows_are_refused(saved, capsys):
     files = [str(saved / "one.json"), str(saved / "plain.json")]
     assert main(["compare", *files]) == 2
     error = capsys.readouterr().err
-    assert "score both with --contributions" in error
-    assert "say that no row is in both with --different-rows" in error
+    assert "--contributions" in error
+    assert "--different-rows" in error
     assert error.count("\n") == 1
     assert main(["compare", *files, "--different-rows"]) == 0
-    assert "taken as independent" in capsys.readouterr().out
+    assert "independent" in capsys.readouterr().out
 
 
 def test_files_that_cannot_be_used_are_one_line(saved, tmp_path, capsys):
     (tmp_path / "bad.json").write_text("{}")
     one = str(saved / "one.json")
     for arguments, words in (
-        ([one, str(tmp_path / "bad.json")], "must be a file written by ImportanceResult.save"),
+        ([one, str(tmp_path / "bad.json")], "ImportanceResult.save"),
         ([one, str(tmp_path / "none.json")], "No such file"),
-        ([one, one, "--output", str(tmp_path / "x.json")], "must end in .html, .csv, .png"),
+        ([one, one, "--output", str(tmp_path / "x.json")], ".html, .csv, .png"),
     ):
         assert main(["compare", *arguments]) == 2
         error = capsys.readouterr().err

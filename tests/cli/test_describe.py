@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,15 +12,17 @@ from helpers.mixed_table import TABLE
 from truewood._cli import main
 from truewood.tabular import describe_table
 
+pytestmark = pytest.mark.any_engine
+
 
 def test_describe_shows_what_columns_are_taken_for(data, capsys):
     assert main(["describe", str(data), "--as", "x=category"]) == 0
     printed = capsys.readouterr()
     lines = {line.split()[0]: " ".join(line.split()) for line in printed.out.splitlines() if line.split()}
-    assert lines["id"].startswith("id identifier, left out 0 300 ")
-    assert lines["x"].startswith("x category of many levels 0 300 ")
-    assert lines["country"].startswith("country constant, left out 0 1 ")
-    assert "left out: comment (free text; --keep COLUMN uses it as a category)" in printed.err
+    assert re.match("id identifier.* 0 300 ", lines["id"])
+    assert re.match("x category.* 0 300 ", lines["x"])
+    assert re.match("country constant.* 0 1 ", lines["country"])
+    assert re.search(r"comment \(free text.*--keep COLUMN", printed.err)
 
 
 def test_describe_with_a_target_warns_of_leaks(tmp_path, capsys):
@@ -29,8 +32,8 @@ def test_describe_with_a_target_warns_of_leaks(tmp_path, capsys):
     table.to_csv(tmp_path / "a.csv", index=False)
     assert main(["describe", str(tmp_path / "a.csv"), "--target", "amount", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["warnings"][0].startswith("log alone explains 100% of amount: ")
-    assert any(text.startswith("target amount: regression, numbers from") for text in shown["messages"])
+    assert re.match(r"log\b.*100%.*\bamount\b", shown["warnings"][0])
+    assert any(text.startswith("target amount: regression") for text in shown["messages"])
     columns = {column["name"]: column for column in shown["columns"]}
     assert (columns["amount"]["used"], columns["amount"]["n_missing"]) == (False, 10)
     assert columns["city"]["n_distinct"] == TABLE["city"].nunique()
@@ -42,7 +45,7 @@ def test_without_a_target_columns_are_listed(data, capsys):
     printed = capsys.readouterr()
     assert printed.out == ""
     assert all(name in printed.err for name in TABLE)
-    assert printed.err.endswith("truewood: error: --target: give the column to predict, one of these.\n")
+    assert printed.err.splitlines()[-1].startswith("truewood: error: --target: ")
 
 
 @pytest.mark.parametrize(

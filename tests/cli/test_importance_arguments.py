@@ -13,6 +13,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 from truewood._cli import main
 
+pytestmark = pytest.mark.any_engine
+
 TABLE = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
 
 
@@ -28,80 +30,80 @@ def folder(tmp_path):
 
 
 BAD_ARGUMENTS = {
-    "missing file": (["./none.csv", "--target", "y"], ["there is no file", "none.csv"]),
-    "folder": (["./", "--target", "y"], ["no model is fit to such"]),
+    "missing file": (["./none.csv", "--target", "y"], ["none.csv"]),
+    "folder": (["./", "--target", "y"], ["batches"]),
     "no data": (["--target", "y"], ["required: DATA"]),
-    "no target": (["./data.csv"], ["--target: give the column to predict, one of these"]),
-    "no target, and many files": (["./"], ["--target: give the column to predict, one of these"]),
-    "unknown kind": (["./data.csv", "--target", "y", "--as", "x=int"], ["--as: column 'x' can be read as number, cat"]),
-    "kind without a column": (["./data.csv", "--target", "y", "--as", "number"], ["--as: must be COLUMN=KIND"]),
+    "no target": (["./data.csv"], ["--target: "]),
+    "no target, and many files": (["./"], ["--target: "]),
+    "unknown kind": (["./data.csv", "--target", "y", "--as", "x=int"], ["--as: ", "'x'", "number", "'int'"]),
+    "kind without a column": (["./data.csv", "--target", "y", "--as", "number"], ["--as: ", "COLUMN="]),
     "kind given twice": (
         ["./data.csv", "--target", "y", "--as", "x=text", "--as", "x=number"],
-        ["--as: must be given once only for x"],
+        ["--as: ", "x"],
     ),
-    "kind of an unknown column": (["./data.csv", "--target", "y", "--as", "z=text"], ["--as: the table has no column"]),
-    "target that is not there": (["./data.csv", "--target", "colour"], ["no column 'colour'; did you mean 'color'?"]),
-    "target in other letters": (["./data.csv", "--target", "Y"], ["did you mean 'y'?"]),
-    "target like no column": (["./data.csv", "--target", "qqq"], ["it has 'x', 'color', 'y'"]),
-    "target given twice": (["./data.csv", "--target", "y", "--target", "x"], ["--target: must be given once only"]),
-    "target dropped": (["./data.csv", "--target", "y", "--drop", "y"], ["--drop: 'y' is the target"]),
+    "kind of an unknown column": (["./data.csv", "--target", "y", "--as", "z=text"], ["--as: ", "'z'"]),
+    "target that is not there": (["./data.csv", "--target", "colour"], ["'colour'", "'color'"]),
+    "target in other letters": (["./data.csv", "--target", "Y"], ["'Y'", "'y'"]),
+    "target like no column": (["./data.csv", "--target", "qqq"], ["'x', 'color', 'y'"]),
+    "target given twice": (["./data.csv", "--target", "y", "--target", "x"], ["--target: ", "once"]),
+    "target dropped": (["./data.csv", "--target", "y", "--drop", "y"], ["--drop: ", "'y'"]),
     "drop of an unknown column": (
         ["./data.csv", "--target", "y", "--drop", "colr"],
-        ["--drop: the table has no column 'colr'"],
+        ["--drop: ", "'colr'"],
     ),
     "keep of an unknown column": (
         ["./data.csv", "--target", "y", "--keep", "z"],
-        ["--keep: the table has no column 'z'"],
+        ["--keep: ", "'z'"],
     ),
-    "everything dropped": (["./data.csv", "--target", "y", "--drop", "x", "--drop", "color"], ["no column is left"]),
-    "weights of strings": (["./data.csv", "--target", "y", "--sample-weight", "color"], ["'color' must hold numbers"]),
-    "infinite weights": (["./infinite.csv", "--target", "y", "--sample-weight", "x"], ["'x' must hold numbers from 0"]),
-    "weights are the target": (["./data.csv", "--target", "y", "--sample-weight", "y"], ["'y' is the target"]),
-    "unknown weights": (["./data.csv", "--target", "y", "--sample-weight", "w"], ["--sample-weight: the table has no"]),
+    "everything dropped": (["./data.csv", "--target", "y", "--drop", "x", "--drop", "color"], ["no column"]),
+    "weights of strings": (["./data.csv", "--target", "y", "--sample-weight", "color"], ["'color'", "numbers"]),
+    "infinite weights": (["./infinite.csv", "--target", "y", "--sample-weight", "x"], ["'x'", "numbers", "0"]),
+    "weights are the target": (["./data.csv", "--target", "y", "--sample-weight", "y"], ["--sample-weight: ", "'y'"]),
+    "unknown weights": (["./data.csv", "--target", "y", "--sample-weight", "w"], ["--sample-weight: ", "'w'"]),
     "groups are the target": (
         ["./data.csv", "--target", "y", "--groups", "y"],
-        ["--groups: 'y' is the target"],
+        ["--groups: ", "'y'"],
     ),
-    "unknown groups": (["./data.csv", "--target", "y", "--groups", "w"], ["--groups: the table has no column"]),
-    "one fold": (["./data.csv", "--target", "y", "--cv", "1"], ["--cv: must be a whole number from 2 up, got 1"]),
+    "unknown groups": (["./data.csv", "--target", "y", "--groups", "w"], ["--groups: ", "'w'"]),
+    "one fold": (["./data.csv", "--target", "y", "--cv", "1"], ["--cv: ", "2", "got 1"]),
     "folds and a split": (
         ["./data.csv", "--target", "y", "--cv", "5", "--test-size", "0.2"],
-        ["--cv: is a number of folds, and cannot be given with --test-size"],
+        ["--cv: ", "--test-size"],
     ),
     "one group": (
         ["./same.csv", "--target", "y", "--groups", "color", "--model", "lightgbm"],
-        ["--groups: it takes 5 groups of rows to hold groups out, got 1"],
+        ["--groups: ", "5 groups", "got 1"],
     ),
     "groups with gaps": (
         ["./gaps.csv", "--target", "y", "--groups", "color", "--model", "lightgbm"],
-        ["--groups: column 'color' must have a label in every row, got 2 without"],
+        ["--groups: ", "'color'", "2"],
     ),
     "numbers from strings": (
         ["./data.csv", "--target", "color", "--task", "regression"],
-        ["'color' must hold numbers"],
+        ["'color'", "numbers"],
     ),
     "unknown task": (["./data.csv", "--target", "y", "--task", "ranking"], ["invalid choice: 'ranking'"]),
     "unknown model": (["./data.csv", "--target", "y", "--model", "svm"], ["invalid choice: 'svm'"]),
     "unknown measure": (["./data.csv", "--target", "y", "--measure", "gain"], ["invalid choice: 'gain'"]),
     "measure of one tree for boosting": (
         ["./data.csv", "--target", "y", "--model", "lightgbm", "--measure", "permutation"],
-        ["not defined for trees that add up"],
+        ["permutation"],
     ),
-    "no trees": (["./data.csv", "--target", "y", "--trees", "0"], ["--trees: must be a whole number from 1 up, got 0"]),
-    "half a tree": (["./data.csv", "--target", "y", "--trees", "1.5"], ["from 1 up, got 1.5"]),
-    "no jobs": (["./data.csv", "--target", "y", "--jobs", "0"], ["--jobs: must be a number of threads"]),
-    "alpha of 5": (["./data.csv", "--target", "y", "--alpha", "5"], ["--alpha: must be a number between 0 and 1"]),
-    "output of unknown form": (["./data.csv", "--target", "y", "--output", "./a.docx"], ["must end in .html, .csv"]),
-    "output without a folder": (["./data.csv", "--target", "y", "--output", "./no/a.csv"], ["there is no folder"]),
-    "output is a folder": (["./data.csv", "--target", "y", "--output", "./folder.csv"], ["folder.csv is a folder"]),
-    "model file missing": (["./data.csv", "--target", "y", "--model-file", "./m.json"], ["m.json is not there"]),
+    "no trees": (["./data.csv", "--target", "y", "--trees", "0"], ["--trees: ", "1", "got 0"]),
+    "half a tree": (["./data.csv", "--target", "y", "--trees", "1.5"], ["--trees: ", "1.5"]),
+    "no jobs": (["./data.csv", "--target", "y", "--jobs", "0"], ["--jobs: "]),
+    "alpha of 5": (["./data.csv", "--target", "y", "--alpha", "5"], ["--alpha: ", "0", "1"]),
+    "output of unknown form": (["./data.csv", "--target", "y", "--output", "./a.docx"], [".html, .csv"]),
+    "output without a folder": (["./data.csv", "--target", "y", "--output", "./no/a.csv"], ["--output: ", "folder"]),
+    "output is a folder": (["./data.csv", "--target", "y", "--output", "./folder.csv"], ["--output: ", "folder.csv"]),
+    "model file missing": (["./data.csv", "--target", "y", "--model-file", "./m.json"], ["--model-file: ", "m.json"]),
     "model file a folder": (
         ["./data.csv", "--target", "y", "--model-file", "./folder.csv"],
-        ["is not a folder with a saved model of Spark ML"],
+        ["--model-file: ", "Spark ML"],
     ),
     "model file unknown": (
         ["./data.csv", "--target", "y", "--model-file", "./data.csv"],
-        ["data.csv must end in .json"],
+        ["data.csv", ".json"],
     ),
 }
 
@@ -115,7 +117,7 @@ def test_arguments_that_cannot_be_used(case, folder, refuse):
 
 
 def test_outputs_are_checked_before_the_table_is_read(folder, refuse):
-    refuse(["./none.csv", "--target", "y", "--output", "./a.docx"], ["must end in .html"])
+    refuse(["./none.csv", "--target", "y", "--output", "./a.docx"], [".html"])
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +141,8 @@ def pickled_forest():
 )
 def test_options_of_fits_are_not_for_saved_models(given, pickled_forest, folder, refuse):
     (folder / "m.pkl").write_bytes(pickled_forest)
-    words = f"--model-file: {given[0]} cannot be given with it: the model is fit already"
-    refuse(["./data.csv", "--target", "y", "--model-file", "./m.pkl", "--trust-pickle", *given], [words])
+    words = ["--model-file: ", given[0]]
+    refuse(["./data.csv", "--target", "y", "--model-file", "./m.pkl", "--trust-pickle", *given], words)
 
 
 @pytest.mark.parametrize(

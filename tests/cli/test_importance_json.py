@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import sys
 from dataclasses import asdict
 from types import SimpleNamespace
@@ -16,6 +17,8 @@ import truewood as tw
 from helpers.mixed_table import TABLE, add_types
 from truewood._cli.error_messages import as_options
 from truewood.tabular import FitSettings, score_saved_model, score_table
+
+pytestmark = pytest.mark.any_engine
 
 
 def assert_same(shown, scored):
@@ -58,7 +61,7 @@ def test_folds_that_keep_groups_together(tmp_path, call):
     settings = FitSettings(n_trees=60, n_jobs=1, cv=3)
     assert_same(shown, score_table(tmp_path / "a.csv", "y", groups="shop", settings=settings))
     assert (shown["rows"], shown["n_folds"], shown["n_trees"], shown["n_groups"]) == ("folds", 3, 180, 40)
-    assert "the model predicts rows held out in folds with AUC" in said
+    assert re.search("folds.* AUC", said)
 
 
 def test_saved_models_the_same_as_from_python(tmp_path, call):
@@ -78,7 +81,7 @@ def test_one_score_per_column_and_what_was_inferred(data, call):
     significant = {row["feature"]: row["significant"] for row in shown["features"]}
     assert significant == {"x": True, "member": True, "city": True, "product": False, "when": False}
     assert "target y: classification, 2 classes" in said
-    assert "left out: id (names the rows, and says nothing of new ones; --keep COLUMN uses it all the same)" in said
+    assert re.search(r"id \(.*--keep COLUMN", said)
     assert shown["messages"] == said.splitlines()
     assert shown["warnings"] == []
     assert shown["skill"]["interval"][0] > 0.6

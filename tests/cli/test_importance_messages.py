@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -15,6 +16,8 @@ from truewood._cli import main
 from truewood._cli.error_messages import as_options, describe_error
 from truewood._formatting import in_one_line
 from truewood.tabular import TableError
+
+pytestmark = pytest.mark.any_engine
 
 MENTIONS = {
     "pass task='regression' to take them": "pass --task regression to take them",
@@ -65,8 +68,7 @@ def test_a_warning_is_said_once_even_when_quiet(tmp_path, capsys):
     noise.to_csv(tmp_path / "a.csv", index=False)
     assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--trees", "50", "--quiet"]) == 0
     said = capsys.readouterr().err
-    assert said.startswith("truewood: warning: the model predicts no better than chance (AUC 0.")
-    assert "importances of such a model mean nothing" in said
+    assert re.match(r"truewood: warning: .*chance.*\(AUC 0\.", said)
     assert said.count("\n") == 1
 
 
@@ -75,7 +77,7 @@ def test_hints_are_options(tmp_path, call):
     table = pd.DataFrame({"x": rng.normal(size=600), **{f"z{k}": rng.normal(size=600) for k in range(2)}})
     table.assign(y=0.25 * table["x"] + rng.normal(size=600)).to_csv(tmp_path / "a.csv", index=False)
     shown, said = call(tmp_path / "a.csv", "--target", "y")
-    assert shown["warnings"][0].endswith("try --max-depth 3")
+    assert "--max-depth 3" in shown["warnings"][0]
     assert f"truewood: warning: {shown['warnings'][0]}\n" in said
 
 
@@ -85,29 +87,30 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
     table = pd.DataFrame({"wage": rng.lognormal(2, 0.5, 200), "school": rng.integers(8, 18, 200)})
     table.assign(lwage=np.log(table["wage"])).to_csv(tmp_path / "a.csv", index=False)
     shown, said = call(tmp_path / "a.csv", "--target", "wage", "--output", tmp_path / "a.html", trees=10)
-    words = "wage alone explains 100% of wage: possible target leakage."
-    assert shown["warnings"][0] == f"l{words} If so, drop it with --drop 'lwage'"
-    assert f"truewood: warning: l{words} If so, drop it with --drop 'lwage'\n" in said
-    answer = (tmp_path / "a.html").read_text().partition("What was measured")[0]
+    warning = shown["warnings"][0]
+    assert re.match(r"lwage\b.*100%.*\bwage\b.*--drop 'lwage'", warning)
+    assert f"truewood: warning: {warning}\n" in said
     # Whoever reads the report has given no options.
-    assert f'<div class="caution grave"><p>L{words}</p></div>' in answer
+    told = re.search(r'<div class="caution grave"><p>(Lwage\b.*?)</p></div>', (tmp_path / "a.html").read_text())
+    assert "100%" in told[1]
+    assert "--drop" not in told[1]
 
 
 HEADER = "x,color,y\n"
 BAD_FILES = {
-    "header only": ("a.csv", HEADER, ["error: a.csv has column names but no rows"]),
-    "unknown ending": ("a.docx", HEADER, ["a.docx must end in .csv", "standard input: truewood importance - < FILE"]),
-    "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["leave the column out with --drop 'x'."]),
-    "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: column 'y' holds 20 infinite"]),
+    "header only": ("a.csv", HEADER, ["error: a.csv", "rows"]),
+    "unknown ending": ("a.docx", HEADER, ["a.docx", ".csv", "truewood importance - < FILE"]),
+    "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["--drop 'x'"]),
+    "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: ", "'y'", "20 infinite"]),
     "a word among the numbers of the target": (
         "a.csv",
         HEADER + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",
-        ["--target: for regression column 'y' must hold numbers", "or pass --task classification."],
+        ["--target: ", "'y'", "--task classification"],
     ),
     "too many classes": (
         "a.csv",
         HEADER + "".join(f"{k % 3},red,label{k}\n" for k in range(40)),
-        ["--target: column 'y' has 40 different values in 40 rows, too many for classes"],
+        ["--target: ", "'y'", "40", "40 rows"],
     ),
 }
 
@@ -122,13 +125,13 @@ def test_files_that_cannot_be_used(case, tmp_path, refuse):
 def test_a_class_of_one_row_cannot_be_held_out(tmp_path, refuse):
     pytest.importorskip("lightgbm")
     (tmp_path / "a.csv").write_text(HEADER + "1,red,no\n2,blue,yes\n" * 20 + "0.5,red,perhaps\n")
-    words = ["--model: lightgbm holds rows out", "got one of 'perhaps'; --model random-forest can do without"]
+    words = ["--model: ", "'perhaps'", "--model random-forest"]
     refuse(["./a.csv", "--target", "y", "--model", "lightgbm"], words)
 
 
 def test_empty_standard_input(refuse, monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO()))
-    refuse(["-", "--target", "y"], ["standard input is empty"])
+    refuse(["-", "--target", "y"], ["standard input", "empty"])
 
 
 def test_interrupted(data, capsys, monkeypatch):
@@ -176,6 +179,6 @@ def test_not_enough_memory_is_one_line(tmp_path):
     command = [sys.executable, "-c", SMALL_MEMORY, "importance", tmp_path / "a.csv", "--target", "y"]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 2
-    assert ended.stderr.startswith("truewood: error: not enough memory")
-    assert ended.stderr.endswith("; take a part of the rows, or fewer columns with --drop\n")
+    assert re.match("truewood: error: .*memory", ended.stderr)
+    assert "--drop" in ended.stderr
     assert ended.stderr.count("\n") == 1

@@ -20,9 +20,12 @@ from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestRegressor
 
 import truewood as tw
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE
 from truewood._cli import main
 from truewood._cli.output import format_markdown, write_output
+
+pytestmark = pytest.mark.any_engine
 
 
 def test_outputs(data, tmp_path, call):
@@ -68,9 +71,9 @@ def test_report(data, tmp_path, call):
     pytest.importorskip("altair")
     call(data, "--target", "y", "--alpha", "0.01", "--output", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "What tells about y?" in page
-    assert "The model's own skill</dt><dd>AUC 0." in page.replace("&#x27;", "'")
-    assert "Found: at a 1 % false discovery rate" in page
+    assert re.search(r"What \w.*\by\?", page)
+    assert "</dt><dd>AUC 0." in page
+    assert re.search("1 ?% false discovery rate", page)
     assert '"word":"rising"' in page
     # Whoever reads the report has given no options.
     assert not re.search(r"--\w|task=|drop=", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
@@ -107,7 +110,7 @@ def test_what_is_read_is_not_overwritten(way, read, ending, data, tmp_path, refu
         path, tmp_path / f"other.{ending}"
     )
     arguments = [str(data), "--target", "y", "--model-file", str(tmp_path / "m.json"), "--output", str(output)]
-    refuse(arguments, [f"--output: {output} is read by this command and would be lost; give it another name"])
+    refuse(arguments, [f"--output: {output}"])
     assert path.read_bytes() == before
 
 
@@ -116,7 +119,7 @@ def test_standard_input_is_not_overwritten(data, tmp_path):
     with data.open("rb") as file:
         ended = run("importance", "-", "--target", "y", "--trees", "5", "--output", data, stdin=file)
     assert ended.returncode == 2
-    assert "is read by this command" in ended.stderr
+    assert "--output: " in ended.stderr
     assert data.read_bytes() == before
 
 
@@ -137,7 +140,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
-@pytest.mark.parametrize("ending", ["csv", "json", "png", "svg", "pdf", "html"])
+@pytest.mark.parametrize(
+    "ending", ["csv", *(pytest.param(other, marks=pytest.mark.slow) for other in ("json", "png", "svg", "pdf", "html"))]
+)
 def test_a_full_disk_leaves_the_old_file_and_the_table_is_shown(ending, data, tmp_path):
     pytest.importorskip("altair")
     (tmp_path / f"out.{ending}").write_text("old")
@@ -146,7 +151,7 @@ def test_a_full_disk_leaves_the_old_file_and_the_table_is_shown(ending, data, tm
     ended = run("importance", data, *options, prelude=SMALL_FILES)
     assert ended.returncode == 2
     assert ended.stderr.endswith(f"truewood: error: {tmp_path / f'out.{ending}'}: File too large\n")
-    assert "What tells about y?" in ended.stdout
+    assert re.match(r"What \w.*\by\?", ended.stdout)
     assert (tmp_path / f"out.{ending}").read_text() == "old"
     assert sorted(tmp_path.iterdir()) == before
 
@@ -181,7 +186,7 @@ def test_a_second_file_that_fails_does_not_take_the_first_and_the_table(data, tm
     outputs = ["--output", str(tmp_path / "a.csv"), "--output", str(tmp_path / "b.svg")]
     assert main(["importance", str(data), "--target", "y", "--trees", "5", *outputs]) == 2
     printed = capsys.readouterr()
-    assert "What tells about y?" in printed.out
+    assert re.match(r"What \w.*\by\?", printed.out)
     assert printed.err.endswith("truewood: error: b.svg: No space left on device\n")
     assert (tmp_path / "a.csv").exists()
 
@@ -203,8 +208,9 @@ PLAIN = {"alpha": 0.05, "title": "", "notes": [], "warnings": [], "explanation":
 def test_pictures_of_any_names(ending, oddly_named, tmp_path):
     write_output(oddly_named, tmp_path / f"a.{ending}", None, **PLAIN)
     content = (tmp_path / f"a.{ending}").read_bytes()
+    assert content.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending])
     if ending == "svg":
-        ElementTree.fromstring(content)
+        assert ElementTree.fromstring(content).tag.endswith("svg")
 
 
 def test_no_cell_is_a_formula(oddly_named, tmp_path):
@@ -230,7 +236,7 @@ def test_a_file_name_that_is_not_utf_8(data, tmp_path, capsys):
     asked = [part for path in outputs for part in ("--output", str(path))]
     for shape in ([], ["--json"]):
         assert main(["importance", str(odd), "--target", "y", "--trees", "5", *asked, *shape]) == 0
-        assert r"read caf\udce9.csv: 300 rows" in capsys.readouterr().err
+        assert not find_lacking(capsys.readouterr().err, r"caf\udce9.csv", "300 rows")
     assert r"caf\udce9.csv" in outputs[0].read_text(encoding="utf-8")
     assert all(path.stat().st_size for path in outputs)
 
@@ -242,7 +248,7 @@ def test_correlated_columns_are_scored_together(tmp_path, capsys):
     assert main([*command, "--group-correlated", "--output", str(tmp_path / "out.html")]) == 0
     printed = capsys.readouterr()
     assert "\nx + x2: x, x2\n" in printed.out
-    assert "columns are in 1 group (0.7)" in printed.err
+    assert not find_lacking(printed.err, "1 group", "0.7")
     assert "x, x2</td><td>" in (tmp_path / "out.html").read_text(encoding="utf-8")
     assert main([*command, "--group-correlated", "0.999", "--json"]) == 0
     groups = json.loads(capsys.readouterr().out)["feature_groups"]
@@ -253,10 +259,10 @@ def test_correlated_columns_are_scored_together(tmp_path, capsys):
 def test_markdown(data, tmp_path, call):
     shown, _ = call(data, "--target", "y", "--drop", "amount", "--output", tmp_path / "a.md", trees=20)
     lines = (tmp_path / "a.md").read_text().splitlines()
-    assert lines[0] == "# What tells about y?"
-    assert "| # | feature | share % | 95 % interval | p-value |  | direction | biased rank |" in lines
+    assert re.fullmatch(r"# What \w.*\by\?", lines[0])
+    assert any(re.match(r"\| # \| feature \| share.*\| p-value \|", line) for line in lines)
     assert sum(line.startswith("| ") for line in lines) == 2 + len(shown["features"])
-    assert "- read data.csv: 300 rows, 10 columns" in lines
+    assert any(not find_lacking(line, "data.csv", "300 rows", "10 columns") for line in lines)
 
 
 def test_names_are_no_markdown():

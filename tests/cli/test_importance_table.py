@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,9 +15,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 
 import truewood as tw
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE
 from truewood._cli import main
 from truewood._cli.output import make_frame, print_table
+
+pytestmark = pytest.mark.any_engine
 
 
 def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
@@ -29,21 +33,21 @@ def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
     assert "a" * 50 in printed.out
     assert r"city\x1b[31m\nname" in printed.out
     assert "\x1b" not in printed.out + printed.err
-    table = printed.out[printed.out.index("#  feature") : printed.out.index("*   Found: ")]
+    table = printed.out[printed.out.index("#  feature") : printed.out.index("\n*   ")]
     assert max(map(len, table.splitlines())) <= 120
     assert "share %" in table
     assert "direction" in table
     assert "biased" in printed.out
-    assert "\n(*) Found, but small: under 1 % of the target's" in printed.out
+    assert re.search(r"\n\(\*\) .*\b1 ?% ", printed.out)
 
 
 def test_quiet_prints_the_table_only(data, capsys):
     assert main(["importance", str(data), "--target", "y", "--trees", "30", "--quiet", "--top", "2"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert "4 more columns; --top N shows them." in printed.out
+    assert not find_lacking(printed.out, "4 more columns", "--top N")
     assert main(["importance", str(data), "--target", "y", "--trees", "5", "--quiet", "--top", "5"]) == 0
-    assert "1 more column; --top N shows it." in capsys.readouterr().out
+    assert not find_lacking(capsys.readouterr().out, "1 more column", "--top N")
 
 
 @pytest.mark.parametrize("measure", ["mdi", "mdi_oob", "permutation", "naive_oob"])
@@ -51,8 +55,8 @@ def test_other_measures(measure, data, capsys):
     assert main(["importance", str(data), "--target", "y", "--trees", "30", "--measure", measure]) == 0
     printed = capsys.readouterr().out
     assert ("adjusted p-value" in printed) == (measure == "mdi_oob")
-    assert ("only correlated with useful ones may be found, too" in printed) == (measure == "mdi_oob")
-    assert ("No p-values: measure=" in printed) == (measure != "mdi_oob")
+    assert ("correlated" in printed) == (measure == "mdi_oob")
+    assert (f"measure='{measure}'" in printed) == (measure != "mdi_oob")
 
 
 def test_features_of_the_same_name(capsys):
@@ -78,7 +82,7 @@ def test_notes_of_a_pipeline_are_shown(tmp_path, call, capsys):
     TABLE[200:][[*columns, "y"]].assign(other=1.0).to_csv(tmp_path / "test.csv", index=False)
     options = [tmp_path / "test.csv", "--target", "y", "--model-file", tmp_path / "m.pkl", "--trust-pickle"]
     notes = call(*options)[0]["notes"]
-    assert any(note.startswith("Mixes of several columns") for note in notes)
+    assert any(not find_lacking(note, "x", "amount") for note in notes)
     assert main(["importance", *map(str, options), "--quiet"]) == 0
     printed = capsys.readouterr().out
     assert all(note in printed for note in notes)

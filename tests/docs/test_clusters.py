@@ -10,6 +10,8 @@ import truewood as tw
 from helpers.docs_names import prepare_big_data
 from helpers.docs_pages import DOCS, list_blocks
 
+pytestmark = pytest.mark.any_engine
+
 
 def find_block(page, mark):
     (text,) = [block.text for block in list_blocks(DOCS / page) if mark in block.text]

@@ -18,12 +18,11 @@ from joblib import parallel_config
 import truewood as tw
 from helpers.docs_names import PREPARE, write_files
 from helpers.docs_pages import PAGES, ROOT, list_blocks, name_page
-from helpers.installed import needs_kernel
 from truewood._cli import main, make_parser
 from truewood.adapters import _registry
 from truewood.datasets import DATA_VARIABLE
 
-pytestmark = [needs_kernel, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.any_engine, pytest.mark.usefixtures("one_thread")]
 
 PYTHON = [page for page in PAGES if any(block.language == "python" for block in list_blocks(page))]
 DATA = Path(os.environ.get(DATA_VARIABLE, "."))

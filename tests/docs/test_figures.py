@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 
 import pandas as pd
+import pytest
 
 from helpers.docs_pages import DOCS, ROOT
+
+pytestmark = pytest.mark.any_engine
 
 TABLE1 = ROOT / "experiments" / "paper" / "table1.csv"
 

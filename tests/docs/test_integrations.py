@@ -13,6 +13,8 @@ from sklearn.ensemble import RandomForestRegressor
 
 import truewood as tw
 
+pytestmark = pytest.mark.any_engine
+
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "howto" / "integrations.md").read_text(encoding="utf-8")
 
 

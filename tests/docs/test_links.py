@@ -8,6 +8,8 @@ import pytest
 
 from helpers.docs_pages import DOCS, PAGES, ROOT, list_blocks, name_page
 
+pytestmark = pytest.mark.any_engine
+
 EXAMPLES = ROOT / "examples"
 
 

@@ -1,4 +1,4 @@
-"""The engine "cuda" gives what the kernel gives. Without a GPU its kernels are compiled for the host."""
+"""The cuda engine agrees with the native engine. Without a GPU, its kernels are compiled for the host."""
 
 import shutil
 import warnings
@@ -32,7 +32,10 @@ from truewood.adapters import open_model
 HAS_GPU = cuda_device.find_problem() is None
 
 pytestmark = [
-    pytest.mark.skipif(not HAS_GPU and shutil.which("c++") is None, reason="no GPU, and no compiler to do without"),
+    pytest.mark.tsan,
+    pytest.mark.asan,
+    pytest.mark.kernel,
+    pytest.mark.skipif(not HAS_GPU and shutil.which("c++") is None, reason="needs a GPU or a C++ compiler"),
     pytest.mark.filterwarnings("ignore:Training data will be checked"),
 ]
 
@@ -197,7 +200,7 @@ def test_leaves_are_those_of_the_reference(gaps):
     )
 
 
-def test_all_rows_are_summed_as_streams_of_rows_ask_for():
+def test_sums_and_influence_of_all_rows():
     from truewood._inputs.target import encode_target
     from truewood._measures.ufi import make_row_terms
 
@@ -264,7 +267,7 @@ def test_rows_on_the_gpu_are_copied_for_another_engine_with_a_warning():
     np.testing.assert_array_equal(result.values, tw.importance(model, X, NUMBERS).values)
 
 
-def test_other_doors_copy_rows_with_a_warning():
+def test_other_functions_copy_rows_with_a_warning():
     model = forest().fit(X[FIT], NUMBERS[FIT])
     with pytest.warns(DeviceWarning, match="host.*explain"):
         explained = tw.explain(model, to_device(X[REST]), rows="heldout")
@@ -276,7 +279,7 @@ def test_other_doors_copy_rows_with_a_warning():
     np.testing.assert_allclose(result.values, own.values, rtol=1e-12, atol=1e-12 * np.abs(own.values).max())
 
 
-def test_all_batches_are_of_the_engine_that_was_asked_for(monkeypatch):
+def test_all_batches_use_the_requested_engine(monkeypatch):
     from truewood._engines.cuda_engine import CudaEngine
     from truewood._scoring import trees
 
@@ -319,7 +322,7 @@ def test_target_and_lists_of_rows_may_be_on_the_gpu():
     np.testing.assert_allclose(result.values, own.values, rtol=0, atol=1e-12 * np.abs(own.values).max())
 
 
-def test_sobol_mda_says_where_its_rows_must_be():
+def test_sobol_mda_needs_rows_on_the_host():
     with pytest.raises(ValueError, match=r"'sobol_mda'.*\bX\b.*host"):
         tw.importance(forest().fit(X, NUMBERS), to_device(X), NUMBERS, measure="sobol_mda")
 

@@ -1,4 +1,4 @@
-"""Trees built by hand: thresholds, missing values, infinities, sparse rows, and runs of rows of any length."""
+"""Hand-built trees: thresholds, missing values, infinities, sparse rows, and any number of rows."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
 from truewood._trees.categories import Categories
 from truewood._trees.row_terms import NumberTerms
+
+pytestmark = [pytest.mark.tsan, pytest.mark.asan]
 
 NAMES = np.array(["a", "b"])
 
@@ -71,7 +73,7 @@ def test_thresholds(threshold, value, leaf, engine):
 
 
 @pytest.mark.parametrize("missing_left", [True, False])
-def test_missing_values_go_where_the_node_says(missing_left, engine):
+def test_missing_values_follow_the_node(missing_left, engine):
     rows = [[np.nan, 0.0], [0.0, np.nan], [1.0, np.nan]]
     assert leaves_of(stump(0.5, missing_left=missing_left), rows) == [1 if missing_left else 2, 1, 2]
 
@@ -128,7 +130,7 @@ def test_sums_merge(engine):
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_unseen_rows_are_the_others(dtype, engine):
+def test_out_of_bag_rows_are_those_outside_the_bag(dtype, engine):
     bag = np.array([3, 3, 0, 7], dtype=dtype)
     assert get_engine().list_oob_rows(bag, 9).tolist() == [1, 2, 4, 5, 6, 8]
     assert get_engine().list_oob_rows(np.arange(4, dtype=dtype), 4).tolist() == []
@@ -144,14 +146,14 @@ def test_an_unknown_engine_is_refused(monkeypatch):
         get_engine()
 
 
-@pytest.mark.skipif(find_problem() is None, reason="there is a GPU to use")
+@pytest.mark.skipif(find_problem() is None, reason="a GPU is available")
 def test_a_gpu_that_cannot_be_used_is_one_line(monkeypatch):
     monkeypatch.setenv(ENGINE_VARIABLE, "cuda")
     with pytest.raises(ValueError, match=r"TRUEWOOD_ENGINE.*cuda"):
         get_engine()
 
 
-def test_without_the_kernel_numpy_serves_and_says_so_once(monkeypatch):
+def test_without_the_kernel_numpy_is_used_with_one_warning(monkeypatch):
     import truewood._engines.selection as routing
 
     monkeypatch.delenv(ENGINE_VARIABLE, raising=False)
@@ -167,7 +169,7 @@ def test_without_the_kernel_numpy_serves_and_says_so_once(monkeypatch):
 
 
 def chain(n_splits, *, to_left, categorical=False):
-    """A tree that is a chain: at each split one child is a leaf; the last leaf is the last node, or before it."""
+    """Build a chain: one child of each split is a leaf; the deepest leaf is the last node or the one before it."""
     n_nodes = 2 * n_splits + 1
     feature, left, right = np.zeros((3, n_nodes), dtype=np.int64)
     left[:], right[:] = -1, -1
@@ -201,8 +203,8 @@ def chain(n_splits, *, to_left, categorical=False):
 @pytest.mark.parametrize("categorical", [False, True])
 @pytest.mark.parametrize("to_left", [False, True])
 @pytest.mark.parametrize("n_splits", [0, 1, 2, 7, 40])
-def test_nan_that_nobody_announced_ends_at_a_leaf(n_splits, to_left, categorical, is_sparse, dtype, n_rows, engine):
-    # Another thread, or another process that shares the memory, can write NaN after X has been checked.
+def test_unexpected_nan_ends_at_a_leaf(n_splits, to_left, categorical, is_sparse, dtype, n_rows, engine):
+    # Another thread or process that shares the memory may write NaN after X has been checked.
     ensemble = chain(n_splits, to_left=to_left, categorical=categorical)
     rng = np.random.default_rng(n_splits)
     values = rng.choice([-1.0, 1.0, np.nan], (n_rows, 2)).astype(dtype)

@@ -1,4 +1,4 @@
-"""Sums and contributions of every row in one call: the kernel and numpy give the same bits on any number of threads."""
+"""Sums and influence of all rows: the native and the numpy engine agree bit for bit on any number of threads."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,8 @@ from truewood._engines.selection import get_engine, has_native_engine, resolve_e
 from truewood._measures.registry import MEASURES
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood.adapters import open_model
+
+pytestmark = [pytest.mark.tsan, pytest.mark.asan]
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(5_000, 6))
@@ -45,7 +47,7 @@ CASES = {
 }
 
 
-@pytest.mark.skipif(not has_native_engine(), reason="compares the kernel with numpy")
+@pytest.mark.skipif(not has_native_engine(), reason="compares the native and the numpy engine")
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_the_kernel_and_numpy_agree(name, is_weighted):

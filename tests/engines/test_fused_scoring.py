@@ -1,4 +1,4 @@
-"""Fused scoring: bags drawn again, trees where they lie, and the bits of the numpy engine on any threads."""
+"""Fused scoring: redrawn bags, trees in place, and bitwise agreement with the numpy engine on any threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from sklearn.ensemble import (
 )
 
 import truewood as tw
-from helpers.installed import has_kernel
 from truewood._engines.fused_scoring import BrokenTreeError, EveryRow, SplitCriterion
 from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
@@ -24,7 +23,7 @@ from truewood._scoring import trees
 from truewood._trees.ensemble import TreeArrays
 from truewood.adapters import TrainingRecord, open_model
 
-pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not installed")
+pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 5)).astype(np.float32)
@@ -128,7 +127,7 @@ def test_more_rows_than_a_chunk_and_more_columns_than_a_path(n_features, bootstr
         assert_same_bits(tw.importance(forest, many, target, contributions=True, n_jobs=n_jobs, **rows), expected)
 
 
-def test_trees_are_found_where_they_lie():
+def test_trees_are_read_in_place():
     forest = RandomForestClassifier(3, random_state=0).fit(X, CLASSES)
     trees = open_model(forest).find_tree_arrays()
     assert len(trees) == 3
@@ -188,7 +187,7 @@ def change(name, value, place=0):
         STUMP._replace(value=np.zeros((3, 2))),
     ],
 )
-def test_broken_trees_are_refused_where_they_lie(tree):
+def test_broken_trees_are_rejected_in_place(tree):
     with pytest.raises(BrokenTreeError):
         score_in_place(tree)
 

@@ -1,7 +1,7 @@
-"""Every entry point of the kernel refuses arguments that do not fit, or takes them for what they are.
+"""Every entry point of the kernel rejects invalid arguments.
 
 Each case is a valid call. Its arguments are changed one at a time; the kernel must then raise a TypeError or a
-ValueError, or give what the valid call gives. Reads and writes outside of arrays show themselves under the sanitizers.
+ValueError, or return the same results as the valid call. Sanitizers detect reads and writes outside arrays.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from helpers.installed import has_kernel
-
-pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not installed")
+pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
 N_ROWS, N_FEATURES, N_TREES, N_NODES = 40, 3, 2, 8
 TYPES = ("bool", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64", "complex128", "object", "S8")
@@ -29,7 +27,7 @@ FREE, FREE_IF_NEGATIVE = ("bits", "first", "seeds", "n_draws"), ("group_of", "no
 
 @dataclass
 class Part:
-    """An object of the kernel, made of arguments that are changed like all others."""
+    """A kernel object; its arguments are changed like all others."""
 
     name: str
     arguments: dict[str, Any]
@@ -37,7 +35,7 @@ class Part:
 
 @dataclass
 class Case:
-    """A valid call. Paths name arguments, and what is within those that hold several."""
+    """A valid call. A path leads to an argument, or to an item within it."""
 
     name: str
     arguments: dict[str, Any]
@@ -59,7 +57,7 @@ def make(given):
 
 
 def call(case):
-    """Make the call, and give the contents of all arrays after it, by path."""
+    """Make the call, and return the contents of all arrays after it, by path."""
     from truewood._engines import _kernel
 
     arguments = {name: make(value) for name, value in case.arguments.items()}
@@ -82,7 +80,7 @@ def list_leaves(given, path=()):
 
 
 def put(given, path, value):
-    """The same arguments with another value at a path."""
+    """Return the arguments with another value at a path."""
     if not path:
         return value
     if isinstance(given, Part):
@@ -151,7 +149,7 @@ def one_tree():
 
 
 def classes():
-    """Two outputs, of two and of three classes."""
+    """Make a target of two outputs with two and three classes."""
     codes = np.column_stack([random().integers(0, n, N_ROWS) for n in (2, 3)]).astype(np.int32)
     return Part(
         "Target",
@@ -167,7 +165,7 @@ def classes():
 
 
 def numbers(n_columns=1):
-    """Three numbers a row, of which trees speak of some."""
+    """Make a target of three numbers per row; trees predict `n_columns` of them."""
     return Part(
         "Target",
         {
@@ -464,14 +462,14 @@ CASES = {
 
 
 def vary_array(array):
-    """The same numbers in other arrays, other numbers of them, and what is no array."""
+    """Iterate over the same numbers in other arrays, arrays of other lengths, and values that are not arrays."""
     for dtype in TYPES:
         if array.dtype != dtype:
             yield f"of {dtype}", array.astype(dtype)
     swapped = array.dtype.newbyteorder()
     if swapped != array.dtype:
         yield "of the other byte order", array.astype(swapped)
-        yield "of the other byte order, read as it lies", array.copy().view(swapped)
+        yield "of the other byte order, without a swap", array.copy().view(swapped)
     yield "in Fortran order", np.array(array, order="F")
     for axis, n in enumerate(array.shape):
         yield f"every second along axis {axis}", np.repeat(array, 2, axis).swapaxes(0, axis)[::2].swapaxes(0, axis)
@@ -494,7 +492,7 @@ def vary_array(array):
 
 
 def vary_numbers(name, array):
-    """Numbers of rows, nodes, columns, classes and sets that there are not."""
+    """Iterate over arrays with rows, nodes, columns, classes or sets that do not exist."""
     limits = np.iinfo(array.dtype)
     for number in (limits.max, limits.max // 2, *((-1, limits.min, limits.min // 2) if limits.min < 0 else ())):
         if name in FREE or (name in FREE_IF_NEGATIVE and number < 0):
@@ -525,7 +523,7 @@ def vary(name, value, *, is_output):
         yield from ((repr(other), other) for other in ("text", 7, np.zeros(3), np.zeros((3, 3), dtype=np.int32)))
 
 
-# What may have any length, along an axis that no other argument speaks of.
+# Axes of any length, because no other argument determines it.
 FREE_AXES = {
     ("list_oob_rows", "bag"): 0,
     ("list_oob_rows", "oob_rows"): 0,
@@ -542,12 +540,12 @@ OPTIONS = ("row_weight", "tree_weight", "column", "categories", "bags")
 
 
 def find_name(path):
-    """The argument that a path leads to; items of a list have its name."""
+    """Return the name of the argument that a path leads to; items of a list have the name of the list."""
     return next(part for part in reversed(path) if isinstance(part, str))
 
 
 def asks_for_something_else(case, path, old, new):
-    """Whether a call with this value is valid, too: without an option, of fewer rows, with more or fewer results."""
+    """Whether a call with this value is valid as well: without an option, or with another number of rows or results."""
     if new is None:
         return path[-1] in OPTIONS
     if not isinstance(old, np.ndarray) or not isinstance(new, np.ndarray) or old.dtype != new.dtype:
@@ -559,7 +557,7 @@ def asks_for_something_else(case, path, old, new):
 
 
 def compare(case, expected, path, value):
-    """What is wrong when a valid call has another value at a path; None where it is refused, or does the same."""
+    """Return the problem of a call with another value at a path; None if it is rejected or has the same results."""
     returned, outputs = case.returned, case.outputs
     case.arguments = put(case.arguments, path, value)
     try:
@@ -576,7 +574,7 @@ def compare(case, expected, path, value):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_does_not_fit_is_refused(name):
+def test_invalid_arguments_are_rejected(name):
     expected, problems = call(valid := CASES[name]()), []
     assert any(array.any() for path, array in expected.items() if path[-1] in valid.outputs)
     for path, value in list_leaves(CASES[name]().arguments):
@@ -607,7 +605,7 @@ def test_read_only_arrays_are_read_and_not_written(name):
 
 
 def list_other_parts(part):
-    """Other trees and targets, each of which is valid by itself."""
+    """Iterate over other trees and targets, each valid by itself."""
     if part.name == "Target":
         yield from (classes(), *map(numbers, (1, 2, 3)), forest())
         for n in (0, 1, 39, 41, 80):
@@ -632,7 +630,7 @@ def resize(given, n):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_trees_and_targets_of_another_size_do_no_harm(name):
+def test_trees_and_targets_of_another_size_are_safe(name):
     for argument, part in CASES[name]().arguments.items():
         for other in list_other_parts(part) if isinstance(part, Part) else ():
             case = CASES[name]()
@@ -648,7 +646,7 @@ def test_trees_and_targets_of_another_size_do_no_harm(name):
 
 
 def refused(name, **changed):
-    """What a call is refused with when arguments, or parts of them, are others."""
+    """Return the error message of a call with changed arguments."""
     case = CASES[name]()
     for path, _ in list(list_leaves(case.arguments)):
         if path[-1] in changed:
@@ -659,7 +657,7 @@ def refused(name, **changed):
     return str(raised.value)
 
 
-def test_messages_name_the_argument_what_it_should_be_and_what_came():
+def test_messages_have_argument_expectation_and_value():
     def has(message, *facts):
         return all(fact in message for fact in facts)
 
@@ -730,7 +728,7 @@ def test_more_nodes_than_32_bits_can_number_are_refused():
         make(Part("Forest.of_trees", {"trees": [tuple(tree)]}))
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer to interrupt a call by")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an interval timer")
 def test_arrays_are_held_until_the_call_is_over():
     from truewood._engines import _kernel
 

@@ -1,14 +1,14 @@
-"""Small trees, whose splits are all asked of tiles of rows: values at thresholds, gaps, and any number of leaves."""
+"""Small trees, which use QuickScorer: values at thresholds, missing values, and any number of leaves."""
 
 import numpy as np
 import pytest
 
-from truewood._engines.selection import get_engine, has_native_engine, resolve_engine
+from truewood._engines.selection import get_engine, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, TargetKind
 from truewood._trees.ensemble import TreeEnsemble
 
-pytestmark = pytest.mark.skipif(not has_native_engine(), reason="compares the kernel with numpy")
+pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
 N_ROWS, N_FEATURES = 2_500, 40
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, 1e-310, np.nextafter(1.0, 2.0), 1.0]
@@ -24,7 +24,7 @@ def draw_table(rng, dtype, *, has_gaps):
 
 
 def draw_tree(rng, n_leaves, X):
-    """Leaves are split at random until there are enough; thresholds are values, and what is next to them."""
+    """Split random leaves until there are enough; thresholds are values and their neighbors."""
     nodes = [None]
     while len(nodes) < 2 * n_leaves - 1:
         leaf = rng.choice([place for place, node in enumerate(nodes) if node is None])

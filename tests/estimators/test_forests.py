@@ -49,7 +49,7 @@ if SKLEARN_VERSION >= (1, 6):  # before, expected failures had no public place
     )
 
     # Checks fit to a handful of rows. Old releases give a generator of checks, which pytest is about to refuse.
-    @pytest.mark.filterwarnings("ignore:.*trees have no unseen row", "ignore:bags were drawn by weight")
+    @pytest.mark.filterwarnings("ignore:.* of \\d+ trees", "ignore:.*max_samples=")
     @pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
     def test_forests_are_estimators_of_scikit_learn(estimator, check):
         check(estimator)

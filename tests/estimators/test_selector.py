@@ -31,6 +31,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import truewood as tw
 from truewood._sklearn_compat import SKLEARN_VERSION
 
+pytestmark = pytest.mark.any_engine
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 6))
 y = (X[:, 1] - X[:, 4] > 0).astype(int)
@@ -61,10 +63,10 @@ if SKLEARN_VERSION >= (1, 6):  # before, expected failures had no public place
     )
 
     # Checks fit to a handful of rows, of noise. Old releases give a generator, which pytest is about to refuse.
-    @pytest.mark.filterwarnings("ignore:.*trees have no unseen row")
+    @pytest.mark.filterwarnings("ignore:.* of \\d+ trees")
     @pytest.mark.filterwarnings("ignore:no feature can be significant")
     @pytest.mark.filterwarnings("ignore:nothing passed the test")
-    @pytest.mark.filterwarnings("ignore:bags were drawn by weight")
+    @pytest.mark.filterwarnings("ignore:.*max_samples=")
     @pytest.mark.filterwarnings("ignore:No features were selected")
     @pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
     def test_the_selector_is_an_estimator_of_scikit_learn(estimator, check, few_trees):
@@ -226,11 +228,9 @@ NOISE = np.random.default_rng(1).integers(2, size=120)
 
 def test_where_nothing_passes_the_best_feature_is_kept():
     selector = tw.UnbiasedSelector(FOREST)
-    with pytest.warns(UserWarning, match="alpha=0.05") as caught:
+    with pytest.warns(UserWarning, match=r"alpha=0\.05.*\b1 feature\b.*min_features") as caught:
         chosen = selector.fit_transform(X, NOISE)
-    assert [str(warning.message) for warning in caught] == [
-        "nothing passed the test at alpha=0.05; kept the 1 feature of largest score, see min_features."
-    ]
+    assert len(caught) == 1
     result = selector.importance_result_
     assert not result.select().any()
     assert selector.get_support(indices=True).tolist() == [result.values.argmax()]

@@ -37,9 +37,7 @@ def score_everywhere(model, X, y, **options):
 
 def score(engine, n_jobs, model, X, y, options):
     with use_engine(engine), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "bags were drawn by weight|.* trees have no unseen row|.* rows do not score", UserWarning
-        )
+        warnings.filterwarnings("ignore", r".*max_samples=|.* of \d+ (trees|rows)", UserWarning)
         try:
             return tw.importance(model, X, y, n_jobs=n_jobs, **options)
         except (ValueError, TypeError) as error:

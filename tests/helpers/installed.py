@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
-import pytest
-
 
 def has_kernel() -> bool:
     """Whether the compiled kernel is there."""
@@ -17,7 +15,3 @@ def has_kernel() -> bool:
 
 def lacks_any(libraries: list[str]) -> bool:
     return any(find_spec(library) is None for library in libraries)
-
-
-# For long tests of what is the same with any engine.
-needs_kernel = pytest.mark.skipif(not has_kernel(), reason="the same with any engine, and run with the kernel")

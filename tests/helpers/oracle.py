@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +22,7 @@ class OracleTree:
     training: list[tuple[int, float]]  # (row, weight)
     unseen: list[tuple[int, float]]
     classes: Sequence[int]  # class code behind each of the tree's value columns (single output)
+    summaries: dict = field(default_factory=dict, repr=False)  # those of the nodes, which all measures share
 
 
 def walk(tree, columns, x):
@@ -125,11 +126,7 @@ def score_tree(measure, oracle_tree, X, y, n_classes, label=None):
     if measure != "mdi" and sum(weight for _, weight in oracle_tree.unseen) <= 0:
         return None
     for output in range(y.shape[1]):
-        targets = vectors(y, output, n_classes)
-        if label is not None:
-            targets = [[target[label] if label < len(target) else 0.0] for target in targets]
-        trained = summarise(tree, oracle_tree.columns, X, targets, oracle_tree.training)
-        unseen = summarise(tree, oracle_tree.columns, X, targets, oracle_tree.unseen)
+        trained, unseen = summarise_both(oracle_tree, X, y, n_classes, output, label)
         for m in range(tree.node_count):
             if tree.children_left[m] == -1:
                 continue
@@ -145,6 +142,19 @@ def score_tree(measure, oracle_tree, X, y, n_classes, label=None):
                 unseen[0],
             )
     return scores
+
+
+def summarise_both(oracle_tree, X, y, n_classes, output, label):
+    """Summaries of the training and of the unseen rows at each node of a tree, found once for the same rows."""
+    inputs = (X, y, oracle_tree.training, oracle_tree.unseen)
+    key = (*map(id, inputs), output, label)
+    if key not in oracle_tree.summaries:
+        targets = vectors(y, output, n_classes)
+        if label is not None:
+            targets = [[target[label] if label < len(target) else 0.0] for target in targets]
+        both = [summarise(oracle_tree.tree, oracle_tree.columns, X, targets, rows) for rows in inputs[2:]]
+        oracle_tree.summaries[key] = both, inputs  # kept, so that no other has their ids
+    return oracle_tree.summaries[key][0]
 
 
 def permute_tree(oracle_tree, X, y, n_classes, donors):

@@ -23,6 +23,7 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
+import truewood as tw
 from helpers.oracle import OracleTree
 
 N_ROWS, N_FEATURES, N_TREES = 60, 4, 3
@@ -343,3 +344,25 @@ def training_factor(model, tree, y, codes, bag, weight):
     if weight is not None and not is_drawn_by_weight:
         factor *= weight
     return factor
+
+
+def score_built(built: Built, measure: str, **options: object) -> tw.ImportanceResult:
+    """Score a model of `build` on its rows."""
+    return tw.importance(
+        built.model,
+        built.X,
+        built.y,
+        rows=built.rows,
+        measure=measure,
+        sample_weight=built.sample_weight,
+        **options,
+    )
+
+
+def draw_donors(built: Built, seed: int) -> list[np.ndarray]:
+    """The permutations that `importance` draws: one per tree, over its unseen rows."""
+    seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=len(built.trees))
+    return [
+        np.random.default_rng(tree_seed).permutation([row for row, _ in tree.unseen]).astype(int)
+        for tree_seed, tree in zip(seeds, built.trees, strict=True)
+    ]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import lightgbm
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import xgboost
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import (
@@ -131,3 +134,15 @@ def assert_same(result, expected, *, errors: float | None = 1e-10):
     assert (result.columns is None) == (expected.columns is None)
     if expected.columns is not None:
         assert_same(result.columns, expected.columns, errors=errors)
+
+
+def write_folder(folder, cuts):
+    """Save a model, m.ubj, and a folder of rows that it has not seen, cut into Parquet files."""
+    model, X, y = build("xgboost")
+    model.save_model(folder / "m.ubj")
+    (folder / "rows").mkdir()
+    table = X.assign(w=get_weight(), other="text", y=y)
+    for number, (start, end) in enumerate(pairwise([0, *cuts, len(table)])):
+        part = pa.Table.from_pandas(table[start:end], preserve_index=False)
+        pq.write_table(part, folder / "rows" / f"{number}.parquet")
+    return folder

@@ -13,6 +13,8 @@ from truewood import TargetKind
 from truewood._inputs.losses import squared_error
 from truewood._inputs.target import encode_target, make_loss_target, read_sample_weight, read_target
 
+pytestmark = pytest.mark.asan
+
 
 def reverse(y):
     return y[::-1].copy()[::-1]
@@ -87,10 +89,12 @@ def test_estimators_take_a_frame_of_several_outputs():
 
 def test_a_test_goes_on_with_y_in_another_order(tmp_path):
     X, y = draw_rows()
-    for given in (y, np.asfortranarray(y)):
-        tw.permutation_test(
-            RandomForestRegressor(2, random_state=0), X, given, n_permutations=2, resume=tmp_path / "journal"
-        )
+    forest = RandomForestRegressor(2, random_state=0)
+    first, second = (
+        tw.permutation_test(forest, X, given, n_permutations=2, resume=tmp_path / "journal")
+        for given in (y, np.asfortranarray(y))
+    )
+    np.testing.assert_array_equal(first.null, second.null)
 
 
 @pytest.mark.parametrize("name", ["fortran", "transposed", "every other row", "reversed"])

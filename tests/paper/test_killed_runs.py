@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers.installed import needs_kernel
-
-pytestmark = [needs_kernel, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
+pytestmark = [
+    pytest.mark.any_engine,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals of POSIX"),
+]
 
 STUDY = Path(__file__).parents[2] / "experiments" / "calibration" / "study.py"
 

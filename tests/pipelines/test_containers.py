@@ -20,6 +20,8 @@ from helpers.pipeline_tables import POLARS, TRAIN, N, Y, fit, make_columns
 from truewood._inputs.tables import read_features
 from truewood._scoring import inputs
 
+pytestmark = pytest.mark.any_engine
+
 
 def test_sparse_stays_sparse(monkeypatch):
     table = TRAIN[["s", "t"]]

@@ -16,6 +16,8 @@ from truewood._pipelines.provenance import ColumnProvenance, list_transformers, 
 from truewood._pipelines.provenance_probe import find_sources
 from truewood._sklearn_compat import SKLEARN_VERSION
 
+pytestmark = pytest.mark.any_engine
+
 TABLE = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "s": ["u", "v", "w", "u"], "t": ["p", None, "q", "r"]})
 
 

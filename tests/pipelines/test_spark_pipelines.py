@@ -7,6 +7,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from helpers.messages import find_lacking
+
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'truewood[spark]'")
 
 from pyspark.ml import Pipeline
@@ -20,6 +22,8 @@ from truewood._pipelines.spark_stages import SparkPipeline
 from truewood.adapters._spark_model import read_spark_model
 
 pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.any_engine,
     pytest.mark.cluster,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
@@ -111,7 +115,7 @@ def test_one_score_for_each_column(forest):
         assert set(result.feature_names[np.argsort(result.values)[-2:]]) == {"x", "color"}
         assert "shape_vector_cube" in result.expand().feature_names
         unused = [name for name in table if name not in COLUMNS]
-        assert result.notes == (f"Not used by the pipeline, and left out: {', '.join(unused)}.",)
+        assert not find_lacking(*result.notes, ", ".join(unused))
     np.testing.assert_array_equal(results[0].values, results[1].values)
 
 
@@ -160,8 +164,7 @@ def test_a_vector_that_no_stage_makes_is_the_table(tmp_path):
 def refuse(model, table, *words, y=None, error=ValueError):
     with pytest.raises(error) as caught:
         tw.importance(model, table, np.zeros(len(table)) if y is None else y, rows="heldout")
-    for word in words:
-        assert word in str(caught.value)
+    assert not find_lacking(str(caught.value), *words)
     assert "\n" not in str(caught.value)
 
 
@@ -169,15 +172,13 @@ def refuse(model, table, *words, y=None, error=ValueError):
 def test_rows_that_spark_does_not_keep_are_refused(handle_invalid, tmp_path):
     pipeline = make_pipeline(make_forest(), handle_invalid=handle_invalid)
     _, saved = fit(tmp_path, pipeline, make_table())
-    table, leave_out = make_table(30, seed=2)[COLUMNS], "leave these rows out"
+    table = make_table(30, seed=2)[COLUMNS]
     unseen = table.assign(color=["?", "?", *table["color"][2:]])
-    words = (
-        f"column 'color' of X must hold labels that StringIndexer knows, as handleInvalid={handle_invalid!r}, got '?'"
-    )
-    refuse(saved, unseen, words, "in 2 rows", leave_out)
-    refuse(saved, table.assign(shape=[None, *table["shape"][1:]]), "column 'shape' of X", "in 1 row;", leave_out)
+    words = ["'color'", "StringIndexer", f"handleInvalid={handle_invalid!r}", "'?'"]
+    refuse(saved, unseen, *words, "2 rows")
+    refuse(saved, table.assign(shape=[None, *table["shape"][1:]]), "'shape'", "1 row")
     missing = table.assign(noise=[np.nan, *table["noise"][1:]])
-    refuse(saved, missing, "missing values in 'noise', got 1 row", f"handleInvalid={handle_invalid!r}", leave_out)
+    refuse(saved, missing, "'noise'", "1 row", f"handleInvalid={handle_invalid!r}")
 
 
 def test_codes_that_the_encoder_does_not_know_are_refused(tmp_path):
@@ -190,27 +191,27 @@ def test_codes_that_the_encoder_does_not_know_are_refused(tmp_path):
     models = fit(tmp_path, Pipeline(stages=stages), make_table())
     table = make_table(30, seed=2)
     assert_same_features(models, table)
-    words = "codes from 0 to 5 for 'vector', as OneHotEncoder has handleInvalid='error', got others in 30 rows"
-    refuse(models[1], table.assign(steps=6.0), words)
+    words = ["0", "5", "'vector'", "OneHotEncoder", "handleInvalid='error'", "30 rows"]
+    refuse(models[1], table.assign(steps=6.0), *words)
 
 
 def test_tables_that_the_pipeline_does_not_take(forest):
     table = add_answer(make_table(30, seed=2))
     _, saved = forest
     y = table["answer"]
-    refuse(saved, table[COLUMNS].drop(columns="x"), "X must have one column 'x'", "got 0 of that name", y=y)
-    refuse(saved, pd.concat([table, table[["x"]]], axis=1), "X must have one column 'x'", "got 2 of that name", y=y)
+    refuse(saved, table[COLUMNS].drop(columns="x"), "X", "'x'", "got 0", y=y)
+    refuse(saved, pd.concat([table, table[["x"]]], axis=1), "X", "'x'", "got 2", y=y)
     refuse(
         saved,
         table[["x", "steps"]].to_numpy(),
-        "X must be a data frame with the columns x, steps, color",
+        "x, steps, color",
         error=TypeError,
         y=y,
     )
-    refuse(saved, table.assign(x="text"), "column 'x' of X must hold numbers", y=y)
-    refuse(saved, table.assign(color=True), "column 'color' of X must hold strings or numbers", y=y)
-    refuse(saved, table[:0], "X must hold at least one row", y=y[:0])
-    refuse(saved, table, "y must hold labels that StringIndexer knows", "'perhaps'", y=["perhaps"] * 30)
+    refuse(saved, table.assign(x="text"), "'x'", "numbers", y=y)
+    refuse(saved, table.assign(color=True), "'color'", "strings", y=y)
+    refuse(saved, table[:0], "X", "row", y=y[:0])
+    refuse(saved, table, "y", "StringIndexer", "'perhaps'", y=["perhaps"] * 30)
 
 
 def test_stages_that_are_not_read(tmp_path):
@@ -219,8 +220,8 @@ def test_stages_that_are_not_read(tmp_path):
     scaler = StandardScaler(inputCol="features", outputCol="scaled")
     scaled = Pipeline(stages=[*stages, scaler, model.copy({model.featuresCol: "scaled"})])
     for read in fit(tmp_path, scaled, make_table()):
-        words = "must be StringIndexerModel, OneHotEncoderModel, VectorAssembler, got StandardScalerModel"
-        refuse(read, make_table(30, seed=2), words, "run it in Spark", error=TypeError)
+        words = ["StringIndexerModel, OneHotEncoderModel, VectorAssembler", "StandardScalerModel"]
+        refuse(read, make_table(30, seed=2), *words, error=TypeError)
 
 
 def test_pipelines_without_trees(tmp_path):
@@ -231,9 +232,9 @@ def test_pipelines_without_trees(tmp_path):
     refuse(
         saved,
         table,
-        "model must be one of RandomForestClassificationModel",
-        "got LogisticRegressionModel",
+        "RandomForestClassificationModel",
+        "LogisticRegressionModel",
         error=TypeError,
     )
     _, saved = fit(tmp_path / "nothing", Pipeline(stages=[assembler]), table)
-    refuse(saved, table, "must have a tree model among its stages, got VectorAssembler", error=TypeError)
+    refuse(saved, table, "tree model", "VectorAssembler", error=TypeError)

@@ -15,9 +15,12 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier,
 from sklearn.tree import DecisionTreeClassifier
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._formatting import enumerate_names
 from truewood._inputs.correlation import find_correlations
 from truewood._results.caveats import TableCheck, check_table, describe_correlations
+
+pytestmark = pytest.mark.any_engine
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -132,8 +135,8 @@ def test_the_same_result_gives_the_same_file(result, tmp_path):
 def test_without_inference(tmp_path):
     make_result(inference=False).report(tmp_path / "report.html")
     text = read_words(tmp_path / "report.html")
-    assert "By unbiased importance (UFI), the most important of 6 features: f1, f2," in text
-    assert "How sure that is cannot be said: importance() was called with inference=False." in text
+    assert re.search(r"\(UFI\).*\b6 features.*\bf1, f2,", text)
+    assert "inference=False" in text
     assert "false discovery" not in text
     assert "What a p-value means" not in text
     data = read_data(tmp_path / "report.html")
@@ -150,15 +153,14 @@ def test_regression_boosting_and_the_biased_measure(tmp_path):
     boosted = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X[:200], y[:200])
     tw.importance(boosted, X[200:], y[200:], rows="heldout").report(tmp_path / "boosting.html")
     text = read_words(tmp_path / "boosting.html")
-    assert "10 trees whose values add up (boosting)" in text
+    assert re.search(r"\b10 trees.*boosting", text)
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[:200], y[:200])
     tw.importance(tree, X[200:], y[200:], rows="heldout").report(tmp_path / "tree.html")
     assert "a single tree" in read_words(tmp_path / "tree.html")
     assert "200 held-out rows" in text
-    assert "for this one fitted model" in text
     make_result(measure="mdi").report(tmp_path / "mdi.html")
     text = read_words(tmp_path / "mdi.html")
-    assert "These importances are biased" in text
+    assert "biased" in text
     assert "out-of-bag" not in text
 
 
@@ -169,11 +171,7 @@ def test_a_useless_model_is_called_useless(tmp_path):
     assert result.total_p_value > 0.05
     result.report(tmp_path / "report.html")
     text = read_words(tmp_path / "report.html")
-    assert (
-        "The model as a whole shows no sign of predicting better than chance. None of 6 features can be shown" in text
-    )
-    assert "That is no proof that none does" in text
-    assert "importances of a model that predicts no better than chance mean nothing" in text
+    assert re.search(r"chance.*\b6 features\b", text)
 
 
 def test_the_level_of_significance_is_the_readers(result, tmp_path):
@@ -181,9 +179,10 @@ def test_the_level_of_significance_is_the_readers(result, tmp_path):
     assert alpha > 0.05
     result.report(tmp_path / "report.html", alpha=alpha)
     text = read_words(tmp_path / "report.html")
-    assert f"4 more add under 1 % each ({100 * alpha:g} % false discovery rate)" in text
-    assert f"Found: at a {100 * alpha:g} % false discovery rate." in text
-    assert read_data(tmp_path / "report.html")["verdicts"] == ["found"] * 2 + ["found, but small"] * 4
+    assert re.search(rf"\b4 more\b.*\b1 ?% each.*{100 * alpha:g} ?% false discovery rate", text)
+    large, _, small, *_ = read_data(tmp_path / "report.html")["verdicts"]
+    assert read_data(tmp_path / "report.html")["verdicts"] == [large] * 2 + [small] * 4
+    assert large != small
     with pytest.raises(ValueError, match=r"alpha.*\b0\b.*\b1\b.*\b5\b"):
         result.report(tmp_path / "report.html", alpha=5)
 
@@ -248,9 +247,9 @@ def test_says_how_many_columns_were_compared():
     found = find_correlations(X, X.columns.tolist())
     assert (found.n_columns, found.n_with_categories, found.n_given) == (500, 100, 601)
     text = describe_correlations(TableCheck(found, []))
-    assert "in 50 rows; compared: 500 of 601 columns, with categories only the first 100)" in text
+    assert not find_lacking(text, "50 rows", "500 of 601 columns", "100")
     numbers = find_correlations(X[["f1", "f2"]], ["f1", "f2"])
-    assert "with categories only" not in describe_correlations(TableCheck(numbers, []))
+    assert find_lacking(describe_correlations(TableCheck(numbers, [])), "100")
 
 
 def test_finds_them_in_arrays_and_sparse_matrices():
@@ -267,10 +266,10 @@ def test_correlated_features_are_listed(result, tmp_path):
     X, _ = make_table()
     result.report(tmp_path / "report.html", X=X.assign(f5=X["f1"] + 0.01 * X["f5"]))
     text = read_words(tmp_path / "report.html")
-    assert "1 pair of features tells nearly the same" in text
+    assert re.search(r"\b(1|[Oo]ne) pair\b", text)
     assert "f1 and f5 (1.00)" in text
     result.report(tmp_path / "report.html")
-    assert "Not checked, as the report was made without the table." in read_words(tmp_path / "report.html")
+    assert "Not checked" in read_words(tmp_path / "report.html")
 
 
 def test_columns_of_an_array_are_named_right():
@@ -313,7 +312,4 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == (
-        f"a report needs altair and vl-convert-python, but {library} is not installed; "
-        "pip install 'truewood[report]' brings both.\n"
-    )
+    assert not find_lacking(done.stdout, library, "pip install 'truewood[report]'")

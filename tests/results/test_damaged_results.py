@@ -11,9 +11,8 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from helpers.installed import needs_kernel
 
-pytestmark = needs_kernel
+pytestmark = pytest.mark.any_engine
 
 ODD = [None, True, False, 0, -1, 3, 10**400, 1e308, -0.5, 1e-320, "", "ufi", "rows", "\x1b[31m", "\ud800", [], [[]]]
 ODD += [{}, [None], ["a"], [1.0], [[1.0, 2.0], [3.0]], {"values": []}, float("inf"), float("nan"), "mdi", "oob"]
@@ -103,7 +102,7 @@ def use(result, folder):
 def test_a_changed_result_is_refused_or_works(name, saved, tmp_path):
     path = tmp_path / "result.json"
     rng, n_refused = random.Random(name), 0
-    for _ in range(100):
+    for _ in range(40):
         path.write_text(json.dumps(mutate(saved[name], rng)))
         try:
             result = tw.load(path)
@@ -116,7 +115,7 @@ def test_a_changed_result_is_refused_or_works(name, saved, tmp_path):
             continue
         with np.errstate(over="ignore"):
             use(result, tmp_path)
-    assert 50 < n_refused < 100
+    assert 15 < n_refused < 40
 
 
 @pytest.mark.parametrize("name", ["rows", "feature_groups", "plain", "boosting"])
@@ -130,8 +129,9 @@ def test_a_changed_result_that_loads_has_a_report(name, saved, tmp_path):
             result = tw.load(path)
         except ValueError:
             continue
-        result.report(tmp_path / "report.html")
+        result.report(tmp_path / f"{n_reports}.html")
         n_reports += 1
+    assert all((tmp_path / f"{number}.html").stat().st_size > 10_000 for number in range(n_reports))
 
 
 @pytest.mark.parametrize("n_bytes", [0, 1, 100, 1000])
@@ -151,25 +151,23 @@ def test_other_files_are_refused_whatever_they_hold(text, tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("values", [1.0], "values must be 4 numbers"),
-        ("values", [1.0, 2.0, 3.0, None], "values must be 4 numbers that are finite"),
-        ("per_tree", [[1.0]], "per_tree must be rows of 4 numbers, or null"),
-        ("contributions", [[1.0] * 4], "contributions must be 60 rows of 4 numbers"),
-        ("std_error", [0.1, 0.1, 0.1, -0.1], "std_error must be numbers that are not negative"),
-        ("std_error", [0.1, 0.1, 0.1, None], "std_error must be 4 numbers that are finite"),
-        ("skipped_weight", 1.5, "skipped_weight must be a number from 0 to 1"),
-        ("n_rows", 1.5, "n_rows must be a number of rows"),
-        ("measure", "other", "measure must be one of ufi,"),
-        ("feature_names", [1, 2, 3, 4], "feature_names must be a list of names"),
-        ("notes", "abc", "notes must be a list of sentences"),
-        ("columns", [], "columns must be a result or null"),
-        ("classes", [], "classes must be names, values, std_error and null_std_error, or null"),
-        ("extra", 1, "it has not the fields of a result, but others or fewer ('extra')"),
+        ("values", [1.0], "values.*4 numbers"),
+        ("values", [1.0, 2.0, 3.0, None], "values.*4 numbers.*finite"),
+        ("per_tree", [[1.0]], "per_tree.*4 numbers.*null"),
+        ("contributions", [[1.0] * 4], "contributions.*60 rows.*4 numbers"),
+        ("std_error", [0.1, 0.1, 0.1, -0.1], "std_error.*negative"),
+        ("std_error", [0.1, 0.1, 0.1, None], "std_error.*4 numbers.*finite"),
+        ("skipped_weight", 1.5, r"skipped_weight.*\b0\b.*\b1\b"),
+        ("n_rows", 1.5, r"n_rows\b"),
+        ("measure", "other", r"measure\b.*\bufi,"),
+        ("feature_names", [1, 2, 3, 4], r"feature_names\b.*names"),
+        ("notes", "abc", r"notes\b.*list"),
+        ("columns", [], r"columns\b.*null"),
+        ("classes", [], r"classes\b.*names, values, std_error.*null_std_error.*null"),
+        ("extra", 1, r".*fields.*'extra'"),
     ],
 )
 def test_the_field_is_named(field, value, words, saved, tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(saved["rows"] | {field: value}))
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
+    with pytest.raises(ValueError, match=rf"^{tmp_path / 'a.json'} .*: {words}"):
         tw.load(tmp_path / "a.json")
-    assert str(caught.value).startswith(f"{tmp_path / 'a.json'} is damaged: {words}")
-    assert str(caught.value).endswith("; save the result again.")

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -75,8 +76,8 @@ def test_training_rows_alone_need_no_warning(data):
     forest = RandomForestClassifier(10, class_weight="balanced", random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tw.importance(forest.fit(X, y), X, y, measure="mdi")
-        tw.corrected_importance(forest, X, y, random_state=0)
+        assert tw.importance(forest.fit(X, y), X, y, measure="mdi").notes == ()
+        assert np.isfinite(tw.corrected_importance(forest, X, y, random_state=0).values).all()
 
 
 def test_drop_in_forests_leave_out_rows_of_each_class(data):
@@ -109,15 +110,15 @@ def test_weights_that_nothing_can_be_drawn_by(weight):
 def test_bags_without_replacement_leave_rows_out_as_often_as_is_said(size):
     rng = np.random.default_rng(0)
     X, weight = rng.standard_normal((80, 2)), np.exp(rng.standard_normal(80))
-    bagging = BaggingRegressor(
-        DecisionTreeRegressor(max_depth=1), 3000, max_samples=size, bootstrap=False, random_state=0
-    )
-    bagging.fit(X, X[:, 0], sample_weight=weight)
+    options = {"max_samples": size, "bootstrap": False, "random_state": 0}
+    # Bags do not depend on the model; a thousand trees would take seconds.
+    bagging = BaggingRegressor(DummyRegressor(), 1000, **options).fit(X, X[:, 0], sample_weight=weight)
     left_out = 1 - np.mean([np.bincount(bag, minlength=80) for bag in bagging.estimators_samples_], axis=0)
-    expected = open_model(bagging).training.draws.oob_probability
+    of_trees = BaggingRegressor(DecisionTreeRegressor(max_depth=1), 2, **options)
+    expected = open_model(of_trees.fit(X, X[:, 0], sample_weight=weight)).training.draws.oob_probability
     # Four standard errors, and what the approximation is off by in 80 rows.
-    np.testing.assert_allclose(left_out, expected, atol=4 * np.sqrt(0.25 / 3000) + 0.01)
-    assert np.corrcoef(left_out, expected)[0, 1] > 0.99
+    np.testing.assert_allclose(left_out, expected, atol=4 * np.sqrt(0.25 / 1000) + 0.01)
+    assert np.corrcoef(left_out, expected)[0, 1] > 0.97
 
 
 def test_bags_of_all_rows_leave_none_out():

@@ -237,7 +237,7 @@ def test_the_guard_knows_rounding_from_other_data(target):
 def test_a_forest_with_trees_of_one_leaf_knows_its_training_rows(X_spread, least_gain):
     """The mean of an only leaf may be next to zero, where the target is not."""
     n_leaves = 0
-    for seed in range(400):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
         data = X_spread * rng.standard_normal((int(rng.integers(30, 120)), 2))
         size = 10.0 ** rng.integers(-9, 10)
@@ -248,7 +248,7 @@ def test_a_forest_with_trees_of_one_leaf_knows_its_training_rows(X_spread, least
         tw.importance(forest, data, target, inference=False)
         with pytest.raises(ValueError, match="X and y"):
             tw.importance(forest, data, target + 0.001 * size, inference=False)
-    assert n_leaves > 100
+    assert n_leaves > 25
 
 
 def test_the_guard_looks_at_each_output_on_its_own_scale(rng):

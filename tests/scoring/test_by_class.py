@@ -13,7 +13,7 @@ from sklearn.ensemble import (
 
 import truewood as tw
 from helpers.oracle import score_class
-from helpers.sklearn_models import CASES, build, supported_cases
+from helpers.sklearn_models import CASES, build, score_built, supported_cases
 from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._measures.registry import MEASURES
 
@@ -21,7 +21,7 @@ CLASSIFIERS = [name for name in supported_cases() if CASES[name].is_classifier]
 PARTED = [name for name, measure in MEASURES.items() if measure.split_score is not None]
 
 
-@pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # 60 rows leave few of a class out
+@pytest.mark.filterwarnings("ignore:.*max_samples=")  # 60 rows leave few of a class out
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_classes_agree_with_the_oracle(name, engines, monkeypatch):
     built = build(name, 0)
@@ -30,17 +30,7 @@ def test_classes_agree_with_the_oracle(name, engines, monkeypatch):
         results = []
         for engine in engines:
             monkeypatch.setenv(ENGINE_VARIABLE, engine)
-            results.append(
-                tw.importance(
-                    built.model,
-                    built.X,
-                    built.y,
-                    rows=built.rows,
-                    measure=measure,
-                    sample_weight=built.sample_weight,
-                    per_class=True,
-                )
-            )
+            results.append(score_built(built, measure, per_class=True))
         for result in results[1:]:
             np.testing.assert_array_equal(result.per_class, results[0].per_class)
             np.testing.assert_array_equal(result.classes.std_error, results[0].classes.std_error)

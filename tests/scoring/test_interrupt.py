@@ -10,9 +10,10 @@ import time
 
 import pytest
 
-from helpers.installed import has_kernel
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes of Windows get no SIGINT")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="processes of Windows get no SIGINT"),
+]
 # It takes some hundredths of a second; other work on the machine may delay it, and the work itself takes much longer.
 SOON = 5.0
 
@@ -87,7 +88,7 @@ def interrupt(work, setting, engine):
             child.kill()
 
 
-@pytest.mark.skipif(not has_kernel(), reason="the kernel is not installed")
+@pytest.mark.kernel
 @pytest.mark.parametrize("call", ONE_CALL)
 def test_one_call_of_the_kernel_is_interrupted(call):
     # A million rows and thirty thousand steps each: minutes of work.

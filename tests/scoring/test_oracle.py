@@ -7,18 +7,19 @@ import pytest
 
 import truewood as tw
 from helpers.oracle import score_forest
-from helpers.sklearn_models import CASES, build, supported_cases
+from helpers.sklearn_models import CASES, build, draw_donors, score_built, supported_cases
 from truewood._engines.selection import ENGINE_VARIABLE
 
-SEEDS = range(6)
+SEEDS = [range(3), pytest.param(range(3, 6), marks=pytest.mark.slow)]
 
 
-@pytest.mark.filterwarnings("ignore:bags were drawn by weight")  # 60 rows leave few of a class out
-@pytest.mark.filterwarnings("ignore:.* rows do not score, as every tree saw them")  # of three trees, some do
+@pytest.mark.filterwarnings("ignore:.*max_samples=")  # 60 rows leave few of a class out
+@pytest.mark.filterwarnings("ignore:.* of \\d+ rows")  # of three trees, some do
+@pytest.mark.parametrize("seeds", SEEDS, ids=["seeds 0 to 2", "seeds 3 to 5"])
 @pytest.mark.parametrize("name", supported_cases())
-def test_engines_agree_with_the_oracle(name, engines, monkeypatch):
+def test_engines_agree_with_the_oracle(name, seeds, engines, monkeypatch):
     skipped = 0.0
-    for seed in SEEDS:
+    for seed in seeds:
         built = build(name, seed)
         for measure in tw.measures():
             if measure == "sobol_mda" and (built.rows != "oob" or seed > 0):
@@ -26,7 +27,7 @@ def test_engines_agree_with_the_oracle(name, engines, monkeypatch):
             results = []
             for engine in engines:
                 monkeypatch.setenv(ENGINE_VARIABLE, engine)
-                results.append(score(built, measure, seed))
+                results.append(score_built(built, measure, random_state=seed))
             for result in results[1:]:
                 np.testing.assert_array_equal(result.values, results[0].values)
                 np.testing.assert_array_equal(result.per_tree, results[0].per_tree)
@@ -54,24 +55,3 @@ def find_default(built):
     if built.rows == "oob" and len(weights) > 1:
         return "mdi_oob"
     return "ufi" if built.case.is_classifier else "ufi_centered"
-
-
-def score(built, measure, seed):
-    return tw.importance(
-        built.model,
-        built.X,
-        built.y,
-        rows=built.rows,
-        measure=measure,
-        sample_weight=built.sample_weight,
-        random_state=seed,
-    )
-
-
-def draw_donors(built, seed):
-    """The permutations that `importance` draws: one per tree, over its unseen rows."""
-    seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=len(built.trees))
-    return [
-        np.random.default_rng(tree_seed).permutation([row for row, _ in tree.unseen])
-        for tree_seed, tree in zip(seeds, built.trees, strict=True)
-    ]

@@ -23,6 +23,8 @@ def make(seed=0, n_rows=300):
     return RandomForestRegressor(8, max_depth=6, random_state=seed).fit(X, y), X, y
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_64_threads_at_once(engine):
     model, X, y = make()
     expected = tw.importance(model, X, y, contributions=True)
@@ -38,6 +40,7 @@ def test_64_threads_at_once(engine):
             np.testing.assert_array_equal(result.contributions, expected.contributions)
 
 
+@pytest.mark.asan
 def test_numbers_that_another_thread_changes_break_nothing(engine):
     # What is scored is then anybody's guess; that it ends, and stays within its memory, is not.
     rng = np.random.default_rng(0)
@@ -64,6 +67,7 @@ def test_numbers_that_another_thread_changes_break_nothing(engine):
         spoiler.join()
 
 
+@pytest.mark.asan
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_processes(method):
@@ -98,6 +102,7 @@ def test_a_fork_while_threads_are_at_work():
         worker.join()
 
 
+@pytest.mark.asan
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_joblib_inside_joblib(backend):
     model, X, y = make()

@@ -21,7 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import truewood as tw
+from helpers.messages import find_lacking
 from helpers.streaming_models import FEATURES, assert_same, build, draw_rows, get_weight
+
+pytestmark = pytest.mark.any_engine
 
 CUTS = [0, 100, 100, 499, 500]
 
@@ -113,11 +116,11 @@ def test_what_is_read_once_has_errors_from_a_sample(monkeypatch):
     expected = tw.importance(model, X, y, rows="heldout")
     sampled = tw.importance(model, Stream(table), "y", rows="heldout")
     assert_same(sampled, expected, errors=None)
-    assert sampled.notes == ("Standard errors from a sample of 400 rows out of 500.",)
+    assert not find_lacking(*sampled.notes, "400 rows", "500")
     exact = tw.importance(model, pl.from_pandas(table).lazy(), "y", rows="heldout")
     assert_same(exact, expected)
     without = tw.importance(model, Stream(table), "y", rows="heldout", inference=False)
-    assert without.inference_unavailable == "importance() was called with inference=False"
+    assert "inference=False" in without.inference_unavailable
 
 
 def test_models_without_names_take_all_columns(write):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, find_kinds, find_significant, find_values, score
 from truewood.tabular import TableError
 from truewood.tabular._columns.columns import read_column
+
+pytestmark = pytest.mark.any_engine
 
 KINDS = {
     "numbers with thousands": (["1,200", "3,400.5", "7"] * 10, "number"),
@@ -93,13 +98,13 @@ def test_values_of_strings(given, read):
 
 def test_days_and_months_that_could_change_places_are_told():
     column = read_column("when", pd.Series(["01/02/2020", "03/04/2020"] * 10))
-    assert column.note == "read as month/day/year, though day and month could change places"
+    assert "month/day/year" in column.note
     assert column.values[0] == pd.Timestamp("2020-01-02")
 
 
 def test_days_and_months_are_not_doubted_where_the_data_tell():
     for texts in (["01/02/2020", "03/14/2020"], ["01/02/2020", "14/03/2020"], ["01/01/2020", "02/02/2020"]):
-        assert "change places" not in read_column("when", pd.Series(texts * 10)).note
+        assert "though" not in read_column("when", pd.Series(texts * 10)).note
 
 
 @pytest.mark.parametrize(
@@ -126,17 +131,15 @@ def test_columns_that_are_nearly_numbers_are_told_of():
     given = pd.Series([str(k % 40) for k in range(93)] + ["5'7\""] * 7)
     column = read_column("height", given)
     assert column.kind == "category of many levels"
-    assert column.note == (
-        "93% numbers, the rest like 5'7\": read as text; kinds={'height': 'number'} takes the rest as missing"
-    )
+    assert not find_lacking(column.note, "93%", "5'7\"", "{'height': 'number'}")
     assert read_column("height", given.replace("5'7\"", "x").where(given.index % 2 == 0, "a")).note is None
 
 
 def test_what_is_said_of_numbers():
     numbers = [str(k + 0.5) for k in range(60)]
-    assert read_column("x", pd.Series([*numbers, "off"])).note == "1 value is no number and is taken as missing: 'off'"
+    assert not find_lacking(read_column("x", pd.Series([*numbers, "off"])).note, "1 value", "missing", "'off'")
     note = read_column("x", pd.Series([*numbers, "off", "on"])).note
-    assert note == "2 values are no numbers and are taken as missing: 'off', 'on'"
+    assert not find_lacking(note, "2 values", "missing", "'off', 'on'")
 
 
 def test_what_columns_are_taken_for():
@@ -154,9 +157,9 @@ def test_what_columns_are_taken_for():
     assert set(find_values(scored)) == {"x", "member", "city", "product", "when"}
     assert find_significant(scored, 0.01) == {"x", "member", "city"}
     said = "\n".join(scored.messages)
-    assert "left out: id (names the rows" in said
-    assert "left out: comment (free text; keep=[...] uses it" in said
-    assert "left out: country (the same in every row)" in said
+    assert "id (" in said
+    assert re.search(r"comment \(free text.*keep=\[", said)
+    assert "country (" in said
     assert scored.warnings == []
 
 

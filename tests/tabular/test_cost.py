@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import numpy as np
@@ -9,11 +10,14 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, score
 from truewood.tabular import FitSettings, Messages, TableError
 from truewood.tabular._checks import cost as costs
 from truewood.tabular._checks.cost import MOST_BYTES, MOST_SECONDS, Cost, choose_rows, format_duration
 from truewood.tabular._columns.target import MOST_KEPT_CLASSES, read_target
+
+pytestmark = pytest.mark.any_engine
 
 
 def make_cost(task="regression", n_columns=26, n_classes=1, is_out_of_bag=True, n_flags=0, **settings):
@@ -64,10 +68,8 @@ def test_large_tables_are_sampled():
     chosen = choose_rows(cost, y, None, messages)
     assert cost.find_seconds(len(chosen)) <= MOST_SECONDS < cost.find_seconds(1.1 * len(chosen))
     assert len(np.unique(chosen)) == len(chosen) < len(y)
-    assert messages.messages[0].startswith(
-        f"{len(chosen):,} of 100,000 rows are used, drawn at random with seed 0, as a"
-    )
-    assert "minutes on 1 core; sample='all'" in messages.messages[0]
+    used = [f"{len(chosen):,} of 100,000 rows", "seed 0", "minutes", "1 core", "sample='all'"]
+    assert not find_lacking(messages.messages[0], *used)
     np.testing.assert_array_equal(chosen, choose_rows(make_cost(n_jobs=2), y, None, messages))  # on any machine
     assert choose_rows(cost, y[:5000], None, messages) is None
     other = choose_rows(make_cost(random_state=1), y, None, messages)
@@ -85,14 +87,14 @@ def test_memory_bounds_the_sample():
 def test_all_rows_are_used_where_asked_for():
     messages = Messages()
     assert choose_rows(make_cost(sample="all"), np.zeros(100_000), None, messages) is None
-    assert messages.messages[0].startswith("the fit takes about ")
+    assert re.search("(seconds|minutes|hours)", messages.messages[0])
 
 
 def test_wide_tables_keep_rows():
     messages = Messages()
     chosen = choose_rows(make_cost(n_columns=20_000), np.zeros(10_000), None, messages)
     assert len(chosen) == costs.FEWEST_SAMPLED
-    assert messages.messages[1].endswith("max_features='sqrt' takes less")
+    assert "max_features='sqrt'" in messages.messages[1]
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
@@ -116,7 +118,7 @@ def test_a_sample_of_a_table():
     weighted = TABLE.assign(weight=1.0)
     scored = score(weighted, "y", drop=["amount"], sample_weight="weight", sample=150, n_trees=20)
     assert scored.result.n_rows == len(scored.X) == 150
-    assert f"150 of {len(TABLE)} rows are used, drawn at random with seed 0" in scored.messages
+    assert any(not find_lacking(text, f"150 of {len(TABLE)} rows", "seed 0") for text in scored.messages)
 
 
 def test_rare_classes_become_one():
@@ -126,10 +128,7 @@ def test_rare_classes_become_one():
     assert len(np.unique(y)) == MOST_KEPT_CLASSES
     assert (y == "any of 31 others").sum() == sum(range(1, 32))
     assert {"c0", "c48"} < set(y)
-    assert messages.warnings == [
-        "name has 80 classes, too many to tell apart: the 49 with most rows stay, and the other 31, 15% of the rows, "
-        "are taken as one"
-    ]
+    assert not find_lacking(*messages.warnings, "name", "80 classes", "49", "31", "15%")
     assert len(np.unique(read_target(pd.Series(labels[: 80 * 50 - 49 * 25]), "name", None, messages).y)) == 50
 
 

@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import score
 from truewood.tabular._checks.duplicates import count_duplicates
+
+pytestmark = pytest.mark.any_engine
 
 
 def test_duplicates_are_warned_about():
     rng = np.random.default_rng(3)
     noise = pd.DataFrame({"a": rng.normal(size=100).round(4), "b": rng.integers(0, 5, 100), "y": rng.choice(2, 100)})
     scored = score(pd.concat([noise, noise]), "y", n_trees=5)
-    assert scored.warnings[0] == (
-        "100 of 200 rows are duplicates of other rows, in all columns and the target; if they are the same "
-        "observations again, scores and p-values are far too good: remove duplicates"
-    )
+    assert not find_lacking(scored.warnings[0], "100 of 200 rows", "duplicates")
 
 
 RNG = np.random.default_rng(8)

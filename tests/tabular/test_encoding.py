@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from numpy.testing import assert_allclose
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -13,6 +14,8 @@ from sklearn.preprocessing import OneHotEncoder
 import truewood as tw
 from helpers.mixed_table import TABLE, find_values, score
 from truewood.tabular._columns.encoding import DateParts
+
+pytestmark = pytest.mark.any_engine
 
 
 def test_parts_of_dates_that_vary():

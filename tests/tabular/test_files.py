@@ -11,10 +11,13 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, add_types, find_values, score
 from truewood.tabular import FileContent, Messages, TableError, score_table
 from truewood.tabular._errors import UnknownFormatError
 from truewood.tabular._files.reading import parse_file, read_file
+
+pytestmark = pytest.mark.any_engine
 
 SMALL = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
 CSV = SMALL.to_csv(index=False)
@@ -70,7 +73,7 @@ def test_the_content_tells_the_format_too(name, folder, expected):
 def test_letters_of_windows(tmp_path):
     text = TABLE[["x", "city", "y"]].replace("Rome", "Málaga").to_csv(index=False)
     (tmp_path / "a.csv").write_bytes(text.encode("cp1252"))
-    assert "was read as Windows-1252" in score(tmp_path / "a.csv", "y", n_trees=5).messages[0]
+    assert "Windows-1252" in score(tmp_path / "a.csv", "y", n_trees=5).messages[0]
 
 
 def test_names_in_quotes_may_break_lines(tmp_path):
@@ -97,70 +100,70 @@ GARBAGE = bytes(range(256)) * 20
 NO_TEXT = bytes(k for k in GARBAGE if k != 0)
 
 BAD_FILES = {
-    "empty file": ("a.csv", "", ["a.csv is empty"]),
-    "blank lines only": ("a.csv", "\n\n\n", ["a.csv holds no table"]),
-    "header only": ("a.csv", HEADER_ONLY, ["a.csv has column names but no rows"]),
-    "one column": ("a.csv", "y\n" + "1\n2\n" * 20, ["single column, 'y'"]),
-    "one row": ("a.csv", HEADER_ONLY + "1,red,yes\n", ["at least 20 rows with a target", "got 1"]),
-    "too few rows": ("a.csv", HEADER_ONLY + "1,red,yes\n2,blue,no\n" * 9, ["got 18"]),
-    "target missing in every row": ("a.csv", HEADER_ONLY + "1,red,\n2,blue,NA\n" * 20, ["'y' is missing in every row"]),
-    "constant target": ("a.csv", HEADER_ONLY + "1,red,no\n2,blue,no\n" * 20, ["'y' has the same value in every row"]),
-    "a name twice": ("a.csv", "x,x,y\n" + "1,2,a\n3,4,b\n" * 20, ["several columns named 'x'"]),
+    "empty file": ("a.csv", "", ["a.csv", "empty"]),
+    "blank lines only": ("a.csv", "\n\n\n", ["a.csv", "no table"]),
+    "header only": ("a.csv", HEADER_ONLY, ["a.csv", "no rows"]),
+    "one column": ("a.csv", "y\n" + "1\n2\n" * 20, ["single column", "'y'"]),
+    "one row": ("a.csv", HEADER_ONLY + "1,red,yes\n", ["20 rows", "1"]),
+    "too few rows": ("a.csv", HEADER_ONLY + "1,red,yes\n2,blue,no\n" * 9, ["20 rows", "18"]),
+    "target missing in every row": ("a.csv", HEADER_ONLY + "1,red,\n2,blue,NA\n" * 20, ["'y'", "missing"]),
+    "constant target": ("a.csv", HEADER_ONLY + "1,red,no\n2,blue,no\n" * 20, ["'y'", "value"]),
+    "a name twice": ("a.csv", "x,x,y\n" + "1,2,a\n3,4,b\n" * 20, ["columns", "'x'"]),
     "a row too long": (
         "a.csv",
         HEADER_ONLY + "1,red,no\n1,red,no,2\n" * 20,
-        ["line 3 has 4 fields, the first line has 3"],
+        ["line 3", "4 fields", "3"],
     ),
-    "a row too short": ("a.csv", HEADER_ONLY + "1,red,no\n1,red\n" * 20, ["line 3 has 2 fields, the first line has 3"]),
+    "a row too short": ("a.csv", HEADER_ONLY + "1,red,no\n1,red\n" * 20, ["line 3", "2 fields", "3"]),
     "a quote without end": ("a.csv", HEADER_ONLY + "1,red,no\n" * 20 + '1,"red,no\n', ["a.csv", "EOF inside string"]),
-    "zero bytes": ("a.csv", GARBAGE, ["a.csv is not a text file: it holds zero bytes"]),
-    "no encoding": ("a.csv", NO_TEXT, ["neither UTF-8 nor Windows-1252"]),
-    "UTF-16 without a mark": ("a.csv", CSV.encode("utf-16-le"), ["save it as UTF-8"]),
-    "unknown ending": ("a.docx", CSV, ["a.docx must end in .csv"]),
-    "no Excel file": ("a.xlsx", CSV, ["a.xlsx cannot be read as an Excel file: File is not a zip file"]),
-    "broken Excel file": ("a.xlsx", b"PK\x03\x04" + GARBAGE, ["a.xlsx cannot be read as an Excel file"]),
-    "no JSON": ("a.jsonl", '{"x": 1}\n{"x": 2', ["a.jsonl is not JSON lines: line 2 cannot be read"]),
-    "JSON but no objects": ("a.jsonl", "[1, 2]\n", ["line 1 must hold an object, got a list"]),
-    "no ending": ("table", CSV, ["table must end in .csv"]),
-    "broken gzip": ("a.csv.gz", gzip.compress(CSV.encode())[:-30], ["a.csv.gz is a broken gzip file"]),
-    "no gzip": ("a.csv.gz", CSV, ["a.csv.gz is not a gzip file"]),
-    "broken parquet": ("a.parquet", b"PAR1" + GARBAGE + b"PAR1", ["a.parquet cannot be read as a Parquet file"]),
-    "cut parquet": ("a.parquet", GARBAGE, ["a.parquet cannot be read as a Parquet file"]),
-    "broken feather": ("a.feather", GARBAGE, ["a.feather cannot be read as a Feather file"]),
+    "zero bytes": ("a.csv", GARBAGE, ["a.csv", "zero bytes"]),
+    "no encoding": ("a.csv", NO_TEXT, ["UTF-8", "Windows-1252"]),
+    "UTF-16 without a mark": ("a.csv", CSV.encode("utf-16-le"), ["UTF-8"]),
+    "unknown ending": ("a.docx", CSV, ["a.docx", ".csv"]),
+    "no Excel file": ("a.xlsx", CSV, ["a.xlsx", "Excel", "File is not a zip file"]),
+    "broken Excel file": ("a.xlsx", b"PK\x03\x04" + GARBAGE, ["a.xlsx", "Excel"]),
+    "no JSON": ("a.jsonl", '{"x": 1}\n{"x": 2', ["a.jsonl", "JSON", "line 2"]),
+    "JSON but no objects": ("a.jsonl", "[1, 2]\n", ["line 1", "object", "list"]),
+    "no ending": ("table", CSV, ["table", ".csv"]),
+    "broken gzip": ("a.csv.gz", gzip.compress(CSV.encode())[:-30], ["a.csv.gz", "gzip"]),
+    "no gzip": ("a.csv.gz", CSV, ["a.csv.gz", "gzip"]),
+    "broken parquet": ("a.parquet", b"PAR1" + GARBAGE + b"PAR1", ["a.parquet", "Parquet"]),
+    "cut parquet": ("a.parquet", GARBAGE, ["a.parquet", "Parquet"]),
+    "broken feather": ("a.feather", GARBAGE, ["a.feather", "Feather"]),
     "all labels differ": (
         "a.csv",
         HEADER_ONLY + "".join(f"{k % 3},red,label{k}\n" for k in range(40)),
-        ["'y' has 40 different values in 40 rows, too many for classes"],
+        ["'y'", "40", "40 rows"],
     ),
     "target of dates": (
         "a.csv",
         HEADER_ONLY + "".join(f"{k % 3},red,2020-01-{1 + k % 28:02d}\n" for k in range(40)),
-        ["'y' must hold classes or numbers, got dates"],
+        ["'y'", "classes", "dates"],
     ),
     "infinite values": (
         "a.csv",
         HEADER_ONLY + "1,red,no\ninf,blue,yes\n" * 20,
-        ["column 'x' holds 20 infinite", "drop=['x']"],
+        ["'x'", "20 infinite", "drop=['x']"],
     ),
     "too large values": (
         "a.csv",
         HEADER_ONLY + "1,red,no\n1e200,blue,yes\n" * 20,
-        ["column 'x' holds 20 infinite or far"],
+        ["'x'", "20 infinite"],
     ),
     "infinite target": (
         "a.csv",
         HEADER_ONLY + "1,red,1.5\n2,blue,inf\n" * 20,
-        ["column 'y' holds 20 infinite", "replace such numbers, or remove their rows"],
+        ["'y'", "20 infinite"],
     ),
     "a word among the numbers of the target": (
         "a.csv",
         HEADER_ONLY + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",
-        ["for regression column 'y' must hold numbers, got 'broken' in 1 of 41 rows", "task='classification'"],
+        ["'y'", "'broken'", "1 of 41 rows", "task='classification'"],
     ),
     "no column to use": (
         "a.csv",
         HEADER_ONLY + "".join(f"{k},red,{k % 2}\n" for k in range(40)),
-        ["no column is left to predict the target with"],
+        ["no column"],
     ),
 }
 
@@ -173,8 +176,7 @@ def test_files_that_cannot_be_used(case, tmp_path):
     (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(TableError) as caught:
         score_table(tmp_path / name, "y")
-    for word in words:
-        assert word in str(caught.value)
+    assert not find_lacking(str(caught.value), *words)
     assert caught.value.argument == ("target" if "target" in case or case == "all labels differ" else "table")
 
 
@@ -184,7 +186,7 @@ def test_an_unknown_format_is_an_error_of_its_own(tmp_path):
         score_table(tmp_path / "a.docx", "y")
 
 
-@pytest.mark.parametrize(("path", "words"), [("none.csv", r"none\.csv"), ("", "no model is fit to such")])
+@pytest.mark.parametrize(("path", "words"), [("none.csv", r"none\.csv"), ("", "batches")])
 def test_paths_that_lead_nowhere(path, words, tmp_path):
     with pytest.raises(TableError, match=words):
         score_table(str(tmp_path / path), "y")
@@ -215,7 +217,7 @@ def test_the_first_sheet_is_read_and_the_others_told_of(tmp_path):
     table = parse_file(read_file(tmp_path / "a.xlsx"), messages)
     assert list(table) == ["x", "unnamed 2", "y"]
     assert table.to_numpy().tolist() == [[1, None, None], [2.5, "b", True]]
-    assert messages.messages == ["a.xlsx has 2 sheets, and the first is read: Sheet"]
+    assert not find_lacking(*messages.messages, "a.xlsx", "2 sheets", "Sheet")
 
 
 def test_an_excel_file_that_would_fill_the_memory(tmp_path, monkeypatch):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_linnerud, load_wine
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, score
 from truewood.tabular._checks.leaks import find_leaks
+
+pytestmark = pytest.mark.any_engine
 
 RNG = np.random.default_rng(0)
 N_ROWS = 400
@@ -187,7 +192,7 @@ def test_numbers_of_rows_within_texts_are_no_leaks():
 def test_a_text_that_is_used_and_holds_the_target_is_warned_of(options):
     table = pd.DataFrame({"term": [f"{t} ({d})" for t, d in zip(TEXTS, DIED, strict=True)], "x": Y, "died": DIED})
     scored = score(table, "died", n_trees=5, **options)
-    assert scored.warnings[0].startswith("term alone explains 100% of died: ")
+    assert re.match(r"term\b.*100%.*\bdied\b", scored.warnings[0])
 
 
 MONEY = {
@@ -208,13 +213,13 @@ MONEY = {
 def test_a_copy_as_money_is_a_leak(form):
     table = pd.DataFrame({"x": OTHERS["b"], "price": 1000 * Y, "listed": [MONEY[form](y) for y in 1000 * Y]})
     scored = score(table, "price", n_trees=5)
-    assert scored.warnings[0].startswith("listed alone explains 100% of price: ")
+    assert re.match(r"listed\b.*100%.*\bprice\b", scored.warnings[0])
 
 
 def test_leaks_are_warned_of_and_left_out():
     table = TABLE.assign(log=np.exp(TABLE["amount"] / TABLE["amount"].max())).drop(columns="y")
     scored = score(table, "amount", n_trees=10)
-    assert scored.warnings[0].startswith("log alone explains 100% of amount: ")
+    assert re.match(r"log\b.*100%.*\bamount\b", scored.warnings[0])
     assert scored.warnings[0].endswith("drop=['log']")
     assert not any("alone explains" in warning for warning in score(table, "amount", drop="log", n_trees=10).warnings)
 
@@ -223,4 +228,4 @@ def test_many_leaks_are_listed():
     copies = pd.DataFrame({f"copy {k}": TABLE["amount"] ** (2 * k + 1) for k in range(8)})
     scored = score(copies.assign(amount=TABLE["amount"], x=TABLE["x"]), "amount", n_trees=5)
     assert sum("alone explains" in warning for warning in scored.warnings) == 5
-    assert scored.warnings[5] == "the same holds for copy 5, copy 6, copy 7"
+    assert not find_lacking(scored.warnings[5], "copy 5, copy 6, copy 7")

@@ -15,8 +15,11 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
+from helpers.messages import find_lacking
 from truewood._exceptions import TrainingRowsError
 from truewood.tabular import TableError, score_saved_model
+
+pytestmark = pytest.mark.any_engine
 
 TABLE = pd.DataFrame({"x": np.arange(40) % 7 / 7, "color": ["red", "blue"] * 20, "y": ["no", "no", "yes", "yes"] * 10})
 
@@ -29,26 +32,25 @@ def forest():
 def assert_refused(saved_model, *words, table=TABLE, target="y", argument="saved_model", **given):
     with pytest.raises(TableError) as caught:
         score_saved_model(saved_model, table, target, **given)
-    for word in words:
-        assert word in str(caught.value)
+    assert not find_lacking(str(caught.value), *words)
     assert caught.value.argument == argument
     return caught.value
 
 
 BROKEN_MODELS = {
-    "other JSON": ("m.json", json.dumps({"a": 1}), ["no model of XGBoost or CatBoost"]),
-    "no JSON": ("m.json", "{", ["m.json is not a JSON file"]),
-    "broken XGBoost": ("m.json", json.dumps({"learner": {}}), ["cannot be read as a XGBoost model"]),
-    "broken ubj": ("m.ubj", b"\0\1\2", ["cannot be read as a XGBoost model"]),
-    "cut LightGBM": ("m.txt", "tree\nversion=v4\n", ["m.txt is cut off: the end of its trees is missing"]),
-    "broken LightGBM": ("m.txt", "tree\nversion=v4\n\nend of trees\n", ["cannot be read as a LightGBM model"]),
-    "deep JSON": ("m.json", "[" * 200_000, ["m.json is JSON too deeply nested to be a model"]),
-    "text that is not of LightGBM": ("m.txt", "hello\n", ["m.txt is not a model that LightGBM has saved"]),
-    "broken CatBoost": ("m.cbm", b"CBM1 and then nothing", ["cannot be read as a CatBoost model"]),
-    "broken CatBoost JSON": ("m.json", json.dumps({"oblivious_trees": []}), ["m.json is a model of CatBoost without"]),
-    "broken skops": ("m.skops", b"PK and then nothing", ["m.skops is not a skops file"]),
-    "pickle": ("m.pkl", pickle.dumps(1), ["m.pkl is a pickle", "pass trust_pickle=True"]),
-    "joblib": ("m.joblib", pickle.dumps(1), ["m.joblib is a pickle", "pass trust_pickle=True"]),
+    "other JSON": ("m.json", json.dumps({"a": 1}), ["m.json", "XGBoost", "CatBoost"]),
+    "no JSON": ("m.json", "{", ["m.json", "JSON"]),
+    "broken XGBoost": ("m.json", json.dumps({"learner": {}}), ["XGBoost"]),
+    "broken ubj": ("m.ubj", b"\0\1\2", ["XGBoost"]),
+    "cut LightGBM": ("m.txt", "tree\nversion=v4\n", ["m.txt", "trees"]),
+    "broken LightGBM": ("m.txt", "tree\nversion=v4\n\nend of trees\n", ["LightGBM"]),
+    "deep JSON": ("m.json", "[" * 200_000, ["m.json", "JSON", "nested"]),
+    "text that is not of LightGBM": ("m.txt", "hello\n", ["m.txt", "LightGBM"]),
+    "broken CatBoost": ("m.cbm", b"CBM1 and then nothing", ["CatBoost"]),
+    "broken CatBoost JSON": ("m.json", json.dumps({"oblivious_trees": []}), ["m.json", "CatBoost"]),
+    "broken skops": ("m.skops", b"PK and then nothing", ["m.skops", "skops"]),
+    "pickle": ("m.pkl", pickle.dumps(1), ["m.pkl", "pickle", "trust_pickle=True"]),
+    "joblib": ("m.joblib", pickle.dumps(1), ["m.joblib", "pickle", "trust_pickle=True"]),
 }
 NEEDED = {"XGBoost": "xgboost", "LightGBM": "lightgbm", "CatBoost": "catboost", "skops": "skops", "ubj": "xgboost"}
 
@@ -66,9 +68,9 @@ def test_model_files_that_cannot_be_used(case, tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("m.json", "is not there"),
-        ("", "is not a folder with a saved model of Spark ML"),
-        ("data.csv", "data.csv must end in .json"),
+        ("m.json", "m.json"),
+        ("", "Spark ML"),
+        ("data.csv", ".json"),
     ],
     ids=["missing", "folder", "unknown ending"],
 )
@@ -83,16 +85,16 @@ def test_an_untrusted_pickle_is_not_opened(tmp_path):
             return (open, (str(tmp_path / "opened"), "w"))
 
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(Opened()))
-    assert_refused(tmp_path / "m.pkl", "pass trust_pickle=True")
+    assert_refused(tmp_path / "m.pkl", "trust_pickle=True")
     assert not (tmp_path / "opened").exists()
 
 
 PICKLED = {
-    "other object": (lambda: {"a": 1}, "is not a fitted model with the interface of scikit-learn, but dict"),
-    "not fitted": (RandomForestClassifier, "is not a fitted model"),
+    "other object": (lambda: {"a": 1}, "dict"),
+    "not fitted": (RandomForestClassifier, "fitted"),
     "no trees": (
         lambda: LogisticRegression().fit(TABLE[["x"]], TABLE["y"]),
-        "model must be a tree model that truewood can read, got LogisticRegression",
+        "LogisticRegression",
     ),
 }
 
@@ -114,18 +116,18 @@ def test_broken_pickles(content, tmp_path):
 @pytest.mark.parametrize(
     ("table", "argument", "words"),
     [
-        (TABLE.rename(columns={"x": "z"}), "saved_model", "lacks columns of the model: 'x'; it has 'z', 'color'"),
-        (TABLE.replace("no", "never"), "target", "labels the model does not know: 'never'; it knows no, yes"),
-        (TABLE.assign(x="text"), "saved_model", "the model does not take this table"),
+        (TABLE.rename(columns={"x": "z"}), "saved_model", ["'x'", "'z', 'color'"]),
+        (TABLE.replace("no", "never"), "target", ["'never'", "no, yes"]),
+        (TABLE.assign(x="text"), "saved_model", ["model", "table"]),
     ],
     ids=["columns", "labels", "types"],
 )
 def test_tables_that_do_not_fit_the_model(table, argument, words, forest):
-    assert_refused(forest, words, table=table, argument=argument)
+    assert_refused(forest, *words, table=table, argument=argument)
 
 
 def test_training_rows_cannot_judge_the_model(forest):
-    words = "the table holds the rows that the model was fit on", "pass a table of rows it has never seen"
+    words = "rows", "fit on"
     error = assert_refused(forest, *words)
     assert isinstance(error.__cause__, TrainingRowsError)
     assert "rows=" not in str(error)
@@ -142,31 +144,31 @@ def test_other_errors_of_the_library_stay_as_they_are(forest, monkeypatch):
 
 def test_a_model_without_names_needs_as_many_columns():
     forest = RandomForestClassifier(5).fit(TABLE[["x"]].to_numpy(), TABLE["y"])
-    assert_refused(forest, "the model has 1 column without names, the table 2 beside the target", "drop=[...]")
+    assert_refused(forest, "1 column", "2", "drop=[...]")
 
 
 def test_numbers_for_a_model_that_predicts_numbers():
     xgboost = pytest.importorskip("xgboost")
     model = xgboost.XGBRegressor(n_estimators=2).fit(TABLE[["x"]], TABLE["x"])
-    assert_refused(model, "the model predicts numbers, but column 'y' holds 'no'", argument="target")
+    assert_refused(model, "numbers", "'y'", "'no'", argument="target")
 
 
-def test_labels_of_a_booster_are_numbers(tmp_path):
+def test_labels_of_a_booster_are_numbers(tmp_path, no_sandbox):
     xgboost = pytest.importorskip("xgboost")
     model = xgboost.XGBClassifier(n_estimators=2).fit(TABLE[["x"]], TABLE["color"] == "red")
     model.save_model(tmp_path / "m.json")
-    words = "does not know: 'red', 'blue'; it knows 0, 1", "write the target as these numbers"
+    words = "'red', 'blue'", "0, 1"
     assert_refused(tmp_path / "m.json", *words, target="color", argument="target")
 
 
-def test_categories_whose_levels_are_not_in_the_file(tmp_path):
+def test_categories_whose_levels_are_not_in_the_file(tmp_path, no_sandbox):
     xgboost = pytest.importorskip("xgboost")
     codes = (TABLE[["color"]] == "red").to_numpy(dtype=float)
     matrix = xgboost.DMatrix(codes, TABLE["y"] == "yes", feature_types=["c"], enable_categorical=True)
     model = xgboost.train({"objective": "binary:logistic", "nthread": 1}, matrix, 2)
     model.save_model(tmp_path / "m.ubj")
-    assert_refused(tmp_path / "m.ubj", "m.ubj has categorical columns, but not their levels", drop=["x"])
-    assert_refused(model, "the model has categorical columns, but not their levels", drop=["x"])
+    assert_refused(tmp_path / "m.ubj", "m.ubj", "levels", drop=["x"])
+    assert_refused(model, "model", "levels", drop=["x"])
 
 
 def test_skops_files_with_other_types(tmp_path, forest):
@@ -174,7 +176,7 @@ def test_skops_files_with_other_types(tmp_path, forest):
     model = RandomForestClassifier(2).fit(TABLE[["x"]], TABLE["y"])
     model.extra_ = SimpleNamespace(a=1)
     skops.dump(model, tmp_path / "m.skops")
-    words = "neither scikit-learn's nor truewood's", "types.SimpleNamespace", "load it with skops.io.load and pass the"
+    words = "types.SimpleNamespace", "skops.io.load"
     assert_refused(tmp_path / "m.skops", *words)
 
 
@@ -185,7 +187,7 @@ def test_types_of_a_skops_file_are_listed_before_anything_is_loaded(tmp_path, mo
     model.extra_ = os.system
     skops.dump(model, tmp_path / "m.skops")
     monkeypatch.setattr("skops.io.load", lambda *_given, **_options: pytest.fail("it was loaded"))
-    assert_refused(tmp_path / "m.skops", "and are not loaded: posix.system" if os.name == "posix" else "not loaded")
+    assert_refused(tmp_path / "m.skops", "posix.system" if os.name == "posix" else "not loaded")
 
 
 def test_a_small_skops_file_does_not_become_a_large_model(tmp_path, monkeypatch):
@@ -193,7 +195,7 @@ def test_a_small_skops_file_does_not_become_a_large_model(tmp_path, monkeypatch)
     monkeypatch.setattr("truewood.tabular._models.saved_estimators.LARGEST_EXPANSION", 1000)
     with zipfile.ZipFile(tmp_path / "m.skops", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("schema.json", "0" * 100_000)
-    assert_refused(tmp_path / "m.skops", "m.skops is a skops file that would take 0.0 GiB of memory")
+    assert_refused(tmp_path / "m.skops", "m.skops", "0.0 GiB")
 
 
 @pytest.mark.parametrize(("library", "name", "extra"), [("catboost", "m.cbm", "catboost"), ("skops", "m.skops", "cli")])
@@ -202,4 +204,4 @@ def test_a_library_that_is_not_installed(library, name, extra, tmp_path, monkeyp
         "truewood.tabular._models.loading.find_spec", lambda name: None if name == library else find_spec(name)
     )
     (tmp_path / name).write_bytes(b"any")
-    assert_refused(tmp_path / name, f"is not installed: pip install 'truewood[{extra}]'")
+    assert_refused(tmp_path / name, f"pip install 'truewood[{extra}]'")

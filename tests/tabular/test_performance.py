@@ -9,6 +9,8 @@ from sklearn.metrics import r2_score, roc_auc_score
 
 from truewood.tabular._checks.performance import measure_performance
 
+pytestmark = pytest.mark.any_engine
+
 
 def test_weights_count_as_repeated_rows_in_the_skill():
     rng = np.random.default_rng(2)

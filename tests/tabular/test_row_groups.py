@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,8 @@ from sklearn.ensemble import RandomForestRegressor
 import truewood as tw
 from truewood.tabular import FitSettings, TableError, score_saved_model, score_table
 from truewood.tabular._checks.performance import measure_performance
+
+pytestmark = pytest.mark.any_engine
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 120, 600)
@@ -90,9 +94,8 @@ def test_a_class_that_is_in_too_few_groups_is_refused():
         except TableError as error:
             seen.append(str(error))
     assert seen
-    assert set(seen) == {
-        "groups: no row of class 'rare' is in the groups that the model is fit to; it is in too few groups."
-    }
+    assert len(set(seen)) == 1
+    assert re.match("groups: .*'rare'.*few groups", seen[0])
 
 
 def test_rows_that_are_read_in_parts_are_refused(tmp_path):

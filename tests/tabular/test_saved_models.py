@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 import truewood as tw
+from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE
 from truewood.tabular import score_saved_model
+
+pytestmark = [pytest.mark.any_engine, pytest.mark.usefixtures("no_sandbox")]
 
 TRAINING, TEST = TABLE[:200], TABLE[200:].reset_index(drop=True)
 
@@ -58,7 +62,7 @@ def test_xgboost_files(ending, is_wrapper, tmp_path):
     chances = model.predict_proba(as_categories(TEST)[["city", "member", "x"]])[:, 1]
     if is_wrapper:
         assert_allclose(scored.skill.value, roc_auc_score(labels, chances), rtol=1e-6)
-    assert any("not columns of the model, and not used: id" in message for message in scored.messages)
+    assert any(re.search(r"not used.*\bid\b", message) for message in scored.messages)
 
 
 def test_lightgbm_files(tmp_path):
@@ -148,7 +152,7 @@ def test_a_pipeline_gets_the_table_as_pandas_reads_it(tmp_path):
     assert scored.warnings == []
     other = test[[*LEVELS, "label"]].assign(mark="new")
     scored = score_file(tmp_path, "m.pkl", "label", other, trust_pickle=True)
-    assert scored.warnings[0] == "100.0% of the rows have levels of mark that the model does not know: 'new'"
+    assert not find_lacking(scored.warnings[0], "100.0%", "mark", "'new'")
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
@@ -178,7 +182,7 @@ def test_boosting_gets_levels_as_pandas_reads_them(library, tmp_path):
     assert scored.result.values.min() > 0.05
     if library != "catboost":  # which keeps hashes of levels only
         scored = score_file(tmp_path, name, "signal", test.replace("?", "!"))
-        assert "of the rows have levels of mark that the model does not know: '!'" in scored.warnings[0]
+        assert not find_lacking(scored.warnings[0], "mark", "'!'")
         missing = test[columns].replace("?", None).astype(category)
         assert_same(scored, tw.importance(model, missing, test["signal"], rows="heldout"))
 
@@ -197,7 +201,7 @@ def test_levels_of_xgboost_that_are_numbers_or_letters_beyond_ascii(tmp_path):
     assert_same(scored, tw.importance(model, test[["k", "city"]].astype(category), test["signal"], rows="heldout"))
     assert scored.warnings == []
     scored = score_file(tmp_path, "m.ubj", "signal", test.assign(k=test["k"].replace(12, 13)))
-    assert "levels of k that the model does not know: 13" in scored.warnings[0]
+    assert not find_lacking(scored.warnings[0], "k", "13")
 
 
 @pytest.mark.parametrize("ending", ["cbm", "json", "joblib"])
@@ -227,22 +231,21 @@ def test_notes_of_a_pipeline(tmp_path):
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(pipeline))
     table = TEST[[*columns, "y"]].assign(other=1.0)
     scored = score_file(tmp_path, "m.pkl", table=table, trust_pickle=True)
-    assert any(note.startswith("Mixes of several columns") for note in scored.result.notes)
+    assert any("columns" in note for note in scored.result.notes)
 
 
 def test_duplicates_in_the_table_of_a_model(tmp_path):
     forest = RandomForestRegressor(5, random_state=0).fit(TRAINING[["x"]], TRAINING["amount"])
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(forest))
     scored = score_file(tmp_path, "m.pkl", "amount", pd.concat([TEST, TEST]), trust_pickle=True)
-    assert scored.warnings[0].startswith("100 of 200 rows are duplicates of other rows")
+    assert scored.warnings[0].startswith("100 of 200 rows are duplicates")
 
 
 def test_leaks_in_the_table_of_a_model():
     forest = RandomForestRegressor(5, random_state=0).fit(TRAINING[["x"]].assign(copy=1.0), TRAINING["amount"])
     leaky = TEST[["x", "amount"]].assign(copy=TEST["amount"] ** 3)
     scored = score_saved_model(forest, leaky, "amount", n_jobs=1)
-    assert scored.warnings[0].startswith("copy alone explains 100% of amount: ")
-    assert scored.warnings[0].endswith("fit a model without it")
+    assert re.match(r"copy\b.*100%.*\bamount\b", scored.warnings[0])
     for silent in (leaky.assign(copy=1.0), leaky.assign(amount=1.0)):
         assert not any(" alone explains " in text for text in score_saved_model(forest, silent, "amount").warnings)
 
@@ -273,7 +276,7 @@ def test_an_estimator_that_is_loaded_already():
     scored = score_saved_model(forest, TEST, "y")
     assert scored.model is forest
     assert scored.model_name == "RandomForestClassifier"
-    assert scored.messages[0] == "the model: RandomForestClassifier, classification"
+    assert not find_lacking(scored.messages[0], "RandomForestClassifier", "classification")
     result = tw.importance(forest, TEST[["x", "amount"]], TEST["y"], rows="heldout")
     assert_array_equal(scored.result.values, result.values)
     assert [(column.name, column.is_used) for column in scored.columns] == [("x", True), ("amount", True)]
@@ -287,4 +290,4 @@ def test_levels_that_an_earlier_step_changes_are_not_compared():
     cities = make_pipeline(FunctionTransformer(lower), OneHotEncoder(handle_unknown="ignore"))
     pipeline = make_pipeline(make_column_transformer((cities, ["city"])), RandomForestClassifier(5, random_state=0))
     pipeline.fit(TRAINING[["city"]], TRAINING["y"])
-    assert not any("levels of city" in text for text in score_saved_model(pipeline, TEST, "y").warnings)
+    assert not any(not find_lacking(text, "city") for text in score_saved_model(pipeline, TEST, "y").warnings)

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from pandas.testing import assert_frame_equal
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, add_types, find_significant, find_values, score
 from truewood import datasets
 from truewood.tabular import Messages, TableError, score_saved_model, score_table
@@ -71,9 +72,9 @@ def test_names_that_are_numbers():
 
 
 def test_what_comes_back(expected):
-    assert expected.messages[0] == "read the table: 300 rows, 10 columns"
+    assert not find_lacking(expected.messages[0], "300 rows", "10 columns")
     assert expected.messages[-1] == str(expected.skill)
-    assert expected.describe() == "random-forest, 20 trees, 300 out-of-bag rows, ufi"
+    assert not find_lacking(expected.describe(), "random-forest", "20 trees", "300 out-of-bag rows", "ufi")
     assert repr(expected) == f"{expected.describe()}\n{expected.skill}"
     assert list(expected.X) == list(find_values(expected))
     assert expected.model.predict(expected.X).shape == (300,)
@@ -96,13 +97,13 @@ def test_messages_are_heard_as_they_come():
 
 SMALL = TABLE[["x", "city", "y"]]
 BAD_ARGUMENTS = {
-    "target": ({"target": "cty"}, "the table has no column 'cty'; did you mean 'city'?"),
-    "drop": ({"drop": ["y"]}, "'y' is the target"),
-    "keep": ({"keep": ["z"]}, "the table has no column 'z'; it has 'x', 'city', 'y'"),
-    "sample_weight": ({"sample_weight": "y"}, "'y' is the target"),
-    "task": ({"task": "ranking"}, "must be one of classification, regression, got 'ranking'"),
-    "measure": ({"measure": "gain"}, "must be one of auto, ufi, "),
-    "alpha": ({"alpha": 5}, "must be a number between 0 and 1, got 5"),
+    "target": ({"target": "cty"}, ["'cty'", "'city'"]),
+    "drop": ({"drop": ["y"]}, ["'y'"]),
+    "keep": ({"keep": ["z"]}, ["'z'", "'x', 'city', 'y'"]),
+    "sample_weight": ({"sample_weight": "y"}, ["'y'"]),
+    "task": ({"task": "ranking"}, ["classification, regression", "'ranking'"]),
+    "measure": ({"measure": "gain"}, ["auto, ufi, "]),
+    "alpha": ({"alpha": 5}, ["0", "1", "5"]),
 }
 
 
@@ -112,7 +113,7 @@ def test_arguments_that_cannot_be_used(argument):
     with pytest.raises(TableError) as caught:
         score_table(SMALL, **({"target": "y"} | given))
     assert caught.value.argument == argument
-    assert words in caught.value.reason
+    assert not find_lacking(caught.value.reason, *words)
     assert str(caught.value) == f"{argument}: {caught.value.reason}"
     assert isinstance(caught.value, ValueError)
 

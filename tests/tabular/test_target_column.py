@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import TableError
+
+pytestmark = pytest.mark.any_engine
 
 SMALL = TABLE[["x", "city", "y"]]
 
@@ -15,7 +18,7 @@ SMALL = TABLE[["x", "city", "y"]]
 def test_a_number_is_regression():
     scored = score(TABLE, "amount", drop=["y"])
     assert scored.result.task == "regression"
-    assert any(text.startswith("target amount: regression, numbers from") for text in scored.messages)
+    assert any(text.startswith("target amount: regression") for text in scored.messages)
     assert scored.skill.name == "R2"
     assert scored.skill.value > 0.3
     assert {"x", "member", "city"} <= find_significant(scored)
@@ -25,7 +28,7 @@ def test_rows_without_a_target_are_left_out_with_a_message():
     table = SMALL.copy()
     table.loc[:9, "y"] = ["", "?", "NA", "nan", "null", " ", "N/A", "NaN", "NULL", "#N/A"]
     scored = score(table, "y", n_trees=5)
-    assert "10 of 300 rows have no y, and are not used" in scored.messages
+    assert any(not find_lacking(text, "10 of 300 rows", "y") for text in scored.messages)
     assert scored.result.n_rows == 290
 
 
@@ -44,7 +47,7 @@ def test_few_whole_numbers_are_classes_unless_told_otherwise(task, found):
     table = TABLE[["x", "city"]].assign(grade=pd.cut(TABLE["amount"], 5, labels=False))
     scored = score(table, "grade", task=task, n_trees=10)
     assert scored.result.task == found
-    assert any("pass task='regression' to take them as numbers" in text for text in scored.messages) == (task is None)
+    assert any("task='regression'" in text for text in scored.messages) == (task is None)
 
 
 def test_two_numbers_are_two_classes_without_more_words():

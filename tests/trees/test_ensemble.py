@@ -9,6 +9,8 @@ from sklearn.ensemble import RandomForestRegressor
 import truewood as tw
 from truewood import TargetKind, TreeEnsemble
 
+pytestmark = pytest.mark.asan
+
 STUMP = {
     "feature": [0, -1, -1],
     "threshold": [0.5, 0.0, 0.0],
@@ -33,8 +35,10 @@ def test_arrays_are_converted_and_read_only():
 
 def test_the_callers_array_stays_writable():
     weight = np.array([4.0, 1.0, 3.0])
-    TreeEnsemble(**{**STUMP, "weight": weight})
+    ensemble = TreeEnsemble(**{**STUMP, "weight": weight})
     weight[0] = 5.0
+    assert weight[0] == 5.0
+    assert not ensemble.weight.flags.writeable
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Sends rows down trees. Two engines of the same results: `native` (C++) and `numpy` (the readable reference)."""
+"""Engines send rows down trees: `native` (C++), `numpy` (the readable reference) and `cuda` (GPU)."""

@@ -156,7 +156,7 @@ def _make_rows(x: Any, first: int, n_staged: int) -> Struct:
 
 
 def _group_small(trees: DeviceTrees, width: int) -> NDArray[np.int64] | None:
-    """Return the bounds of groups of trees that shared memory has room for; None if a tree is too large."""
+    """Return the bounds of groups of trees that fit into shared memory; None if a tree is too large."""
     most_nodes = _SHARED_SUMS // (12 * width)
     if int(trees.sizes.max()) > min(_FEW_NODES, most_nodes):
         return None

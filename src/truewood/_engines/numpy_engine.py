@@ -1,4 +1,4 @@
-"""The readable reference engine, and the one in use where no compiler was found."""
+"""`NumpyEngine`: the readable reference, and the fallback without the compiled kernel."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from truewood._trees.node_sums import NodeSums, aggregate_to_root
 from truewood._trees.row_terms import ClassTerms, NumberTerms, RowTerms
 
 _BLOCK_VALUES = 4_000_000
-# As in the kernel: rows of trees of at most FEW_NODES nodes are summed in chunks of CHUNK_ROWS rows, and products of
-# influence in blocks of ROW_BLOCK rows.
+# The same values as in the kernel, so that both engines add in the same order: in trees with at most FEW_NODES nodes,
+# rows are summed in chunks of CHUNK_ROWS rows; products of influence are summed in blocks of ROW_BLOCK rows.
 FEW_NODES, CHUNK_ROWS = 1024, 2048
 ROW_BLOCK = 1024
 
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 class NumpyEngine(Engine):
-    """The readable reference, and the engine in use where no compiler was found."""
+    """The readable reference, and the fallback without the compiled kernel."""
 
     name = "numpy"
 
@@ -230,7 +230,7 @@ class NumpyEngine(Engine):
 
 
 def _list_chunks(ensemble: TreeEnsemble, rows: RowLists) -> Iterator[NDArray[np.intp]]:
-    """Places in the lists whose rows are summed together: runs of rows of small trees, all rows of larger ones."""
+    """Iterate over positions of rows that are summed together: chunks in small trees, all rows in larger ones."""
     sizes, n_rows = np.diff(ensemble.offset), np.diff(rows.offset)
     chunk_size = np.where(sizes <= FEW_NODES, CHUNK_ROWS, np.maximum(n_rows, 1))
     place = np.arange(len(rows.index)) - np.repeat(rows.offset[:-1], n_rows)
@@ -244,7 +244,7 @@ def _sum_by(leaves: NDArray[np.int32], weights: Floats, n_nodes: int) -> Floats:
 
 
 def _find_column(ensemble: TreeEnsemble, rows: RowLists, chunk: NDArray[np.intp], output: int) -> Any:
-    """Column of the target for each row of a chunk, where trees predict one each; else the output's own."""
+    """Return the target column of each row if trees predict one column each, or else the output's column."""
     if ensemble.column is None:
         return output
     return ensemble.column[np.searchsorted(rows.offset, chunk, side="right") - 1]
@@ -253,7 +253,7 @@ def _find_column(ensemble: TreeEnsemble, rows: RowLists, chunk: NDArray[np.intp]
 def _count_classes(
     leaves: NDArray[np.int32], target: ClassTarget, rows: NDArray[np.int64], w: Floats, n_nodes: int
 ) -> Floats:
-    """Weight of each class at the leaves, shape (n_nodes, n_columns)."""
+    """Sum the weight of each class at the leaves, shape (n_nodes, n_columns)."""
     total = np.empty((n_nodes, target.kind.n_columns))
     for o, (first, labels) in enumerate(zip(target.kind.first_column, target.kind.classes, strict=True)):
         cell = leaves.astype(np.int64) * len(labels) + target.codes[rows, o]
@@ -270,7 +270,7 @@ def _find_influence(
     column: int,
     terms: RowTerms,
 ) -> Floats:
-    """Influence of rows of weight one on each feature, shape (n, n_features)."""
+    """Compute the influence of rows of weight one on each feature, shape (n, n_features)."""
     if isinstance(target, ClassTarget) and isinstance(terms, ClassTerms):
         codes = target.codes[rows] + target.kind.first_column
         by_output = [_sum_path(ensemble, leaves, terms.by_class, codes[:, o]) for o in range(codes.shape[1])]
@@ -289,7 +289,7 @@ def _find_influence(
 
 
 def _sum_path(ensemble: TreeEnsemble, leaves: NDArray[np.int32], at_nodes: Floats, column: Any) -> Floats:
-    """Sum numbers of the nodes on the path of each row, by the feature of the split above, (n, n_features)."""
+    """Sum `at_nodes` along the path of each row, by the feature of the split above the node, (n, n_features)."""
     node, path = leaves.astype(np.intp), []
     while len(below := np.flatnonzero(ensemble.parent[node] != node)):
         path.append((below, node[below]))
@@ -302,10 +302,10 @@ def _sum_path(ensemble: TreeEnsemble, leaves: NDArray[np.int32], at_nodes: Float
 
 
 def sum_blocks(products: Floats) -> Floats:
-    """Sum over rows: one after the other within a block, then one block after the other, shape (n_columns,)."""
+    """Sum over rows in order within each block, then over blocks in order, shape (n_columns,)."""
     n_rows, n_columns = products.shape
     n_blocks = -(-n_rows // ROW_BLOCK)
-    # With a second column numpy adds row to row; it would add the rows of a single one in another order.
+    # With two or more columns, numpy adds row by row; it sums a single column pairwise.
     padded = np.zeros((n_blocks * ROW_BLOCK, max(n_columns, 2)))
     padded[:n_rows, :n_columns] = products
     by_block = np.add.reduce(padded.reshape(n_blocks, ROW_BLOCK, -1), axis=1)

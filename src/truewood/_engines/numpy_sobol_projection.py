@@ -1,4 +1,4 @@
-"""Sobol projection: what trees predict when they cannot use some of the columns."""
+"""Sobol projection: predictions of trees that cannot use a group of columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def project_tree(
     evaluation: NDArray[np.int64],
     group_of: NDArray[np.int32],
 ) -> Iterator[tuple[Any, Members, Floats]]:
-    """What a tree predicts without each group: the group, places of evaluation rows that it changes, their mean."""
+    """Iterate over predictions of a tree without each group: the group, positions of evaluation rows, their mean."""
     groups = np.unique(group_of[ensemble[tree : tree + 1].split_features])
     for group in groups[groups >= 0]:
         is_split = np.zeros(len(ensemble.feature), dtype=np.bool_)
@@ -39,10 +39,10 @@ def project_tree(
 
 
 class _Cells:
-    """Rows that a tree cannot distinguish where some of its splits lead to both of their children.
+    """Cells of rows that a tree cannot distinguish if some of its splits lead to both children.
 
-    Rows of a tree are numbered: first its in-bag rows, ascending, then its evaluation rows. A cell is a set of nodes
-    and the rows that carry it.
+    The rows of a tree are its in-bag rows, ascending, followed by its evaluation rows. A cell is a set of nodes and the
+    rows that reach all of them.
     """
 
     def __init__(
@@ -61,35 +61,35 @@ class _Cells:
         self._n_in_bag, self._weight, self._target = len(in_bag), in_bag_weight, target.take(in_bag)
 
     def settle(self) -> Iterator[tuple[Members, Floats]]:
-        """Evaluation rows that reach such a split, a cell at a time, by place, and the training mean of the cell."""
+        """Iterate over cells: positions of evaluation rows that reach such a split, and the cell's training mean."""
         at = walk(self._ensemble, self._tree, self._values, self._is_split)
         first = np.unique(at[self._is_split[at]])
         cells = [(np.array([node]), np.flatnonzero(at == node)) for node in first]
         while cells:
             nodes, members = cells.pop()
             in_bag = members[members < self._n_in_bag]
-            if not len(in_bag):  # all of them have weight 0
+            if not len(in_bag):  # all in-bag rows of the cell have weight 0
                 continue
             mean, has_leaves_only = self._average(in_bag), (self._ensemble.left[nodes] < 0).all()
-            if len(in_bag) == 1 or has_leaves_only:  # cells within that of a single row have its mean, too
+            if len(in_bag) == 1 or has_leaves_only:  # cells within the cell of a single in-bag row have the same mean
                 yield self._list_evaluation_rows(members), mean
                 continue
-            for next_nodes, part in self._go_on(nodes, members):
+            for next_nodes, part in self._descend(nodes, members):
                 if part.min() < self._n_in_bag:
                     cells.append((next_nodes, part))
-                else:  # no training row goes along
+                else:  # no in-bag row takes the same path
                     yield self._list_evaluation_rows(part), mean
 
-    def _go_on(self, nodes: Nodes, members: Members) -> Iterator[tuple[Nodes, Members]]:
-        """The cells that a cell falls into on the next level."""
+    def _descend(self, nodes: Nodes, members: Members) -> Iterator[tuple[Nodes, Members]]:
+        """Split a cell into cells on the next level."""
         left, right = self._ensemble.left[nodes], self._ensemble.right[nodes]
         stays, takes_both = left < 0, self._is_split[nodes]
         chosen = np.flatnonzero(~stays & ~takes_both)
         x = self._values[members[:, np.newaxis], self._ensemble.feature[nodes[chosen]]]
         is_left = goes_left(self._ensemble, np.broadcast_to(nodes[chosen], x.shape), x)
         parts: dict[bytes, list[int]] = {}
-        for place, way in enumerate(is_left):
-            parts.setdefault(way.tobytes(), []).append(place)
+        for place, directions in enumerate(is_left):
+            parts.setdefault(directions.tobytes(), []).append(place)
         both = [nodes[stays], left[takes_both], right[takes_both]]
         for part in parts.values():
             child = np.where(is_left[part[0]], left[chosen], right[chosen])
@@ -99,7 +99,7 @@ class _Cells:
         return members[members >= self._n_in_bag] - self._n_in_bag
 
     def _average(self, in_bag: Members) -> Floats:
-        """Mean of the target of training rows, shape (n_columns,), summed one after the other."""
+        """Average the target of in-bag rows, shape (n_columns,), in order."""
         weight, target = self._weight[in_bag], self._target
         total = _add(weight)
         if not isinstance(target, ClassTarget):

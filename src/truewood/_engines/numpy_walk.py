@@ -1,4 +1,4 @@
-"""Sends rows down a tree, level by level."""
+"""Walks: rows go down a tree level by level."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from truewood._trees.ensemble import TreeEnsemble
 def walk(
     ensemble: TreeEnsemble, tree: int, values: NDArray[Any], is_end: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int32]:
-    """Leaves of rows in a tree, or nodes before them that are an end, shape (n_rows,)."""
+    """Return the leaf of each row in a tree, or the first node on its path with `is_end`, shape (n_rows,)."""
     nodes = np.full(len(values), ensemble.offset[tree], dtype=np.int32)
     walking = np.arange(len(values))
     is_end = ensemble.left < 0 if is_end is None else is_end | (ensemble.left < 0)
@@ -26,8 +26,8 @@ def walk(
 
 def goes_left(ensemble: TreeEnsemble, nodes: NDArray[Any], x: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether values go left at splits, shape (n,)."""
-    # A float32 is compared with a float64 threshold as float64. A number that another thread is writing may read as any
-    # NaN.
+    # A float32 is compared with a float64 threshold as float64. Another thread may write to x meanwhile, so that a
+    # partly written number may be a signaling NaN.
     with np.errstate(invalid="ignore"):
         is_left = x.astype(np.float64) <= ensemble.threshold[nodes]
     if ensemble.categories is not None:

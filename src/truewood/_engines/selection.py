@@ -72,6 +72,12 @@ def place_rows(X: Any, name: str, *, stacklevel: int = 2) -> tuple[Any, Engine]:
     return engine.take_rows(X, "" if problem is None else f", as {problem}", stacklevel=stacklevel + 1), engine
 
 
+def place_on_host(X: Any, reason: str, *, stacklevel: int = 2) -> tuple[Any, Engine]:
+    """Return X in host memory and the native engine, with a warning that gives the reason."""
+    engine = resolve_engine("native")
+    return engine.take_rows(X, f", as {reason}", stacklevel=stacklevel + 1), engine
+
+
 def resolve_engine(name: str | None = None) -> Engine:
     """Return an engine by name; None selects TRUEWOOD_ENGINE, or else native if it is installed."""
     source = "engine"

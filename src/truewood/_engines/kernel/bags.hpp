@@ -1,4 +1,4 @@
-// Bags: which rows a tree was trained on, drawn again or given. No Python here.
+// Bags: the rows that a tree was trained on, drawn from a seed or given. No Python here.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ namespace truewood {
 using Counts = std::uint32_t;
 
 inline void count_drawn(std::size_t row, std::vector<Counts>& counts) {
-    if (row >= counts.size()) throw std::invalid_argument("a bag holds a row that X does not have.");
+    if (row >= counts.size()) throw std::invalid_argument("bags must hold rows of X, got a row beyond its end.");
     ++counts[row];
 }
 
-// The Mersenne Twister (Matsumoto & Nishimura 1998), many words at a time, so that the compiler can vectorize.
+// The Mersenne Twister (Matsumoto & Nishimura 1998), many words at a time so that the compiler can vectorize.
 class Words {
 public:
     static constexpr std::size_t kSize = 624;
@@ -52,7 +52,7 @@ private:
 };
 
 // Draws the bag of numpy's RandomState(seed).randint(0, n_rows, n_draws): words of the generator, masked to the bits of
-// the largest row number, without those that are larger.
+// the largest row number, except for those that exceed it.
 template <class Visit>
 void draw_bag(std::uint32_t seed, std::size_t n_draws, std::size_t n_rows, const Visit& visit) {
     if (n_rows < 1 || n_rows - 1 > 0xffffffffu) {
@@ -61,7 +61,7 @@ void draw_bag(std::uint32_t seed, std::size_t n_draws, std::size_t n_rows, const
     const auto largest = static_cast<std::uint32_t>(n_rows - 1);
     std::uint32_t mask = largest;
     for (int shift = 1; shift < 32; shift *= 2) mask |= mask >> shift;
-    if (largest == 0) {  // no word is drawn for the only row
+    if (largest == 0) {  // numpy draws no words for a single row
         for (std::size_t k = 0; k < n_draws; ++k) visit(0);
         return;
     }
@@ -81,7 +81,7 @@ void draw_bag(std::uint32_t seed, std::size_t n_draws, std::size_t n_rows, const
     }
 }
 
-// Lists the rows outside of the bag, ascending; returns their number. `oob_rows` has room for all rows.
+// Lists the rows outside the bag, ascending, and returns their number. `oob_rows` must have space for all rows.
 inline std::size_t list_oob_rows(const std::vector<Counts>& counts, std::int64_t* oob_rows) {
     std::size_t n_oob = 0;
     for (std::size_t row = 0; row < counts.size(); ++row) {

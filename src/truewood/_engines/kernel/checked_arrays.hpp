@@ -1,5 +1,5 @@
-// Arrays of a call, checked and held until it is over. They are taken as they are or refused, never converted: a
-// converted copy would be freed before the kernel reads it, and what is written to it would be lost.
+// Arrays passed from Python, checked and kept alive. They are never converted: a converted copy would be freed before
+// the kernel reads it, and output written to it would be lost.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -16,11 +16,11 @@ namespace truewood {
 
 namespace py = pybind11;
 
-// Lengths of the axes of an array; kAny where any length is valid.
+// Lengths of the axes of an array; kAny accepts any length.
 constexpr std::size_t kAny = ~std::size_t{0};
 using Shape = std::vector<std::size_t>;
 
-// "X must ..., got ...": what an argument should be, and what was passed.
+// "X must ..., got ...".
 inline std::string describe_mismatch(const std::string& name, const std::string& expected, const std::string& got) {
     return name + " must " + expected + ", got " + got + ".";
 }
@@ -40,7 +40,7 @@ inline std::string describe_type(const py::handle& given) {
 
 inline bool has_flag(const py::array& array, int flag) { return (array.flags() & flag) == flag; }
 
-// An array of a call; `data` is null where it was not given.
+// An array passed from Python; `data` is null for None.
 template <class T>
 struct View {
     T* data = nullptr;
@@ -55,13 +55,13 @@ struct View {
     explicit operator bool() const { return data != nullptr; }
 };
 
-// Whether an array has numbers of type T, in the byte order of the machine.
+// Whether an array has numbers of type T in native byte order.
 template <class T>
 bool has_type(const py::handle& given) {
     return py::isinstance<py::array_t<T>>(given);
 }
 
-// Reads an aligned, C-contiguous array of type T and of some shape.
+// Checks for an aligned, C-contiguous array of type T and of the given shape.
 template <class T>
 View<const T> read_array(const std::string& name, const py::handle& given, const Shape& shape) {
     const auto expected = [&shape] {
@@ -89,7 +89,7 @@ View<const T> read_optional(const std::string& name, const py::handle& given, co
     return read_array<T>(name, given, shape);
 }
 
-// The same for an array to write to.
+// Checks for a writable array as well.
 template <class T>
 View<T> write_array(const std::string& name, const py::handle& given, const Shape& shape) {
     auto read = read_array<T>(name, given, shape);
@@ -104,28 +104,28 @@ View<T> write_optional(const std::string& name, const py::handle& given, const S
     return write_array<T>(name, given, shape);
 }
 
-// Numbers that the kernel uses as positions are checked once per call. These checks need no GIL.
+// Numbers that the kernel uses as positions are checked once per call. These checks do not need the GIL.
 
-// Refuses numbers that are not from 0 up to `end`; they are `stride` places apart.
+// Rejects numbers outside 0 .. end - 1; the numbers are `stride` apart.
 template <class T>
 void check_below(const std::string& name, const T* numbers, std::size_t n, std::size_t end, std::size_t stride = 1) {
-    bool is_outside = false;  // without a branch, so that this loop vectorizes
+    bool is_outside = false;  // no branch, so that this loop vectorizes
     for (std::size_t k = 0; k < n; ++k) is_outside |= static_cast<std::size_t>(numbers[k * stride]) >= end;
     for (std::size_t k = 0; is_outside && k < n; ++k) {
         const T number = numbers[k * stride];
         if (static_cast<std::size_t>(number) < end) continue;
-        const std::string expected = "hold numbers from 0 up to but not including " + std::to_string(end);
+        const std::string expected = "hold numbers from 0 to " + std::to_string(end) + ", exclusive";
         throw std::invalid_argument(
             describe_mismatch(name, expected, std::to_string(number) + " at " + std::to_string(k)));
     }
 }
 
-// Refuses bounds that do not ascend from 0, each by at least `step`, to `end`; to any number where that is kAny.
+// Rejects bounds that do not ascend from 0 to `end`, or to any number if `end` is kAny, by at least `step`.
 inline void check_bounds(const std::string& name, const View<const std::int64_t>& bounds, std::size_t end,
                          std::int64_t step = 0) {
     const std::size_t n = bounds.size();
     const std::int64_t most = end == kAny ? std::int64_t{1} << 62 : static_cast<std::int64_t>(end);
-    const std::string expected = "rise from 0" + (end == kAny ? "" : " to " + std::to_string(end));
+    const std::string expected = "ascend from 0" + (end == kAny ? "" : " to " + std::to_string(end));
     if (n == 0) throw std::invalid_argument(describe_mismatch(name, expected, "no numbers"));
     std::int64_t least = 0;
     for (std::size_t k = 0; k < n; ++k) {

@@ -26,15 +26,15 @@ struct DenseMatrix {
     };
     Row row(std::int64_t i) const { return {data + static_cast<std::size_t>(i) * n_features}; }
     void prefetch(std::int64_t i) const {
-        // The first two cache lines: all of a narrow row; few values of a wide row are read.
+        // Two cache lines hold all of a narrow row; of a wide row, a tree reads few values anyway.
         prefetch_line(row(i).values);
         prefetch_line(row(i).values + 64 / sizeof(T));
     }
-    // Bytes of a row.
+    // Bytes per row.
     std::size_t row_size() const { return n_features * sizeof(T); }
 };
 
-// A CSR matrix whose column indices are sorted within each row. What is not stored is `fill`.
+// A CSR matrix with sorted column indices. Values that are not stored are `fill`.
 template <class T>
 struct SparseMatrix {
     using Value = T;

@@ -1,8 +1,9 @@
-// The influence of listed rows whose leaves are known, by climbing from each leaf to the root. No Python here.
+// Path influence: the influence of listed rows, given their leaves, along the path from each leaf to the root. No
+// Python here.
 //
-// This computes the same as tree_influence.hpp. It is separate because lists may be short and trees large, as when a
-// few rows are explained: climbing costs the length of a path, while sorting by leaf costs a walk through the whole
-// tree.
+// tree_influence.hpp computes the same numbers for many rows. This second implementation exists for speed on short
+// lists and large trees, as when few rows are explained: its cost per row is the length of a path, while sorting rows
+// by leaf costs a walk through the whole tree.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ public:
         sums_.assign(n_terms_ * n_features, 0.0);
     }
 
-    // A root is its own parent; `column` is the column of the target that the tree predicts.
+    // A root is its own parent; `column` is the target column that the tree predicts.
     void add(std::int64_t leaf, std::int64_t row, double weight, std::int32_t column, double* out) {
         path_.clear();
         for (std::int64_t node = leaf; parent_[node] != node; node = parent_[node]) path_.push_back(node);

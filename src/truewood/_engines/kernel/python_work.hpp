@@ -1,4 +1,4 @@
-// Work without the GIL, which still lets Python run signal handlers, and which ends before the interpreter does.
+// Work without the GIL that still lets Python run signal handlers and that ends before the interpreter does.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,14 +12,15 @@ namespace truewood {
 
 namespace py = pybind11;
 
-// Python ends a thread that asks for the GIL after the interpreter has shut down, and C++ then aborts the process. So
-// the interpreter waits for threads at work here, and they stop at their next pause.
+// After the interpreter has shut down, Python ends any thread that requests the GIL, and C++ then aborts the process.
+// Therefore the interpreter waits for threads that work here, and they stop at their next pause.
 inline std::atomic<bool> is_ending{false};
 inline std::atomic<int> n_working{0};
-inline std::thread::id last_thread;  // the thread that shuts the interpreter down may go on working
+inline std::thread::id last_thread;  // the thread that shuts down the interpreter may continue to work
 
 inline void stop_if_ending() {
-    if (is_ending && std::this_thread::get_id() != last_thread) throw std::runtime_error("the interpreter is ending.");
+    if (is_ending && std::this_thread::get_id() != last_thread)
+        throw std::runtime_error("the interpreter is shutting down.");
 }
 
 inline void wait_for_threads() {
@@ -29,10 +30,10 @@ inline void wait_for_threads() {
     while (n_working > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// Work without the GIL.
+// Releases the GIL during its lifetime.
 class Work {
     struct Count {
-        // Counts before it checks: without a GIL, the interpreter may begin to shut down between the two.
+        // Count before checking: without a GIL, the interpreter may start to shut down in between.
         Count() {
             ++n_working;
             try {
@@ -45,10 +46,10 @@ class Work {
         ~Count() { --n_working; }
     };
     Count count_;
-    py::gil_scoped_release release_;  // begins last and ends first
+    py::gil_scoped_release release_;  // constructed last and destroyed first
 };
 
-// Lets Python run signal handlers, so that Ctrl-C stops long work; called without the GIL.
+// Lets Python run signal handlers so that Ctrl-C stops long work; called without the GIL.
 inline void run_signal_handlers() {
     stop_if_ending();
     py::gil_scoped_acquire acquire;

@@ -1,5 +1,5 @@
-// Small trees without walking: every split is evaluated for every row and strikes out leaves (QuickScorer, Lucchese et
-// al. 2015), for several rows at once. No Python here.
+// QuickScorer (Lucchese et al. 2015): finds leaves of small trees without walking. Every split is evaluated for every
+// row and rules out leaves, for several rows at once. No Python here.
 #pragma once
 
 #include <algorithm>
@@ -17,64 +17,64 @@
 
 namespace truewood {
 
-// A split. Leaves are bits of one word or of two.
+// A split; leaves are bits of one or two words.
 struct QuickscorerSplit {
     float threshold;
-    std::uint32_t column;      // of the tile
-    std::uint32_t left[2];     // the leaves on the left, which values above the threshold strike out,
-    std::uint32_t missing[2];  // and those that a missing value strikes out
+    std::uint32_t column;      // column of the tile
+    std::uint32_t left[2];     // leaves that a value above the threshold rules out: those on the left
+    std::uint32_t missing[2];  // leaves that a missing value rules out
 };
 
 #if defined(__GNUC__)  // and clang, except in its MSVC mode
-// Finds the leaves that the splits of a tree strike out, for the rows of a tile, BYTES at a time. A macro, since the
-// compiler would lower the vectors of a template before it knows the target processor.
-#define TRUEWOOD_STRIKE_OUT(NAME, TARGET, BYTES)                                                              \
-    template <bool HasMissing, std::size_t Words>                                                             \
-    TARGET void NAME(const float* tile, const std::vector<QuickscorerSplit>& splits, std::uint32_t* struck) { \
-        typedef float Values __attribute__((vector_size(BYTES)));                                             \
-        typedef std::uint32_t Leaves __attribute__((vector_size(BYTES)));                                     \
-        constexpr std::size_t kVectors = kTile * sizeof(float) / BYTES;                                       \
-        Leaves out[Words][kVectors] = {};                                                                     \
-        for (const QuickscorerSplit& split : splits) {                                                        \
-            const Values threshold = split.threshold - Values{};                                              \
-            const float* x = tile + split.column * kTile;                                                     \
-            _Pragma("GCC unroll 8") for (std::size_t k = 0; k < kVectors; ++k) {                              \
-                Values values;                                                                                \
-                std::memcpy(&values, x + k * (BYTES / sizeof(float)), BYTES);                                 \
-                _Pragma("GCC unroll 2") for (std::size_t w = 0; w < Words; ++w) {                             \
-                    out[w][k] |= (Leaves)(values > threshold) & (split.left[w] - Leaves{});                   \
-                    if constexpr (HasMissing) {                                                               \
-                        out[w][k] |= (Leaves)(values != values) & (split.missing[w] - Leaves{});              \
-                    }                                                                                         \
-                }                                                                                             \
-            }                                                                                                 \
-        }                                                                                                     \
-        std::memcpy(struck, out, sizeof(out));                                                                \
+// Finds the leaves that the splits of a tree rule out, for the rows of a tile, BYTES at a time. This is a macro because
+// in a template, the compiler would lower the vectors before it knows the target processor.
+#define TRUEWOOD_RULE_OUT(NAME, TARGET, BYTES)                                                                   \
+    template <bool HasMissing, std::size_t Words>                                                                \
+    TARGET void NAME(const float* tile, const std::vector<QuickscorerSplit>& splits, std::uint32_t* ruled_out) { \
+        typedef float Values __attribute__((vector_size(BYTES)));                                                \
+        typedef std::uint32_t Leaves __attribute__((vector_size(BYTES)));                                        \
+        constexpr std::size_t kVectors = kTile * sizeof(float) / BYTES;                                          \
+        Leaves out[Words][kVectors] = {};                                                                        \
+        for (const QuickscorerSplit& split : splits) {                                                           \
+            const Values threshold = split.threshold - Values{};                                                 \
+            const float* x = tile + split.column * kTile;                                                        \
+            _Pragma("GCC unroll 8") for (std::size_t k = 0; k < kVectors; ++k) {                                 \
+                Values values;                                                                                   \
+                std::memcpy(&values, x + k * (BYTES / sizeof(float)), BYTES);                                    \
+                _Pragma("GCC unroll 2") for (std::size_t w = 0; w < Words; ++w) {                                \
+                    out[w][k] |= (Leaves)(values > threshold) & (split.left[w] - Leaves{});                      \
+                    if constexpr (HasMissing) {                                                                  \
+                        out[w][k] |= (Leaves)(values != values) & (split.missing[w] - Leaves{});                 \
+                    }                                                                                            \
+                }                                                                                                \
+            }                                                                                                    \
+        }                                                                                                        \
+        std::memcpy(ruled_out, out, sizeof(out));                                                                \
     }
-TRUEWOOD_STRIKE_OUT(strike_out_16, , 16)
+TRUEWOOD_RULE_OUT(rule_out_16, , 16)
 #if defined(__x86_64__)
-TRUEWOOD_STRIKE_OUT(strike_out_avx2, __attribute__((target("avx2"))), 32)
+TRUEWOOD_RULE_OUT(rule_out_avx2, __attribute__((target("avx2"))), 32)
 #endif
-#undef TRUEWOOD_STRIKE_OUT
+#undef TRUEWOOD_RULE_OUT
 
 template <bool HasMissing, std::size_t Words>
-void strike_out(const float* tile, const std::vector<QuickscorerSplit>& splits, std::uint32_t* struck) {
+void rule_out(const float* tile, const std::vector<QuickscorerSplit>& splits, std::uint32_t* ruled_out) {
 #if defined(__x86_64__)
     static const bool has_avx2 = __builtin_cpu_supports("avx2");
-    if (has_avx2) return strike_out_avx2<HasMissing, Words>(tile, splits, struck);
+    if (has_avx2) return rule_out_avx2<HasMissing, Words>(tile, splits, ruled_out);
 #endif
-    strike_out_16<HasMissing, Words>(tile, splits, struck);
+    rule_out_16<HasMissing, Words>(tile, splits, ruled_out);
 }
 #else
 template <bool HasMissing, std::size_t Words>
-void strike_out(const float* tile, const std::vector<QuickscorerSplit>& splits, std::uint32_t* struck) {
-    std::fill(struck, struck + Words * kTile, 0u);
+void rule_out(const float* tile, const std::vector<QuickscorerSplit>& splits, std::uint32_t* ruled_out) {
+    std::fill(ruled_out, ruled_out + Words * kTile, 0u);
     for (const QuickscorerSplit& split : splits) {
         const float* x = tile + split.column * kTile;
         for (std::size_t w = 0; w < Words; ++w) {
             for (std::size_t i = 0; i < kTile; ++i) {
-                struck[w * kTile + i] |= x[i] > split.threshold ? split.left[w] : 0u;
-                if constexpr (HasMissing) struck[w * kTile + i] |= x[i] != x[i] ? split.missing[w] : 0u;
+                ruled_out[w * kTile + i] |= x[i] > split.threshold ? split.left[w] : 0u;
+                if constexpr (HasMissing) ruled_out[w * kTile + i] |= x[i] != x[i] ? split.missing[w] : 0u;
             }
         }
     }
@@ -112,7 +112,7 @@ public:
     }
     bool empty() const { return leaf_place_.empty(); }
 
-    // Places of the leaves of the rows of a block.
+    // Finds the leaf of each row of a block, by place.
     void find(const Block& block, std::size_t n_columns, std::int32_t* leaves) const {
         if (leaf_place_.size() <= 32) find<1>(block, n_columns, leaves);
         else find<2>(block, n_columns, leaves);
@@ -124,20 +124,20 @@ private:
 
     template <std::size_t Words>
     void find(const Block& block, std::size_t n_columns, std::int32_t* leaves) const {
-        std::uint32_t struck[Words * kTile];
+        std::uint32_t ruled_out[Words * kTile];
         const float* tile = block.tiles.data();
         for (std::size_t start = 0; start < block.n; start += kTile, tile += kTile * n_columns) {
-            strike_out<HasMissing, Words>(tile, splits_, struck);
+            rule_out<HasMissing, Words>(tile, splits_, ruled_out);
             const std::size_t n_here = std::min(kTile, block.n - start);
             for (std::size_t i = 0; i < n_here; ++i) {
-                std::uint64_t bits = struck[i];
-                if constexpr (Words == 2) bits |= static_cast<std::uint64_t>(struck[kTile + i]) << 32;
+                std::uint64_t bits = ruled_out[i];
+                if constexpr (Words == 2) bits |= static_cast<std::uint64_t>(ruled_out[kTile + i]) << 32;
                 leaves[start + i] = leaf_place_[find_lowest(~bits)];
             }
         }
     }
 
-    // Bits of the leaves below a place; recursion is at most as deep as there are leaves.
+    // Returns the leaves below a place as bits; the recursion is at most as deep as the number of leaves.
     template <class T>
     std::uint64_t visit(const PackedTree<T>& tree, const TileColumns& columns, std::int32_t place) {
         const std::int32_t left = tree.structure().left[place];

@@ -1,8 +1,8 @@
-// SIMD dispatch: functions compiled with and without AVX2, of which the faster one is chosen when the program starts.
-// Both do the same additions and multiplications, so no bit depends on the choice.
+// SIMD dispatch: compiles a function with and without AVX2; the loader selects the version that the processor supports.
+// Both versions do the same additions and multiplications, so that results do not depend on the choice.
 #pragma once
 
-#include <cstddef>  // defines __GLIBC__: only glibc can choose at load time
+#include <cstddef>  // defines __GLIBC__: only glibc selects a version at load time
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)

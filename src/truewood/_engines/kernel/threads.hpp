@@ -1,4 +1,4 @@
-// Work on several threads whose results do not depend on how many there are. No Python here.
+// Work on several threads, with results that do not depend on the number of threads. No Python here.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace truewood {
 
-// Calls `pause` now and then during long work. It may throw; output is then incomplete.
+// Calls `pause` regularly during long work. If it throws, the output is incomplete.
 class InterruptPoller {
 public:
     explicit InterruptPoller(std::function<void()> pause) : pause_(std::move(pause)) {}
@@ -29,28 +29,28 @@ public:
         n_steps_ = 0;
         pause_();
     }
-    // For a thread that waits.
+    // For a waiting thread.
     void pause() { pause_(); }
 
 private:
-    static constexpr std::int64_t kStepsBetween = 1 << 22;  // some hundredths of a second
+    static constexpr std::int64_t kStepsBetween = 1 << 22;  // a few hundredths of a second
     std::function<void()> pause_;
     std::int64_t n_steps_ = 0;
 };
 
-// Threads that work together, including the calling one. Only that one runs `pause`; if it or any other throws, all
-// stop at their next pause, and the calling thread rethrows the first error.
+// A team of threads that includes the calling one. Only the calling thread runs `pause`. If any thread throws, all stop
+// at their next pause, and the calling thread rethrows the first error.
 class ThreadTeam {
 public:
-    static constexpr std::size_t kMostThreads = 1024;  // each has room of its own
+    static constexpr std::size_t kMostThreads = 1024;  // each allocates memory of its own
 
     ThreadTeam(std::size_t n_threads, std::function<void()> pause)
         : n_threads_(std::min(std::max<std::size_t>(n_threads, 1), kMostThreads)), pause_(std::move(pause)) {}
 
     std::size_t n_threads() const { return n_threads_; }
 
-    // Runs body(worker, item, poller) for the items 0 .. n_items - 1, started in this order. Workers are numbered below
-    // n_threads(), so each can keep data of its own from item to item.
+    // Runs body(worker, item, poller) for the items 0 .. n_items - 1, started in this order. Workers have numbers below
+    // n_threads(), so that each can keep its own data from item to item.
     template <class Body>
     void run(std::size_t n_items, const Body& body) {
         std::atomic<std::size_t> next{0};
@@ -86,7 +86,7 @@ private:
             try {
                 for (std::size_t worker = 1; worker < n_threads; ++worker) threads_.emplace_back(work, worker);
             } catch (const std::system_error&) {
-                // No more threads are available: the ones there are do all of the work.
+                // The system cannot start more threads: the existing ones do all the work.
             }
         }
         ~Joined() { join(); }
@@ -107,7 +107,7 @@ private:
     std::exception_ptr error_;
 };
 
-// Takes the parts of items in the order of the items, whichever is ready first.
+// Processes the parts of items in the order of the items, whatever the order in which they become ready.
 template <class Part>
 class InOrder {
 public:
@@ -116,14 +116,14 @@ public:
 
     explicit InOrder(std::size_t n_threads) : most_waiting_(kMostWaiting * n_threads) {}
 
-    // Calls take(part) for the part of an item, now or when its turn comes; returns a part to reuse in `part`.
+    // Calls take(part) for the part of an item, now or when its turn comes; leaves a part to reuse in `part`.
     template <class Take>
     void add(std::size_t item, Part& part, InterruptPoller& poller, const Take& take) {
         std::unique_lock<std::mutex> lock(mutex_);
         while (item != next_ && waiting_.size() >= most_waiting_) {
             changed_.wait_for(lock, std::chrono::milliseconds(20));
             lock.unlock();
-            poller.pause();  // throws where an item before has failed
+            poller.pause();  // throws if an earlier item has failed
             lock.lock();
         }
         if (item != next_) {
@@ -153,14 +153,14 @@ private:
     std::size_t most_waiting_, next_ = 0;
 };
 
-// Sums arrays of items in the order of the items.
+// Adds the arrays of items in the order of the items.
 class OrderedSum {
 public:
     static constexpr std::size_t kMostWaiting = InOrder<std::vector<double>>::kMostWaiting;
 
     OrderedSum(std::size_t size, std::size_t n_threads) : total_(size, 0.0), in_order_(n_threads) {}
 
-    // Adds the sums of an item; returns an array to reuse in `sums`.
+    // Adds the sums of an item; leaves an array to reuse in `sums`.
     void add(std::size_t item, std::vector<double>& sums, InterruptPoller& poller) {
         in_order_.add(item, sums, poller, [this](const std::vector<double>& own) {
             for (std::size_t k = 0; k < total_.size(); ++k) total_[k] += own[k];

@@ -1,4 +1,4 @@
-// Blocks of rows, copied for small trees: only columns that are split on, and only the order of values relative to
+// Copies of blocks of rows for small trees: only columns that trees split on, and only the order of values relative to
 // thresholds. No Python here.
 #pragma once
 
@@ -17,18 +17,18 @@ struct Range {
     std::int64_t operator[](std::size_t k) const { return first + static_cast<std::int64_t>(k); }
 };
 
-// Rows of a tile, which is stored column by column: four vectors of 32 bytes.
+// Rows per tile. A tile is stored column by column, and each column is four vectors of 32 bytes.
 constexpr std::size_t kTile = 32;
 
 // Rows, and their values in tiles.
 struct Block {
     Range rows;
     std::size_t n;
-    std::vector<float> tiles;  // empty where there are none
+    std::vector<float> tiles;  // empty if tiles are not used
 };
 
-// The columns that some trees split on. Floats are kept as they are. A double is compared with thresholds only, so it
-// is replaced by the number of thresholds below it, which fits into a float.
+// The columns that trees split on. Floats are copied. A double is replaced by the number of thresholds below it, which
+// fits into a float and compares with thresholds in the same way.
 class TileColumns {
 public:
     void add(std::int32_t feature, double threshold) {
@@ -50,12 +50,12 @@ public:
     }
 
     std::size_t size() const { return features_.size(); }
-    // Whether there are enough splits to repay the search for every double.
+    // Whether there are enough splits to make the search for every double worthwhile.
     bool are_worth_a_search() const { return n_splits_ >= 4 * features_.size() && n_splits_ < (std::size_t{1} << 24); }
     std::size_t column(std::int32_t feature) const {
         return static_cast<std::size_t>(column_[static_cast<std::size_t>(feature)]);
     }
-    // What a threshold is compared as, for floats and for doubles.
+    // The number that replaces a threshold.
     float code(std::int32_t, float threshold) const { return threshold; }
     float code(std::int32_t feature, double threshold) const {
         const std::vector<double>& cuts = cuts_[column(feature)];
@@ -79,13 +79,13 @@ public:
     }
 
 private:
-    std::vector<std::int32_t> column_;    // of each feature, -1: no split is on it
-    std::vector<std::int32_t> features_;  // of each column
+    std::vector<std::int32_t> column_;    // column of each feature; -1 if no tree splits on it
+    std::vector<std::int32_t> features_;  // feature of each column
     std::vector<std::vector<double>> cuts_;
     std::size_t n_splits_ = 0;
 
     static void put(const std::vector<double>&, const float* x, float* into) { std::copy(x, x + kTile, into); }
-    // Searches for all values of a tile at once, so that no step waits for the one before it.
+    // Searches for all values of a tile at once, so that steps do not depend on each other.
     static void put(const std::vector<double>& cuts, const double* x, float* into) {
         std::uint32_t place[kTile] = {};
         for (std::size_t n = cuts.size(); n > 0;) {

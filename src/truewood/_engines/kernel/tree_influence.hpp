@@ -1,8 +1,8 @@
 // The influence of single rows on the scores of a tree, given their leaves. No Python here.
 //
 // The influence of a row on a feature is its weight times its terms at the nodes on its path, summed from the root
-// down. Rows are sorted by leaf, so that one walk through the tree, which carries the sums of the path, serves all of
-// them.
+// down. Rows are sorted by leaf, so that a single walk through the tree, which carries the sums of the path, serves all
+// rows. path_influence.hpp is the counterpart for few rows.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +18,23 @@
 
 namespace truewood {
 
-// A tree in preorder, with the terms of its nodes. Leaves are numbered in this order.
+// A tree in preorder, with the terms of its nodes. Leaves are numbered in the same order.
 struct PreorderTree {
     struct Node {
-        std::int32_t feature;  // of the split above; -1 where that split does not count
-        std::int32_t depth;    // number of nodes above that count
-        std::int32_t end;      // the first node after this one and all below it
+        std::int32_t feature;  // feature of the split above; -1 if that split does not count
+        std::int32_t depth;    // number of counted nodes above
+        std::int32_t end;      // the first node after the subtree
         std::int32_t n_leaves;
         bool is_leaf;
     };
     std::vector<Node> nodes;
-    std::vector<double> terms;       // of one or both roles, a node
-    std::vector<std::int32_t> leaf;  // by place, the number of a leaf
-    std::size_t width = 0;           // terms of a role
-    std::size_t n_terms = 0;         // of a node
+    std::vector<double> terms;       // (node, term), of one or both roles
+    std::vector<std::int32_t> leaf;  // number of each leaf, by place
+    std::size_t width = 0;           // terms per role
+    std::size_t n_terms = 0;         // terms per node
     std::int32_t n_leaves = 0, most_deep = 0;
 
-    // `n_roles` is 1 where no row was in bag.
+    // `n_roles` is 1 if no row is in bag.
     void make(const Structure& tree, const RowTerms& given, std::size_t n_roles) {
         width = given.width();
         n_terms = n_roles * width;
@@ -77,7 +77,7 @@ private:
     };
 };
 
-// A row of a block, and whether it is an in-bag or an evaluation row. 32 bits, since sorting moves many of these.
+// A row of a block, and whether it is an in-bag or an evaluation row. 32 bits make sorting fast.
 class Role {
 public:
     static constexpr std::size_t kMostRows = std::size_t{1} << 31;
@@ -91,7 +91,7 @@ private:
     std::uint32_t both_;
 };
 
-// Where the influence of a block of rows goes, n_features for each; the block begins at row `first` of the target.
+// Receives the influence of a block of rows, (row, feature); the block starts with row `first` of the target.
 struct InfluenceSums {
     double* eval_influence;
     double* inbag_influence;
@@ -101,7 +101,7 @@ struct InfluenceSums {
     }
 };
 
-// Where the influence of a row is added, and its weight.
+// Receives the influence of a row, and the weight of the row.
 struct Part {
     double* out;
     double weight;
@@ -113,7 +113,7 @@ static void add_weighted(double weight, const double* sums, std::size_t n, doubl
     for (std::size_t j = 0; j < n; ++j) out[j] += weight * sums[j];
 }
 
-// out += weight * (by_number * number + by_square * number^2 + constant); `sums` holds these three one after the other.
+// out += weight * (by_number * number + by_square * number^2 + constant); `sums` holds the three, concatenated.
 TRUEWOOD_SIMD_DISPATCH
 static void add_polynomial(double weight, double number, const double* sums, std::size_t n, double* out) {
     const double *by_square = sums + n, *constant = by_square + n, square = number * number;
@@ -127,8 +127,8 @@ class PathSums {
 public:
     PathSums(const Target& target, std::size_t n_features) : target_(target), n_features_(n_features) {}
 
-    // `rows` by leaf: leaf k has those from start[k] to start[k + 1]. weigh(row) is the weight of a row, and `column`
-    // the column of the target that the tree predicts.
+    // `rows` is sorted by leaf: leaf k has the rows start[k] .. start[k + 1]. weigh(row) returns the weight of a row,
+    // and `column` is the target column that the tree predicts.
     template <class Weigh>
     void add(const PreorderTree& tree, const std::vector<Role>& rows, const std::vector<std::int32_t>& start,
              const InfluenceSums& sums_of, std::int32_t column, const Weigh& weigh) {
@@ -167,16 +167,16 @@ public:
     }
 
 private:
-    // With this many features or more, only those on the path are added.
+    // With at least this many features, only those on the path are added.
     static constexpr std::size_t kManyFeatures = 64;
     static constexpr std::size_t kAhead = 12;
 
     const Target& target_;
     std::size_t n_features_, n_terms_ = 0;
     std::vector<double> sums_;                    // (term, feature)
-    std::vector<std::int32_t> entered_;           // features of the nodes on the path that count
-    std::vector<double> saved_;                   // sums as they were above these nodes
-    std::vector<std::int32_t> n_on_path_, path_;  // how often each feature is on the path, and which are
+    std::vector<std::int32_t> entered_;           // features of the counted nodes on the path
+    std::vector<double> saved_;                   // sums above these nodes
+    std::vector<std::int32_t> n_on_path_, path_;  // how often each feature is on the path, and which features are
 
     void prefetch(const double* out) const {
         for (std::size_t j = 0; j < n_features_ && j < kManyFeatures; j += 8) prefetch_line(out + j);
@@ -200,7 +200,7 @@ private:
         if (n_features_ >= kManyFeatures && --n_on_path_[feature] == 0) path_.pop_back();
     }
 
-    // out[j] += weight * of(j), for all columns or those on the path.
+    // out[j] += weight * of(j), for all features or for those on the path.
     template <class Of>
     void add_columns(const Part& part, const Of& of) {
         if (n_features_ < kManyFeatures) {

@@ -17,8 +17,8 @@
 
 namespace truewood {
 
-// Finds the leaves of n rows, by place. Many rows are on their way at a time, so that the processor works on others
-// while one waits for memory. Every few steps, rows that have reached their leaf make room for the next ones.
+// Finds the leaves of n rows, by place. Many rows walk at the same time, so that the processor advances others while
+// one waits for memory. Every few steps, new rows replace those that have reached their leaf.
 template <bool HasMissing, bool HasCategories, class Matrix, class Rows>
 void find_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& matrix, const Rows& rows, std::size_t n,
                  InterruptPoller& poller, std::int32_t* leaves) {
@@ -27,7 +27,7 @@ void find_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& m
     if (n == 0) return;
     typename Matrix::Row row[kLanes];
     std::int32_t place[kLanes];
-    std::size_t number[kLanes];  // n or more: the lane has no row of its own and idles
+    std::size_t number[kLanes];  // n or more if the lane is idle
     std::size_t n_started = kLanes;
     for (std::size_t k = 0; k < kLanes; ++k) {
         number[k] = k;
@@ -54,8 +54,8 @@ void find_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& m
     }
 }
 
-// For each row, with a donor each, and each of `n_features` columns: the leaf, by place, that the row reaches with that
-// column's value taken from the donor. A column that is not on the row's path changes nothing and costs nothing.
+// Finds the leaf, by place, of each row when one column at a time is taken from the donor of the row: (row, column).
+// Columns that are not on the row's path cost nothing, because they do not change the leaf.
 template <bool HasMissing, bool HasCategories, class Matrix>
 void find_swapped_leaves(const PackedTree<typename Matrix::Value>& tree, const Matrix& matrix, const std::int64_t* rows,
                          const std::int64_t* donors, std::size_t n, std::size_t n_features, InterruptPoller& poller,
@@ -92,7 +92,7 @@ void find_swapped_leaves(const PackedTree<typename Matrix::Value>& tree, const M
     }
 }
 
-// Holds one tree at a time, packed for the type that rows are compared in.
+// Holds one tree at a time, packed for the type of the rows.
 class TreeHolder {
 public:
     virtual ~TreeHolder() = default;
@@ -107,7 +107,7 @@ public:
     virtual void find(Range rows, std::size_t n, InterruptPoller& poller, std::int32_t* leaves) const = 0;
 };
 
-// Finds the leaves of rows with one value at a time taken from a donor.
+// Finds the leaves of rows when one column at a time is taken from a donor.
 class SwappedLeafFinder : public TreeHolder {
 public:
     virtual void find(const std::int64_t* rows, const std::int64_t* donors, std::size_t n, InterruptPoller& poller,
@@ -120,8 +120,8 @@ public:
     virtual void project(const ProjectionCall& call, InterruptPoller& poller, Projected& out) const = 0;
 };
 
-// Finds the leaves of a block of rows in a small tree. The columns of a block are those of many trees: each tree adds
-// its splits, and packs them once all trees have done so.
+// Finds the leaves of a block of rows in a small tree. Many trees share the columns of a block: all trees first add
+// their splits, and then each tree packs its own.
 class SmallTreeFinder : public TreeHolder {
 public:
     virtual void add_splits(TileColumns& columns) const = 0;
@@ -138,7 +138,7 @@ public:
     virtual std::size_t row_size() const = 0;  // in bytes
 };
 
-// What the finders of one type of rows share.
+// Common base of the finders for one type of rows.
 template <class Interface, class Matrix>
 class HolderOf : public Interface {
 public:
@@ -184,8 +184,8 @@ public:
     }
 };
 
-// Whether blocks of rows are copied into tiles. Doubles have to be searched for among thresholds, which only many
-// splits repay.
+// Whether blocks of rows are copied into tiles. Doubles need a search among thresholds, which pays off only for many
+// splits.
 template <class Matrix>
 bool has_tiles(const TileColumns& columns) {
     using T = typename Matrix::Value;
@@ -240,7 +240,7 @@ private:
     Matrix matrix_;
 };
 
-// The rows of a call, whatever their type. Makes finders for trees with or without splits on categories.
+// The rows of a call, of any type. Makes finders for trees with or without splits on categories.
 struct RowMatrix {
     std::variant<DenseMatrix<float>, DenseMatrix<double>, SparseMatrix<float>, SparseMatrix<double>> matrix;
     bool has_missing;

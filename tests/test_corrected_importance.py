@@ -12,6 +12,8 @@ import truewood as tw
 from truewood._paper.data import draw_five, draw_ten
 from truewood._paper.methods import score_in_r
 
+pytestmark = pytest.mark.any_engine
+
 rng = np.random.default_rng(0)
 X = np.column_stack([rng.standard_normal((200, 3)), rng.integers(0, 2, 200)])
 y = X[:, 0] + X[:, 3] + 0.5 * rng.standard_normal(200)

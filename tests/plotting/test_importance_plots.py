@@ -10,7 +10,10 @@ from matplotlib.figure import Figure
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._plotting.style import SMALL, UNBIASED
+
+pytestmark = pytest.mark.any_engine
 
 KINDS = ["bar", "compare", "box", "rank", "classes"]
 
@@ -54,9 +57,9 @@ def test_bars_and_points_are_the_shares_in_order(result):
     shares = 100 * np.sort(result.share)[::-1][:5]
     np.testing.assert_allclose([bar.get_width() for bar in ax.patches], shares)
     np.testing.assert_allclose(find_points(ax).get_offsets()[:, 0], shares)
-    assert ax.get_xlabel() == "share of the target's Gini impurity, %\nunbiased importance (UFI)"
+    assert not find_lacking(ax.get_xlabel(), "Gini impurity", "%", "(UFI)")
     assert [label.get_text() for label in ax.get_yticklabels()] == result.frame()["feature"][:5].tolist()
-    assert ax.get_title().endswith("\nthe 5 most important of 30 are shown")
+    assert not find_lacking(ax.get_title().splitlines()[-1], "5", "30")
     assert len(result.plot("bar", top=None).patches) == 30
 
 
@@ -70,8 +73,8 @@ def test_compare_names_each_feature_on_both_sides(result):
 
 def test_box_shows_scores_by_tree(result):
     ax = result.plot("box", top=3)
-    assert ax.get_xlabel() == "unbiased importance (UFI):\ndecrease in Gini impurity, by tree"
-    assert ax.get_title().startswith("How scores differ between the 6 trees")
+    assert not find_lacking(ax.get_xlabel(), "(UFI)", "Gini impurity", "tree")
+    assert "6 trees" in ax.get_title()
 
 
 def test_points_say_what_was_found(result):
@@ -85,11 +88,7 @@ def test_points_say_what_was_found(result):
     n_large = int(np.count_nonzero(is_found & ~is_small))
     assert 0 < n_large < np.count_nonzero(is_found) < 30
     assert re.match(r"\d+ features? carr(y|ies) \d+", ax.get_title())
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
-        "found",
-        "found, but small",
-        "no sign, 95 % interval",
-    ]
+    assert len(ax.get_legend().get_texts()) == 3
     lines = next(drawn for drawn in ax.collections if isinstance(drawn, LineCollection))
     ends = 100 * np.stack(result.interval(), axis=1) / result.impurity
     np.testing.assert_allclose([line[:, 0] for line in lines.get_segments()], ends[order])
@@ -99,10 +98,10 @@ def test_the_level_of_significance_is_the_readers(result):
     alpha = float(np.sort(result.adjusted_p_value())[10])
     n_found = np.count_nonzero(result.select(alpha))
     assert n_found > np.count_nonzero(result.select())
-    ax = result.plot("bar", top=None, alpha=alpha, title="What tells about $y$?")
+    ax = result.plot("bar", top=None, alpha=alpha, title="What predicts $y$?")
     lines = ax.get_title().replace("\N{NO-BREAK SPACE}", " ").split("\n")
-    assert lines[0] == "What tells about $y$?"
-    assert " ".join(lines).endswith(f"({100 * alpha:g} % false discovery rate).")
+    assert lines[0] == "What predicts $y$?"
+    assert re.search(rf"{100 * alpha:g} ?% false discovery rate", " ".join(lines))
     white = to_rgba("white")
     assert sum(tuple(fill) != white for fill in find_points(ax).get_facecolors()) == n_found
     with pytest.raises(ValueError, match=r"alpha.*\b0\b.*\b1\b.*\b0\b"):
@@ -111,14 +110,14 @@ def test_the_level_of_significance_is_the_readers(result):
 
 def test_nothing_significant_is_said_so():
     ax = make_result(3, measure="naive_oob").plot()
-    assert ax.get_title() == "Features by impurity decrease of unseen rows (over-corrected)"
+    assert "over-corrected" in ax.get_title()
     assert ax.get_legend() is None
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((100, 3)), rng.random(100) > 0.5
     noise = tw.importance(RandomForestClassifier(6, random_state=0).fit(X, y), X, y)
     assert not noise.select().any()
     title = noise.plot().get_title().replace("\N{NO-BREAK SPACE}", " ")
-    assert title == "None of 3 features can be shown to matter (5 % false discovery rate)."
+    assert re.search(r"\b3 features\b.*5 ?% false discovery rate", title)
 
 
 def test_ranks_of_boosted_trees_are_drawn_without_shares():
@@ -129,17 +128,17 @@ def test_ranks_of_boosted_trees_are_drawn_without_shares():
     result = tw.importance(model, X[100:], y[100:], rows="heldout")
     assert np.isnan(result.share).all()
     ax = result.plot("rank")
-    assert ax.get_ylabel() == "score, % of the largest"
+    assert "largest" in ax.get_ylabel()
     for line in ax.lines[:2]:
         assert line.get_ydata().max() == 100
         assert not np.isnan(line.get_ydata()).any()
     label = result.plot().get_xlabel()
-    assert label.startswith("% of the sum of all scores (covariance of raw score and target)\n")
+    assert not find_lacking(label, "% of the sum", "covariance of raw score and target")
 
 
 def test_ranks_of_error_rates_are_drawn_without_shares():
     ax = make_result(3, measure="permutation", random_state=0).plot("rank")
-    assert ax.get_ylabel() == "score, % of the largest"
+    assert "largest" in ax.get_ylabel()
 
 
 def test_names_are_left_out_where_they_cannot_be_read():
@@ -166,10 +165,11 @@ def test_long_names_lose_their_middle():
 def test_names_are_text_not_mathematics(tmp_path):
     result = make_result(3, feature_groups=["$x^{", "a_long_name" * 10, "<b>"], per_class=True)
     for kind in KINDS:
-        result.plot(kind).figure.savefig(tmp_path / "picture.png")
+        result.plot(kind).figure.savefig(tmp_path / f"{kind}.png")
+    assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(KINDS)
 
 
-@pytest.mark.filterwarnings("ignore:.* rows do not score, as every tree saw them")
+@pytest.mark.filterwarnings("ignore:.* of \\d+ rows")
 @pytest.mark.parametrize("measure", tw.measures())
 def test_every_measure_has_a_title(measure):
     assert make_result(3, measure=measure, random_state=0).plot().get_title()

@@ -11,6 +11,8 @@ import pytest
 from helpers.app_driver import write_table
 from truewood._app.worker_process import WorkerProcess
 
+pytestmark = pytest.mark.any_engine
+
 
 def test_answers_to_other_jobs_are_dropped(monkeypatch):
     """A process that tells of the last job, of the next one and of this one gives the answer to this one."""

@@ -36,7 +36,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._report.wording import describe_measurement, explain_reading
+
+pytestmark = pytest.mark.any_engine
 
 N_ROWS = 90
 ERRORS = ("null_std_error", "std_error", "total_error")
@@ -118,7 +121,7 @@ def test_errors_where_some_rows_fit_models_and_score_none():
     splits = [(np.r_[30:90], np.r_[:30]), (np.r_[:30, 60:90], np.r_[30:60])]
     result = tw.cross_importance(BOOSTING, X, y, cv=splits)
     assert_equal(result, aggregate_to_root(BOOSTING, splits, both_roles=0.5))
-    assert result.notes == ("30 rows of 90 never held out: they fit models and score none.",)
+    assert not find_lacking(*result.notes, "30 rows", "90")
 
 
 @pytest.mark.parametrize(
@@ -247,9 +250,9 @@ def test_other_models_measures_and_options():
     with pytest.raises(ValueError, match="contributions=True"):
         tw.cross_importance(forest, X, labels, cv=3, measure="permutation", contributions=True)
     bare = tw.cross_importance(BOOSTING, X, y, cv=3, inference=False)
-    assert bare.inference_unavailable == "cross_importance() was called with inference=False"
+    assert not find_lacking(bare.inference_unavailable, "cross_importance()", "inference=False")
     few = tw.cross_importance(BOOSTING, X[:18], y[:18], cv=3)
-    assert few.inference_unavailable == "it takes at least 20 rows that score the model, got 18"
+    assert not find_lacking(few.inference_unavailable, "20 rows", "18")
     own = tw.cross_importance(BOOSTING, X, y, cv=3, target=y**2)
     made = tw.cross_importance(BOOSTING, X, y, cv=3, target=np.square)
     np.testing.assert_allclose(own.values, made.values, rtol=1e-12)
@@ -290,13 +293,13 @@ def test_tables_files_pictures_and_words(tmp_path):
     result.save(tmp_path / "folds.json")
     loaded = tw.load(tmp_path / "folds.json")
     np.testing.assert_array_equal(loaded.per_fold, result.per_fold)
-    assert "36 trees in 3 folds, 90 rows held out in folds" in repr(loaded)
+    assert not find_lacking(repr(loaded), "36 trees", "3 folds", "90 rows")
     axes = result.plot("box")
-    assert axes.get_title() == "How scores differ between the 3 folds"
+    assert "3 folds" in axes.get_title()
     assert len(axes.lines) >= 4
     words = dict(describe_measurement(result, None))
-    assert words["Model"] == "regression, 36 trees whose values add up (boosting), in models of 3 folds."
-    assert words["Rows"] == "90 rows held out in folds: each was judged by a model that was fit without its fold."
+    assert not find_lacking(words["Model"], "regression", "36 trees", "boosting", "3 folds")
+    assert not find_lacking(words["Rows"], "90 rows", "folds")
     assert "for models of this kind on data like this" in " ".join(explain_reading(result, 0.05))
     deeper = tw.cross_importance(clone(BOOSTING).set_params(max_depth=3), X, y, cv=3, contributions=True)
     plain = tw.cross_importance(BOOSTING, X, y, cv=3, contributions=True)

@@ -7,9 +7,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
+from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, find_kinds, score
 from truewood.tabular import TableError
 from truewood.tabular._columns.dtype_overrides import read_column_as
+
+pytestmark = pytest.mark.any_engine
 
 NEARLY = ["170", "169.5", "5'7\"", None]
 DATES = ["03.04.2020", "31.12.2021", "soon", None]
@@ -48,28 +51,27 @@ def test_kinds_that_are_wanted(given, wanted, kind, values):
 
 
 def test_what_does_not_fit_is_told():
-    assert read_column_as("x", pd.Series(DATES * 5), "date:%d.%m.%Y").note == (
-        "read as %d.%m.%Y; 5 values in another form taken as missing"
-    )
-    assert "5 values are no numbers" in read_column_as("x", pd.Series(NEARLY * 5), "number").note
+    note = read_column_as("x", pd.Series(DATES * 5), "date:%d.%m.%Y").note
+    assert not find_lacking(note, "%d.%m.%Y", "5 values", "missing")
+    assert "5 values" in read_column_as("x", pd.Series(NEARLY * 5), "number").note
 
 
 @pytest.mark.parametrize(
     ("kinds", "words"),
     [
-        ({"x": "int"}, "column 'x' can be read as number, category, date, text, drop or date:FORMAT, got 'int'"),
-        ({"x": "number:%d"}, "got 'number:%d'"),
-        ({"z": "number"}, "the table has no column 'z'"),
-        ({"y": "date"}, "the target 'y' can be read as number or category, got 'date'"),
-        ({"city": "number"}, "column 'city' cannot be read as numbers: it has '"),
-        ({"city": "date"}, "column 'city' has no form of dates that is known"),
-        ({"city": "date:%Y"}, "no value of column 'city' has the form '%Y'"),
+        ({"x": "int"}, ["'x'", "number, category, date, text, drop", "date:FORMAT", "'int'"]),
+        ({"x": "number:%d"}, ["'x'", "'number:%d'"]),
+        ({"z": "number"}, ["'z'"]),
+        ({"y": "date"}, ["'y'", "number", "category", "'date'"]),
+        ({"city": "number"}, ["'city'", "numbers"]),
+        ({"city": "date"}, ["'city'", "dates"]),
+        ({"city": "date:%Y"}, ["'city'", "'%Y'"]),
     ],
 )
 def test_kinds_that_cannot_be(kinds, words):
     with pytest.raises(TableError) as caught:
         score(TABLE[["x", "city", "y"]], "y", kinds=kinds)
-    assert words in caught.value.reason
+    assert not find_lacking(caught.value.reason, *words)
     assert caught.value.argument == "kinds"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.stats import norm
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._inputs.correlation import Correlations
 from truewood._results.caveats import TableCheck, check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.summary import (
@@ -23,7 +25,9 @@ from truewood._results.summary import (
     write_summary,
 )
 
-LEVEL = "(5 % false discovery rate)"
+pytestmark = pytest.mark.any_engine
+
+LEVEL = r"\(5 ?% false discovery rate\)"
 
 
 @pytest.fixture(scope="module")
@@ -54,24 +58,24 @@ def make_result(result, percents, p_values, *, has_share=True):
 
 SURE = 1e-9
 SENTENCES = {
-    "few": ([40, 20, 0.1], [SURE, SURE, 0.6], "f0 and f1 carry 60 % of the target's variance"),
-    "one": ([12.34, 0.1], [SURE, 0.6], "f0 carries 12 % of the target's variance"),
+    "few": ([40, 20, 0.1], [SURE, SURE, 0.6], r"f0 and f1 .*\b60 ?% .*variance"),
+    "one": ([12.34, 0.1], [SURE, 0.6], r"f0 .*\b12 ?% .*variance"),
     "small ones": (
         [40, 20, 3, *[0.4] * 40, *[0.01] * 30],
         [*[SURE] * 43, *[0.6] * 30],
-        "f0, f1 and f2 carry 63 % of the target's variance; 40 more add under 1 % each",
+        r"f0, f1,? and f2 .*\b63 ?% .*variance.*\b40 more .*\b1 ?% each",
     ),
     "many": (
         [30, 10, 5, 4, 3, 2, 0.5],
         [SURE] * 7,
-        "f0 and f1 carry 40 % of the target's variance; 4 more add 2.0 to 5.0 % each; 1 more adds under 1 %",
+        r"f0 and f1 .*\b40 ?% .*variance.*\b4 more .*\b2\.0 to 5\.0 ?% each.*\b(1|one) more .*\b1 ?%",
     ),
     "only small ones": (
         [0.4, 0.3, 0.01],
         [SURE, SURE, 0.6],
-        "2 features are found, but small: under 1 % of the target's variance each",
+        r"2 features .*\b1 ?% .*variance each",
     ),
-    "none": ([0.4, 0.3], [0.6, 0.6], "None of 2 features can be shown to matter"),
+    "none": ([0.4, 0.3], [0.6, 0.6], r".*\b2 features\b.*"),
 }
 
 
@@ -79,25 +83,24 @@ SENTENCES = {
 def test_the_answer_is_in_percent(result, name):
     percents, p_values, sentence = SENTENCES[name]
     made = make_result(result, percents, p_values)
-    answer = write_summary(made, 0.05)
-    assert answer.startswith(f"{sentence} {LEVEL}")
-    assert answer.removeprefix(f"{sentence} {LEVEL}") == (": f0 and f1." if name == "only small ones" else ".")
+    listed = ": f0 and f1" if name == "only small ones" else ""
+    assert re.fullmatch(rf"{sentence} {LEVEL}{listed}\.", write_summary(made, 0.05))
 
 
 @pytest.mark.parametrize(
     ("p_values", "sentence"),
     [
-        ([SURE, SURE, 0.6], f"2 of 3 features matter {LEVEL}: f0 and f1."),
-        ([SURE, 0.6, 0.6], f"1 of 3 features matters {LEVEL}: f0."),
-        ([SURE, SURE, SURE], f"All 3 features matter {LEVEL}: f0, f1 and f2."),
-        ([SURE], f"The only feature matters {LEVEL}: f0."),
+        ([SURE, SURE, 0.6], rf"2 of 3 features .*{LEVEL}: f0 and f1\."),
+        ([SURE, 0.6, 0.6], rf"1 of 3 features .*{LEVEL}: f0\."),
+        ([SURE, SURE, SURE], rf".*\b3 features .*{LEVEL}: f0, f1,? and f2\."),
+        ([SURE], rf".*{LEVEL}: f0\."),
     ],
 )
 def test_without_percents_features_are_counted(result, p_values, sentence):
     made = make_result(result, [30, 20, 10][: len(p_values)], p_values, has_share=False)
     assert find_percent(made) is None
-    assert write_summary(made, 0.05) == sentence
-    assert say_total(made, None).startswith("Scores are in units of ")
+    assert re.fullmatch(sentence, write_summary(made, 0.05))
+    assert "units" in say_total(made, None)
 
 
 def test_shares_add_up_to_what_predictions_and_target_have_in_common():
@@ -121,7 +124,7 @@ def test_boosted_classifiers_have_parts_of_the_sum():
     percent = find_percent(result)
     assert not percent.is_share
     assert (percent.factor * result.values).sum() == pytest.approx(100)
-    assert write_summary(result, 0.05).startswith("x1 carries 100 % of the sum of all scores")
+    assert re.match("x1 .*100 ?% of the sum", write_summary(result, 0.05))
     assert "covariance of raw score and target" in say_total(result, percent)
     # Parts of a sum that may as well be half of it say nothing.
     assert find_percent(replace(result, total_error=result.values.sum() / 2)) is None
@@ -149,10 +152,9 @@ def test_small_is_less_than_one_percent(result):
 
 
 def test_verdicts_are_explained(result):
-    assert explain_verdicts(make_result(result, [40, 0.1], [SURE, 0.6]), 0.01) == {
-        "found": "Found: adjusted p-value (Benjamini & Hochberg) at most 0.01.",
-        "found, but small": "Found, but small: under 1 % of the target's variance.",
-    }
+    found, small = explain_verdicts(make_result(result, [40, 0.1], [SURE, 0.6]), 0.01).values()
+    assert not find_lacking(found, "p-value", "0.01")
+    assert re.search("1 ?% of the target's variance", small)
 
 
 def test_verdicts_that_intervals_seem_to_contradict_are_explained(result):
@@ -160,10 +162,10 @@ def test_verdicts_that_intervals_seem_to_contradict_are_explained(result):
     assert len(explain_intervals(plain, 0.05)) == 2
     # Twenty tests: 0.02 is below 0.025 and yet no discovery.
     above = explain_intervals(make_result(result, [40, *[0.1] * 19], [SURE, 0.02, *[0.6] * 18]), 0.05)
-    assert above[0].startswith("f1: its interval lies above zero, yet it is not called found.")
-    assert "among 20 features" in above[0]
+    assert re.match("f1: .*above zero", above[0])
+    assert "20 features" in above[0]
     below = explain_intervals(make_result(result, [40, 5], [SURE, 0.04]), 0.05)
-    assert below[0].startswith("f1: found, though the interval reaches zero.")
+    assert re.match("f1: .*zero", below[0])
 
 
 def test_cautions_come_when_there_is_cause(result):
@@ -172,13 +174,13 @@ def test_cautions_come_when_there_is_cause(result):
 
     clean = replace(result, skipped_weight=0.01)
     assert read_headings(clean) == []
-    assert read_headings(replace(clean, skipped_weight=0.3)) == ["Splits that could not be judged"]
-    assert read_headings(replace(clean, n_rows=100)) == ["Few rows"]
-    assert read_headings(replace(clean, share=3 * clean.share)) == ["Shares above 100 %"]
-    assert read_headings(replace(clean, total_error=1e9)) == ["The model may be useless"]
+    causes = [{"skipped_weight": 0.3}, {"n_rows": 100}, {"share": 3 * clean.share}, {"total_error": 1e9}]
+    headings = [read_headings(replace(clean, **cause)) for cause in causes]
+    assert [len(listed) for listed in headings] == [1, 1, 1, 1]
+    assert len({listed[0] for listed in headings}) == 4
     mixed = list_caveats(replace(clean, notes=("pca0: made of several columns.",)), None)
     assert mixed[0].items == ("pca0: made of several columns.",)
-    assert str(mixed[0]).endswith("is scored by what. pca0: made of several columns.")
+    assert str(mixed[0]).endswith("pca0: made of several columns.")
 
 
 def test_missing_values_are_said():
@@ -193,7 +195,7 @@ def test_missing_values_are_said():
         assert [name for name, _ in check.missing] == ["b", "c"]
         (caution,) = [c for c in list_caveats(result, check) if c.heading == "Missing values"]
         share = 100 * X["b"].isna().mean()
-        assert caution.text.startswith(f"b ({share:.0f} %) of the rows have no value.")
+        assert re.match(rf"b \({share:.0f} ?%\)", caution.text)
 
 
 def test_of_many_correlated_pairs_the_strongest_are_listed(result):
@@ -202,5 +204,6 @@ def test_of_many_correlated_pairs_the_strongest_are_listed(result):
     caution = next(c for c in list_caveats(result, TableCheck(found, [])) if c.heading == "Correlated features")
     assert len(caution.items) == 21
     assert caution.items[0] == "a and b0 (0.99)"
-    assert caution.items[-1] == "and 7 more pairs"
-    assert str(caution).endswith("a and b4 (0.99); and more")
+    assert "7 more" in caution.items[-1]
+    assert "a and b4 (0.99)" in str(caution)
+    assert "b5" not in str(caution)

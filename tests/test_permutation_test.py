@@ -24,7 +24,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import shuffle
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._permutation_test import PermutationTestResult
+
+pytestmark = pytest.mark.any_engine
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((50, 4))
@@ -59,7 +62,7 @@ def test_p_values_by_hand():
 def test_repr_and_picture():
     test = run(n_permutations=9)
     lines = repr(test).splitlines()
-    assert lines[0] == "PermutationTestResult: ufi, 9 permutations, p-values of at least 0.1"
+    assert not find_lacking(lines[0], "PermutationTestResult: ufi, 9 permutations", "0.1")
     assert lines[1].split() == list(test.frame())
     assert lines[2].split()[0] == "x1"
     assert len(lines) == 6

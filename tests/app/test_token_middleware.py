@@ -20,6 +20,8 @@ import pytest
 
 from helpers.app_driver import App, ask, list_processes, make_cookie, upload, wait_for, write_table
 
+pytestmark = pytest.mark.any_engine
+
 FORM = "multipart/form-data; boundary=part"
 SOCKET = "_nicegui_ws/socket.io/?EIO=4&transport="
 UPGRADE = {
@@ -246,6 +248,7 @@ def test_listens_on_loopback_only(app):
     assert [address.split(":")[0] for address in listening] == ["0100007F"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
 def test_another_user_of_the_computer_does_not_get_in():

@@ -11,7 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._results.trends import explain_directions, find_directions
+
+pytestmark = pytest.mark.any_engine
 
 N_ROWS = 800
 WORDS = {
@@ -72,8 +75,8 @@ def test_of_several_classes_the_one_that_moves_most_is_named(table):
     model = RandomForestClassifier(100, min_samples_leaf=3, random_state=0)
     y = np.select([X["up"] > 0.8, X["steps down"] > 3], ["high", "late"], "other")
     words = find_words(model.fit(X, y), X, y)
-    assert words["up"] == "rising for high"
-    assert words["steps down"] == "rising for late"
+    assert not find_lacking(words["up"], "rising", "high")
+    assert not find_lacking(words["steps down"], "rising", "late")
 
 
 def test_texts_go_by_level(table):
@@ -112,4 +115,4 @@ def test_pictures_and_words_say_which_way(table):
     ax = result.plot(explanation=explanation)
     rows = zip(ax.get_yticklabels(), ax.texts, strict=True)
     assert {name.get_text(): word.get_text() for name, word in rows} == WORDS
-    assert "(800 out-of-bag rows, by trees that never saw them)" in explain_directions(explanation)
+    assert "800 out-of-bag rows" in explain_directions(explanation)

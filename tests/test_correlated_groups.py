@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,9 @@ from scipy.stats import spearmanr
 from sklearn.ensemble import RandomForestRegressor
 
 import truewood as tw
+from helpers.messages import find_lacking
+
+pytestmark = pytest.mark.any_engine
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +47,7 @@ def test_columns_of_all_kinds_are_put_together(table):
         "name": ["name"],
         "one": ["one"],
     }
-    assert groups.describe() == "7 of 10 columns are in 2 groups (0.7)"
+    assert not find_lacking(groups.describe(), "7 of 10 columns", "2 groups", "0.7")
     assert tw.correlated_groups(pytest.importorskip("polars").from_pandas(table)) == groups
 
 
@@ -94,7 +98,7 @@ def test_tables_without_columns_are_refused():
 def test_picture_has_all_columns_and_a_colour_a_group(table):
     ax = tw.correlated_groups(table).plot()
     assert sorted(label.get_text() for label in ax.get_yticklabels()) == sorted(table.columns)
-    assert ax.get_title() == "2 groups of correlated columns at 0.7 (dashed)"
+    assert not find_lacking(ax.get_title(), "2 groups", "0.7")
     colours = [line.get_color() for line in ax.lines[:-1]]  # the last is the threshold
     assert len(colours) == len(table.columns) - 1
     assert len(set(colours)) == 3
@@ -118,7 +122,7 @@ def test_report_shows_members_scores_and_the_tree(table, tmp_path):
     result.report(tmp_path / "report.html", X=X, feature_groups=groups)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "height, weight, &lt;b&gt;shade&lt;/b&gt;</td><td>" in page
-    assert '<img id="tree" alt="Tree of correlated columns" src="data:image/png;base64,' in page
-    assert "No two features that were compared are strongly related" in page  # but for those in one group
+    assert re.search('<img id="tree" alt="[^"]+" src="data:image/png;base64,', page)
+    assert "No two features" in page  # but for those in one group
     result.report(tmp_path / "plain.html", X=X, feature_groups={"height + weight": ["height", "weight"]})
     assert 'id="tree"' not in (tmp_path / "plain.html").read_text(encoding="utf-8")
