@@ -37,8 +37,8 @@ class ImportanceAccumulator:
     feature_groups : dict or sequence, default=None
         As in `importance`.
     target : callable, default=None
-        For boosted trees, a function of y that returns the target, as in `importance`. Required for losses whose target
-        depends on all rows: absolute error, quantile, Huber and other robust losses.
+        For boosted trees, a function of y that returns the target, as in `importance`. Required for losses with a
+        target that depends on all rows: absolute error, quantile, Huber and other robust losses.
     inference : bool, default=True
         Whether to compute standard errors and p-values.
     n_sample : int, default=100_000
