@@ -29,6 +29,7 @@ _MAX_DECIMALS = 6
 _MAIN_PART = 2 / 3
 _FEW = 4
 _N_TOP = 5
+_ROW_NAMES = {"oob": "out-of-bag row", "heldout": "held-out row", "folds": "held-out row"}
 
 
 @dataclass(frozen=True)
@@ -203,9 +204,6 @@ def write_total(result: ImportanceResult, percent: Percent | None) -> str:
     if percent is not None and percent.is_share:
         sentence += f" on {ROWS_IN_WORDS[choose_rows(result)]}"
     return f"{sentence}. {explain_impurity(result)}".strip()
-
-
-_ROW_NAMES = {"oob": "out-of-bag row", "heldout": "held-out row", "folds": "held-out row"}
 
 
 def describe_skipped(result: ImportanceResult) -> str:
