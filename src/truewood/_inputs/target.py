@@ -35,13 +35,13 @@ class TargetKind:
     is_classification : bool
         Whether the outputs are classes.
     task : {"classification", "regression"}
-        The same in a word.
+        The task as a string.
     n_columns : int
         Number of value columns: one per class of each output, or one per number.
     column_bounds : ndarray of int64, shape (n_outputs + 1,)
-        Where the value columns of each output begin, and where the last end.
+        Position of the first value column of each output, and the end of the last.
     first_column : ndarray of int64, shape (n_outputs,)
-        Where the value columns of each output begin.
+        Position of the first value column of each output.
     """
 
     classes: tuple[NDArray[Any], ...] = ()
@@ -70,7 +70,7 @@ class TargetKind:
 
     @property
     def column_names(self) -> NDArray[np.str_]:
-        """Names of the value columns, shape (n_columns,): class labels, with the output where there are several."""
+        """Names of the value columns, shape (n_columns,): class labels, with the output if there are several."""
         if not self.is_classification:
             return np.arange(self.n_outputs).astype(np.str_)
         several = self.n_outputs > 1
@@ -78,7 +78,7 @@ class TargetKind:
         return np.array([f"{o}: {label}" if several else str(label) for o, label in labelled], dtype=np.str_)
 
     def sum_columns(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum value columns within each output, shape (n, n_columns) -> (n, n_outputs), one after the other."""
+        """Sum the value columns of each output from left to right, shape (n, n_columns) -> (n, n_outputs)."""
         if self.n_columns == self.n_outputs:
             return products
         bounds = self.column_bounds

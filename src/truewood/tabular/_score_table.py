@@ -69,7 +69,8 @@ def score_table(
         Columns to use even if they look like identifiers or free text.
     dtypes : dict of str to str, default=None
         Types of columns, instead of the inferred ones: "number", "category", "date", "date:FORMAT" such as
-        "date:%d.%m.%Y", or "text" and "drop", which are left out. Values that do not fit become missing.
+        "date:%d.%m.%Y", or "text" or "drop", to leave the column out. Values that cannot be read as the type become
+        missing.
     sample_weight : str, default=None
         The column of row weights.
     groups : str, default=None
