@@ -1,4 +1,4 @@
-"""`ImportanceAccumulator`: the scores of `importance` from rows that are never in one place."""
+"""`ImportanceAccumulator`: the scores of `importance` from rows that arrive in parts."""
 
 from __future__ import annotations
 

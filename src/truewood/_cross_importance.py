@@ -173,7 +173,7 @@ def cross_importance(
     joined = join_folds(results, folds, weight, codes, inference, contributions)
     if joined.skipped_weight > _MUCH_SKIPPED:
         warn(
-            f"{joined.skipped_weight:.0%} of split weight was not scored, as no held-out row reached one of the "
+            f"{joined.skipped_weight:.0%} of split weight was not scored because no held-out row reached one of the "
             "children; use fewer folds with more rows."
         )
     return joined

@@ -76,7 +76,7 @@ def importance(
         or entirely outside each tree's bag. Not supported by "sobol_mda".
     inference : bool or "bags", default=True
         Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and
-        "sobol_mda". With "bags", for out-of-bag rows, standard errors and intervals also reflect how much each row
+        "sobol_mda". With "bags", for out-of-bag rows, standard errors and intervals fully reflect how much each row
         affects the choice of splits, which matters if a feature is useful only together with another. This needs many
         trees; a warning states how many if there are too few.
     contributions : bool, default=False

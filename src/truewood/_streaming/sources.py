@@ -94,7 +94,7 @@ def name_errors(what: str, kinds: tuple[type[BaseException], ...] = _ARROW_ERROR
 def open_files(given: Any) -> Source:
     """Open Parquet and Arrow files, given as a path, a folder, a glob or a list of these."""
     if find_spec("pyarrow") is None:
-        raise ValueError("X needs pyarrow to be read, which is not installed: pip install 'truewood[arrow]'.")
+        raise ValueError("reading X needs pyarrow, which is not installed: pip install 'truewood[arrow]'.")
     files = [_File(path) for path in find_files(given)]
 
     def read(columns: list[str], n_rows: int) -> Iterator[Batch]:

@@ -118,7 +118,8 @@ def score_table(
         raise TableError(f"must be one of {', '.join(_TASKS)}, got {quote(task)}.", "task")
     if is_many_files(table):
         raise TableError(
-            f"{table} is a folder or glob, to which no model can be fit; pass one file, or score a saved model.",
+            f"{table} is a folder or glob, but a model can be fit only to a single file; pass one file, or score a "
+            "saved model.",
             "table",
         )
     settings = FitSettings() if settings is None else settings
@@ -170,5 +171,5 @@ def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:
         messages.add(line)
     used = {column.name: column.values for column in columns if column.is_used}
     if not used:
-        raise TableError("no column is left to predict the target.", "table")
+        raise TableError("no column is left to predict the target; keep at least one feature column.", "table")
     return pd.DataFrame(used)
