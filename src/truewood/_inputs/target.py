@@ -330,7 +330,7 @@ def read_sample_weight(sample_weight: Any, n_rows: int, *, may_be_zero: bool = F
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weight.shape}.")
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be finite and not negative; drop or correct other rows.")
+        raise ValueError("sample_weight must be finite and not negative; correct or drop rows with other weights.")
     if not weight.any():
         if may_be_zero:
             return weight

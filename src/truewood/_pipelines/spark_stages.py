@@ -198,8 +198,7 @@ def _read_table(X: Any, needed: list[str]) -> pd.DataFrame:
         n_found = list(table.columns).count(name)
         if n_found != 1:
             raise ValueError(
-                f"X must have exactly one column {quote(name)}, an input of the PipelineModel, got {n_found} of that "
-                "name."
+                f"X must have exactly one column {quote(name)}, an input of the PipelineModel, got {n_found}."
             )
     if not len(table):
         raise ValueError("X must hold at least one row, got none.")

@@ -89,8 +89,7 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
     if version != FORMAT_VERSION or isinstance(version, bool):
         raise ValueError(
             f"{path} has format version {quote(version)}, but this version of truewood reads {FORMAT_VERSION}; save "
-            "the "
-            "result again, or update truewood."
+            "the result again, or update truewood."
         )
     try:
         return _read_result(content)

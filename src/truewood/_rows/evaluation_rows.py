@@ -199,8 +199,7 @@ def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: in
             if np.isin(listed, training.list_bag(tree, data.n_rows)).any():
                 raise ValueError(
                     f"rows[{tree}] must contain only rows outside the bag of tree {tree}, got some in-bag rows; for "
-                    "all "
-                    "out-of-bag rows pass rows='oob'."
+                    "all out-of-bag rows pass rows='oob'."
                 )
     return EvaluationRows("lists", lists.__getitem__, are_training)
 

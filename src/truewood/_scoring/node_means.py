@@ -51,7 +51,7 @@ def recompute_means(ensemble: TreeEnsemble, trees: range, tree_model: TreeModel,
         if not training.is_honest and not have_same_weights(one, sums):
             raise ValueError(
                 "sample_weight must be that of the fit, because the node means of this model have to be computed from "
-                "its training rows; these weights do not reproduce its node weights."
+                "its training rows; the given weights do not reproduce its node weights."
             )
         means.append(sums.mean)
         weights.append(sums.weight if training.is_honest else one.weight)

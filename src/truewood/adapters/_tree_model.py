@@ -298,7 +298,8 @@ class TreeModel:
             return get_engine().find_swapped_leaves(ensemble, matrix, rows, donors)
         if not isinstance(matrix.values, np.ndarray):
             raise ValueError(
-                f"measure='permutation' needs numbers in X, but {self.name} reads X in its own format; use another measure."
+                f"measure='permutation' needs numbers in X, but {self.name} reads X in its own format; "
+                "use another measure."
             )
         trees, values, donated = range(tree, tree + 1), matrix.values[rows], matrix.values[donors]
         leaves = np.repeat(self._ask_library(trees, ensemble, values), ensemble.n_features, axis=1)
