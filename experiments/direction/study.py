@@ -95,7 +95,7 @@ def name_directions(table: str, model: str, n_rows: int, noise: float, seed: int
         y = np.where(y > np.median(y), "b high", "a low")
     is_boosted = model.startswith("boosting")
     settings = FitSettings(
-        model="hist-gradient-boosting" if is_boosted else "random-forest", n_trees=50, n_jobs=1, random_state=seed
+        model="hist-gradient-boosting" if is_boosted else "random-forest", n_estimators=50, n_jobs=1, random_state=seed
     )
     scored = score_table(X.assign(y=y), "y", settings=settings)
     directions = find_directions(scored.result, scored.explanation, ALPHA)
@@ -107,8 +107,8 @@ def name_directions(table: str, model: str, n_rows: int, noise: float, seed: int
         if truths[name] not in ("by level", NOT_FOUND):
             moves = scored.explanation.values[rows, j]
             moves = moves if moves.ndim == 1 else moves[:, 1]
-            way = measure_trend(scored.explanation.data[rows, j].astype(float), moves)
-            line |= {"rises": way.rises, "explained": way.explained}
+            trend = measure_trend(scored.explanation.data[rows, j].astype(float), moves)
+            line |= {"rises": trend.rising, "explained": trend.explained}
         lines.append(line | {"table": table, "model": model, "n_rows": n_rows, "noise": noise})
     return lines
 

@@ -12,8 +12,8 @@ from truewood._engines.selection import ENGINES, use_engine
 from truewood._formatting import count, quote
 from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.row_arrays import take_named
+from truewood._measures.registry import find_inference_problem
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.results import find_inference_problem
 from truewood._streaming.aggregated import AggregatedScores, PartialErrors
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.open_source import find_cluster

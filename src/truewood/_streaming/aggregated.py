@@ -20,14 +20,13 @@ from truewood._inference.influence import Contributions, Moments, TreeScores, me
 from truewood._inference.standard_errors import find_problem
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, Target
+from truewood._measures.registry import find_inference_problem, find_measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.training_check import have_training_sums
 from truewood._scoring.results import (
     Metadata,
     add_errors,
     find_groupings,
-    find_inference_problem,
-    find_measure,
     join_results,
     make_results,
     make_tree_scores,
@@ -37,8 +36,7 @@ from truewood._scoring.trees import Scores, score_sums
 from truewood._streaming.model import BLOCK_ROWS, Part, Rows, StreamingModel
 from truewood._streaming.partial_sums import ROUNDING, PartialSums
 from truewood._streaming.row_sample import RowSample
-from truewood._trees.node_sums import NodeSums, aggregate_to_root
-from truewood._trees.row_terms import RowTerms
+from truewood._trees.node_sums import NodeSums, RowTerms, aggregate_to_root
 
 Floats = NDArray[np.float64]
 
@@ -148,11 +146,11 @@ class AggregatedScores:
             tree_model=model.tree_model,
             rows="heldout",
             n_rows=sums.n_rows,
-            is_weighted=sums.least_weight < sums.largest_weight,
             target_variance=variance,
             has_own_target=bool(sums.settings[0]),
         )
-        self.measure = find_measure(measure, self._metadata)
+        is_weighted = sums.least_weight < sums.largest_weight
+        self.measure = find_measure(measure, model.tree_model, compares_hazards=False, is_weighted=is_weighted)
         self._names = np.asarray(sums.names, dtype=np.str_)
         self.groupings, self._notes = find_groupings(feature_groups, self._names, sums.encoding, model.tree_model)
         self._block_rows = max(1, _MOST_VALUES // model.tree_model.n_features)
@@ -217,7 +215,7 @@ class AggregatedScores:
     @cached_property
     def results(self) -> list[ImportanceResult]:
         """Results of each grouping, without errors."""
-        return make_results(self._metadata, self.measure, self.scores, self.groupings, stacklevel=4)
+        return make_results(self._metadata, self.measure, self.scores, self.groupings)
 
     @cached_property
     def tree_scores(self) -> list[TreeScores]:
