@@ -122,7 +122,7 @@ def test_report_shows_members_scores_and_the_tree(table, tmp_path):
     result.report(tmp_path / "report.html", X=X, feature_groups=groups)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "height, weight, &lt;b&gt;shade&lt;/b&gt;</td><td>" in page
-    assert re.search('<img id="tree" alt="[^"]+" src="data:image/png;base64,', page)
-    assert "No two features" in page  # but for those in one group
+    assert re.search('<img id="dendrogram" alt="[^"]+" src="data:image/png;base64,', page)
+    assert "No pair of features" in page  # but for those in one group
     result.report(tmp_path / "plain.html", X=X, feature_groups={"height + weight": ["height", "weight"]})
-    assert 'id="tree"' not in (tmp_path / "plain.html").read_text(encoding="utf-8")
+    assert 'id="dendrogram"' not in (tmp_path / "plain.html").read_text(encoding="utf-8")

@@ -249,7 +249,7 @@ def test_a_line_that_was_cut_off_is_dropped(tmp_path):
         ({"measure": "mdi"}, "measure"),
         ({"feature_groups": [0, 0, 1, 2]}, "feature_groups"),
         ({"sample_weight": np.ones(50)}, "sample_weight"),
-        ({"measure": "mdi", "random_state": 1}, "random_state and another measure"),
+        ({"measure": "mdi", "random_state": 1}, "random_state and a different measure"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -107,8 +107,8 @@ def name_directions(table: str, model: str, n_rows: int, noise: float, seed: int
         if truths[name] not in ("by level", NOT_FOUND):
             moves = scored.explanation.values[rows, j]
             moves = moves if moves.ndim == 1 else moves[:, 1]
-            way = measure_trend(scored.explanation.data[rows, j].astype(float), moves)
-            line |= {"rises": way.rises, "explained": way.explained}
+            trend = measure_trend(scored.explanation.data[rows, j].astype(float), moves)
+            line |= {"rises": trend.rising, "explained": trend.explained}
         lines.append(line | {"table": table, "model": model, "n_rows": n_rows, "noise": noise})
     return lines
 

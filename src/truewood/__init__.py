@@ -1,7 +1,8 @@
-"""Which features does a tree model really use?
+"""Unbiased feature importance for tree models.
 
-Split importances of trees are biased: a feature with many possible splits looks important even when it is pure noise,
-because splits are judged on the rows that chose them. truewood scores the same splits on rows the tree never saw.
+The usual impurity importance of trees is biased: it evaluates splits on the rows that chose them, so a feature with
+many possible splits looks important even if it is pure noise. truewood scores the same splits on out-of-bag or held-out
+rows.
 """
 
 from importlib.metadata import version as _version

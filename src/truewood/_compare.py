@@ -1,4 +1,4 @@
-"""`compare`: can two results be compared, and how far may their differences be off?"""
+"""`compare`: differences between two results, with standard errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._formatting import count, quote
-from truewood._inference.differences import pair_grown_rows, pair_rows
+from truewood._inference.differences import measure_paired_oob_variance, measure_paired_variance
 from truewood._inference.influence import find_forest_noise
 from truewood._inference.rounding import drop_rounding
 from truewood._message import Message
@@ -23,32 +23,33 @@ def compare(
     names: tuple[str, str] = ("a", "b"),
     same_rows: bool | None = None,
 ) -> Comparison:
-    """Compare two results feature by feature: where do importances differ, and how sure is that?
+    """Compare two results feature by feature and test whether their importances differ.
 
-    Two models on the same held-out rows, two forests on the same training data (out of bag), one model on two sets of
-    rows that have none in common (periods, regions), or two forests of different data.
+    Compare two models on the same held-out rows, two forests on the same training data (out of bag), one model on two
+    disjoint sets of rows (such as periods or regions), or two forests trained on different data.
 
     Parameters
     ----------
     a, b : ImportanceResult
-        The results, of the same features, measure and task. Results of the same rows, in the same order, need
-        ``contributions=True``: rows are then paired.
+        The results to compare; they must have the same features, measure and task. Results on the same rows, in the
+        same order, need ``contributions=True`` so that rows can be paired.
     names : tuple of (str, str), default=("a", "b")
-        What to call them in tables and pictures.
+        Names of the results in tables, plots and reports.
     same_rows : bool, default=None
-        Whether both are of the same rows. None pairs results with as many rows and contributions, which is right for
-        different rows, too; takes results with other numbers of rows as independent; and refuses where it cannot tell.
-        Results with ``groups=`` are independent only where no group is in both.
+        Whether both results use the same rows. None pairs results that have the same number of rows and
+        contributions, which is also valid for different rows; treats results with different numbers of rows as
+        independent; and raises an error if it cannot decide. Results with ``groups=`` are independent only if they
+        have no group in common.
 
     Returns
     -------
     Comparison
-        Differences, standard errors and two-sided p-values.
+        Differences (a minus b), standard errors and two-sided p-values.
 
     Raises
     ------
     ValueError
-        If the results cannot be compared, with the reason.
+        If the results cannot be compared; the message states why.
 
     Examples
     --------
@@ -64,9 +65,11 @@ def compare(
     """
     for name, result in (("a", a), ("b", b)):
         if not isinstance(result, ImportanceResult):
-            raise TypeError(f"{name} must be an ImportanceResult, got {type(result).__name__}.")
+            raise TypeError(
+                f"{name} must be an ImportanceResult, got {type(result).__name__}; pass what importance() returns."
+            )
     if not isinstance(names, list | tuple) or len(names) != 2:
-        raise ValueError(f"names must be two names, got {quote(names)}.")
+        raise ValueError(f"names must be a pair of names, got {quote(names)}; pass names=('before', 'after').")
     _check_scale(a, b)
     b_order = _match_features(a, b)
     is_paired = _decide_pairing(a, b, same_rows)
@@ -76,11 +79,11 @@ def compare(
     if is_paired and a.contributions is not None and b.contributions is not None:
         phi_a, phi_b = a.contributions, b.contributions[:, b_order]
         if a.rows == "heldout":
-            variance = pair_rows(phi_a, phi_b, a.groups)
+            variance = measure_paired_variance(phi_a, phi_b, a.groups)
         else:
             errors = (a.std_error, b.std_error[b_order])
             noise = (_find_noise(a), _find_noise(b)[b_order])
-            variance = pair_grown_rows(phi_a, phi_b, *errors, *noise, a.groups)
+            variance = measure_paired_oob_variance(phi_a, phi_b, *errors, *noise, a.groups)
     return Comparison(
         difference=a.values - values_b,
         std_error=np.sqrt(drop_rounding(variance, np.sqrt(independent))),
@@ -99,52 +102,52 @@ def compare(
 
 
 def _check_scale(a: ImportanceResult, b: ImportanceResult) -> None:
-    """Refuse results whose scores do not mean the same."""
+    """Reject results with scores on different scales."""
     for name, result in (("a", a), ("b", b)):
         if result.inference_unavailable is not None:
-            raise ValueError(f"{name} has no standard errors to compare by: {result.inference_unavailable}.")
+            raise ValueError(f"{name} must have standard errors, but has none: {result.inference_unavailable}.")
     for name in ("task", "measure"):
         if getattr(a, name) != getattr(b, name):
             raise ValueError(
-                f"a and b must be of the same {name}, got {quote(getattr(a, name))} and {quote(getattr(b, name))}: "
+                f"a and b must have the same {name}, got {quote(getattr(a, name))} and {quote(getattr(b, name))}: "
                 "their scores are on different scales."
             )
     if len(a.per_output) != len(b.per_output):
         raise ValueError(
-            f"a and b must have as many outputs, got {len(a.per_output)} and {len(b.per_output)}: their scores are on "
-            "different scales."
+            f"a and b must have the same number of outputs, got {len(a.per_output)} and {len(b.per_output)}: their "
+            "scores are on different scales."
         )
     has_share = [not np.isnan(result.share).all() for result in (a, b)]
     if has_share[0] != has_share[1] or (a.is_additive != b.is_additive and not all(has_share)):
         raise ValueError(
-            "a and b are on different scales: one is measured in raw scores of boosted trees, which depend on the "
-            "loss, the other is not. Compare models of one kind and loss."
+            "a and b are on different scales: only one of them has scores in units of the raw scores of boosted trees, "
+            "which depend on the loss. Compare models of the same kind and loss."
         )
     if a.rows != b.rows:
         raise ValueError(
-            f"a and b must be scored by the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: "
-            "held-out rows judge one fitted model, rows of the training data models of that kind."
+            f"a and b must be scored on the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: held-out "
+            "rows evaluate one fitted model, out-of-bag rows and folds evaluate models of that kind."
         )
 
 
 def _match_features(a: ImportanceResult, b: ImportanceResult) -> NDArray[np.int64]:
-    """Places in b of the features of a."""
+    """Return the positions in b of the features of a."""
     names_a, names_b = a.feature_names.tolist(), b.feature_names.tolist()
     if names_a == names_b:
         return np.arange(len(names_a))
-    places = {name: place for place, name in enumerate(names_b)}
-    if len(names_a) != len(names_b) or len(places) < len(names_b) or set(names_a) != places.keys():
-        only = [name for name in names_a if name not in places] or [name for name in names_b if name not in names_a]
-        reason = f"{quote(only[0])} is in one of them only" if only else "names are there more than once"
+    positions = {name: position for position, name in enumerate(names_b)}
+    if len(names_a) != len(names_b) or len(positions) < len(names_b) or set(names_a) != positions.keys():
+        only = [name for name in names_a if name not in positions] or [name for name in names_b if name not in names_a]
+        reason = f"{quote(only[0])} is only in one of them" if only else "names are repeated"
         raise ValueError(
             f"a and b must have the same features, got {count(len(names_a), 'feature')} and {len(names_b):,}: "
-            f"{reason}. Score both by the same columns, or put columns together with feature_groups=."
+            f"{reason}. Score both on the same columns, or combine columns with feature_groups=."
         )
-    return np.array([places[name] for name in names_a])
+    return np.array([positions[name] for name in names_a])
 
 
 def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | None) -> bool:
-    """Whether to pair rows; refuse where the same rows could pass for independent ones."""
+    """Decide whether to pair rows; raise an error if the same rows could be mistaken for independent ones."""
     if same_rows is False:
         return False
     have_rows = a.contributions is not None and b.contributions is not None
@@ -152,7 +155,10 @@ def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | 
         return True
     if a.n_rows != b.n_rows:
         if same_rows:
-            raise ValueError(f"same_rows=True, but a has {count(a.n_rows, 'row')} and b {b.n_rows:,}.")
+            raise ValueError(
+                f"same_rows=True needs results with the same rows, but a has {count(a.n_rows, 'row')} and b has "
+                f"{b.n_rows:,}; leave same_rows out."
+            )
         return False
     raise ValueError(
         Message(
@@ -166,22 +172,22 @@ def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | 
 
 
 def _check_row_groups(a: ImportanceResult, b: ImportanceResult, *, is_paired: bool) -> None:
-    """Refuse results of which one does not know which rows belong together, or knows other groups."""
+    """Reject results with different groups of rows, or with groups in only one of them."""
     if (a.n_groups is None) != (b.n_groups is None):
         has, lacks = ("a", "b") if b.n_groups is None else ("b", "a")
-        raise ValueError(f"{has} has groups and {lacks} has none: score both with the groups of their rows.")
+        raise ValueError(f"{has} has groups and {lacks} has none; score both with groups=.")
     groups_a, groups_b = a.groups, b.groups
     if is_paired and groups_a is not None and groups_b is not None and not np.array_equal(groups_a, groups_b):
-        raise ValueError("a and b have the same number of rows, but other groups: score both with the same ones.")
+        raise ValueError("a and b have the same number of rows but different groups; score both with the same groups=.")
 
 
 def _find_noise(result: ImportanceResult) -> Floats:
-    """Variance of the scores because the forest is one of many that could be grown on the same data.
+    """Variance of the scores over forests that could be grown on the same data.
 
-    Of folds that is in what their rows contribute already, and trees that add up are no draws from many.
+    For folds it is already part of the rows' contributions; boosted trees are not independent draws and have none.
     """
     is_scored = ~np.isnan(result.per_tree).any(axis=1)
     if result.is_additive or result.per_fold is not None or not is_scored.any():
         return np.zeros(len(result.values))
     weight = np.ones(result.n_trees) if result.tree_weight is None else result.tree_weight
-    return find_forest_noise(result.values, result.per_tree, weight * is_scored)
+    return find_forest_noise(result.values, result.per_tree, weight * is_scored)[0]

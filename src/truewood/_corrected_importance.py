@@ -1,4 +1,4 @@
-"""The pseudo-data correction: what a forest gives to permuted copies of the features is bias, and is subtracted."""
+"""`corrected_importance`: mdi minus the mdi of permuted copies of the features, which is pure bias."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from truewood._arguments import check_estimator, check_n_jobs, check_seed
+from truewood._engines.selection import place_rows, use_engine
 from truewood._inputs.feature_groups import add_groups, read_feature_groups
 from truewood._inputs.tables import InputSpec, read_features
-from truewood._measures.mdi import MDI
+from truewood._measures.registry import MDI
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood._scoring.results import average, average_biased, average_impurity
@@ -20,18 +21,25 @@ from truewood.adapters import open_model
 
 
 def corrected_importance(
-    estimator: Any, X: Any, y: Any, *, feature_groups: Any = None, n_jobs: int | None = None, random_state: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    feature_groups: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    engine: str = "auto",
 ) -> ImportanceResult:
-    """Fit a forest to the data joined with a row-permuted copy of every column, and subtract the copies' importance.
+    """Fit a forest to the data and a permuted copy of every column, and subtract the importance of the copies.
 
-    The correction of Sandri & Zuccolotto (2008) in the form of Nembrini, König & Wright (2018), which R's ranger has as
-    ``importance="impurity_corrected"``. Unlike `importance` it fits a model, to twice as many columns; the estimator's
-    `max_features` counts columns and copies alike.
+    This is the correction of Sandri & Zuccolotto (2008) in the form of Nembrini, König & Wright (2018), available in
+    R's ranger as ``importance="impurity_corrected"``. Unlike `importance`, it fits a model, with twice as many columns;
+    the estimator's `max_features` counts columns and copies alike.
 
     Parameters
     ----------
     estimator : scikit-learn tree or forest
-        What to fit; it is cloned.
+        The estimator to clone and fit.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         Training data.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs)
@@ -39,14 +47,16 @@ def corrected_importance(
     feature_groups : dict or sequence, default=None
         Columns whose scores are summed, as in `importance`.
     n_jobs : int, default=None
-        Number of threads that score; the estimator has its own setting for the fit.
+        Number of threads for scoring; the estimator has its own setting for fitting.
     random_state : int, RandomState instance or None, default=None
-        Seed of the permutation; the estimator has its own seed.
+        Seed of the permutation; the estimator has its own.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        What routes the rows, as in `importance`.
 
     Returns
     -------
     ImportanceResult
-        Scores by feature and by tree: mdi of the column less mdi of its copy. `mdi` is that of the columns in this fit.
+        Scores by feature and by tree: mdi of the column minus mdi of its copy. `mdi` is that of the columns.
 
     Examples
     --------
@@ -60,6 +70,7 @@ def corrected_importance(
     """
     check_estimator(estimator)
     check_n_jobs(n_jobs)
+    X, chosen = place_rows(X, engine)
     matrix = read_features(X, InputSpec(type(estimator).__name__, None))
     grouping = read_feature_groups(feature_groups, matrix.names)
     order = check_seed(random_state).permutation(matrix.n_rows)
@@ -67,15 +78,14 @@ def corrected_importance(
     joined = join([matrix.values, matrix.values[order]])
     model = clone(estimator).fit(joined, y)
     tree_model = open_model(model)
-    # mdi is a matter of the training rows alone, so no row has to score a tree.
-    job = make_scoring_inputs(tree_model, joined, y, rows=[[]] * tree_model.n_trees)
-    scores, n_columns = score_trees(job, MDI, n_jobs=n_jobs), len(matrix.names)
+    with use_engine(chosen):
+        # mdi depends on the training rows alone, so no row has to evaluate a tree.
+        inputs = make_scoring_inputs(tree_model, joined, y, rows=[[]] * tree_model.n_trees)
+        scores, n_columns = score_trees(inputs, MDI, n_jobs=n_jobs), len(matrix.names)
     corrected = add_groups(scores.scores[:, :n_columns] - scores.scores[:, n_columns:], grouping)
     every_tree = np.ones(tree_model.n_trees, dtype=np.bool_)
-    averages, impurity = (
-        average(corrected, tree_model, every_tree),
-        average_impurity(scores.impurity, tree_model, every_tree),
-    )
+    averages = average(corrected, tree_model, every_tree)
+    impurity = average_impurity(scores.impurity, tree_model, every_tree)
     return ImportanceResult(
         values=averages.values,
         share=averages.values / impurity if impurity > 0 else np.full(len(grouping.names), np.nan),
@@ -89,5 +99,5 @@ def corrected_importance(
         rows="training",
         n_rows=matrix.n_rows,
         skipped_weight=0.0,
-        inference_unavailable="corrected importance is not a sum of contributions of unseen rows",
+        inference_unavailable="corrected importance is not a sum of contributions of evaluation rows",
     )

@@ -1,4 +1,4 @@
-"""`permutation_test()`: refits on permuted targets show what scores a model gives where nothing can be learnt."""
+"""`permutation_test`: p-values from refitting the model on permuted targets."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _N_SHOWN = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PermutationTestResult:
-    """Scores beside those of the same estimator on permuted targets.
+    """Scores of an estimator, and its scores on permuted targets.
 
     Attributes
     ----------
     values : ndarray of shape (n_features,)
-        Scores on the data as it is.
+        Scores on the original target.
     null : ndarray of shape (n_permutations, n_features)
         Scores on permuted targets.
     feature_names : ndarray of str, shape (n_features,)
-        Names of the features, or of the groups.
+        Names of the features or feature groups.
     measure : str
         Name of the measure.
     """
@@ -64,18 +64,19 @@ class PermutationTestResult:
 
     @property
     def p_value(self) -> NDArray[np.float64]:
-        """Exact one-sided p-values, shape (n_features,): (1 + number of null scores >= the score) / (1 + number).
+        """Exact one-sided p-values, shape (n_features,): (1 + count of null scores >= score) / (1 + n_permutations).
 
-        They are valid whatever the distribution of the scores, and never smaller than 1 / (1 + n_permutations).
+        They are valid for any distribution of the scores, and at least 1 / (1 + n_permutations).
         """
         p_value: NDArray[np.float64] = (1.0 + (self.null >= self.values).sum(axis=0)) / (1.0 + len(self.null))
         return p_value
 
     @property
     def normal_p_value(self) -> NDArray[np.float64]:
-        """One-sided p-values, shape (n_features,), if null scores follow a normal distribution.
+        """One-sided p-values, shape (n_features,), that assume normally distributed null scores.
 
-        With mean and standard deviation of `null`; they may be far smaller than the exact ones of few permutations.
+        They use the mean and standard deviation of `null`, and can be much smaller than exact p-values from few
+        permutations.
         """
         excess, spread = self.values - self.null.mean(axis=0), self.null.std(axis=0, ddof=1)
         z_score = np.divide(excess, spread, out=np.where(excess > 0, np.inf, -np.inf), where=spread > 0)
@@ -83,13 +84,13 @@ class PermutationTestResult:
         return p_value
 
     def frame(self) -> pd.DataFrame:
-        """Return the test as a table, the most important feature first.
+        """Return scores and p-values as a data frame, the most important feature first.
 
         Returns
         -------
         pandas.DataFrame
-            Columns feature, importance, null_mean, null_std, p_value, normal_p_value, rank. Features of equal score
-            share the better rank.
+            Columns feature, importance, null_mean, null_std, p_value, normal_p_value, rank. Tied features share the
+            better rank.
         """
         columns = {
             "feature": self.feature_names.tolist(),
@@ -103,33 +104,33 @@ class PermutationTestResult:
         return pd.DataFrame(columns).sort_values("rank", kind="stable", ignore_index=True)
 
     def plot(self, *, top: int | None = 20, ax: Axes | None = None) -> Axes:
-        """Draw the scores beside those on permuted targets.
+        """Plot the scores and the scores on permuted targets.
 
         Parameters
         ----------
         top : int or None, default=20
-            Number of features to draw, the most important first; None draws all.
+            Number of features to show, the most important first; None shows all.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; if None, a new figure is created.
 
         Returns
         -------
         matplotlib Axes
         """
-        from truewood._plotting.importance import draw_null
+        from truewood._plotting.permutation_test import draw_permutation_test
 
-        return draw_null(self.values, self.null, self.p_value, self.feature_names, self.measure, top=top, ax=ax)
+        return draw_permutation_test(self, top=top, ax=ax)
 
     def __repr__(self) -> str:
         n_null, n_hidden = len(self.null), len(self.values) - _N_SHOWN
         table = self.frame().head(_N_SHOWN)
         table["feature"] = table["feature"].map(in_one_line)
         lines = [
-            f"PermutationTestResult: {self.measure}, {count(n_null, 'permutation')}, p-values of at least "
+            f"PermutationTestResult: {self.measure}, {count(n_null, 'permutation')}, smallest possible p-value "
             f"{1 / (1 + n_null):.2g}",
             table.to_string(index=False, float_format="{:.4g}".format),
         ]
-        more = [f"{count(n_hidden, 'more feature')}; all of them in .frame()."] * (n_hidden > 0)
+        more = [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
         return "\n".join([*lines, *more])
 
 
@@ -146,43 +147,46 @@ def permutation_test(
     n_jobs: int | None = None,
     resume: str | PathLike[str] | None = None,
     progress: bool = True,
+    engine: str = "auto",
 ) -> PermutationTestResult:
-    """Test importances by refitting on permuted targets.
+    """Test importances by refitting the model on permuted targets.
 
-    The test of Altmann et al. (2010), for any measure; theirs is ``measure="mdi"``, whose bias the permuted targets
-    show as well. It fits ``1 + n_permutations`` models, where the p-values of `importance` need no fit at all.
+    This is the test of Altmann et al. (2010) for any measure. Theirs is ``measure="mdi"``: its bias also appears in the
+    scores on permuted targets. The test fits ``1 + n_permutations`` models; the p-values of `importance` need none.
 
     Parameters
     ----------
     estimator : object
-        What to fit, such as a forest with bootstrap: anything that `importance` scores out of bag. It is cloned, and
-        where its `random_state` is None each fit gets a seed of its own.
+        The estimator to clone and fit: one that `importance` can score out of bag, such as a forest with bootstrap. If
+        its `random_state` is None, each fit gets its own seed.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         Training data.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-        Target, whose rows are permuted.
+        Target; its rows are permuted.
     n_permutations : int, default=100
         Number of permutations, at least 2.
     measure : str, default="auto"
-        One of `measures()`.
+        Name of the measure, one of `measures()`.
     feature_groups : dict or sequence, default=None
         Columns whose scores are summed, as in `importance`.
     sample_weight : array-like of shape (n_rows,), default=None
-        Weights of the rows, when they grow trees and when they score them. They stay with the rows of X.
+        Sample weights, for training and for scoring. They stay with the rows of X.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutations and fits.
     n_jobs : int, default=None
         Number of processes, as in scikit-learn; -1 means all cores. The result does not depend on it.
     resume : str or path, default=None
-        A file that keeps every finished permutation, a line each. Where it exists already the test goes on from there,
-        also to a larger number of permutations; with ``random_state=None`` it goes on with the seed of the file.
+        A checkpoint file with one line per finished permutation. If it exists, the test continues from there, possibly
+        to a larger number of permutations; with ``random_state=None`` it continues with the seed of the file.
     progress : bool, default=True
-        Whether to show a progress bar, where the output is a terminal.
+        Whether to show a progress bar in a terminal.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        What routes the rows, as in `importance`.
 
     Returns
     -------
     PermutationTestResult
-        Scores, null scores, and p-values of two kinds.
+        Scores, scores on permuted targets, and two kinds of p-values.
 
     Examples
     --------
@@ -200,12 +204,12 @@ def permutation_test(
     check_estimator(estimator)
     if resume is not None:
         check_path(resume, "resume")
-    refit = _Refit(estimator, X, y, sample_weight, measure, feature_groups)
+    refit = _Refit(estimator, X, y, sample_weight, measure, feature_groups, engine)
     seed = int(check_seed(random_state).randint(N_SEEDS))
     done: dict[int, list[float]] = {}
     if resume is not None:
         seed, done = _begin_or_resume(Path(resume), refit.fingerprint(), seed, is_free=random_state is None)
-    # The data as it is comes first, in this process: what does not work is said at once.
+    # The original target comes first, in this process, so that errors surface right away.
     observed = refit.run(seed, 0)
     ahead = [number for number in range(1, n_permutations + 1) if number not in done]
     n_done = n_permutations - len(ahead)
@@ -227,7 +231,7 @@ def permutation_test(
 
 @dataclass(frozen=True, eq=False)
 class _Refit:
-    """What every permutation fits and scores."""
+    """The estimator and data that every permutation fits and scores."""
 
     estimator: Any
     X: Any
@@ -235,9 +239,10 @@ class _Refit:
     sample_weight: Any
     measure: str
     feature_groups: Any
+    engine: str
 
     def run(self, seed: int, number: int) -> ImportanceResult:
-        """Fit and score the target's permutation of a number, or the target itself for number 0."""
+        """Fit and score permutation `number` of the target, or the original target for 0."""
         rng = np.random.default_rng([seed, number])
         y = shuffle(self.y, random_state=int(rng.integers(N_SEEDS))) if number else self.y
         model = set_seeds(clone(self.estimator), int(rng.integers(N_SEEDS)))
@@ -250,15 +255,16 @@ class _Refit:
             sample_weight=self.sample_weight,
             feature_groups=self.feature_groups,
             inference=False,
+            engine=self.engine,
             random_state=int(rng.integers(N_SEEDS)),
         )
 
     def score(self, seed: int, number: int) -> tuple[int, list[float]]:
-        """Scores of a permutation, with its number."""
+        """Return the number and the scores of a permutation."""
         return number, self.run(seed, number).values.tolist()
 
     def fingerprint(self) -> dict[str, str]:
-        """What tells this test from others; the container of the data does not matter."""
+        """Hash everything that identifies this test; the container of the data does not matter."""
         names = np.asarray(read_shape(self.X, [])[1], dtype=np.str_)
         weight = None if self.sample_weight is None else np.asarray(self.sample_weight, dtype=np.float64)
         parts = {
@@ -273,7 +279,7 @@ class _Refit:
 
 
 def _identify_rows(X: Any, model: str) -> Any:
-    """What tells X from other tables: its numbers, or hashes of its rows where columns are text for a pipeline."""
+    """Return what identifies X: its numbers, or hashes of its rows if a pipeline encodes text columns."""
     if read_names(X) is not None:
         table = X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True).to_pandas()
         if table.select_dtypes(exclude=["number", "bool"]).shape[1]:
@@ -284,7 +290,7 @@ def _identify_rows(X: Any, model: str) -> Any:
 def _begin_or_resume(
     path: Path, fingerprint: dict[str, str], seed: int, *, is_free: bool
 ) -> tuple[int, dict[int, list[float]]]:
-    """Seed and finished permutations of a file; a file that is new or empty is begun."""
+    """Return seed and finished permutations of a file; a new or empty file is started."""
     label = f"resume={str(path)!r}"
     head = read_first_entry(path)
     if head is None:
@@ -292,13 +298,13 @@ def _begin_or_resume(
             append({"format": _FORMAT, "seed": seed, **fingerprint})
         return seed, {}
     if head.get("format") != _FORMAT:
-        raise ValueError(f"{label} must be a new file, or one that permutation_test wrote.")
+        raise ValueError(f"{label} must be a new file or one written by permutation_test; pass another file.")
     expected = fingerprint if is_free else {"seed": seed, **fingerprint}
     other = ["random_state" if name == "seed" else name for name, mark in expected.items() if head.get(name) != mark]
     if other:
         raise ValueError(
-            f"{label} was begun with another {' and another '.join(other)}; go on with what it was begun with, or pass "
-            "a new file."
+            f"{label} was started with a different {' and a different '.join(other)}; continue with the same one, or "
+            "pass a new file."
         )
     entries = read_entries(path, keys={"permutation", "values"}, label=label, after=1)
     return head["seed"], {entry["permutation"]: entry["values"] for entry in entries}

@@ -1,4 +1,4 @@
-"""What is installed, for bug reports."""
+"""`show_versions`: installed versions for bug reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from truewood._engines.selection import describe_engines
 
 
 def show_versions() -> None:
-    """Print the versions of truewood and what it stands on, and the engine that routes the rows."""
+    """Print the versions of truewood and its dependencies, and the available engines."""
     needed = [re.split(r"[^\w.-]", line)[0] for line in requires("truewood") or [] if "extra ==" not in line]
     lines = [f"truewood      {version('truewood')}"]
     lines += [f"{name:<13} {found}" for name, found in describe_engines().items()]

@@ -1,4 +1,4 @@
-"""The paper's three data sets: from $TRUEWOOD_DATA or the user's cache, else downloaded; checked after reading."""
+"""The paper's three data sets: from $TRUEWOOD_DATA or the user's cache, otherwise downloaded; always validated."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def load_rna() -> tuple[pd.DataFrame, pd.Series]:
     Returns
     -------
     X : DataFrame of shape (876, 44)
-        Nucleotides at -20 to 20, codon position `cp`, folding energies `fe` and `dfe`; rows with missing values are
-        left out.
+        Nucleotides at positions -20 to 20, codon position `cp`, folding energies `fe` and `dfe`; rows with missing
+        values are dropped.
     y : Series
         Whether the site is edited.
     """
@@ -78,7 +78,7 @@ def load_rna() -> tuple[pd.DataFrame, pd.Series]:
 
 
 def load_adult() -> tuple[pd.DataFrame, pd.Series]:
-    """Load the training part of UCI Adult (CC BY 4.0), people from the United States without missing values.
+    """Load the training part of UCI Adult (CC BY 4.0): people from the United States without missing values.
 
     Returns
     -------
@@ -94,8 +94,8 @@ def load_adult() -> tuple[pd.DataFrame, pd.Series]:
 def load_boston() -> tuple[pd.DataFrame, pd.Series]:
     """Load Boston housing (Harrison & Rubinfeld 1978).
 
-    The column B encodes a racist assumption about house prices. The data is here only because the paper uses it; do not
-    use it for anything else.
+    The column B encodes a racist assumption about house prices. The data set is included only because the paper uses
+    it; do not use it for anything else.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def _read_boston(text: str) -> pd.DataFrame:
     if lines[0].startswith("506,"):
         table = pd.read_csv(io.StringIO("\n".join(lines[1:])))
     else:
-        # The original file: prose, then two lines per tract.
+        # The original file: a description, then two lines per tract.
         start = next(k for k, line in enumerate(lines) if line.split()[:1] == ["0.00632"])
         numbers = [float(number) for line in lines[start:] for number in line.split()]
         _require(len(numbers) == 506 * 14)
@@ -139,11 +139,11 @@ def _read_boston(text: str) -> pd.DataFrame:
 
 def _require(is_right: bool) -> None:
     if not is_right:
-        raise ValueError("its size or counts are not those of the data set")
+        raise ValueError("its size or counts do not match the data set")
 
 
 def cache_folder() -> Path:
-    """Folder for downloaded files."""
+    """Return the folder for downloaded files."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", str(Path.home()))
     else:
@@ -152,7 +152,7 @@ def cache_folder() -> Path:
 
 
 def _load(name: str, read: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
-    """Read a file from the folder that is named, from the cache, or from its address, and then keep it."""
+    """Read a file from $TRUEWOOD_DATA or the cache, or else download and cache it."""
     given = os.environ.get(DATA_VARIABLE)
     for folder in [*([Path(given)] if given else []), cache_folder()]:
         if (folder / name).is_file():
@@ -160,7 +160,7 @@ def _load(name: str, read: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
     content = _download(name)
     table = _read_checked(content, read, _ADDRESSES[name])
     cache_folder().mkdir(parents=True, exist_ok=True)
-    # Written aside first: another process must never see half a file.
+    # Written to a temporary file first, so that no other process sees half a file.
     with tempfile.NamedTemporaryFile(dir=cache_folder(), delete=False) as file:
         file.write(content)
     Path(file.name).replace(cache_folder() / name)
@@ -171,7 +171,7 @@ def _read_checked(content: bytes, read: Callable[[str], pd.DataFrame], source: s
     try:
         return read(content.decode())
     except (ValueError, LookupError, StopIteration) as error:
-        raise ValueError(f"{source} does not have the content it should have ({error}); replace it.") from error
+        raise ValueError(f"{source} does not have the expected content ({error}); replace the file.") from error
 
 
 def _download(name: str) -> bytes:
@@ -188,8 +188,8 @@ def _download(name: str) -> bytes:
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, zipfile.BadZipFile, KeyError) as error:
         reason = getattr(error, "reason", error)
         raise OSError(
-            f"{name} is not here and could not be downloaded ({reason}); get it from {address} and put it, under that "
-            f"name, into {cache_folder()} or the folder that {DATA_VARIABLE} names."
+            f"{name} was not found and could not be downloaded ({reason}); download it from {address} and save it "
+            f"under that name in {cache_folder()} or in the folder set by {DATA_VARIABLE}."
         ) from error
     return content
 

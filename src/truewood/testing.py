@@ -1,4 +1,4 @@
-"""Checks that any adapter must pass, for authors of adapters."""
+"""Checks that every adapter must pass, for adapter authors."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from truewood.adapters._verification import verify_against_library
 
 __all__ = ["check_adapter"]
 
-# Splits whose thresholds get rows of their own.
-_MOST_SPLITS = 200
+# Number of splits that are tested with rows at their thresholds.
+_MAX_SPLITS = 200
 
 
 def check_adapter(model: Any, X: Any, y: Any = None, *, sample_weight: Any = None) -> None:
-    """Check that truewood reads a fitted model as the model's own library does.
+    """Check that truewood reads a fitted model exactly as the model's own library does.
 
-    Leaves and sums of leaf values must equal the library's own for every tree and every row, also for rows exactly on
-    thresholds and next to them. Trees read in parts must equal trees read at once. If the model records its training
-    rows, they must give every tree the counts, weights and values it has stored.
+    Leaves and sums of leaf values must equal those of the library for every tree and row, including rows at thresholds
+    and next to them. Trees read one at a time must equal trees read together. If the model records its training rows,
+    these must reproduce the counts, weights and values stored in every tree.
 
     Parameters
     ----------
     model : object
-        A fitted model whose adapter is to be checked.
+        A fitted model.
     X : array-like or data frame of shape (n_rows, n_features)
-        Rows; the training data if `y` is given.
+        Rows to check; the training data if `y` is given.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), default=None
-        The target the model was fit to. Without it, training rows are not checked.
+        The target the model was trained on; without it, training rows are not checked.
     sample_weight : array-like of shape (n_rows,), default=None
-        The weights the model was fit with.
+        The sample weights the model was trained with.
 
     Raises
     ------
     AdapterError
-        If anything the adapter declares or reads differs from the library.
+        If anything that the adapter declares or reads differs from the library.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def check_adapter(model: Any, X: Any, y: Any = None, *, sample_weight: Any = Non
     tree_model = open_model(model)
     if tree_model.library is None:
         raise AdapterError(
-            f"the adapter of {tree_model.name} must give a ReferencePredictor to compare its trees with."
+            f"the adapter of {tree_model.name} must have a ReferencePredictor to compare its trees with."
         )
     ensemble = tree_model.read(range(tree_model.n_trees))
     _check_parts(tree_model, ensemble)
@@ -71,7 +71,7 @@ def check_adapter(model: Any, X: Any, y: Any = None, *, sample_weight: Any = Non
 
 
 def _check_parts(tree_model: TreeModel, ensemble: TreeEnsemble) -> None:
-    """Compare trees read one at a time with trees read at once."""
+    """Compare trees read one at a time with trees read together."""
     for tree in range(tree_model.n_trees):
         alone, part = tree_model.read(range(tree, tree + 1)), ensemble[tree : tree + 1]
         for name in ("feature", "threshold", "left", "right", "missing_left", "weight", "value"):
@@ -82,14 +82,14 @@ def _check_parts(tree_model: TreeModel, ensemble: TreeEnsemble) -> None:
 
 
 def _place_on_thresholds(tree_model: TreeModel, ensemble: TreeEnsemble, matrix: FeatureMatrix) -> FeatureMatrix | None:
-    """Rows whose values lie on thresholds and one step beside them; None where values are not plain numbers."""
+    """Make rows with values at thresholds and one step next to them; None unless values are plain numbers."""
     values = matrix.values
     if tree_model.table.dtype is None or not isinstance(values, np.ndarray):
         return None
     splits = ensemble.splits
     if ensemble.categories is not None:
         splits = splits[ensemble.categories.node_set[splits] < 0]
-    splits = splits[np.isfinite(ensemble.threshold[splits])][:: max(1, len(splits) // _MOST_SPLITS)]
+    splits = splits[np.isfinite(ensemble.threshold[splits])][:: max(1, len(splits) // _MAX_SPLITS)]
     if not len(splits):
         return None
     threshold = ensemble.threshold[splits]
@@ -105,14 +105,14 @@ def _step(threshold: NDArray[np.float64], kind: type[np.floating[Any]], sign: in
 
 
 def _check_training_rows(tree_model: TreeModel, X: Any, y: Any, sample_weight: Any) -> None:
-    """Compare what training rows give each tree with what it has stored."""
+    """Check that training rows reproduce what each tree has stored."""
     lists = [np.empty(0, dtype=np.int64)] * tree_model.n_trees
     inputs = make_scoring_inputs(tree_model, X, y, rows=lists, sample_weight=sample_weight)
     for tree in range(tree_model.n_trees):
         if not is_training_data(tree_model, tree, inputs.data):
             raise AdapterError(
-                f"the training rows that the adapter of {tree_model.name} lists for tree {tree} do not give the "
-                "counts, weights and values that the tree has stored."
+                f"the training rows that the adapter of {tree_model.name} lists for tree {tree} do not reproduce the "
+                "counts, weights and values stored in the tree."
             )
 
 

@@ -64,8 +64,8 @@ if SKLEARN_VERSION >= (1, 6):  # before, expected failures had no public place
 
     # Checks fit to a handful of rows, of noise. Old releases give a generator, which pytest is about to refuse.
     @pytest.mark.filterwarnings("ignore:.* of \\d+ trees")
-    @pytest.mark.filterwarnings("ignore:no feature can be significant")
-    @pytest.mark.filterwarnings("ignore:nothing passed the test")
+    @pytest.mark.filterwarnings("ignore:p-values are unavailable")
+    @pytest.mark.filterwarnings("ignore:no feature passed the test")
     @pytest.mark.filterwarnings("ignore:.*max_samples=")
     @pytest.mark.filterwarnings("ignore:No features were selected")
     @pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
@@ -111,9 +111,9 @@ def test_settings_of_the_selection_need_no_other_fit():
         ({"min_features": 3, "feature_groups": list("aaabbb")}, r"\b2\b.*\b3\b"),
         ({"measure": "gini"}, r"^measure\b.*'gini'"),
         ({"measure": "mdi"}, r"^k\b.*measure='mdi'"),
-        ({"rows": "heldout"}, r"^rows\b.*'oob'.*'heldout'.*prefit=True"),
-        ({"rows": [[0]] * 40}, r"^rows\b.*'oob'.*list.*prefit=True"),
-        ({"rows": None}, r"^rows\b.*'oob'.*NoneType.*prefit=True"),
+        ({"rows": "heldout"}, r"^rows\b.*'oob'.*prefit=True.*'heldout'"),
+        ({"rows": [[0]] * 40}, r"^rows\b.*'oob'.*prefit=True.*list"),
+        ({"rows": None}, r"^rows\b.*'oob'.*prefit=True.*NoneType"),
         ({"rows": "odd", "prefit": True}, r"^rows\b.*'auto', 'oob', 'heldout'"),
         ({"feature_groups": list("ab")}, r"^feature_groups\b.*\b6\b.*\b2\b"),
         (
@@ -241,7 +241,7 @@ def test_where_nothing_passes_the_best_feature_is_kept():
 
 def test_features_that_pass_are_kept_and_others_are_added_by_score():
     selector = tw.UnbiasedSelector(FOREST, min_features=4)
-    message = r"\b2 features\b.*alpha=0\.05.*\b2 features\b"
+    message = r"\b2 features\b.*alpha=0\.05.*\b2 \w* ?features\b"
     with pytest.warns(UserWarning, match=message):
         selector.fit(X, y)
     order = selector.importance_result_.order.tolist()
@@ -528,7 +528,7 @@ def test_a_pipeline_may_choose_among_columns_it_encodes():
     assert selector.transform(table).shape == (300, 1)
     numbers = rng.standard_normal((300, 2))
     mixed = make_pipeline(PCA(2), RandomForestClassifier(50, random_state=0))
-    with pytest.raises(ValueError, match=r"\bestimator\b.*columns.*\bX\b"):
+    with pytest.raises(ValueError, match=r"^estimator\b.*\bX\b.*columns"):
         tw.UnbiasedSelector(mixed).fit(numbers, numbers[:, 0] > 0)
 
 

@@ -19,7 +19,7 @@ import truewood as tw
 from helpers import oracle
 from helpers.grouped_forest import GroupForestClassifier, GroupForestRegressor, list_oob_rows
 from helpers.messages import find_lacking
-from truewood._report.wording import describe_measurement
+from truewood._report.wording import describe_method
 from truewood._results.caveats import list_caveats
 from truewood._scoring import influence
 
@@ -77,15 +77,15 @@ def test_errors_of_bags_by_group_are_those_of_plain_loops(kind, engine, monkeypa
     del engine
     seen, target = [], y if kind is GroupForestRegressor else (y > 0).astype(int)
 
-    class Spy(influence.InfluenceAccumulator):
-        def finish(self):
-            seen.append(super().finish())
-            return seen[0]
+    def spy(*arguments, **options):
+        for block in influence.allocate_contributions(*arguments, **options):
+            seen.append(block)
+            yield block
 
     forest = kind(25, min_samples_leaf=25, random_state=1).fit_groups(X[:, :1], target, LABELS)
     options = {"measure": "ufi_centered", "groups": LABELS}
     with monkeypatch.context() as patch:
-        patch.setattr("truewood._scoring.importance.InfluenceAccumulator", Spy)
+        patch.setattr("truewood._scoring.importance.allocate_contributions", spy)
         result = tw.importance(forest, X[:, :1], target, **options)
     found, per_tree = seen[0], result.per_tree[:, 0]
     phi, psi = found.eval_influence[:, 0] / len(per_tree), found.inbag_influence[:, 0] / len(per_tree)
@@ -215,7 +215,7 @@ def test_lists_of_trees_without_known_bags_are_taken(group_forest):
         (pd.Series([pd.NaT] * N_ROWS), r"row 0\b"),
         (np.column_stack([NEW, NEW]), r"\(120,\).*\(120, 2\)"),
         (5, r"\(\)"),
-        ([[1]] * N_ROWS, "that can be told apart"),
+        ([[1]] * N_ROWS, "labels"),
         ("patient", r"groups='patient'.*\bX\b.*ndarray"),
     ],
 )
@@ -285,7 +285,7 @@ def test_results_say_how_many_groups(forest, tmp_path):
     result = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=NEW)
     assert not find_lacking(repr(result), "120 held-out rows", "30 groups")
     assert result.groups is None
-    facts = dict(describe_measurement(result, None))
+    facts = dict(describe_method(result, None))
     assert any(text.startswith("30 groups") for text in facts.values())
     assert any("30 groups" in caveat.text for caveat in list_caveats(result, None))
     result.save(tmp_path / "result.json")

@@ -87,7 +87,7 @@ def test_points_say_what_was_found(result):
     assert [tuple(fill) for fill in find_points(ax).get_facecolors()] == [to_rgba(colour) for colour in colours]
     n_large = int(np.count_nonzero(is_found & ~is_small))
     assert 0 < n_large < np.count_nonzero(is_found) < 30
-    assert re.match(r"\d+ features? carr(y|ies) \d+", ax.get_title())
+    assert re.match(r"\d+ features? explains? \d+%", ax.get_title())
     assert len(ax.get_legend().get_texts()) == 3
     lines = next(drawn for drawn in ax.collections if isinstance(drawn, LineCollection))
     ends = 100 * np.stack(result.interval(), axis=1) / result.impurity

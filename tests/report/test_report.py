@@ -60,23 +60,23 @@ def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
     text = read_words(tmp_path / "report.html")
     parts = [
         "Who says yes?",
-        "f1 and f2 carry 26 % of the target's Gini impurity (5 % false discovery rate).",
-        "All features together explain 26 % of the target's Gini impurity",
+        "f1 and f2 explain 26% of the target's Gini impurity (5% false discovery rate).",
+        "All features together explain 26% of the target's Gini impurity",
         "Model performance AUC 0.8",
-        "Judged on 400 out-of-bag rows, 30 trees",
+        "Evaluated on 400 out-of-bag rows, 30 trees",
         "The target was seen before.",
-        "There is no sign that",
-        "What was measured",
-        "30 trees whose predictions are averaged (a forest)",
-        "400 out-of-bag rows: each tree was judged on those of the training data that were left out of its own bag.",
+        "No evidence that",
+        "How this was measured",
+        "30 trees with averaged predictions (forest)",
+        "400 out-of-bag rows: each tree is evaluated on the training rows that are not in its bag.",
         "decrease in Gini impurity",
-        "No two features that were compared are strongly related",
-        "in 400 rows; compared: 6 of 6 columns)",
+        "No pair of features is strongly correlated",
+        "400 rows; 6 of 6 columns compared)",
         "The rows are of May.",
-        "Found: adjusted p-value (Benjamini & Hochberg) at most 0.05.",
-        "Found, but small: under 1 % of the target's Gini impurity.",
-        "rows that belong together",
-        "What a p-value means here",
+        "Significant: adjusted p-value (Benjamini-Hochberg) at most 0.05.",
+        "Significant, but small: less than 1% of the target's Gini impurity.",
+        "clustered rows",
+        "A p-value is the probability",
         "Unbiased Measurement of Feature Importance",
         f"truewood {tw.__version__}",
     ]
@@ -103,12 +103,12 @@ def test_the_table_is_that_of_the_result(result, tmp_path):
     result.report(tmp_path / "report.html")
     data = read_data(tmp_path / "report.html")
     pd.testing.assert_frame_equal(pd.DataFrame(data["rows"], columns=data["fields"]), result.frame(), check_exact=True)
-    assert len(data["verdicts"]) - data["verdicts"].count("no sign") == np.count_nonzero(result.select())
+    assert len(data["verdicts"]) - data["verdicts"].count("not significant") == np.count_nonzero(result.select())
     assert data["factor"] * result.values == pytest.approx(100 * result.share)
 
 
 def test_user_text_is_escaped(result, tmp_path):
-    bad = '</script><script>alert("1")</script><!-- & \u2028 $answer'
+    bad = '</script><script>alert("1")</script><!-- & \u2028 $summary'
     names = np.array([bad, *[f"f{j}" for j in range(1, 6)]])
     replace(result, feature_names=names).report(tmp_path / "report.html", title=bad, notes=[bad])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -135,10 +135,10 @@ def test_the_same_result_gives_the_same_file(result, tmp_path):
 def test_without_inference(tmp_path):
     make_result(inference=False).report(tmp_path / "report.html")
     text = read_words(tmp_path / "report.html")
-    assert re.search(r"\(UFI\).*\b6 features.*\bf1, f2,", text)
+    assert re.search(r"\b6 features.*\(UFI\).*\bf1, f2,", text)
     assert "inference=False" in text
     assert "false discovery" not in text
-    assert "What a p-value means" not in text
+    assert "A p-value is" not in text
     data = read_data(tmp_path / "report.html")
     assert data["verdicts"] is None
     assert "p_value" not in data["fields"]
@@ -164,7 +164,7 @@ def test_regression_boosting_and_the_biased_measure(tmp_path):
     assert "out-of-bag" not in text
 
 
-def test_a_useless_model_is_called_useless(tmp_path):
+def test_a_model_no_better_than_chance_is_called_so(tmp_path):
     X, _ = make_table()
     y = np.random.default_rng(1).random(len(X)) > 0.5
     result = tw.importance(RandomForestClassifier(30, max_depth=4, random_state=0).fit(X, y), X, y)

@@ -149,7 +149,7 @@ def read_widths(page):
 def read_overflows(page):
     """What is wider than its place: the page, and boxes of tables."""
     return page.evaluate(
-        """() => [document.documentElement, ...document.querySelectorAll(".box")]
+        """() => [document.documentElement, ...document.querySelectorAll(".scroll")]
             .filter((element) => element.scrollWidth > element.clientWidth).map((element) => element.className)"""
     )
 
@@ -325,7 +325,7 @@ def test_the_answer_comes_first_and_the_background_is_folded(open_report, table)
     page = open_report("many.html")
     chart = page.locator("#dots svg.marks").bounding_box()
     assert chart["y"] + chart["height"] <= 900
-    for place in ("#answer", "#facts", ".caution.grave"):
+    for place in ("#summary", "#facts", ".caveat.severe"):
         box = page.locator(place).bounding_box()
         assert box["y"] + box["height"] <= chart["y"]
     facts = page.locator("#facts dd").all_inner_texts()
@@ -347,9 +347,9 @@ def test_the_table_is_in_percent(open_report, table):
     first = table.iloc[0]
     low, high = 100 * first[["ci_low", "ci_high"]] * first["share"] / first["importance"]
     assert cells[:4] == [
-        f"{100 * first['share']:.1f} %",
-        f"{low:.1f} to {high:.1f}\N{NO-BREAK SPACE}%",
-        "found",
+        f"{100 * first['share']:.1f}%",
+        f"{low:.1f} to {high:.1f}%",
+        "significant",
         "<0.001",
     ]
     title = page.locator("#dots [aria-label^='X-axis'] .role-axis-title text").text_content()
@@ -413,7 +413,7 @@ def test_groups_show_their_members_and_their_tree(open_report):
     members = page.locator("#groups tbody tr td:nth-child(2)").all_inner_texts()
     assert len(members) == len(NASTY) // 2
     assert sorted(members) == sorted(map(", ".join, zip(NASTY[::2], NASTY[1::2], strict=True)))
-    assert page.evaluate("document.getElementById('tree').naturalWidth") > 500
+    assert page.evaluate("document.getElementById('dendrogram').naturalWidth") > 500
     page.locator("#classes svg.marks").wait_for()
     assert page.locator("#classes .mark-rect.role-mark path").count() == 2 * len(members)
     assert page.evaluate("window.ran") is None

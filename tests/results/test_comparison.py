@@ -209,7 +209,7 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(rows, pair):
         assert "\n" not in str(refused.value)
     with pytest.raises(TypeError, match="b must be an ImportanceResult, got dict"):
         tw.compare(a, {})
-    with pytest.raises(ValueError, match=r"names.*two"):
+    with pytest.raises(ValueError, match=r"^names\b.*'ab'"):
         tw.compare(a, b, names="ab")
 
 
@@ -223,7 +223,7 @@ def test_table_and_text_have_the_largest_differences_first(pair):
     assert (np.diff(np.abs(table["difference"])) <= 0).all()
     np.testing.assert_allclose(table["importance_a"] - table["importance_b"], table["difference"], atol=1e-15)
     np.testing.assert_array_equal(table["adjusted_p_value"], comparison.adjusted_p_value("bh")[comparison.order])
-    assert re.match(r"Comparison: deep \w+ flat\\n: ufi_centered .*200 rows", repr(comparison))
+    assert re.match(r"Comparison: deep \w+ flat\\n: ufi_centered .*200 ", repr(comparison))
     low, high = comparison.interval(0.9)
     np.testing.assert_allclose((high - low) / comparison.std_error, 2 * norm.isf(0.05))
     with pytest.raises(ValueError, match=r"level.*\b0\b.*\b1\b"):
@@ -244,7 +244,7 @@ def test_picture_shows_what_differs_and_which_way(pair):
     n_found = np.count_nonzero(is_found)
     assert n_found > 0
     assert not find_lacking(ax.get_title(), f"{n_found} of 4 features")
-    assert re.search(r"\b3 largest.* of 4\b", ax.get_title())
+    assert re.search(r"\b3\b.* of 4\b", ax.get_title())
     order = comparison.order[:3]
     np.testing.assert_array_equal(ax.collections[1].get_offsets()[:, 0], comparison.difference[order])
     for j, colour in zip(order, ax.collections[1].get_edgecolors(), strict=True):

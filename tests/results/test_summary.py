@@ -1,4 +1,4 @@
-"""Scores in percent, the answer in a sentence, and what to be careful about."""
+"""Percentages, summary sentences and caveats."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from helpers.messages import find_lacking
 from truewood._inputs.correlation import Correlations
 from truewood._results.caveats import TableCheck, check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.summary import (
+    classify_features,
     find_percent,
     format_column,
     format_intervals,
     format_percent,
-    judge_features,
-    say_total,
     write_summary,
+    write_total,
 )
 
 pytestmark = pytest.mark.any_engine
@@ -68,7 +68,7 @@ SENTENCES = {
     "many": (
         [30, 10, 5, 4, 3, 2, 0.5],
         [SURE] * 7,
-        r"f0 and f1 .*\b40 ?% .*variance.*\b4 more .*\b2\.0 to 5\.0 ?% each.*\b(1|one) more .*\b1 ?%",
+        r"f0 and f1 .*\b40 ?% .*variance.*\b4 more .*\b2\.0%? to 5\.0 ?% each.*\b(1|one) more .*\b1 ?%",
     ),
     "only small ones": (
         [0.4, 0.3, 0.01],
@@ -80,7 +80,7 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("name", SENTENCES)
-def test_the_answer_is_in_percent(result, name):
+def test_the_summary_is_in_percent(result, name):
     percents, p_values, sentence = SENTENCES[name]
     made = make_result(result, percents, p_values)
     listed = ": f0 and f1" if name == "only small ones" else ""
@@ -100,7 +100,7 @@ def test_without_percents_features_are_counted(result, p_values, sentence):
     made = make_result(result, [30, 20, 10][: len(p_values)], p_values, has_share=False)
     assert find_percent(made) is None
     assert re.fullmatch(sentence, write_summary(made, 0.05))
-    assert "units" in say_total(made, None)
+    assert "units" in write_total(made, None)
 
 
 def test_shares_add_up_to_what_predictions_and_target_have_in_common():
@@ -125,13 +125,13 @@ def test_boosted_classifiers_have_parts_of_the_sum():
     assert not percent.is_share
     assert (percent.factor * result.values).sum() == pytest.approx(100)
     assert re.match("x1 .*100 ?% of the sum", write_summary(result, 0.05))
-    assert "covariance of raw score and target" in say_total(result, percent)
+    assert "covariance of raw score and target" in write_total(result, percent)
     # Parts of a sum that may as well be half of it say nothing.
     assert find_percent(replace(result, total_error=result.values.sum() / 2)) is None
 
 
 def test_small_numbers_keep_their_digits():
-    assert [format_percent(p) for p in (63.4, 3.44, 0.26, 0.0012)] == ["63 %", "3.4 %", "0.26 %", "0.0012 %"]
+    assert [format_percent(p) for p in (63.4, 3.44, 0.26, 0.0012)] == ["63%", "3.4%", "0.26%", "0.0012%"]
     assert format_column(np.array([1234.5, 21.34, 0.087, -0.0003, 0.0])) == [
         "1,234.5    ",
         "   21.3    ",
@@ -148,7 +148,12 @@ def test_small_numbers_keep_their_digits():
 
 def test_small_is_less_than_one_percent(result):
     made = make_result(result, [40, 1.0, 0.99, 0.5], [SURE, SURE, SURE, 0.6])
-    assert judge_features(made, 0.05).tolist() == ["found", "found", "found, but small", "no sign"]
+    assert classify_features(made, 0.05).tolist() == [
+        "significant",
+        "significant",
+        "significant, but small",
+        "not significant",
+    ]
 
 
 def test_verdicts_are_explained(result):
@@ -168,9 +173,9 @@ def test_verdicts_that_intervals_seem_to_contradict_are_explained(result):
     assert re.match("f1: .*zero", below[0])
 
 
-def test_cautions_come_when_there_is_cause(result):
+def test_caveats_depend_on_the_result(result):
     def read_headings(result, check=None):
-        return [caution.heading for caution in list_caveats(result, check)]
+        return [caveat.heading for caveat in list_caveats(result, check)]
 
     clean = replace(result, skipped_weight=0.01)
     assert read_headings(clean) == []
@@ -183,7 +188,7 @@ def test_cautions_come_when_there_is_cause(result):
     assert str(mixed[0]).endswith("pca0: made of several columns.")
 
 
-def test_missing_values_are_said():
+def test_missing_values_are_a_caveat():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((300, 3)), columns=["a", "b", "c"])
     y = X["a"] > 0
@@ -193,17 +198,17 @@ def test_missing_values_are_said():
     for table in (X, X.to_numpy()):
         check = check_table(replace(result, feature_names=np.array(["a", "b", "c"])), table, None)
         assert [name for name, _ in check.missing] == ["b", "c"]
-        (caution,) = [c for c in list_caveats(result, check) if c.heading == "Missing values"]
+        (caveat,) = [c for c in list_caveats(result, check) if c.heading == "Missing values"]
         share = 100 * X["b"].isna().mean()
-        assert re.match(rf"b \({share:.0f} ?%\)", caution.text)
+        assert re.match(rf"b \({share:.0f}%", caveat.text)
 
 
 def test_of_many_correlated_pairs_the_strongest_are_listed(result):
     pairs = [("a", f"b{k}", 0.99) for k in range(27)]
     found = Correlations(pairs, n_rows=400, n_columns=28, n_with_categories=28, n_given=28)
-    caution = next(c for c in list_caveats(result, TableCheck(found, [])) if c.heading == "Correlated features")
-    assert len(caution.items) == 21
-    assert caution.items[0] == "a and b0 (0.99)"
-    assert "7 more" in caution.items[-1]
-    assert "a and b4 (0.99)" in str(caution)
-    assert "b5" not in str(caution)
+    caveat = next(c for c in list_caveats(result, TableCheck(found, [])) if c.heading == "Correlated features")
+    assert len(caveat.items) == 21
+    assert caveat.items[0] == "a and b0 (0.99)"
+    assert "7 more" in caveat.items[-1]
+    assert "a and b4 (0.99)" in str(caveat)
+    assert "b5" not in str(caveat)

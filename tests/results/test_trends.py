@@ -87,7 +87,7 @@ def test_texts_go_by_level(table):
     result, explanation = tw.importance(model, X, y), tw.explain(model, X, y)
     city = find_directions(result, explanation, 0.05)[list(result.feature_names).index("city")]
     assert (city.word, city.levels) == ("by level", ["Bonn", "Rome"])
-    assert city.moves[0] < 0 < city.moves[1]
+    assert city.effects[0] < 0 < city.effects[1]
 
 
 def test_groups_have_no_direction(table):

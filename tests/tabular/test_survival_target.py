@@ -52,7 +52,7 @@ def test_words_about_survival_times(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert re.match(r"What \w.*\bdays until died\?", printed)
     assert re.search(r"variance of martingale residuals.*5 ?% false discovery rate", " ".join(printed.split()))
-    assert "Martingale residuals: " in printed
+    assert "Martingale residual: " in printed
     assert "target's variance" not in printed
     assert " lower risk " in printed
     assert "predicted risk" in printed

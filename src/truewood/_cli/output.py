@@ -29,12 +29,12 @@ from truewood._results.comparison import Comparison
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.summary import (
+    classify_features,
     find_percent,
     format_column,
     format_intervals,
-    judge_features,
-    say_total,
     write_summary,
+    write_total,
 )
 from truewood._results.text import STARS
 from truewood._results.trends import explain_directions, find_directions
@@ -177,7 +177,7 @@ def _head(score: TableScore, alpha: float) -> list[str]:
     result, performance = score.result, score.performance
     answer = [write_summary(result, alpha)] if result.inference_unavailable is None else []
     own = "" if performance is None else f" Model performance: {performance.describe()}."
-    return [*answer, say_total(result, find_percent(result)) + own]
+    return [*answer, write_total(result, find_percent(result)) + own]
 
 
 def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> dict[str, list[str]]:
@@ -191,7 +191,7 @@ def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> 
         low, high = (factor * frame[end].to_numpy() for end in ("ci_low", "ci_high"))
         columns["95% CI"] = format_intervals(low, high)
         columns["p-value"] = frame["p_value"].map(format_p_value).tolist()
-        verdicts = judge_features(result, alpha)[result.order][: len(frame)]
+        verdicts = classify_features(result, alpha)[result.order][: len(frame)]
         columns[""] = [STARS.get(verdict, "") for verdict in verdicts.tolist()]
     if "direction" in frame:
         columns["direction"] = frame["direction"].tolist()

@@ -101,7 +101,7 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
     from truewood._paper import figures
     from truewood._paper.experiments import TASKS, make_cells
     from truewood._paper.runs import run_cells
-    from truewood._paper.summaries import list_claims, make_table1, summarise, tidy
+    from truewood._paper.summaries import list_claims, make_table1, summarize, tidy
 
     folder: Path = options.output
     stem = f"{name}_{options.encoding}" if name in _WITHOUT_PEERS else name
@@ -118,7 +118,7 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
         n_jobs=options.n_jobs,
     )
     table = tidy(cells, scores, repetitions=options.repetitions, seed=options.random_state, absent=set(absent))
-    summary = summarise(table)
+    summary = summarize(table)
     if name == "table1":
         result = make_table1(table, cells[0].methods)
         console.print(_show_table1(result, absent))

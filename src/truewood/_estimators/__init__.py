@@ -1,1 +1,1 @@
-"""What fits models: forests with unbiased importances, a selector, and tests and corrections by refitting."""
+"""Forests with unbiased importances, the feature selector, and the display."""

@@ -1,4 +1,4 @@
-"""`ImportanceDisplay`: a picture of the scores in the manner of scikit-learn's displays."""
+"""`ImportanceDisplay`: a plot of importances in the style of scikit-learn's displays."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class ImportanceDisplay:
-    """Picture of importances, as scikit-learn's displays are used.
+    """Plot of importances in the style of scikit-learn's displays.
 
-    Make one with `from_estimator` or `from_result`.
+    Create it with `from_estimator` or `from_result`.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class ImportanceDisplay:
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where the picture was drawn.
+        Axes of the plot.
     figure_ : matplotlib Figure
-        The figure that holds it.
+        Figure of the plot.
 
     Examples
     --------
@@ -60,20 +60,20 @@ class ImportanceDisplay:
         alpha: float = 0.05,
         **options: Any,
     ) -> ImportanceDisplay:
-        """Score a fitted estimator, and draw the scores.
+        """Score a fitted estimator and plot the scores.
 
         Parameters
         ----------
         estimator : object
-            The fitted model, as of `truewood.importance`.
+            The fitted model, see `truewood.importance`.
         X : array-like, data frame or sparse matrix of shape (n_rows, n_columns)
             The table.
         y : array-like of shape (n_rows,)
             The target.
         kind, top, ax, alpha : object
-            As of `plot`.
+            See `plot`.
         **options : object
-            More arguments of `truewood.importance`, such as ``rows="heldout"``.
+            Further arguments of `truewood.importance`, such as ``rows="heldout"``.
 
         Returns
         -------
@@ -91,43 +91,45 @@ class ImportanceDisplay:
         ax: Axes | None = None,
         alpha: float = 0.05,
     ) -> ImportanceDisplay:
-        """Draw scores that are there already.
+        """Plot an existing result.
 
         Parameters
         ----------
         result : ImportanceResult
             The scores.
         kind, top, ax, alpha : object
-            As of `plot`.
+            See `plot`.
 
         Returns
         -------
         ImportanceDisplay
         """
         if not isinstance(result, ImportanceResult):
-            raise TypeError(f"result must be an ImportanceResult, got {type(result).__name__}.")
+            raise TypeError(
+                f"result must be an ImportanceResult, got {type(result).__name__}; pass what importance() returns."
+            )
         return cls(result).plot(kind=kind, top=top, ax=ax, alpha=alpha)
 
     def plot(
         self, *, kind: str = "bar", top: int | None = 20, ax: Axes | None = None, alpha: float = 0.05
     ) -> ImportanceDisplay:
-        """Draw the scores once more.
+        """Plot the scores.
 
         Parameters
         ----------
-        kind : {"bar", "compare", "box", "rank"}, default="bar"
-            The kind of picture, as of `ImportanceResult.plot`.
+        kind : {"bar", "compare", "box", "rank", "classes"}, default="bar"
+            The kind of plot, see `ImportanceResult.plot`.
         top : int or None, default=20
-            Number of features to draw; None draws all.
+            Number of features to show; None shows all.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; if None, a new figure is created.
         alpha : float, default=0.05
-            Largest adjusted p-value of a feature that "bar" calls significant.
+            Largest adjusted p-value of a significant feature.
 
         Returns
         -------
         ImportanceDisplay
-            This one, with `ax_` and `figure_`.
+            This object, with `ax_` and `figure_`.
         """
         self.ax_ = self.result.plot(kind, top=top, ax=ax, alpha=alpha)
         figure: Any = self.ax_.figure

@@ -1,4 +1,4 @@
-"""scikit-learn's forests with unbiased importances: `fit` also scores every tree on the rows left out of its bag."""
+"""scikit-learn's forests with unbiased importances: `fit` also scores every tree on its out-of-bag rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN
 
 
 class _ScoredForest:
-    """What a forest of scikit-learn has to have as a base in front of its own class, to be scored when it is fit."""
+    """Mixin for a scikit-learn forest that scores the forest in `fit`."""
 
     bootstrap: bool
     max_samples: int | float | None
@@ -32,7 +32,7 @@ class _ScoredForest:
     _why_no_importance: str | None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Grow the trees as scikit-learn does, and score them on their out-of-bag rows.
+        """Fit the forest as scikit-learn does, and score its trees on their out-of-bag rows.
 
         Parameters
         ----------
@@ -41,7 +41,7 @@ class _ScoredForest:
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
             Target.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows, when they grow trees and when they score them.
+            Sample weights, for training and for scoring.
 
         Returns
         -------
@@ -49,9 +49,8 @@ class _ScoredForest:
         """
         if not self.bootstrap:
             raise ValueError(
-                f"bootstrap must be True for {type(self).__name__}, which scores each tree on the rows left out of its "
-                f"bag, got {quote(self.bootstrap)}; a forest without bags is scored by importance() with "
-                "rows='heldout'."
+                f"bootstrap must be True for {type(self).__name__}, which scores each tree on its out-of-bag rows, got "
+                f"{quote(self.bootstrap)}; score a forest without bootstrap by importance() with rows='heldout'."
             )
         with self._leave_out_rows(y, sample_weight):
             super().fit(X, y, sample_weight)  # type: ignore[misc]
@@ -59,13 +58,13 @@ class _ScoredForest:
         try:
             self._importance = importance(self, X, y, sample_weight=sample_weight, n_jobs=self.n_jobs)
         except ValueError as error:
-            # The forest itself is as good as scikit-learn's: only who asks for importances has to know.
+            # The forest itself is fine; only access to its importances raises this error.
             self._why_no_importance = str(error)
         return self
 
     @contextmanager
     def _leave_out_rows(self, y: Any, sample_weight: Any) -> Iterator[None]:
-        """Draw so few rows that each class is left out of bags, where weights would put one into nearly all of them."""
+        """Draw smaller bags if weights would leave a class without out-of-bag rows."""
         given = self.max_samples
         weight = self._find_draw_weights(y, sample_weight) if given is None else None
         if weight is not None:
@@ -76,7 +75,7 @@ class _ScoredForest:
             self.max_samples = given
 
     def _find_draw_weights(self, y: Any, sample_weight: Any) -> NDArray[np.float64] | None:
-        """Weights by which rows of classes are drawn into bags; None where there are none that could be used."""
+        """Return the weights by which rows are drawn into bags; None if there are no usable ones."""
         class_weight = getattr(self, "class_weight", None)
         has_weight = sample_weight is not None or class_weight not in (None, "balanced_subsample")
         labels = np.asarray(y)
@@ -85,13 +84,13 @@ class _ScoredForest:
         weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if class_weight not in (None, "balanced_subsample"):
             weight = weight * compute_sample_weight(class_weight, labels)
-        # Others are refused by scikit-learn.
+        # scikit-learn rejects other weights.
         is_usable = weight.shape == labels.shape and np.isfinite(weight).all() and (weight >= 0).all()
         return weight if is_usable and len(np.unique(labels[weight > 0])) > 1 else None
 
     @property
     def importance_result_(self) -> ImportanceResult:
-        """All that `truewood.importance` tells about the training data, out of bag."""
+        """The result of `truewood.importance` on the out-of-bag rows of the training data."""
         check_is_fitted(self)
         if self._importance is None:
             raise ValueError(f"this {type(self).__name__} has no importances: {self._why_no_importance}")
@@ -99,21 +98,21 @@ class _ScoredForest:
 
     @property
     def unbiased_importances_(self) -> NDArray[np.float64]:
-        """Scores of shape (n_features,), signed: a feature without predictive power is zero on average."""
+        """Signed scores, shape (n_features,): a feature without predictive power scores zero on average."""
         return self.importance_result_.values
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Scores of shape (n_features,), 0 where they are negative; they do not sum to one.
+        """Scores with negative ones set to 0, shape (n_features,); they do not sum to one.
 
-        scikit-learn's RFE and SelectFromModel take squares and absolute values of what stands here: a negative score,
-        which is noise, would look important to them.
+        scikit-learn's RFE and SelectFromModel use squares and absolute values of these, so that a negative score, which
+        is noise, would look important to them.
         """
         return np.maximum(self.unbiased_importances_, 0.0)
 
 
 def _bootstrap_by_default(init: Callable[..., None]) -> Callable[..., None]:
-    """Give a constructor of scikit-learn, whichever its version, the default bootstrap=True."""
+    """Give a scikit-learn constructor, of any version, the default bootstrap=True."""
     signature = inspect.signature(init)
     parameters = [
         parameter.replace(default=True) if name == "bootstrap" else parameter
@@ -124,27 +123,27 @@ def _bootstrap_by_default(init: Callable[..., None]) -> Callable[..., None]:
     def construct(self: Any, *args: Any, **options: Any) -> None:
         init(self, *args, **{"bootstrap": True, **options})
 
-    # scikit-learn reads the names and defaults of an estimator's parameters here.
+    # scikit-learn reads the names and defaults of parameters from the signature.
     construct.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return construct
 
 
 class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # type: ignore[misc]
-    """scikit-learn's `RandomForestClassifier`, whose `feature_importances_` are unbiased.
+    """A `RandomForestClassifier` with unbiased `feature_importances_`.
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
-    training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
-    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
+    out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
+    attributes below raise an error that explains why. If weights would put a class into nearly all bags,
+    ``max_samples=None`` draws fewer rows so that the class is scored, too.
 
     Attributes
     ----------
     feature_importances_ : ndarray of shape (n_features,)
-        Unbiased scores, 0 where they are negative; they do not sum to one.
+        Unbiased scores, with negative ones set to 0; they do not sum to one.
     unbiased_importances_ : ndarray of shape (n_features,)
-        The scores as they are.
+        Unbiased scores, which may be negative.
     importance_result_ : ImportanceResult
-        The scores with standard errors, p-values, table and pictures.
+        The scores with standard errors, p-values, tables and plots.
 
     Examples
     --------
@@ -158,21 +157,21 @@ class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # 
 
 
 class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # type: ignore[misc]
-    """scikit-learn's `RandomForestRegressor`, whose `feature_importances_` are unbiased.
+    """A `RandomForestRegressor` with unbiased `feature_importances_`.
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
-    training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
-    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
+    out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
+    attributes below raise an error that explains why. If weights would put a class into nearly all bags,
+    ``max_samples=None`` draws fewer rows so that the class is scored, too.
 
     Attributes
     ----------
     feature_importances_ : ndarray of shape (n_features,)
-        Unbiased scores, 0 where they are negative; they do not sum to one.
+        Unbiased scores, with negative ones set to 0; they do not sum to one.
     unbiased_importances_ : ndarray of shape (n_features,)
-        The scores as they are.
+        Unbiased scores, which may be negative.
     importance_result_ : ImportanceResult
-        The scores with standard errors, p-values, table and pictures.
+        The scores with standard errors, p-values, tables and plots.
 
     Examples
     --------
@@ -186,22 +185,22 @@ class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # ty
 
 
 class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type: ignore[misc]
-    """scikit-learn's `ExtraTreesClassifier`, with bootstrap, whose `feature_importances_` are unbiased.
+    """A `ExtraTreesClassifier` with bootstrap and unbiased `feature_importances_`.
 
-    Parameters, methods and predictions are those of scikit-learn's class, but that ``bootstrap=True`` is the default,
-    and has to be: trees that saw every row have none to be scored on. `fit` also runs `truewood.importance` on the
-    training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
-    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
+    Parameters, methods and predictions are those of scikit-learn's class, except that ``bootstrap=True`` is the default
+    and required: without bootstrap, trees have no out-of-bag rows. `fit` also runs `truewood.importance` on the
+    out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
+    attributes below raise an error that explains why. If weights would put a class into nearly all bags,
+    ``max_samples=None`` draws fewer rows so that the class is scored, too.
 
     Attributes
     ----------
     feature_importances_ : ndarray of shape (n_features,)
-        Unbiased scores, 0 where they are negative; they do not sum to one.
+        Unbiased scores, with negative ones set to 0; they do not sum to one.
     unbiased_importances_ : ndarray of shape (n_features,)
-        The scores as they are.
+        Unbiased scores, which may be negative.
     importance_result_ : ImportanceResult
-        The scores with standard errors, p-values, table and pictures.
+        The scores with standard errors, p-values, tables and plots.
 
     Examples
     --------
@@ -217,22 +216,22 @@ class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type
 
 
 class UnbiasedExtraTreesRegressor(_ScoredForest, ExtraTreesRegressor):  # type: ignore[misc]
-    """scikit-learn's `ExtraTreesRegressor`, with bootstrap, whose `feature_importances_` are unbiased.
+    """A `ExtraTreesRegressor` with bootstrap and unbiased `feature_importances_`.
 
-    Parameters, methods and predictions are those of scikit-learn's class, but that ``bootstrap=True`` is the default,
-    and has to be: trees that saw every row have none to be scored on. `fit` also runs `truewood.importance` on the
-    training data, out of bag, with `n_jobs` threads. Where rows cannot be scored, as where no tree has an unseen row,
-    the forest is fit all the same, and the attributes below raise an error that says why. Where weights
-    would draw a class into nearly all bags, ``max_samples=None`` draws fewer rows, so that it can score, too.
+    Parameters, methods and predictions are those of scikit-learn's class, except that ``bootstrap=True`` is the default
+    and required: without bootstrap, trees have no out-of-bag rows. `fit` also runs `truewood.importance` on the
+    out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
+    attributes below raise an error that explains why. If weights would put a class into nearly all bags,
+    ``max_samples=None`` draws fewer rows so that the class is scored, too.
 
     Attributes
     ----------
     feature_importances_ : ndarray of shape (n_features,)
-        Unbiased scores, 0 where they are negative; they do not sum to one.
+        Unbiased scores, with negative ones set to 0; they do not sum to one.
     unbiased_importances_ : ndarray of shape (n_features,)
-        The scores as they are.
+        Unbiased scores, which may be negative.
     importance_result_ : ImportanceResult
-        The scores with standard errors, p-values, table and pictures.
+        The scores with standard errors, p-values, tables and plots.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`UnbiasedSelector`: feature selection by unbiased importance, as a transformer of scikit-learn."""
+"""`UnbiasedSelector`: feature selection by unbiased importance, as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -22,71 +22,70 @@ from truewood._measures.registry import get_measure
 from truewood._refitting import name_weight, set_seeds
 from truewood._sklearn_compat import SKLEARN_VERSION
 
-# Trees of the forest that is fit where none is given; a multiple of scikit-learn's 100, so that another seed rarely
-# makes another selection.
+# Trees of the default forest: more than scikit-learn's 100, so that the seed rarely changes the selection.
 _N_TREES = 500
-# Numbers of more values than this, with fewer rows per value than that, are quantities and not names of classes.
+# A numeric target with more distinct values than this, and fewer rows per value than that, is continuous.
 _MANY_VALUES = 20
 _FEW_ROWS = 5
 
 
 class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """Select features whose unbiased importance is significant, or the k most important ones.
+    """Select features with significant unbiased importance, or the k most important ones.
 
     Parameters
     ----------
     estimator : object, default=None
-        A forest with bootstrap, or another estimator that `truewood.importance` scores out of bag, such as a pipeline
-        of encoders and a forest. None means a random forest of 500 trees: a classifier for class labels, a regressor
-        for quantities. Integers and whole numbers are labels, unless there are more than 20 different ones with fewer
-        than five rows each on average.
+        A forest with bootstrap, or another estimator that `truewood.importance` can score out of bag, such as a
+        pipeline of encoders and a forest. None means a random forest with 500 trees: a classifier for class labels, a
+        regressor for a continuous target. Whole numbers are class labels unless there are more than 20 distinct ones
+        with fewer than five rows each on average.
     alpha : float, default=0.05
-        Largest adjusted p-value that is selected.
+        Largest adjusted p-value to select.
     correction : {"bh", "by", "holm"} or None, default="bh"
         Adjustment of the p-values, see `ImportanceResult.adjusted_p_value`.
     k : int, default=None
-        Number of features; if given, the k largest scores are selected whatever their p-value.
+        Number of features to select by score, regardless of p-values.
     min_features : int, default=1
-        Where fewer features pass the test, `fit` warns, and those of largest score are added up to this number, so that
-        the next step of a pipeline has something to work with. 0 adds none; where nothing passes, `transform` then
-        warns and returns no column, as scikit-learn's selectors do. Of no effect with `k`.
+        Smallest number of features to select. If fewer pass the test, `fit` warns and adds those with the largest
+        scores, so that the next step of a pipeline has input. With 0 none are added; if nothing passes, `transform`
+        then warns and returns no column, as scikit-learn's selectors do. Ignored with `k`.
     measure : str, default="auto"
-        One of `measures()`. Those without p-values need `k`.
+        Name of the measure, one of `measures()`. Measures without p-values need `k`.
     rows : {"oob"} or, with `prefit`, also "heldout" or sequence of array-like, default="oob"
-        Which rows score a tree, see `importance`. Those it was left out of are the only unseen ones that `fit` has,
-        unless the estimator was fit before.
+        The rows that score a tree, see `importance`. Without `prefit`, out-of-bag rows are the only rows that a tree
+        was not trained on.
     feature_groups : dict or sequence, default=None
-        Columns that are scored together, and selected all or none: a dict from group name to columns, or the group
-        name of each column. A group counts as one feature for `k` and `min_features`.
+        Columns to score together, and to select all or none of: a dict from group name to columns, or the group name
+        of each column. A group counts as one feature for `k` and `min_features`.
     prefit : bool, default=False
-        Whether `estimator` has been fit already. Then `fit` fits nothing, and takes its training data, or with
-        ``rows="heldout"`` rows that it never saw.
+        Whether `estimator` is already fitted. If so, `fit` does not fit it, and expects its training data or, with
+        ``rows="heldout"``, rows it was not trained on.
     n_jobs : int, default=None
-        Number of threads that score, and that fit the forest of ``estimator=None``; an own estimator has its own
-        setting for the fit.
+        Number of threads for scoring, and for fitting the default forest; a given estimator has its own setting for
+        fitting.
     random_state : int, RandomState instance or None, default=None
-        Seed of the forest, and of ``measure="permutation"``; an own estimator keeps its own where it has one.
+        Seed of the default forest, of a given estimator without one, and of ``measure="permutation"``.
 
     Attributes
     ----------
     estimator_ : object
         The fitted estimator.
     importance_result_ : ImportanceResult
-        Scores and p-values of all features, or groups. `alpha`, `correction`, `k` and `min_features` may be changed
+        Scores and p-values of all features or groups. `alpha`, `correction`, `k` and `min_features` can be changed
         without another fit.
     n_features_in_ : int
-        Number of columns seen by `fit`.
+        Number of columns seen during `fit`.
     feature_names_in_ : ndarray of shape (n_columns,)
-        Their names, where all of them are strings.
+        Names of the columns, if all of them are strings.
 
     Notes
     -----
-    At most `alpha` of the selected features are expected to tell nothing that the rest of a tree's path does not tell
-    already. A feature that is correlated with a useful one tells something in its stead, and is selected, too, however
-    useless it is beside it; `feature_groups` keeps or drops such features together.
+    At most a share `alpha` of the selected features is expected to add no information beyond the other splits on a
+    tree's path. A feature that is correlated with a useful one can replace it in some trees and is selected, too, even
+    if it is redundant; `feature_groups` selects or drops such features together.
 
-    Rows that are repeated in X are not unseen where a copy is in the bag, and make noise significant: remove the
-    copies, or keep all copies of a row together in held-out rows.
+    A repeated row is not truly out of bag if a copy of it is in the bag, which makes noise significant. Remove the
+    copies, or use held-out rows and keep all copies of a row on one side.
 
     Examples
     --------
@@ -126,16 +125,16 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> UnbiasedSelector:
-        """Fit the estimator, and score its features on rows its trees never saw.
+        """Fit the estimator, and score its features on evaluation rows.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            Training data; of an estimator that was fit before, the rows that `rows` speaks of.
+            Training data; with `prefit`, the rows described by `rows`.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
             Target.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weights of the rows, when they grow trees and when they score them.
+            Sample weights, for training and for scoring.
 
         Returns
         -------
@@ -143,7 +142,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         """
         self._fit_estimator(X, y, sample_weight)
         if np.asarray(y).shape[:1] == (1,):
-            raise ValueError("X must hold rows to grow trees and rows to score them, got 1 sample.")
+            raise ValueError("X must have rows to train trees and rows to score them, got 1 sample; pass more rows.")
         names = self._name_columns(X)
         grouping = read_feature_groups(self.feature_groups, np.asarray(names, dtype=np.str_))
         self.importance_result_ = importance(
@@ -164,7 +163,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
             self.feature_names_in_ = self.estimator_.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit
-        self._get_support_mask()  # refuses settings here rather than in transform
+        self._get_support_mask()  # raises errors here rather than in transform
         if self.k is None:
             self._warn_of_few()
         return self
@@ -176,32 +175,31 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         if not (isinstance(self.rows, str) and self.rows in ("auto", "oob")):
             given = repr(self.rows) if isinstance(self.rows, str) else type(self.rows).__name__
             raise ValueError(
-                f"rows must be 'oob' where fit fits the estimator too, which leaves no other unseen rows, got {given}; "
-                "'heldout' and lists of rows need prefit=True."
+                f"rows must be 'oob' unless prefit=True, got {given}; fit the estimator first for other rows."
             )
         estimator = self._make_estimator(y)
         weights = {} if sample_weight is None else {name_weight(estimator): sample_weight}
         self.estimator_ = estimator.fit(X, y, **weights)
 
     def _name_columns(self, X: Any) -> list[str]:
-        """Names of the columns of X, or those that the estimator knows, or numbers."""
+        """Return the column names of X, or those of the estimator, or numbered names."""
         names = read_names(X)
         if names is not None:
             return names
         shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
-        n_columns = shape[1] if len(shape) == 2 else 0  # importance refuses other shapes
+        n_columns = shape[1] if len(shape) == 2 else 0  # importance rejects other shapes
         known = getattr(self.estimator_, "feature_names_in_", ())
         return [str(name) for name in known] if len(known) == n_columns else [f"x{j}" for j in range(n_columns)]
 
     def _check_features(self, grouping: Grouping) -> None:
-        """Whether the features that were scored are the columns of X, or groups of them."""
+        """Check that the scored features are the columns of X, or groups of them."""
         result = self.importance_result_
-        # Without a pipeline or groups, features are columns, under names that may be the model's own.
+        # Without a pipeline or groups, features are columns, possibly under the model's own names.
         is_other = len(result.values) != len(grouping.names)
         if is_other or (result.columns is not None and result.feature_names.tolist() != grouping.names.tolist()):
             raise ValueError(
-                "the estimator mixes or leaves out columns, so that its features are not those of X; put the selector "
-                "into the pipeline, before the model."
+                "estimator must use each column of X as it is, but this one combines or drops columns; put the "
+                "selector into the pipeline, right before the model."
             )
 
     def _make_estimator(self, y: Any) -> Any:
@@ -231,33 +229,33 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         return int(given)
 
     def _test_features(self) -> NDArray[np.bool_]:
-        """Which features pass the test; none where there is no test, as with very few rows."""
+        """Return which features pass the test; none if there is no test, as with very few rows."""
         result = self.importance_result_
         if get_measure(result.measure).why_no_inference is not None:
-            raise ValueError(f"k must be given, as there are no p-values to select by: {result.inference_unavailable}.")
+            raise ValueError(f"k must be given for a measure without p-values: {result.inference_unavailable}.")
         if result.inference_unavailable is not None:
             return np.zeros(len(result.values), dtype=np.bool_)
         return result.select(self.alpha, self.correction)
 
     def _warn_of_few(self) -> None:
-        """Say that there was no test to pass, or that features are kept which did not pass it."""
+        """Warn that there was no test, or that features were selected that did not pass it."""
         problem, n_passed = self.importance_result_.inference_unavailable, int(self._test_features().sum())
         n_added = max(0, self._read_min_features() - n_passed)
         if n_added == 0 and problem is None:
             return
         if problem is not None:
-            finding = f"no feature can be significant: {problem}; k= selects by score alone"
+            finding = f"p-values are unavailable: {problem}; pass k= to select by score alone"
         else:
-            finding = f"only {count(n_passed, 'feature')}" if n_passed else "nothing"
+            finding = f"only {count(n_passed, 'feature')}" if n_passed else "no feature"
             finding += f" passed the test at alpha={self.alpha:g}"
         if n_added:
-            added = f"{count(n_added, 'feature')} of largest score"
-            finding += f"; added the {added} among the others" if n_passed else f"; kept the {added}"
-            finding += ", see min_features"
+            verb, noun = ("added", "other feature") if n_passed else ("kept", "feature")
+            scores = f"score{'s' * (n_added != 1)}"
+            finding += f"; {verb} the {count(n_added, noun)} with the largest {scores} (see min_features)"
         warnings.warn(f"{finding}.", UserWarning, stacklevel=3)
 
     def __sklearn_tags__(self) -> Any:
-        # Asked by scikit-learn 1.6 or later; get_tags is not older.
+        # Called by scikit-learn 1.6 or later, which has get_tags.
         from sklearn.utils import get_tags
 
         tags = super().__sklearn_tags__()
@@ -269,7 +267,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
 
 
 def _has_classes(y: Any) -> bool:
-    """Whether y holds labels of classes rather than quantities."""
+    """Whether y holds class labels rather than quantities."""
     values = np.asarray(y)
     if values.ndim == 1 and values.dtype.kind in "iuf":
         n_different = len(np.unique(values))

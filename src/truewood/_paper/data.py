@@ -1,4 +1,4 @@
-"""Data of the experiments: what is drawn, and how features become columns."""
+"""Data of the experiments: simulations, real data sets, and the encoding of features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ N_ADULT = 5000
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One data set of one repetition.
+    """The data set of one repetition.
 
     Parameters
     ----------
@@ -32,18 +32,18 @@ class Problem:
 
     @property
     def is_classification(self) -> bool:
-        """Whether y is a class."""
+        """Whether y holds classes."""
         return self.y.dtype == bool
 
     def encode(self) -> tuple[NDArray[np.float64], list[str]]:
-        """Columns for scikit-learn, with categorical features as dummy variables, and the feature of each column."""
+        """Return columns for scikit-learn, with dummy variables for categories, and the feature of each column."""
         parts, owners = [], []
         for name in self.X:
             column = self.X[name]
             if pd.api.types.is_numeric_dtype(column):
                 block = column.to_numpy(dtype=np.float64)[:, np.newaxis]
             else:
-                # Two levels make one column.
+                # Two levels need only one column.
                 block = pd.get_dummies(column, drop_first=column.nunique() == 2).to_numpy(dtype=np.float64)
             parts.append(block)
             owners += [str(name)] * block.shape[1]
@@ -51,7 +51,7 @@ class Problem:
 
 
 def draw_five(rng: np.random.Generator, *, task: str, encoding: str, rho: float = 0.0) -> Problem:
-    """Five predictors (section 3.3): X1 normal, X2 to X5 with 2, 4, 10 and 20 categories; signal rho in X2."""
+    """Draw five predictors (section 3.3): X1 normal, X2 to X5 with 2, 4, 10 and 20 categories; signal rho in X2."""
     X: dict[str, NDArray[Any]] = {"X1": rng.standard_normal(N_ROWS)}
     for name, levels in zip(("X2", "X3", "X4", "X5"), (2, 4, 10, 20), strict=True):
         X[name] = rng.integers(levels, size=N_ROWS)
@@ -67,7 +67,7 @@ def draw_five(rng: np.random.Generator, *, task: str, encoding: str, rho: float 
 
 
 def draw_ten(rng: np.random.Generator, *, task: str) -> Problem:
-    """Ten ordered predictors with 2 to 11 levels (section 5.1), of which only the binary X1 is informative."""
+    """Draw ten ordered predictors with 2 to 11 levels (section 5.1); only the binary X1 is informative."""
     X = np.column_stack([rng.integers(levels, size=N_ROWS) for levels in range(2, 12)])
     y: NDArray[Any]
     if task == "classification":
@@ -78,21 +78,21 @@ def draw_ten(rng: np.random.Generator, *, task: str) -> Problem:
 
 
 def draw_rna(rng: np.random.Generator) -> Problem:
-    """RNA editing sites (section 5.2); nothing is drawn."""
+    """Load the RNA editing sites (section 5.2); nothing is random."""
     del rng
     X, y = load_rna()
     return Problem(X, y.to_numpy())
 
 
 def draw_adult(rng: np.random.Generator) -> Problem:
-    """Adult (section 5.3): always the same random 5000 rows, and a new random feature."""
+    """Load Adult (section 5.3): always the same random 5000 rows, with a new random feature."""
     X, y = load_adult()
     chosen = np.random.default_rng(0).choice(len(X), N_ADULT, replace=False)
     return _add_random(X.iloc[chosen].reset_index(drop=True), y.to_numpy()[chosen], rng)
 
 
 def draw_boston(rng: np.random.Generator) -> Problem:
-    """Boston housing (section 5.4) with a new random feature. The column B encodes a racist assumption."""
+    """Load Boston housing (section 5.4) with a new random feature. The column B encodes a racist assumption."""
     X, y = load_boston()
     return _add_random(X, y.to_numpy(), rng)
 

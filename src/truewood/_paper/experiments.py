@@ -1,4 +1,4 @@
-"""The experiments: which data, which methods, which settings; one cell per setting, many repetitions of each."""
+"""The experiments: data, methods and settings; one cell per setting, with many repetitions each."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Cell:
     Parameters
     ----------
     labels : dict
-        What tells this cell from others in tables: task, depth, rho, encoding.
+        What identifies this cell in tables: task, depth, rho, encoding.
     draw : callable
-        ``draw(rng)`` gives the data of a repetition.
+        ``draw(rng)`` returns the data of a repetition.
     methods : tuple of str
-        Names of the methods to run.
+        Methods to run.
     trees : int
         Trees per forest.
     depth : int or None
         Maximum depth.
     mincriterion : float
-        What limits the depth of cforest.
+        Limit on the depth of cforest.
     """
 
     labels: dict[str, Any]
@@ -44,12 +44,12 @@ class Cell:
     mincriterion: float = 1.28
 
     def key(self, seed: int, repetition: int, method: str) -> str:
-        """Name of one result, for the record of what is done."""
+        """Return the key of one result in the checkpoint."""
         labels = ",".join(f"{name}={value}" for name, value in self.labels.items())
         return f"{labels};trees={self.trees};seed={seed};repetition={repetition};{method}"
 
     def run(self, methods: list[str], seed: int, repetitions: list[int]) -> list[tuple[str, list[float]]]:
-        """Run methods on some repetitions; a result depends on cell, seed and repetition alone."""
+        """Run methods on some repetitions; results depend only on cell, seed and repetition."""
         names = ";".join(f"{name}={value}" for name, value in self.labels.items())
         generators = [np.random.default_rng([seed, repetition, *names.encode()]) for repetition in repetitions]
         problems = [self.draw(rng) for rng in generators]
@@ -81,7 +81,7 @@ def make_cells(name: str, *, tasks: tuple[str, ...], encoding: str, trees: int |
     tasks : tuple of str
         Tasks of the simulations.
     encoding : {"dummy", "ordinal"}
-        What becomes of categorical features in `bias` and `ranking`.
+        Encoding of categorical features in `bias` and `ranking`.
     trees : int or None
         Trees per forest; None for the paper's number.
     """

@@ -1,4 +1,4 @@
-"""The paper's figures: same panels, same axes."""
+"""The paper's figures, with the same panels and axes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from truewood._writing import write_picture
 
 TITLES = {"SI": "split improvement (SI)", "UFI": "unbiased feature importance (UFI)"}
 _LINES = {"X1": "-", "X2": "-", "X3": "--", "X4": "-.", "X5": ":"}
-_COLOURS = {"X1": "#E69F00", "X2": "#0072B2", "X3": "#009E73", "X4": "#CC79A7", "X5": "#555555"}
+_COLORS = {"X1": "#E69F00", "X2": "#0072B2", "X3": "#009E73", "X4": "#CC79A7", "X5": "#555555"}
 _LEVELS = {"X1": "continuous", "X2": "2", "X3": "4", "X4": "10", "X5": "20"}
 
 
@@ -30,14 +30,14 @@ def _make_panels(
 def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
     write_picture(paths[0], figure, dpi=120)
-    # No time, and no random names of elements, so that the same run gives the same file.
+    # Without dates and random ids, so that the same run writes the same file.
     with rc_context({"svg.hashsalt": "truewood"}):
         write_picture(paths[1], figure, metadata={"Date": None})
     return paths
 
 
 def draw_bias(table: pd.DataFrame, folder: Path, name: str) -> list[Path]:
-    """Box plots of the scores of five predictors without signal, a file per method, a panel per task."""
+    """Draw box plots of five predictors without signal, one file per method and one panel per task."""
     paths = []
     for method, title in TITLES.items():
         tasks = list(table["task"].unique())
@@ -62,7 +62,7 @@ def draw_bias(table: pd.DataFrame, folder: Path, name: str) -> list[Path]:
 
 
 def draw_ranking(summary: pd.DataFrame, folder: Path, name: str) -> list[Path]:
-    """Average rank of five predictors by signal strength, a file per method, a panel per task."""
+    """Draw average ranks of five predictors by signal strength, one file per method and one panel per task."""
     paths = []
     for method, title in TITLES.items():
         tasks = list(summary["task"].unique())
@@ -72,7 +72,7 @@ def draw_ranking(summary: pd.DataFrame, folder: Path, name: str) -> list[Path]:
             for feature, one in part.groupby("feature"):
                 key = str(feature)
                 label = f"{key}, signal" if key == "X2" else key
-                style = {"color": _COLOURS[key], "linestyle": _LINES[key], "linewidth": 2.6 if key == "X2" else 1.5}
+                style = {"color": _COLORS[key], "linestyle": _LINES[key], "linewidth": 2.6 if key == "X2" else 1.5}
                 ax.plot(one["rho"], one["mean_rank"], label=label, marker="o", markersize=3, **style)
             ax.set_title(task)
             ax.set_xlabel("signal strength rho")
@@ -86,16 +86,16 @@ def draw_ranking(summary: pd.DataFrame, folder: Path, name: str) -> list[Path]:
 
 
 def draw_bars(summary: pd.DataFrame, folder: Path, name: str) -> list[Path]:
-    """Bars with one standard deviation, a panel per method of the paper; the added random feature is black."""
+    """Draw bars with one standard deviation, one panel per method; the added random feature is black."""
     methods = [method for method in ("SI", "UFI", "cforest", "ranger") if method in set(summary["method"])]
     features = list(summary["feature"].unique())
     is_wide = len(features) > 20
     figure, axes = _make_panels((len(methods) + 1) // 2, 2, width=7.5 if is_wide else 5.0, height=3.4)
     for ax, method in zip(axes.flat, methods, strict=False):
         part = summary[summary["method"] == method].set_index("feature").loc[features]
-        colours = ["black" if feature == "random" else UNBIASED for feature in features]
+        colors = ["black" if feature == "random" else UNBIASED for feature in features]
         error_style = {"ecolor": "#D55E00", "elinewidth": 1.4, "capsize": 2}
-        ax.bar(range(len(features)), part["mean"], yerr=part["std"], color=colours, error_kw=error_style)
+        ax.bar(range(len(features)), part["mean"], yerr=part["std"], color=colors, error_kw=error_style)
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set_xticks(range(len(features)), features, rotation=90, fontsize=7 if is_wide else 9)
         ax.set_title(TITLES.get(method, f"{method} (R)"))
@@ -107,7 +107,7 @@ def draw_bars(summary: pd.DataFrame, folder: Path, name: str) -> list[Path]:
 
 
 def draw_ranks(table1: pd.DataFrame, folder: Path, name: str) -> list[Path]:
-    """Average ranks of the informative feature, measured (with standard errors) beside published."""
+    """Draw measured (with standard errors) and published average ranks of the informative feature."""
     settings = table1[["depth", "task"]].drop_duplicates().to_numpy().tolist()
     figure, axes = _make_panels(1, len(settings), width=3.0, height=3.4, share_y=True)
     methods = list(table1["method"].unique())[::-1]
@@ -121,6 +121,6 @@ def draw_ranks(table1: pd.DataFrame, folder: Path, name: str) -> list[Path]:
         ax.set_yticks(places, methods)
         ax.set_xlim(0.5, 10.5)
         ax.set_title(f"{task}, depth {depth}", fontsize=10)
-        ax.set_xlabel("average rank (1 is right)")
+        ax.set_xlabel("average rank (1 is correct)")
     axes[0][-1].legend(frameon=False, fontsize="small")
     return _save(figure, folder, name)

@@ -1,4 +1,4 @@
-"""The methods that are compared, each from data sets to scores by feature."""
+"""The methods to compare, each from data sets to scores by feature."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ INSTALL_PEERS = "apt-get install r-base-core r-cran-party r-cran-ranger"
 
 
 class PeerError(ValueError):
-    """An R package did not do its work."""
+    """An R package failed."""
 
 
 def score_in_python(
     problem: Problem, *, methods: list[str], trees: int, depth: int | None, seed: int
 ) -> dict[str, Any]:
-    """Scores of SI (scikit-learn's own importances) and of truewood's measures, all of one forest."""
+    """Score one forest by SI (scikit-learn's importances) and by truewood's measures."""
     X, owners = problem.encode()
     make = RandomForestClassifier if problem.is_classification else RandomForestRegressor
     forest = make(trees, max_depth=depth, random_state=seed).fit(X, problem.y)
@@ -59,7 +59,7 @@ def score_in_python(
 
 
 def find_peers() -> dict[str, bool]:
-    """Which of the R packages are installed."""
+    """Return which of the R packages are installed."""
     if shutil.which("Rscript") is None:
         return dict.fromkeys(PEERS, False)
     code = ";".join(f"cat(requireNamespace('{package}', quietly = TRUE), '\\n')" for package in PEERS.values())
@@ -70,10 +70,10 @@ def find_peers() -> dict[str, bool]:
 def score_in_r(
     peer: str, problems: list[Problem], *, seeds: list[int], trees: int, depth: int | None, mincriterion: float
 ) -> list[list[float]]:
-    """Scores of `cforest` or `ranger` for some data sets, with a seed each, run by Rscript on files."""
+    """Score data sets, each with its seed, by `cforest` or `ranger`; Rscript runs on files."""
     with temporary_folder() as folder:
         for k, problem in enumerate(problems):
-            # Names such as -20 are none in R; categories are factors there, as R's users would have them.
+            # R cannot use names such as -20; categories become factors, as R users expect.
             table = problem.X.set_axis([f"f{j}" for j in range(problem.X.shape[1])], axis=1)
             target: NDArray[Any] = np.where(problem.y, "yes", "no") if problem.is_classification else problem.y
             table.assign(target=target).to_csv(folder / f"{k}.csv", index=False, float_format="%.17g")
@@ -83,8 +83,8 @@ def score_in_r(
                 ["Rscript", str(script), peer, str(folder), *settings], capture_output=True, text=True, check=False
             )
     if run.returncode != 0:
-        said = " ".join(run.stderr.split())[-300:]
-        raise PeerError(f"R's {peer} failed: {said}; --peers none runs without it.")
+        reason = " ".join(run.stderr.split())[-300:]
+        raise PeerError(f"R's {peer} failed: {reason}; run without it by --peers none.")
     scores = [[float("nan")] * problem.X.shape[1] for problem in problems]
     for line in run.stdout.splitlines():
         number, feature, value = line.split(",")

@@ -1,6 +1,6 @@
-# Scores of cforest or ranger for data sets in files, one result line per data set and feature.
+# Scores data sets in files by cforest or ranger; prints one line per data set and feature.
 # Usage: Rscript peers.R METHOD FOLDER TREES DEPTH MINCRITERION SEED...
-# FOLDER holds 0.csv, 1.csv, ... with the target in the column `target`, a SEED each; DEPTH 0 means no limit.
+# FOLDER contains 0.csv, 1.csv, ... with the column `target`; one SEED per file; DEPTH 0 means no limit.
 arguments <- commandArgs(trailingOnly = TRUE)
 method <- arguments[1]
 folder <- arguments[2]

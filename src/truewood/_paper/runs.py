@@ -1,4 +1,4 @@
-"""Runs cells in parallel and keeps every result in a file, so that a stopped run goes on where it was."""
+"""Run cells in parallel, with a checkpoint file from which a stopped run continues."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ def run_cells(
     absent: set[str],
     n_jobs: int,
 ) -> Scores:
-    """Run what the record does not hold yet, and return all results by key.
+    """Run what is not in the checkpoint yet, and return all results by key.
 
     Parameters
     ----------
     cells : list of Cell
-        What to run.
+        The cells to run.
     title : str
-        What the progress bar says.
+        Title of the progress bar.
     record : path
-        File of results, a line each; read first, and appended to.
+        Checkpoint file with one line per result; read first, then appended to.
     repetitions : int
         Repetitions of each cell.
     seed : int
         Seed of the whole run.
     absent : set of str
-        Methods to leave out.
+        Methods to skip.
     n_jobs : int
-        Number of processes; changes nothing but the time.
+        Number of processes; does not change the results.
     """
     done = {entry["key"]: entry["scores"] for entry in read_entries(record, keys={"key", "scores"}, label=str(record))}
     work = _list_work(cells, done, repetitions=repetitions, seed=seed, absent=absent)
@@ -62,16 +62,16 @@ def run_cells(
 def _list_work(
     cells: list[Cell], done: Scores, *, repetitions: int, seed: int, absent: set[str]
 ) -> list[tuple[Cell, list[str], list[int]]]:
-    """What is not done yet, in steps: a cell, the methods to run, and the numbers of the repetitions."""
+    """List what is not done yet: a cell, the methods to run, and the repetitions."""
     work = []
     for cell in cells:
         methods = [method for method in cell.methods if method not in absent]
-        # A peer runs apart from our methods, which are scores of one forest.
-        feature_groups = [[m for m in methods if m not in PEERS], *([m] for m in methods if m in PEERS)]
-        for group in filter(None, feature_groups):
+        # Peers run on their own; our methods all score the same forest.
+        batches = [[m for m in methods if m not in PEERS], *([m] for m in methods if m in PEERS)]
+        for batch in filter(None, batches):
             for start in range(0, repetitions, _CHUNK):
                 numbers = list(range(start, min(start + _CHUNK, repetitions)))
-                missing = [m for m in group if any(cell.key(seed, r, m) not in done for r in numbers)]
+                missing = [m for m in batch if any(cell.key(seed, r, m) not in done for r in numbers)]
                 if missing:
                     work.append((cell, missing, numbers))
     return work

@@ -1,4 +1,4 @@
-"""From scores to the tables and the claims of the paper, published beside measured."""
+"""Tables and claims of the paper, published and measured."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PUBLISHED_RANKS = {
 
 
 def tidy(cells: list[Cell], scores: Scores, *, repetitions: int, seed: int, absent: set[str]) -> pd.DataFrame:
-    """Put scores into a table: the cell's labels, repetition, method, feature, score, rank (ties share the mean)."""
+    """Make a tidy table: labels of the cell, repetition, method, feature, score, rank (mean of ties)."""
     rows: list[dict[str, Any]] = []
     for cell in cells:
         features = [str(name) for name in cell.draw(np.random.default_rng(0)).X]
@@ -50,8 +50,8 @@ def tidy(cells: list[Cell], scores: Scores, *, repetitions: int, seed: int, abse
     return pd.DataFrame(rows)
 
 
-def summarise(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard deviation of scores and ranks over repetitions."""
+def summarize(table: pd.DataFrame) -> pd.DataFrame:
+    """Compute mean and standard deviation of scores and mean ranks over repetitions."""
     keys = [name for name in table if name not in ("repetition", "score", "rank")]
     grouped = table.groupby(keys, sort=False)
     summary = grouped.agg(
@@ -61,7 +61,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def make_table1(table: pd.DataFrame, methods: tuple[str, ...]) -> pd.DataFrame:
-    """Average rank of X1, with its standard error and the published figure; NaN for methods that did not run."""
+    """Compute the average rank of X1, with standard error and published value; NaN for methods not run."""
     signal = table[table["feature"] == "X1"]
     rows = []
     for method in methods:
@@ -87,7 +87,7 @@ Claim = tuple[str, str, str]
 
 
 def list_claims(name: str, summary: pd.DataFrame) -> list[Claim]:
-    """List what the paper says of an experiment in words: the claim, published, measured."""
+    """List the paper's claims about an experiment: claim, published, measured."""
     makers = {"bias": _claim_bias, "ranking": _claim_ranking, "rna": _claim_rna, "adult": _claim_adult}
     makers["boston"] = _claim_boston
     return makers[name](summary)
@@ -121,9 +121,9 @@ def _claim_ranking(summary: pd.DataFrame) -> list[Claim]:
             part = summary.query("task == @task and method == @method")
             best = part.loc[part.groupby("rho")["mean_rank"].idxmin()].set_index("rho")["feature"]
             found = [rho for rho in best.index if rho > 0 and (best.loc[rho:] == "X2").all()]
-            said = published.get((method, task), "") if _is_dummy(summary) else "not said"
+            stated = published.get((method, task), "") if _is_dummy(summary) else "not stated"
             measured = f"{found[0]:.1f}" if found else "never"
-            claims.append((f"{task}, {method}: rho from which X2 ranks first", said, measured))
+            claims.append((f"{task}, {method}: rho from which X2 ranks first", stated, measured))
     return claims
 
 
@@ -180,6 +180,6 @@ def _claim_boston(summary: pd.DataFrame) -> list[Claim]:
     for other in ("INDUS", "RAD"):
         si = _take_scores(summary, "SI")["mean"]
         measured = "above" if si["random"] > si[other] else "below"
-        claims.append((f"SI: random beside {other}", "above", measured))
+        claims.append((f"SI: random relative to {other}", "above", measured))
     claims.append(("UFI: random", "close to 0", _show_score(summary, "UFI", "random")))
     return claims

@@ -1,1 +1,1 @@
-"""Matplotlib figures; they read results only."""
+"""Matplotlib plots of results."""

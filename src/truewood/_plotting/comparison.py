@@ -1,25 +1,31 @@
-"""A picture of the differences of two results, and which of them differ, in words."""
+"""Plot of the differences between two results."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truewood._formatting import shorten
 from truewood._plotting.style import (
     BIASED,
     MUTED,
     UNBIASED,
-    find_letter_size,
-    give_fonts,
-    head,
-    make_key,
-    name_rows,
-    prepare,
+    find_font_size,
+    label_rows,
+    make_legend_entry,
+    prepare_axes,
+    set_fallback_fonts,
+    set_title,
 )
-from truewood._results.summary import name_level, name_measure, name_unit
+from truewood._results.summary import (
+    NOT_SIGNIFICANT,
+    classify_differences,
+    name_differences,
+    name_measure,
+    name_unit,
+    summarize_differences,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,51 +34,29 @@ if TYPE_CHECKING:
 
 
 def draw_differences(comparison: Comparison, *, top: int | None, ax: Axes | None, alpha: float) -> Axes:
-    """Draw the differences of two results; see `Comparison.plot`."""
+    """Plot the differences between two results; see `Comparison.plot`."""
     n_features = len(comparison.difference)
-    n_shown, ax = prepare(n_features, None, top, ax)
+    n_shown, ax = prepare_axes(n_features, None, top, ax)
     order = comparison.order[:n_shown]
-    places, difference, is_found = np.arange(n_shown), comparison.difference[order], find_differing(comparison, alpha)
+    positions, difference = np.arange(n_shown), comparison.difference[order]
+    is_found = classify_differences(comparison, alpha)[order] != NOT_SIGNIFICANT
     low, high = comparison.interval()
-    colours = np.where(is_found[order], np.where(difference > 0, UNBIASED, BIASED), MUTED)
-    size = min(7.0, 0.7 * (find_letter_size(ax, n_shown) or 3.0))
-    ax.hlines(places, low[order], high[order], color=colours, linewidth=1.2)
-    ax.scatter(
-        difference,
-        places,
-        s=size**2,
-        c=np.where(is_found[order], colours, "white"),
-        edgecolors=colours.tolist(),
-        zorder=3,
-    )
+    colors = np.where(is_found, np.where(difference > 0, UNBIASED, BIASED), MUTED)
+    size = min(7.0, 0.7 * (find_font_size(ax, n_shown) or 3.0))
+    ax.hlines(positions, low[order], high[order], color=colors, linewidth=1.2)
+    fills = np.where(is_found, colors, "white")
+    ax.scatter(difference, positions, s=size**2, c=fills, edgecolors=colors.tolist(), zorder=3)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
-    name_rows(ax, [str(comparison.feature_names[j]) for j in order])
+    label_rows(ax, [str(comparison.feature_names[j]) for j in order])
     a, b = (shorten(name, 24) for name in comparison.names)
-    ax.set_xlabel(f"{name_measure(comparison)}, {a} less {b}:\n{name_unit(comparison)}", parse_math=False)
-    title = f"{say_differing(is_found)} ({name_level(alpha)})"
-    if n_shown < n_features:
-        title += f"\nthe {n_shown} largest differences of {n_features} are shown"
+    ax.set_xlabel(f"{name_measure(comparison)}, {a} minus {b}\n{name_unit(comparison)}", parse_math=False)
+    higher, lower = name_differences(comparison)
     legend = [
-        make_key(f"more in {a}", UNBIASED, marker="o", has_line=True),
-        make_key(f"more in {b}", BIASED, marker="o", has_line=True),
-        make_key("not significant, 95 % interval", MUTED, marker="o", has_line=True),
+        make_legend_entry(higher, UNBIASED, "o", has_line=True),
+        make_legend_entry(lower, BIASED, "o", has_line=True),
+        make_legend_entry(f"{NOT_SIGNIFICANT} (lines: 95% intervals)", MUTED, "o", fill="white", has_line=True),
     ]
-    legend[-1].set_markerfacecolor("white")
-    head(ax, title, legend)
-    give_fonts(ax)
+    set_title(ax, summarize_differences(comparison, alpha, with_names=False), n_shown, n_features, legend)
+    set_fallback_fonts(ax)
     return ax
-
-
-def find_differing(comparison: Comparison, alpha: float) -> NDArray[np.bool_]:
-    """Which features differ at this false discovery rate, shape (n_features,)."""
-    is_found: NDArray[np.bool_] = comparison.adjusted_p_value() <= alpha
-    return is_found
-
-
-def say_differing(is_found: NDArray[np.bool_]) -> str:
-    """How many features differ, in words."""
-    n_found, n_features = int(np.count_nonzero(is_found)), len(is_found)
-    if not n_found:
-        return "No feature can be shown to differ"
-    return f"{n_found:,} of {n_features:,} feature{'s' * (n_features != 1)} differ{'s' * (n_found == 1)}"

@@ -1,4 +1,4 @@
-"""Plots of an importance result, by feature, by tree and by class, and of a permutation test."""
+"""Plots of an importance result: by feature, by tree and by class."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._arguments import check_type, is_choice
-from truewood._formatting import count, format_p_value, quote, shorten
+from truewood._formatting import count, quote, shorten
 from truewood._inference.p_values import adjust
-from truewood._measures.registry import get_measure
 from truewood._plotting.style import (
     BIASED,
     FAINT,
@@ -19,23 +18,24 @@ from truewood._plotting.style import (
     PAD,
     SMALL,
     UNBIASED,
-    add_colour_bar,
-    find_letter_size,
-    give_fonts,
-    head,
-    make_key,
-    name_rows,
-    prepare,
+    add_color_bar,
+    find_font_size,
+    label_rows,
+    make_legend_entry,
+    prepare_axes,
+    set_fallback_fonts,
     set_title,
-    wrap,
+    wrap_title,
 )
+from truewood._results.scores_with_errors import get_classes
 from truewood._results.summary import (
-    FOUND,
-    FOUND_SMALL,
-    NO_SIGN,
+    NOT_SIGNIFICANT,
+    SIGNIFICANT,
+    SIGNIFICANT_SMALL,
+    classify_features,
     find_percent,
-    judge_features,
     name_axis,
+    name_impurity,
     name_level,
     name_measure,
     name_unit,
@@ -50,14 +50,13 @@ if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult
 
 
-# Cells have numbers where they are large enough for them.
-_SMALLEST_NUMBERS = 6.0
-_MOST_NUMBERED = 10
-_MOST_DECIMALS = 9
-# Classes, and letters of their names side by side, that a picture has room for.
-_MOST_NAMED_CLASSES = 60
-_MOST_LETTERS = 60
-Floats = NDArray[np.float64]
+# Cells of the heat map show numbers if the font is at least this large and there are not more classes.
+_MIN_NUMBER_SIZE = 6.0
+_MAX_NUMBERED = 10
+_MAX_DECIMALS = 9
+# Classes that get a label, and characters of all labels that fit side by side.
+_MAX_LABELED_CLASSES = 60
+_MAX_CHARACTERS = 60
 
 
 def draw(
@@ -70,101 +69,103 @@ def draw(
     title: str | None,
     explanation: Explanation | None,
 ) -> Axes:
-    """Draw one kind of picture; see `ImportanceResult.plot`."""
+    """Draw one kind of plot; see `ImportanceResult.plot`."""
     if not is_choice(kind, _KINDS):
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {quote(kind)}.")
     if title is not None:
         check_type(title, str, "title", "a str or None")
-    n_shown, ax = prepare(len(result.values), 4.5 if kind == "rank" else None, top, ax)
+    n_shown, ax = prepare_axes(len(result.values), 4.5 if kind == "rank" else None, top, ax)
     _KINDS[kind](result, n_shown, ax, alpha)
     directions = find_directions(result, explanation, alpha)
     if kind == "bar" and directions is not None:
         _write_directions(ax, [directions[j].word for j in result.order[:n_shown].tolist()])
     if title is not None:
         ax.set_title(f"{shorten(title, 80)}\n{ax.get_title()}", fontsize="large", pad=PAD, parse_math=False)
-    give_fonts(ax)
+    set_fallback_fonts(ax)
     return ax
 
 
 def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
     order, percent = result.order[:n_shown].tolist(), find_percent(result)
     factor = 1.0 if percent is None else percent.factor
-    places, scores = np.arange(n_shown), factor * result.values[order]
-    ax.barh(places, scores, color=FAINT, height=0.5)
-    size = min(7.0, 0.7 * (find_letter_size(ax, n_shown) or 3.0))
-    legend, colours, fills = [], np.full(n_shown, UNBIASED), np.full(n_shown, UNBIASED)
-    title = f"Features by {name_measure(result)}"
+    positions, scores = np.arange(n_shown), factor * result.values[order]
+    ax.barh(positions, scores, color=FAINT, height=0.5)
+    ax.use_sticky_edges = False  # leaves a margin for points at zero
+    size = min(7.0, 0.7 * (find_font_size(ax, n_shown) or 3.0))
+    legend, colors, fills = [], np.full(n_shown, UNBIASED), np.full(n_shown, UNBIASED)
+    title = wrap_title(write_summary(result, alpha, with_names=False))
     if result.inference_unavailable is None:
-        verdicts = judge_features(result, alpha)[order]
-        fills = np.select([verdicts == FOUND, verdicts == FOUND_SMALL], [UNBIASED, SMALL], "white")
-        colours = np.where(verdicts == NO_SIGN, MUTED, UNBIASED)
+        verdicts = classify_features(result, alpha)[order]
+        fills = np.select([verdicts == SIGNIFICANT, verdicts == SIGNIFICANT_SMALL], [UNBIASED, SMALL], "white")
+        colors = np.where(verdicts == NOT_SIGNIFICANT, MUTED, UNBIASED)
         low, high = (factor * end[order] for end in result.interval())
-        ax.hlines(places, low, high, color=colours, linewidth=1.2)
-        title = wrap(write_summary(result, alpha, with_names=False))
-        small = [make_key(FOUND_SMALL, SMALL, "o", edge=UNBIASED)] * (percent is not None)
-        unclear = make_key(f"{NO_SIGN}, 95 % interval", MUTED, marker="o", has_line=True)
-        unclear.set_markerfacecolor("white")
-        legend = [make_key(FOUND, UNBIASED, marker="o", has_line=True), *small, unclear]
-    ax.scatter(scores, places, s=size**2, c=fills, edgecolors=colours.tolist(), zorder=3)
+        ax.hlines(positions, low, high, color=colors, linewidth=1.2)
+        small = [make_legend_entry(SIGNIFICANT_SMALL, SMALL, "o", edge=UNBIASED)] * (percent is not None)
+        legend = [
+            make_legend_entry(SIGNIFICANT, UNBIASED, "o", has_line=True),
+            *small,
+            make_legend_entry(f"{NOT_SIGNIFICANT} (lines: 95% intervals)", MUTED, "o", fill="white", has_line=True),
+        ]
+    ax.scatter(scores, positions, s=size**2, c=fills, edgecolors=colors.tolist(), zorder=3)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.spines["left"].set_visible(False)
     ax.locator_params(axis="x", nbins=5)
-    name_rows(ax, [str(result.feature_names[j]) for j in order])
+    label_rows(ax, [str(result.feature_names[j]) for j in order])
     ax.set_xlabel(f"{name_axis(result, percent)}\n{name_measure(result)}")
     set_title(ax, title, n_shown, len(result.values), legend)
 
 
 def _write_directions(ax: Axes, words: list[str]) -> None:
-    """Beside the rows, in a column of their own."""
-    place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
-    size = 0.9 * find_letter_size(ax, len(words))
+    """Write the directions to the right of the rows."""
+    style: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "color": MUTED}
+    size = 0.9 * find_font_size(ax, len(words))
     for row, word in enumerate(words if size else []):
-        ax.text(1.02, row, word, fontsize=size, parse_math=False, **place)
+        ax.text(1.02, row, word, fontsize=size, parse_math=False, **style)
 
 
-def _draw_comparison(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
+def _draw_rank_changes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
     table = result.frame()
     rises = table["mdi_rank"].to_numpy() - table["rank"].to_numpy()
     n_moved = np.count_nonzero(np.abs(rises) > 1)
     table = table[:n_shown]
     rank, biased = table["rank"].to_numpy(), table["mdi_rank"].to_numpy()
-    # Drawn in the order of the biased ranks, not at them: the top 20 of 200 features need 20 lines.
+    # Positions follow the order of the biased ranks, so that the top 20 of 200 features need only 20 rows.
     left = np.argsort(np.argsort(biased, kind="stable"), kind="stable")
-    size = find_letter_size(ax, n_shown)
+    size = find_font_size(ax, n_shown)
     for k, name in enumerate(table["feature"]):
-        colour = MUTED if abs(rises[k]) <= 1 else (UNBIASED if rises[k] > 0 else BIASED)
-        ax.plot([0, 1], [left[k], k], color=colour, linewidth=0.16 * max(size, 3), marker="o", markersize=0.4 * size)
+        color = MUTED if abs(rises[k]) <= 1 else (UNBIASED if rises[k] > 0 else BIASED)
+        ax.plot([0, 1], [left[k], k], color=color, linewidth=0.16 * max(size, 3), marker="o", markersize=0.4 * size)
         if size:
             text: dict[str, Any] = {"va": "center", "fontsize": size, "parse_math": False}
             ax.text(-0.03, left[k], f"{shorten(name, 30)}  {biased[k]}", ha="right", **text)
             ax.text(1.03, k, f"{rank[k]}  {shorten(name, 30)}", ha="left", **text)
     ax.set_xlim(0, 1)
     ax.set_ylim(n_shown - 0.4, -0.6)
-    ax.set_xticks([0, 1], ["usual, biased rank", f"rank by {result.measure}"])
+    ax.set_xticks([0, 1], ["biased rank (mdi)", f"rank by {result.measure}"])
     ax.set_yticks([])
     ax.spines[["left", "bottom"]].set_visible(False)
     ax.tick_params(axis="x", length=0)
-    title = f"{n_moved} of {len(rises)} features move by more than one place when unseen rows judge"
+    title = f"{n_moved} of {len(rises)} features change their rank by more than 1 on evaluation rows"
     legend = [
-        make_key(label, colour, marker="o", has_line=True)
-        for label, colour in (("rises", UNBIASED), ("falls", BIASED), ("stays", MUTED))
+        make_legend_entry(label, color, "o", has_line=True)
+        for label, color in (("rises", UNBIASED), ("drops", BIASED), ("stays", MUTED))
     ]
     set_title(ax, title, n_shown, len(result.values), legend)
 
 
 def _take_scored_trees(result: ImportanceResult) -> NDArray[np.float64]:
-    """Scores by tree, of trees that have some."""
+    """Return the scores by tree, without trees that have none."""
     scored = result.per_tree[~np.isnan(result.per_tree).any(axis=1)]
     if not len(scored):
         raise ValueError(
-            f"kind='box' needs scores by tree, and {quote(result.measure)} scores all trees together; use 'bar'."
+            f"kind='box' needs scores by tree, but {quote(result.measure)} scores all trees together; use kind='bar'."
         )
     return scored
 
 
 def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
     order = result.order[:n_shown].tolist()
-    scored, parts = (_take_scored_trees(result), "tree") if result.per_fold is None else (result.per_fold, "fold")
+    scored, unit = (_take_scored_trees(result), "tree") if result.per_fold is None else (result.per_fold, "fold")
     ax.boxplot(
         [scored[:, j] for j in order],
         positions=range(n_shown),
@@ -176,116 +177,78 @@ def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float)
     )
     ax.axvline(0, color="black", linewidth=0.8)
     ax.locator_params(axis="x", nbins=5)
-    name_rows(ax, [str(result.feature_names[j]) for j in order])
-    ax.set_xlabel(f"{name_measure(result)}:\n{name_unit(result)}, by {parts}")
-    set_title(ax, f"How scores differ between the {len(scored)} {parts}s", n_shown, len(result.values), [])
+    label_rows(ax, [str(result.feature_names[j]) for j in order])
+    ax.set_xlabel(f"{name_measure(result)} by {unit}\n{name_unit(result)}")
+    set_title(ax, f"Distribution of scores over {count(len(scored), unit)}", n_shown, len(result.values), [])
 
 
 def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
     n_features = len(result.values)
-    places = np.arange(1, n_features + 1)
-    # As shares, because scores of different measures have different scales; of the largest score where there are none.
+    ranks = np.arange(1, n_features + 1)
+    # As shares, because measures have different scales; relative to the largest score if there are no shares.
     if np.isnan(result.share).any():
         biased, own = (scores / scores.max() if scores.max() > 0 else scores for scores in (result.mdi, result.values))
-        ax.set_ylabel("score, % of the largest")
+        ax.set_ylabel("score (% of the largest)")
     else:
         biased, own = result.mdi / result.impurity, result.share
-        ax.set_ylabel("share of the target's impurity, %")
-    for scores, colour, marker, label in ((biased, BIASED, "s", "usual, biased (mdi)"), (own, UNBIASED, "o", None)):
+        ax.set_ylabel(f"share of {name_impurity(result)} (%)")
+    lines = ((biased, BIASED, "s", "biased importance (mdi)"), (own, UNBIASED, "o", name_measure(result)))
+    for scores, color, marker, label in lines:
         ax.plot(
-            places,
+            ranks,
             100 * np.sort(scores)[::-1],
-            color=colour,
+            color=color,
             marker=marker if n_features <= 50 else "",
             markersize=4,
             linewidth=1.4,
-            label=label or name_measure(result),
+            label=label,
         )
     ax.axhline(0, color="black", linewidth=0.8)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("place among the features")
+    ax.set_xlabel("rank")
     ax.legend(frameon=False, loc="upper right")
     n_above = int(np.count_nonzero(result.values > 0))
     set_title(ax, f"{n_above} of {n_features} features score above zero", n_features, n_features, [])
 
 
-def draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
-    """Draw the parts that classes have in the scores; see `ImportanceResult.plot`."""
+def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    parts, order = result.require_classes(), result.order[:n_shown].tolist()
-    shown = parts.values[:, order].T
-    most = float(np.abs(parts.values).max()) or 1.0
-    colours = LinearSegmentedColormap.from_list("parts", [BIASED, "white", UNBIASED])
-    image = ax.imshow(shown, cmap=colours, vmin=-most, vmax=most, aspect="auto", interpolation="nearest")
-    title = "What each feature tells of each class"
+    classes, order = get_classes(result), result.order[:n_shown].tolist()
+    shown = classes.values[:, order].T
+    largest = float(np.abs(classes.values).max()) or 1.0
+    colors = LinearSegmentedColormap.from_list("scores", [BIASED, "white", UNBIASED])
+    image = ax.imshow(shown, cmap=colors, vmin=-largest, vmax=largest, aspect="auto", interpolation="nearest")
+    title = "Importance of each feature for each class"
     is_found = np.zeros(shown.shape, dtype=np.bool_)
     if result.inference_unavailable is None:
-        is_found = (adjust(parts.p_value.ravel(), "bh").reshape(parts.values.shape) <= alpha)[:, order].T
+        is_found = (adjust(classes.p_value.ravel(), "bh").reshape(shown.shape[1], -1) <= alpha)[:, order].T
         title += f"\nbold: significant ({name_level(alpha)})"
-    size = min(find_letter_size(ax, n_shown), 9.0)
-    if size >= _SMALLEST_NUMBERS and len(parts.names) <= _MOST_NUMBERED:
-        n_decimals = min(max(0, 2 - int(np.floor(np.log10(most)))), _MOST_DECIMALS)
-        for (row, column), part in np.ndenumerate(shown):
-            colour = "white" if abs(part) > 0.6 * most else "black"
-            weight = "bold" if is_found[row, column] else "normal"
-            place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
-            ax.text(
-                column,
-                row,
-                f"{np.round(part, n_decimals) + 0.0:.{n_decimals}f}",
-                color=colour,
-                fontweight=weight,
-                **place,
-            )
-    name_rows(ax, [str(result.feature_names[j]) for j in order])
-    places = range(len(parts.names)) if len(parts.names) <= _MOST_NAMED_CLASSES else []
-    is_crowded = sum(len(name) for name in parts.names) > _MOST_LETTERS
+    size = min(find_font_size(ax, n_shown), 9.0)
+    if size >= _MIN_NUMBER_SIZE and len(classes.names) <= _MAX_NUMBERED:
+        n_decimals = min(max(0, 2 - int(np.floor(np.log10(largest)))), _MAX_DECIMALS)
+        for (row, column), score in np.ndenumerate(shown):
+            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
+            style["color"] = "white" if abs(score) > 0.6 * largest else "black"
+            style["fontweight"] = "bold" if is_found[row, column] else "normal"
+            ax.text(column, row, f"{np.round(score, n_decimals) + 0.0:.{n_decimals}f}", **style)
+    label_rows(ax, [str(result.feature_names[j]) for j in order])
+    positions = range(len(classes.names)) if len(classes.names) <= _MAX_LABELED_CLASSES else []
+    is_crowded = sum(len(name) for name in classes.names) > _MAX_CHARACTERS
     turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
-    ax.set_xticks(places, [shorten(str(parts.names[k]), 24) for k in places], parse_math=False, **turned)
+    ax.set_xticks(positions, [shorten(str(classes.names[k]), 24) for k in positions], parse_math=False, **turned)
     ax.tick_params(axis="x", length=0)
     ax.set_xlabel("class")
-    add_colour_bar(ax, image, label=name_unit(result))
+    add_color_bar(ax, image, label=name_unit(result))
     set_title(ax, title, n_shown, len(result.values), [])
-
-
-def draw_null(
-    values: Floats,
-    null: Floats,
-    p_value: Floats,
-    feature_names: NDArray[np.str_],
-    measure: str,
-    *,
-    top: int | None,
-    ax: Axes | None,
-) -> Axes:
-    """Draw scores, shape (n_features,), on those on permuted targets, shape (n_permutations, n_features)."""
-    n_shown, ax = prepare(len(values), None, top, ax)
-    order = np.argsort(-values, kind="stable")[:n_shown]
-    places = np.arange(n_shown)
-    ax.plot(null[:, order].ravel(), np.tile(places, len(null)), "|", color=MUTED, markersize=8, alpha=0.4)
-    ax.plot(values[order], places, "o", color=UNBIASED, markersize=6)
-    for place, j in enumerate(order):
-        beside = f"p = {format_p_value(p_value[j])}"
-        ax.text(1.01, place, beside, transform=ax.get_yaxis_transform(), va="center", fontsize="small", color=MUTED)
-    ax.axvline(0, color="black", linewidth=0.8)
-    ax.locator_params(axis="x", nbins=5)
-    name_rows(ax, feature_names[order].tolist())
-    ax.set_xlabel(get_measure(measure).title)
-    title = f"Scores beside those of {count(len(null), 'permuted target')}"
-    if n_shown < len(values):
-        title += f"\nthe {n_shown} most important of {len(values)} are shown"
-    head(ax, title, [make_key("score", UNBIASED, "o"), make_key("on permuted targets", MUTED, "|")])
-    give_fonts(ax)
-    return ax
 
 
 _KINDS: dict[str, Callable[[ImportanceResult, int, Axes, float], None]] = {
     "bar": _draw_bars,
-    "compare": _draw_comparison,
+    "compare": _draw_rank_changes,
     "box": _draw_boxes,
     "rank": _draw_ranks,
-    "classes": draw_classes,
+    "classes": _draw_classes,
 }

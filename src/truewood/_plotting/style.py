@@ -1,4 +1,4 @@
-"""What plots share: colors, axes as high as their rows need, names, titles, legends and fonts."""
+"""Shared parts of plots: colors, axes with a row per feature, labels, titles, legends and fonts."""
 
 from __future__ import annotations
 
@@ -17,42 +17,44 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-# Okabe and Ito's colours, told apart with any kind of colour vision.
+# The Okabe-Ito palette, distinguishable with any kind of color vision.
 UNBIASED = "#0072B2"
 BIASED = "#E69F00"
 MUTED = "#777777"
 FAINT = "#D6E8F4"
 SMALL = "#7FB8DA"
 
-# Room between title and drawing for a legend, in points.
+# Space between title and axes for a legend, in points.
 PAD = 26
-# Letters are not drawn smaller than this, in points: rows that leave less room get no names.
-_SMALLEST_LETTERS = 4.0
-_MOST_NAMED = 400
-# Size of a bar of colours, in inches.
-_TALLEST_BAR, _WIDTH_OF_BAR = 4.0, 0.15
+# Rows that leave no space for letters of this size, in points, get no labels.
+_MIN_FONT_SIZE = 4.0
+_MAX_LABELED = 400
+# Characters per line of a title.
+_TITLE_WIDTH = 76
+# Size of a color bar, in inches.
+_MAX_BAR_HEIGHT, _BAR_WIDTH = 4.0, 0.15
 
 
-def prepare(n_features: int, height: float | None, top: int | None, ax: Axes | None) -> tuple[int, Axes]:
-    """Number of features to draw, and where; by default as high as that many rows need."""
+def prepare_axes(n_features: int, height: float | None, top: int | None, ax: Axes | None) -> tuple[int, Axes]:
+    """Return the number of features to show, and the axes: those given, or new ones with a row per feature."""
     if top is not None and index(top) < 1:
-        raise ValueError(f"top must be at least 1, or None for all features, got {top}.")
+        raise ValueError(f"top must be at least 1, or None for all features, got {top}; pass a larger number.")
     n_shown = n_features if top is None else min(index(top), n_features)
     if ax is None:
         ax = make_axes(height or find_height(n_shown))
     elif not hasattr(ax, "spines"):
-        raise TypeError(f"ax must be an Axes of matplotlib, got {type(ax).__name__}.")
+        raise TypeError(f"ax must be a matplotlib Axes, got {type(ax).__name__}; create one with plt.subplots().")
     ax.spines[["top", "right"]].set_visible(False)
     return n_shown, ax
 
 
 def find_height(n_shown: int) -> float:
-    """Height of a figure with a row for each feature, in inches."""
-    return max(2.8, 1.6 + (0.28 if n_shown <= 40 else 0.15) * n_shown) if n_shown <= _MOST_NAMED else 4.5
+    """Height of a figure with one row per feature, in inches."""
+    return max(2.8, 1.6 + (0.28 if n_shown <= 40 else 0.15) * n_shown) if n_shown <= _MAX_LABELED else 4.5
 
 
 def make_axes(height: float) -> Axes:
-    """A figure of its own, not pyplot's: nothing to close, no global state."""
+    """Create axes on a figure that pyplot does not manage: nothing to close, no global state."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -62,77 +64,80 @@ def make_axes(height: float) -> Axes:
 
 
 def set_title(ax: Axes, title: str, n_shown: int, n_features: int, legend: list[Line2D]) -> None:
-    """Say what is seen, how much of all that is, and below that what the colours mean."""
+    """Set a title with the number of features shown, and a legend below it."""
     if n_shown < n_features:
-        title += f"\nthe {n_shown} most important of {n_features} are shown"
-    head(ax, title, legend)
-
-
-def head(ax: Axes, title: str, legend: list[Line2D]) -> None:
-    """Write a title, and a legend below it."""
-    ax.set_title(title, fontsize="large", pad=PAD if legend else 8)
+        title += f"\ntop {n_shown} of {n_features} features"
+    ax.set_title(title, fontsize="large", pad=PAD if legend else 8, parse_math=False)
     if legend:
-        # Above the rows and not among them: there is no corner that no bar or line can reach.
+        # Above the rows, because bars and lines may reach every corner of the axes.
         place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
         ax.legend(handles=legend, ncols=len(legend), frameon=False, fontsize="small", **place)
 
 
-def make_key(label: str, colour: str, marker: str = "s", *, edge: str | None = None, has_line: bool = False) -> Line2D:
-    """An entry of a legend."""
+def make_legend_entry(
+    label: str,
+    color: str,
+    marker: str = "s",
+    *,
+    edge: str | None = None,
+    fill: str | None = None,
+    has_line: bool = False,
+) -> Line2D:
+    """Create a legend entry."""
     from matplotlib.lines import Line2D
 
-    style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if has_line else "none"}
-    return Line2D([], [], markeredgecolor=edge or colour, label=label, **style)
+    style: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "-" if has_line else "none"}
+    return Line2D([], [], markeredgecolor=edge or color, markerfacecolor=fill or color, label=label, **style)
 
 
-def find_letter_size(ax: Axes, n_shown: int) -> float:
-    """Size of letters, in points, for which rows do not overlap; 0 where they would be too small to read."""
+def find_font_size(ax: Axes, n_shown: int) -> float:
+    """Find the font size, in points, at which rows do not overlap; 0 if that is too small to read."""
     row = 72 * _measure_height(ax) / n_shown
     size = min(10.0, 0.85 * row)
-    return size if size >= _SMALLEST_LETTERS else 0.0
+    return size if size >= _MIN_FONT_SIZE else 0.0
 
 
 def _measure_height(ax: Axes) -> float:
-    """Height of the drawing in inches."""
+    """Height of the axes in inches."""
     return float(ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted()).height)
 
 
-def add_colour_bar(ax: Axes, colours: ScalarMappable, **options: Any) -> Colorbar:
-    """Say what colours mean, in a bar beside the top of a picture, which may be tall."""
-    height = min(_TALLEST_BAR, _measure_height(ax))
-    shrink, aspect = height / _measure_height(ax), height / _WIDTH_OF_BAR
-    return ax.figure.colorbar(colours, ax=ax, shrink=shrink, aspect=aspect, anchor=(0.0, 1.0), pad=0.02, **options)
+def add_color_bar(ax: Axes, colors: ScalarMappable, **options: Any) -> Colorbar:
+    """Add a color bar next to the top of a plot, which may be tall."""
+    height = min(_MAX_BAR_HEIGHT, _measure_height(ax))
+    shrink, aspect = height / _measure_height(ax), height / _BAR_WIDTH
+    return ax.figure.colorbar(colors, ax=ax, shrink=shrink, aspect=aspect, anchor=(0.0, 1.0), pad=0.02, **options)
 
 
-def name_rows(ax: Axes, names: list[str]) -> None:
-    """Name the rows of a picture from top to bottom, where there is room."""
+def label_rows(ax: Axes, names: list[str]) -> None:
+    """Label the rows of a plot from top to bottom if there is space."""
     ax.set_ylim(len(names) - 0.4, -0.6)
-    size = find_letter_size(ax, len(names))
+    size = find_font_size(ax, len(names))
     if not size:
-        ax.set_ylabel("place")
+        ax.set_ylabel("rank")
         return
     ax.set_yticks(range(len(names)), [shorten(name) for name in names], parse_math=False, fontsize=size)
     ax.tick_params(axis="y", length=0)
 
 
-def wrap(text: str) -> str:
-    """Text in lines that a picture has room for, with numbers and their units in one line."""
-    return "\n".join(textwrap.wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), 76))
+def wrap_title(text: str) -> str:
+    """Break text into lines that fit above a plot."""
+    return "\n".join(textwrap.wrap(text, _TITLE_WIDTH))
 
 
-def give_fonts(ax: Axes) -> None:
-    """Give the texts of a picture fonts that have their letters; a warning names letters that no font has."""
+def set_fallback_fonts(ax: Axes) -> None:
+    """Add fonts that have the characters of a plot; warn about characters that no installed font has."""
     from matplotlib.font_manager import FontProperties, findfont
     from matplotlib.text import Text
 
     texts = [text for text in ax.findobj(Text) if isinstance(text, Text)]
-    letters = {letter for text in texts for letter in text.get_text() if ord(letter) > 127 and letter.isprintable()}
-    missing = letters - _list_letters(findfont(FontProperties()))
+    characters = {mark for text in texts for mark in text.get_text() if ord(mark) > 127 and mark.isprintable()}
+    missing = characters - _list_characters(findfont(FontProperties()))
     if not missing:
         return
     families = []
     for family, path in _list_fonts():
-        found = missing & _list_letters(path)
+        found = missing & _list_characters(path)
         if found:
             families.append(family)
             missing -= found
@@ -143,8 +148,8 @@ def give_fonts(ax: Axes) -> None:
     if missing:
         shown = "".join(sorted(missing)[:10])
         warnings.warn(
-            f"no installed font has the letters {shown}, which are drawn as boxes; install one that does, such as "
-            "Noto Sans.",
+            f"no installed font has the characters {shown}, which are drawn as boxes; install a font that has them, "
+            "such as Noto Sans.",
             UserWarning,
             stacklevel=4,
         )
@@ -152,7 +157,7 @@ def give_fonts(ax: Axes) -> None:
 
 @cache
 def _list_fonts() -> list[tuple[str, str]]:
-    """Upright fonts by family, those without serifs first."""
+    """List upright fonts with their files, sans-serif families first."""
     from matplotlib.font_manager import fontManager
 
     entries = [entry for entry in fontManager.ttflist if entry.style == "normal" and entry.name != "Last Resort"]
@@ -160,7 +165,7 @@ def _list_fonts() -> list[tuple[str, str]]:
 
 
 @cache
-def _list_letters(path: str) -> frozenset[str]:
+def _list_characters(path: str) -> frozenset[str]:
     from matplotlib.ft2font import FT2Font
 
     return frozenset(map(chr, FT2Font(path).get_charmap()))

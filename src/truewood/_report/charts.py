@@ -1,18 +1,30 @@
-"""The report's charts as Vega-Lite specifications, made with Altair, and the JavaScript that draws them in the browser.
+"""The report's charts as Vega-Lite specifications, made with Altair, and the JavaScript that draws them.
 
-Data fields have fixed names and rows are known by their place: Vega takes names of fields for expressions, and
-categories for keys of objects, where a column called "constructor" would do harm. Feature names are only ever text.
+Data fields have fixed names, and rows are identified by position. Vega parses field names as expressions and uses
+categories as object keys, so a feature called "constructor" would break it; here feature names are only ever text.
 """
 
 from __future__ import annotations
 
+import textwrap
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truewood._formatting import shorten
 from truewood._plotting.style import BIASED, FAINT, MUTED, SMALL, UNBIASED
-from truewood._results.summary import FOUND, FOUND_SMALL, NO_SIGN, find_percent, name_axis, name_measure, name_unit
+from truewood._results.summary import (
+    NOT_SIGNIFICANT,
+    SIGNIFICANT,
+    SIGNIFICANT_SMALL,
+    find_percent,
+    name_axis,
+    name_differences,
+    name_measure,
+    name_percent_column,
+    name_unit,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -22,19 +34,18 @@ if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult
     from truewood._results.scores_with_errors import ClassScores
 
-
-NOT_SIGNIFICANT = "not significant"
-
+# Height of a row in pixels; on a phone, names are above the points instead of next to the chart.
 _ROW = 22
-# A narrow screen has no room for names beside the chart: they go above the points.
 _PHONE_ROW = 40
-# Letters of names of classes that fit side by side.
-_MOST_LETTERS = 60
-_MOST_NUMBERED = 10
-# Pixels that a number in a cell needs.
+# Characters of all class names that fit side by side.
+_MAX_CHARACTERS = 60
+# Cells show numbers for up to this many classes, if they are this many pixels wide.
+_MAX_NUMBERED = 10
 _NUMBER_WIDTH = 56
+# Characters of an axis title that fit on the screen of a phone.
+_AXIS_TITLE_WIDTH = 44
 _FONT = "system-ui, sans-serif"
-# Long names lose their middle, as they are often told apart by their ends; the tooltip has them whole.
+# Long names are shortened in the middle because they often differ at the end; tooltips have the full name.
 _IS_PHONE = "windowSize()[0] < 600"
 _SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - 7) + '…' + slice({0}, -6) : {0}"
 
@@ -42,12 +53,12 @@ _SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - 7) + '…' + slice({0}, -6) 
 def make_charts(result: ImportanceResult) -> dict[str, Any]:
     """Make the charts of a result: Vega-Lite specifications by name, without data."""
     has_inference, percent = result.inference_unavailable is None, find_percent(result)
-    small = {FOUND_SMALL: SMALL} if percent is not None else {}
+    small = {SIGNIFICANT_SMALL: SMALL} if percent is not None else {}
     dots = _make_dots(
         title=[name_axis(result, percent)],
-        fills={FOUND: UNBIASED, **small, NO_SIGN: "white"} if has_inference else {},
+        fills={SIGNIFICANT: UNBIASED, **small, NOT_SIGNIFICANT: "white"} if has_inference else {},
         tooltips=_list_tooltips(result, has_inference),
-        description=f"Points of {name_measure(result)}, by feature; the table has the numbers.",
+        description=f"Dot plot of {name_measure(result)} by feature; the table has the numbers.",
     )
     charts: dict[str, Chart] = {"dots": dots, "slopes": _make_slopes(result, has_inference)}
     if result.classes is not None:
@@ -55,24 +66,25 @@ def make_charts(result: ImportanceResult) -> dict[str, Any]:
     return {name: _finish(chart) for name, chart in charts.items()}
 
 
-def make_difference_chart(comparison: Comparison, verdicts: tuple[str, str]) -> dict[str, Any]:
-    """Make the chart of a comparison: differences, given the words for more in the first, and in the second."""
+def make_difference_chart(comparison: Comparison) -> dict[str, Any]:
+    """Make the chart of a comparison: a dot plot of the differences."""
     import altair as alt
 
-    a, b = (alt.Tooltip(f"importance_{name}:Q", title=f"importance in {name}", format=".6g") for name in "ab")
+    a, b = (shorten(name, 24) for name in comparison.names)
+    higher, lower = name_differences(comparison)
     tooltips = [
         alt.Tooltip("label:N", title="feature"),
         alt.Tooltip("difference:Q", format=".6g"),
         *_list_error_tooltips(),
         alt.Tooltip("adjusted_p_value:Q", title="adjusted p-value", format=".3g"),
-        a,
-        b,
+        alt.Tooltip("importance_a:Q", title=f"score in {a}", format=".6g"),
+        alt.Tooltip("importance_b:Q", title=f"score in {b}" if a != b else "score in the other", format=".6g"),
     ]
     dots = _make_dots(
-        title=[f"{name_measure(comparison)}, a less b", name_unit(comparison)],
-        fills={verdicts[0]: UNBIASED, verdicts[1]: BIASED, NOT_SIGNIFICANT: "white"},
+        title=[name_measure(comparison), f"{a} minus {b}", name_unit(comparison)],
+        fills={higher: UNBIASED, lower: BIASED, NOT_SIGNIFICANT: "white"},
         tooltips=tooltips,
-        description="Points of the differences, by feature; the table has the numbers.",
+        description="Dot plot of the differences by feature; the table has the numbers.",
     )
     return _finish(dots)
 
@@ -95,7 +107,7 @@ def _finish(chart: Chart) -> dict[str, Any]:
 
 
 def name_class_column(number: int) -> str:
-    """The field of the page's data that holds the scores of a class."""
+    """Name the field of the page's data that has the scores of a class."""
     return f"class_{number}"
 
 
@@ -104,9 +116,9 @@ def _list_tooltips(result: ImportanceResult, has_inference: bool) -> list[alt.To
 
     percent, tips = find_percent(result), [alt.Tooltip("label:N", title="feature")]
     if percent is not None:
-        tips.append(alt.Tooltip("shown:Q", title="share, %" if percent.is_share else "% of sum", format=".3~r"))
+        tips.append(alt.Tooltip("shown:Q", title=name_percent_column(percent), format=".3~r"))
         if has_inference:
-            tips.append(alt.Tooltip("low:Q", title="95 % interval from, %", format=".3~r"))
+            tips.append(alt.Tooltip("low:Q", title="95% interval from, %", format=".3~r"))
             tips.append(alt.Tooltip("high:Q", title="to, %", format=".3~r"))
     tips.append(alt.Tooltip("importance:Q", title="score", format=".6g"))
     if has_inference:
@@ -123,30 +135,31 @@ def _list_error_tooltips() -> list[alt.Tooltip]:
     import altair as alt
 
     return [
-        alt.Tooltip("ci_low:Q", title="95 % interval from", format=".6g"),
+        alt.Tooltip("ci_low:Q", title="95% interval from", format=".6g"),
         alt.Tooltip("ci_high:Q", title="to", format=".6g"),
         alt.Tooltip("std_error:Q", title="standard error", format=".6g"),
         alt.Tooltip("p_value:Q", title="p-value", format=".3g"),
     ]
 
 
-def _name_rows(label: str) -> alt.Y:
-    """Rows by place, named by an expression."""
+def _label_rows(label: str) -> alt.Y:
+    """Rows by position, labeled by an expression."""
     import altair as alt
 
     axis = alt.Axis(
         title=None, labelExpr=label, labelLimit=400, labelOverlap=False, labelPadding=6, ticks=False, domain=False
     )
-    return alt.Y("place:O", axis=axis)
+    return alt.Y("position:O", axis=axis)
 
 
 def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.Tooltip], description: str) -> Chart:
-    """Points on pale bars, with intervals where verdicts have colours, `fills`."""
+    """Make a dot plot on pale bars, with intervals if there are colors of verdicts, `fills`."""
     import altair as alt
 
     label = "data('features')[datum.value].label"
-    y = _name_rows(f"{_IS_PHONE} ? '' : ({_SHORTEN.format(label, '40')})")
-    axis = alt.Axis(title=title, tickCount=5, labelFlush=False)
+    y = _label_rows(f"{_IS_PHONE} ? '' : ({_SHORTEN.format(label, '40')})")
+    lines = [line for text in title for line in textwrap.wrap(text, _AXIS_TITLE_WIDTH)]
+    axis = alt.Axis(title=lines, tickCount=5, labelFlush=False)
     x = alt.X("shown:Q", axis=axis, scale=alt.Scale(nice=False, padding=8))
     bars = alt.Chart().mark_bar(color=FAINT, height=8).encode(x=x, y=y)
     points = alt.Chart().mark_point(size=60, opacity=1, stroke=UNBIASED, strokeWidth=1.5, fill=UNBIASED)
@@ -166,8 +179,8 @@ def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.To
         .encode(x=alt.value(0), y=y, text="above:N")
         .transform_calculate(above=f"{_IS_PHONE} ? ({_SHORTEN.format('datum.label', '38')}) : ''")
     )
-    hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["place"], empty=False)
-    # The whole row answers to the pointer: most points of useless features are hard to hit.
+    hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["position"], empty=False)
+    # The whole row has a tooltip, because points near zero are hard to hit.
     rows = (
         alt.Chart()
         .mark_bar(color=MUTED, cursor="default")
@@ -186,32 +199,31 @@ def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.To
 
 
 def _find_edge(fill: str) -> str:
-    """The colour of a point's edge and whisker; that of a pale or empty point is darker."""
+    """Color of a point's edge and whisker, darker for pale and empty points."""
     return {"white": MUTED, SMALL: UNBIASED}.get(fill, fill)
 
 
-def make_room_for_names(spec: dict[str, Any]) -> dict[str, Any]:
-    """The compiled chart of points, whose rows are higher on a narrow screen."""
+def adapt_rows_to_phones(spec: dict[str, Any]) -> None:
+    """Make the rows of the compiled dot plot higher on narrow screens."""
     for signal in spec["signals"]:
         if signal["name"] == "y_step":
             del signal["value"]
             signal["update"] = f"{_IS_PHONE} ? {_PHONE_ROW} : {_ROW}"
-    return spec
 
 
 def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
-    """The usual, biased order of the shown features beside their order by this measure, joined by lines."""
+    """Make a slope chart from the biased ranks of the shown features to their ranks by this measure."""
     import altair as alt
 
-    # Lines go from 0 to 1; the rest is room for names, on one side only where the screen is narrow.
-    left_room, right_room = f"({_IS_PHONE} ? 0.4 : 1)", f"({_IS_PHONE} ? 2.6 : 1)"
-    first, last = {"expr": f"-{left_room}"}, {"expr": f"1 + {right_room}"}
+    # Lines go from 0 to 1; the rest is space for names, only on the right of a narrow screen.
+    left_space, right_space = f"({_IS_PHONE} ? 0.4 : 1)", f"({_IS_PHONE} ? 2.6 : 1)"
+    first, last = {"expr": f"-{left_space}"}, {"expr": f"1 + {right_space}"}
     positions = alt.Scale(domainMin=first, domainMax=last, nice=False, zero=False)
     headings = alt.Axis(
         title=None,
         orient="top",
         values=[0, 1],
-        labelExpr=f"datum.value == 0 ? ({_IS_PHONE} ? 'biased' : 'usual, biased rank') : 'rank by {result.measure}'",
+        labelExpr=f"datum.value == 0 ? ({_IS_PHONE} ? 'biased' : 'biased rank (mdi)') : 'rank by {result.measure}'",
         labelAlign=alt.condition("datum.value == 0", alt.value("right"), alt.value("left")),
         grid=False,
         ticks=False,
@@ -220,29 +232,31 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
     left, right = alt.Y("left:O", axis=None), alt.Y("right:O", axis=None)
     at_left = alt.X(datum=0, type="quantitative", scale=positions, axis=headings)
     at_right = alt.X(datum=1, type="quantitative", scale=positions, axis=headings)
-    move = alt.Color(
-        "move:N",
-        scale=alt.Scale(domain=["rises", "falls", "stays"], range=[UNBIASED, BIASED, MUTED]),
+    change = alt.Color(
+        "change:N",
+        scale=alt.Scale(domain=["rises", "drops", "stays"], range=[UNBIASED, BIASED, MUTED]),
         legend=alt.Legend(symbolType="stroke"),
     )
-    hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["place"], empty=False)
+    hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["position"], empty=False)
     base = alt.Chart()
     line = {"x": at_left, "x2": alt.datum(1), "y": left, "y2": "right:O"}
-    lines = base.mark_rule().encode(**line, color=move, strokeWidth=alt.condition(hover, alt.value(5), alt.value(1.8)))
+    lines = base.mark_rule().encode(
+        **line, color=change, strokeWidth=alt.condition(hover, alt.value(5), alt.value(1.8))
+    )
     targets = base.mark_rule(strokeWidth=14, strokeOpacity=0).encode(
         **line, tooltip=_list_tooltips(result, has_inference)
     )
-    space = f"width * {right_room} / (1 + {left_room} + {right_room}) - 40"
-    limit: dict[str, Any] = {"fontSize": 12, "limit": {"expr": space}}
+    limit = f"width * {right_space} / (1 + {left_space} + {right_space}) - 40"
+    text: dict[str, Any] = {"fontSize": 12, "limit": {"expr": limit}}
     names = [
         base.mark_text(align="right", dx=-8, fontSize=12).encode(x=at_left, y=left, text="mdi_rank:Q"),
-        base.mark_text(align="right", dx=-36, **limit).encode(x=at_left, y=left, text="beside:N"),
+        base.mark_text(align="right", dx=-36, **text).encode(x=at_left, y=left, text="beside:N"),
         base.mark_text(align="left", dx=8, fontSize=12).encode(x=at_right, y=right, text="rank:Q"),
-        base.mark_text(align="left", dx=36, **limit).encode(x=at_right, y=right, text="short:N"),
+        base.mark_text(align="left", dx=36, **text).encode(x=at_right, y=right, text="short:N"),
     ]
     ends = [
-        base.mark_circle(size=36, opacity=1).encode(x=at_left, y=left, color=move),
-        base.mark_circle(size=36, opacity=1).encode(x=at_right, y=right, color=move),
+        base.mark_circle(size=36, opacity=1).encode(x=at_left, y=left, color=change),
+        base.mark_circle(size=36, opacity=1).encode(x=at_right, y=right, color=change),
     ]
     rises = "(datum.mdi_rank - datum.rank)"
     return (
@@ -250,22 +264,24 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
         .transform_window(right="row_number()", sort=[alt.SortField("rank")])
         .transform_window(left="row_number()", sort=[alt.SortField("mdi_rank"), alt.SortField("rank")])
         .transform_calculate(
-            move=f"abs({rises}) <= 1 ? 'stays' : {rises} > 0 ? 'rises' : 'falls'",
+            change=f"abs({rises}) <= 1 ? 'stays' : {rises} > 0 ? 'rises' : 'drops'",
             short=_SHORTEN.format("datum.label", "32"),
             beside=f"{_IS_PHONE} ? '' : ({_SHORTEN.format('datum.label', '32')})",
         )
-        .properties(height=alt.Step(_ROW), description="Lines from the biased rank of each feature to its rank here.")
+        .properties(
+            height=alt.Step(_ROW), description="Slope chart from the biased rank of each feature to its unbiased rank."
+        )
     )
 
 
-def _make_classes(parts: ClassScores) -> Chart:
-    """A heat map of the scores by class."""
+def _make_classes(classes: ClassScores) -> Chart:
+    """Make a heat map of the scores by class."""
     import altair as alt
 
-    columns: list[Any] = [name_class_column(k) for k in range(len(parts.names))]
-    names = alt.param(name="class_names", value=dict(zip(columns, parts.names.tolist(), strict=True)))
-    most = float(np.abs(parts.values).max()) or 1.0
-    is_crowded = str(sum(len(name) for name in parts.names) > _MOST_LETTERS).lower()
+    columns: list[Any] = [name_class_column(k) for k in range(len(classes.names))]
+    names = alt.param(name="class_names", value=dict(zip(columns, classes.names.tolist(), strict=True)))
+    largest = float(np.abs(classes.values).max()) or 1.0
+    is_crowded = str(sum(len(name) for name in classes.names) > _MAX_CHARACTERS).lower()
     axis = alt.Axis(
         title="class",
         orient="top",
@@ -274,66 +290,67 @@ def _make_classes(parts: ClassScores) -> Chart:
         ticks=False,
         domain=False,
     )
-    colour = alt.Color(
-        "part:Q",
-        scale=alt.Scale(domain=[-most, 0, most], range=[BIASED, "white", UNBIASED], interpolate="rgb"),
+    color = alt.Color(
+        "score:Q",
+        scale=alt.Scale(domain=[-largest, 0, largest], range=[BIASED, "white", UNBIASED], interpolate="rgb"),
         legend=alt.Legend(format=".2g"),
     )
-    y = _name_rows(_SHORTEN.format("data('features')[datum.value].label", f"({_IS_PHONE} ? 20 : 40)"))
-    base = alt.Chart().transform_fold(columns, as_=["class", "part"])
+    y = _label_rows(_SHORTEN.format("data('features')[datum.value].label", f"({_IS_PHONE} ? 20 : 40)"))
+    base = alt.Chart().transform_fold(columns, as_=["class", "score"])
     cells = (
         base.transform_calculate(class_name="class_names[datum.class]")
         .mark_rect()
         .encode(
             x=alt.X("class:O", sort=columns, axis=axis),
             y=y,
-            color=colour,
+            color=color,
             tooltip=[
                 alt.Tooltip("label:N", title="feature"),
                 alt.Tooltip("class_name:N", title="class"),
-                alt.Tooltip("part:Q", title="importance", format=".6g"),
+                alt.Tooltip("score:Q", format=".6g"),
             ],
         )
         .add_params(names)
     )
     layers: list[Any] = [cells]
-    if len(columns) <= _MOST_NUMBERED:
-        is_dark = f"abs(datum.part) > {0.6 * most}"
+    if len(columns) <= _MAX_NUMBERED:
+        is_dark = f"abs(datum.score) > {0.6 * largest}"
         ink = alt.condition(is_dark, alt.value("white"), alt.value("#1a1d21"))
         x = alt.X("class:O", sort=columns, axis=axis)
-        has_room = f"width >= {_NUMBER_WIDTH * len(columns)} ? 1 : 0"
-        numbers = base.mark_text(fontSize=11, opacity={"expr": has_room}).encode(
-            x=x, y=y, text=alt.Text("part:Q", format=".2~g"), color=ink
+        has_space = f"width >= {_NUMBER_WIDTH * len(columns)} ? 1 : 0"
+        numbers = base.mark_text(fontSize=11, opacity={"expr": has_space}).encode(
+            x=x, y=y, text=alt.Text("score:Q", format=".2~g"), color=ink
         )
         layers.append(numbers)
     return alt.layer(*layers, data=alt.NamedData("features")).properties(
-        height=alt.Step(_ROW), description="Scores by feature and class, as numbers in the downloaded table."
+        height=alt.Step(_ROW),
+        description="Heat map of scores by feature and class; the downloaded table has the numbers.",
     )
 
 
 @cache
 def bundle_scripts() -> str:
-    """Return the JavaScript of Vega and Vega-Embed, as a module that can stand in a page."""
+    """Return the JavaScript of Vega and Vega-Embed as a module to embed in a page."""
     vl_convert, vega_lite = import_libraries()
     bundle: str = vl_convert.javascript_bundle(vl_version=vega_lite)
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def compile_chart(chart: dict[str, Any]) -> dict[str, Any]:
-    """Turn a Vega-Lite specification into one of Vega: less for the browser to do."""
+    """Compile a Vega-Lite specification to Vega, which saves the browser that work."""
     vl_convert, vega_lite = import_libraries()
     compiled: dict[str, Any] = vl_convert.vegalite_to_vega(chart, vl_version=vega_lite)
     return compiled
 
 
 def import_libraries() -> tuple[Any, str]:
-    """The converter, and the version of Vega-Lite that Altair writes."""
+    """Return the converter, and the version of Vega-Lite that Altair writes."""
     try:
         import altair
         import vl_convert
     except ImportError as error:
         raise ImportError(
             f"a report needs altair and vl-convert-python, but {error.name} is not installed; "
-            "pip install 'truewood[report]' brings both."
+            "run pip install 'truewood[report]'."
         ) from error
     return vl_convert, ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])

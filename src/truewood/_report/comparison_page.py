@@ -1,4 +1,4 @@
-"""The report of a comparison: where two results differ, and how sure that is."""
+"""The report of a comparison: which features differ between two results, and how certain that is."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from truewood._formatting import ROWS_IN_WORDS, enumerate_names, shorten
+from truewood._formatting import ROWS_IN_WORDS, shorten
 from truewood._measures.registry import get_measure
-from truewood._plotting.comparison import find_differing, say_differing
-from truewood._report.charts import NOT_SIGNIFICANT, make_difference_chart
-from truewood._report.page import CITE, Column, Page, check_report, list_items, list_terms, write_page
+from truewood._report.charts import make_difference_chart
+from truewood._report.page import Column, Page, check_report, list_items, list_terms, write_page
 from truewood._results.caveats import Caveat
-from truewood._results.summary import name_level, name_unit
+from truewood._results.summary import classify_differences, name_level, name_unit, summarize_differences
 
 if TYPE_CHECKING:
     from truewood._results.comparison import Comparison
@@ -23,84 +20,67 @@ if TYPE_CHECKING:
 def write_comparison(
     comparison: Comparison, path: str | PathLike[str], *, title: str | None, notes: Sequence[str], alpha: float
 ) -> None:
-    """Write a report; see `Comparison.report`."""
-    check_report(path)
-    if isinstance(notes, str):
-        raise TypeError("notes must be a sequence of sentences, got one str; put it into a list.")
-    table = comparison.frame()
+    """Write the report; see `Comparison.report`."""
+    check_report(path, title=title, notes=notes)
     a, b = (shorten(name) for name in comparison.names)
-    more = (f"more in {a}", f"more in {b}" if a != b else "less")
-    is_found = find_differing(comparison, alpha)[comparison.order]
-    verdicts = np.where(is_found, np.where(table["difference"] > 0, *more), NOT_SIGNIFICANT)
-    measured = [
-        ("Compared", f"{comparison.describe()}."),
-        ("a", f"{a}: {comparison.n_rows[0]:,} {ROWS_IN_WORDS[comparison.rows]}."),
-        ("b", f"{b}: {comparison.n_rows[1]:,} {ROWS_IN_WORDS[comparison.rows]}."),
+    rows = [f"{n:,} {ROWS_IN_WORDS[comparison.rows]}" for n in comparison.n_rows]
+    method = [
+        ("Comparison", f"{comparison.describe()}."),
         ("Measure", f"{comparison.measure}: {get_measure(comparison.measure).summary}. Unit: {name_unit(comparison)}."),
     ]
     page = Page(
-        title=title or f"{a} and {b}: which features differ?",
+        title=title or f"Which features differ between {a} and {b}?",
         heading="Differences",
-        answer=_answer(table["feature"].to_numpy(), is_found, verdicts, more, name_level(alpha)),
-        facts=[
-            (name, f"{n:,} {ROWS_IN_WORDS[comparison.rows]}") for name, n in zip((a, b), comparison.n_rows, strict=True)
-        ],
-        cautions=_list_caveats(comparison),
-        note=f"Lines: 95 % intervals. Colours: at a {name_level(alpha)}.",
-        meaning="A difference counts as found if it is larger than chance would make it; others may be there, too "
-        "small for this many rows.",
+        summary=summarize_differences(comparison, alpha),
+        facts=list(zip((a, b), rows, strict=True)),
+        caveats=_list_caveats(comparison),
+        note=f"Lines: 95% intervals. Significance: {name_level(alpha)}.",
+        conclusion="Features without a significant difference may still differ by less than these rows can show.",
         sections="",
-        folds=[("What was measured", f"{list_terms(measured)}{list_items(notes)}"), CITE],
-        table=table,
+        background=[("How this was measured", f"{list_terms(method)}{list_items(notes)}")],
+        table=comparison.frame(),
         columns=[
             Column("feature", "feature", "text"),
             Column("difference", "difference", "change"),
-            Column("high", "95 % interval", "interval"),
+            Column("high", "95% interval", "interval"),
             Column("verdict", "verdict", "text", is_wide=True),
             Column("p_value", "p-value", "p_value", is_wide=True),
             Column("adjusted_p_value", "adjusted p-value", "p_value", is_wide=True),
-            *(Column(f"importance_{k}", f"in {name}", "number", is_wide=True) for k, name in (("a", a), ("b", b))),
+            *(
+                Column(f"importance_{k}", f"score in {name}", "number", is_wide=True)
+                for k, name in (("a", a), ("b", b))
+            ),
         ],
         by="difference",
         factor=1.0,
-        verdicts=verdicts.tolist(),
+        verdicts=classify_differences(comparison, alpha)[comparison.order].tolist(),
         directions=None,
-        charts={"dots": make_difference_chart(comparison, more)},
+        charts={"dots": make_difference_chart(comparison)},
     )
     write_page(page, path)
 
 
-def _answer(features: np.ndarray, is_found: np.ndarray, verdicts: np.ndarray, more: tuple[str, str], level: str) -> str:
-    answer = f"{say_differing(is_found)} ({level})."
-    for verdict in more:
-        found = features[verdicts == verdict].tolist()
-        if found:
-            answer += f" {verdict[0].upper()}{verdict[1:]}: {enumerate_names(found)}."
-    return answer
-
-
 def _list_caveats(comparison: Comparison) -> list[Caveat]:
     if comparison.is_paired:
-        how = (
-            "Rows were paired by their place: both results must be of the same rows in the same order, or of rows that "
-            "have nothing to do with each other."
+        rows = (
+            "rows are paired by position, so both results must have the same rows in the same order, or unrelated rows."
         )
     else:
-        how = (
-            "The results were taken as independent: no row may be in both, nor may rows of the two belong together, "
-            "such as those of one customer."
+        rows = (
+            "the results are treated as independent, so no row may be in both, and rows of the two must not be "
+            "clustered, such as rows of the same customer."
         )
     scope = (
-        "Held-out rows judge the fitted models that were passed; models that are fit again would differ more."
+        "held-out rows compare these fitted models; refitted models would differ more."
         if comparison.rows == "heldout"
-        else "Rows of the training data judge models of this kind: the differences are those of all such models."
+        else "rows of the training data compare models of this kind, not just these fitted models."
     )
     return [
-        Caveat("Which rows", how),
-        Caveat("Which models", scope),
+        Caveat("Rows", rows),
+        Caveat("Models", scope),
         Caveat(
-            "What a p-value means here",
-            "If a feature were worth the same in both, so large a difference, either way, would come up with this "
-            "probability. Correlated features may take each other's place from one fit to the next.",
+            "P-values",
+            "a p-value is the probability of a difference at least this large, in either direction, if the feature had "
+            "the same importance in both. Correlated features may replace each other from one fit to the next.",
         ),
     ]

@@ -1,32 +1,32 @@
-// Glue between the controls, the table and the Vega charts. Names are data: they only ever become textContent.
+// Connects the controls, the table and the Vega charts. Feature names only ever become textContent.
 const byId = (id) => document.getElementById(id);
 const { fields, rows, columns, by, factor, labels, verdicts, directions, charts } = JSON.parse(byId("data").textContent);
 
 const scale = (value) => (value === null || value === undefined ? null : factor * value);
-const features = rows.map((row, place) => {
-  const one = Object.fromEntries(fields.map((name, j) => [name, row[j]]));
+const features = rows.map((row, number) => {
+  const feature = Object.fromEntries(fields.map((name, j) => [name, row[j]]));
   return {
-    ...one,
-    shown: scale(one[by]),
-    low: scale(one.ci_low),
-    high: scale(one.ci_high),
-    label: labels[place],
-    number: place,
-    verdict: verdicts ? verdicts[place] : "",
-    direction: directions ? directions[place].word : "",
-    isOn: true,
+    ...feature,
+    shown: scale(feature[by]),
+    low: scale(feature.ci_low),
+    high: scale(feature.ci_high),
+    label: labels[number],
+    number,
+    verdict: verdicts ? verdicts[number] : "",
+    direction: directions ? directions[number].word : "",
+    isChecked: true,
   };
 });
-const MOST_ROWS = 500;
-// Where the table has percents, it is sorted by these: the order is the same.
+const MAX_ROWS = 500;
+// A table with percentages is sorted by them; the order is the same.
 const first = columns.some((column) => column.name === "shown") ? "shown" : by;
-const state = { query: "", by: first, ascending: false, top: features.length > 20 ? 20 : Infinity, most: MOST_ROWS };
+const state = { query: "", by: first, ascending: false, top: features.length > 20 ? 20 : Infinity, maxRows: MAX_ROWS };
 const views = [];
 
-// What a click on a heading gives first: the best of it.
+// The first click on one of these headings sorts in ascending order.
 const startsAscending = (name) => ["feature", "verdict", "direction", "p_value", "adjusted_p_value", "mdi_rank"].includes(name);
 
-// Changes are sorted by their size, whatever their sign.
+// Changes are sorted by their absolute value.
 const isChange = (name) => columns.some((column) => column.name === name && column.kind === "change");
 const sortKey = (feature) => (isChange(state.by) ? Math.abs(feature[state.by]) : feature[state.by]);
 
@@ -38,9 +38,9 @@ function compare(a, b) {
   return (state.ascending ? order : -order) || a.number - b.number;
 }
 
-const findFeatures = () => features.filter((one) => one.label.toLowerCase().includes(state.query)).sort(compare);
+const findFeatures = () => features.filter(({ label }) => label.toLowerCase().includes(state.query)).sort(compare);
 const chooseShown = (found) =>
-  found.filter((one) => one.isOn).slice(0, state.top).map((one, place) => ({ ...one, place }));
+  found.filter(({ isChecked }) => isChecked).slice(0, state.top).map((feature, position) => ({ ...feature, position }));
 
 function add(parent, tag, text = "", attributes = {}) {
   const element = parent.appendChild(document.createElement(tag));
@@ -49,19 +49,19 @@ function add(parent, tag, text = "", attributes = {}) {
   return element;
 }
 
-// Digits that show a small number: two of them, up to six decimals.
+// Decimals that show two significant digits of a number below 1, at most six.
 const countDecimals = (value) =>
-  value === 0 || Math.abs(value) >= 1 ? 0 : Math.min(6, 1 - Math.floor(Math.log10(Math.abs(value))));
-const write = (value, decimals) =>
+  Math.abs(value) < 5e-7 || Math.abs(value) >= 1 ? 0 : Math.min(6, 1 - Math.floor(Math.log10(Math.abs(value))));
+const formatFixed = (value, decimals) =>
   value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 const isPercent = first === "shown";
 
-function writeInterval({ low, high }) {
+function formatInterval({ low, high }) {
   if (low === null) return "–";
   if (!isPercent) return `${format(low, "number")} to ${format(high, "number")}`;
   const [small, large] = Math.abs(low) < Math.abs(high) ? [low, high] : [high, low];
   const decimals = Math.max(1, countDecimals(large), Math.min(2, countDecimals(small)));
-  return `${write(low, decimals)} to ${write(high, decimals)}\u00a0%`;
+  return `${formatFixed(low, decimals)} to ${formatFixed(high, decimals)}%`;
 }
 
 function format(value, kind) {
@@ -69,23 +69,23 @@ function format(value, kind) {
   if (kind === "text") return value;
   if (kind === "direction") return value || "–";
   if (kind === "count") return value.toLocaleString("en");
-  if (kind === "percent") return `${write(value, Math.max(1, countDecimals(value)))} %`;
+  if (kind === "percent") return `${formatFixed(value, Math.max(1, countDecimals(value)))}%`;
   if (kind === "p_value") return value < 0.001 ? "<0.001" : String(Number(value.toPrecision(2)));
   if (value !== 0 && Math.abs(value) < 1e-4) return value.toExponential(2);
   return value.toLocaleString("en", { maximumSignificantDigits: 4 });
 }
 
 function drawHeadings() {
-  const line = byId("headings");
-  line.replaceChildren();
+  const headings = byId("headings");
+  headings.replaceChildren();
   for (const { name, title, is_wide: isWide } of columns) {
-    const cell = add(line, "th", "", { scope: "col", class: isWide ? "wide" : "" });
+    const cell = add(headings, "th", "", { scope: "col", class: isWide ? "wide" : "" });
     if (name === "feature") {
       cell.classList.add("name");
-      const all = add(cell, "input", "", { type: "checkbox", "aria-label": "show all features of the table in the charts" });
+      const all = add(cell, "input", "", { type: "checkbox", "aria-label": "show all features in the charts" });
       all.checked = true;
       all.addEventListener("change", () => {
-        for (const one of findFeatures()) one.isOn = all.checked;
+        for (const feature of findFeatures()) feature.isChecked = all.checked;
         refresh();
       });
       cell.append(" ");
@@ -106,61 +106,63 @@ function addShape(parent, tag, attributes) {
   return shape;
 }
 
-// A small picture of the mean moves of the prediction: a line from low to high values, or a bar for each level.
-function drawMoves(cell, { moves, levels }) {
+// Mean effects on the prediction: a line from low to high values, or a bar per level.
+function drawSparkline(cell, { effects, levels }) {
   const [width, height] = [72, 24];
-  const [low, high] = [Math.min(0, ...moves), Math.max(0, ...moves)];
+  const [low, high] = [Math.min(0, ...effects), Math.max(0, ...effects)];
   if (high === low) return;
-  const y = (move) => 2 + ((high - move) / (high - low)) * (height - 4);
-  const picture = addShape(cell, "svg", { class: "moves", viewBox: `0 0 ${width} ${height}`, role: "img" });
-  const sign = (move) => (move > 0 ? "+" : "") + format(move, "number");
-  addShape(picture, "title", {}).textContent = levels.length
-    ? levels.map((level, k) => `${level}: ${sign(moves[k])}`).join("\n")
-    : `low values ${sign(moves[0])}, high values ${sign(moves.at(-1))}`;
-  addShape(picture, "line", { x1: 0, x2: width, y1: y(0), y2: y(0), class: "zero" });
-  const step = (width - 4) / Math.max(1, levels.length || moves.length - 1);
+  const y = (effect) => 2 + ((high - effect) / (high - low)) * (height - 4);
+  const chart = addShape(cell, "svg", { class: "sparkline", viewBox: `0 0 ${width} ${height}`, role: "img" });
+  const sign = (effect) => (effect > 0 ? "+" : "") + format(effect, "number");
+  addShape(chart, "title", {}).textContent = levels.length
+    ? levels.map((level, k) => `${level}: ${sign(effects[k])}`).join("\n")
+    : `low values ${sign(effects[0])}, high values ${sign(effects.at(-1))}`;
+  addShape(chart, "line", { x1: 0, x2: width, y1: y(0), y2: y(0), class: "zero" });
+  const step = (width - 4) / Math.max(1, levels.length || effects.length - 1);
   if (levels.length) {
-    moves.forEach((move, k) => addShape(picture, "rect", {
-      x: 2 + k * step, width: 0.7 * step, y: Math.min(y(0), y(move)), height: Math.max(1, Math.abs(y(move) - y(0))),
+    effects.forEach((effect, k) => addShape(chart, "rect", {
+      x: 2 + k * step, width: 0.7 * step, y: Math.min(y(0), y(effect)), height: Math.max(1, Math.abs(y(effect) - y(0))),
     }));
   } else {
-    addShape(picture, "polyline", { points: moves.map((move, k) => `${2 + k * step},${y(move)}`).join(" ") });
+    addShape(chart, "polyline", { points: effects.map((effect, k) => `${2 + k * step},${y(effect)}`).join(" ") });
   }
 }
 
 function drawRow(body, feature) {
   const row = add(body, "tr");
-  const isFound = feature.verdict && !["no sign", "not significant"].includes(feature.verdict);
-  const mark = () => (row.className = `${isFound ? "found" : ""} ${feature.isOn ? "" : "off"}`);
+  const isSignificant = feature.verdict && feature.verdict !== "not significant";
+  const setClass = () => {
+    row.className = `${isSignificant ? "significant" : ""} ${feature.isChecked ? "" : "unchecked"}`;
+  };
   for (const { name, kind, is_wide: isWide } of columns) {
     if (name !== "feature") {
-      const text = kind === "interval" ? writeInterval(feature) : format(feature[name], kind);
+      const text = kind === "interval" ? formatInterval(feature) : format(feature[name], kind);
       const cell = add(row, "td", text, { class: isWide ? `${kind} wide` : kind });
-      if (kind === "direction") drawMoves(cell, directions[feature.number]);
+      if (kind === "direction") drawSparkline(cell, directions[feature.number]);
       continue;
     }
     const label = add(add(row, "th", "", { scope: "row", class: "name" }), "label");
     const box = add(label, "input", "", { type: "checkbox" });
-    box.checked = feature.isOn;
+    box.checked = feature.isChecked;
     box.addEventListener("change", () => {
-      feature.isOn = box.checked;
-      mark();
+      feature.isChecked = box.checked;
+      setClass();
       drawCharts(findFeatures());
     });
     label.append(` ${feature.feature}`);
   }
-  mark();
+  setClass();
 }
 
 function drawTable(found) {
   const body = byId("rows");
   body.replaceChildren();
-  for (const feature of found.slice(0, state.most)) drawRow(body, feature);
+  for (const feature of found.slice(0, state.maxRows)) drawRow(body, feature);
   for (const cell of byId("headings").children) {
     if (cell.dataset.column === state.by) cell.setAttribute("aria-sort", state.ascending ? "ascending" : "descending");
     else cell.removeAttribute("aria-sort");
   }
-  byId("more").hidden = found.length <= state.most;
+  byId("more").hidden = found.length <= state.maxRows;
   byId("more").textContent = `Show all ${found.length.toLocaleString("en")} rows`;
 }
 
@@ -168,11 +170,11 @@ function drawCharts(found) {
   const shown = chooseShown(found);
   byId("status").textContent = found.length
     ? `${shown.length.toLocaleString("en")} of ${features.length.toLocaleString("en")} features shown`
-    : "No feature has such a name.";
+    : "No feature matches.";
   for (const name of Object.keys(charts)) byId(name).classList.toggle("empty", !shown.length);
   if (!shown.length) return;
-  // Each chart gets rows of its own, as Vega marks the objects it is given.
-  for (const view of views) view.data("features", shown.map((one) => ({ ...one }))).resize().runAsync();
+  // Each chart gets its own copies, because Vega adds marks to the objects.
+  for (const view of views) view.data("features", shown.map((feature) => ({ ...feature }))).resize().runAsync();
 }
 
 function refresh() {
@@ -192,7 +194,7 @@ function downloadTable() {
   const lines = [fields, ...rows.map((row) => row.map(
     (value) => (typeof value === "string" ? quote(protect(value)) : value === null ? "" : String(value)),
   ))];
-  // The mark at the start tells spreadsheets that the text is UTF-8.
+  // The byte order mark makes spreadsheets read the text as UTF-8.
   const text = `\ufeff${lines.map((line) => line.join(",")).join("\r\n")}\r\n`;
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
@@ -201,14 +203,14 @@ function downloadTable() {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-// A spreadsheet would run a name such as =1+1 as a formula; an apostrophe in front makes it text.
+// A leading apostrophe keeps spreadsheets from running a name such as =1+1 as a formula.
 const isFormula = (name) => /^[=+\-@\t\r\n＝＋－＠]/.test(name);
 const protect = (name) => (isFormula(name) ? `'${name}` : name);
 
 function setUpControls() {
   for (const { name, title } of columns) add(byId("sort"), "option", title, { value: name });
   for (const count of [10, 20, 50, 100, 200].filter((count) => count < features.length)) {
-    add(byId("top"), "option", `first ${count}`, { value: count });
+    add(byId("top"), "option", `top ${count}`, { value: count });
   }
   add(byId("top"), "option", `all ${features.length.toLocaleString("en")}`, { value: "Infinity" });
   byId("top").value = state.top;
@@ -222,12 +224,12 @@ function setUpControls() {
     drawCharts(findFeatures());
   });
   byId("more").addEventListener("click", () => {
-    state.most = Infinity;
+    state.maxRows = Infinity;
     refresh();
   });
   byId("download").addEventListener("click", downloadTable);
-  if (features.some((one) => isFormula(one.feature))) {
-    byId("csv-note").textContent += " Names that begin with = + - @ get a leading ' in the file, so that no spreadsheet runs them.";
+  if (features.some(({ feature }) => isFormula(feature))) {
+    byId("csv-note").textContent += " Names that start with =, +, - or @ get a leading ' so that spreadsheets do not run them as formulas.";
   }
 }
 
@@ -235,21 +237,23 @@ function setUpTheme() {
   const system = matchMedia("(prefers-color-scheme: dark)");
   let chosen = null;
   const isDark = () => (chosen ? chosen === "dark" : system.matches);
-  const name = () => (byId("theme").textContent = isDark() ? "Light" : "Dark");
+  const setLabel = () => {
+    byId("theme").textContent = isDark() ? "Light mode" : "Dark mode";
+  };
   byId("theme").addEventListener("click", () => {
     chosen = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = chosen;
-    name();
+    setLabel();
   });
-  system.addEventListener("change", name);
-  name();
+  system.addEventListener("change", setLabel);
+  setLabel();
 }
 
-function openFoldsOnPaper() {
-  for (const fold of document.querySelectorAll("details")) fold.open = true;
+function openDetails() {
+  for (const details of document.querySelectorAll("details")) details.open = true;
 }
 
-addEventListener("beforeprint", openFoldsOnPaper);
+addEventListener("beforeprint", openDetails);
 setUpTheme();
 setUpControls();
 drawHeadings();
@@ -259,7 +263,7 @@ for (const [name, spec] of Object.entries(charts)) {
   const options = {
     mode: "vega",
     renderer: "svg",
-    ast: true, // expressions are interpreted: eval is forbidden by the page's policy
+    ast: true, // interpret expressions, because the page's policy forbids eval
     actions: { export: true, source: false, compiled: false, editor: false },
     downloadFileName: `feature-${name}`,
   };

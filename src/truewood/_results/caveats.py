@@ -1,4 +1,4 @@
-"""What to be careful about, and how marks and intervals are to be read: the same words in terminal and report."""
+"""Caveats of a result, and how to read its verdicts and intervals: the same text in terminal and report."""
 
 from __future__ import annotations
 
@@ -9,58 +9,60 @@ from typing import TYPE_CHECKING, Any
 from truewood._formatting import count, enumerate_names
 from truewood._inputs.correlation import STRONG, Correlations, find_correlations, find_missing
 from truewood._measures.registry import get_measure
-from truewood._results.summary import FOUND, FOUND_SMALL, SMALL, find_percent
+from truewood._results.summary import SIGNIFICANT, SIGNIFICANT_SMALL, SMALL, describe_skipped, find_percent
 
 if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult
 
-# The model as a whole is tested at this level, whatever that of its features.
-_MODEL_LEVEL = 0.05
-_MOST_PAIRS = 20
-# What a line lists of it.
-_LISTED = 5
+# The model as a whole is always tested at this level, whatever the level for features.
+_MODEL_ALPHA = 0.05
+# Pairs of features that a caveat lists, and items that one line of text lists.
+_MAX_PAIRS = 20
+_MAX_LISTED = 5
+# Fewer rows make intervals and p-values rough.
 _FEW_ROWS = 200
-# Parts that are worth a word, and parts that are grave.
+# Skipped split weight that is worth a caveat, and that makes the caveat severe.
 _SKIPPED, _MUCH_SKIPPED = 0.05, 0.25
+# Share of missing values that is worth a caveat.
 _MUCH_MISSING = 0.2
 
 
 @dataclass(frozen=True)
 class Caveat:
-    """Something to be careful about.
+    """A reason to read a result with care.
 
     Parameters
     ----------
     heading : str
-        It in a few words.
+        A few words.
     text : str
-        It in sentences.
-    is_grave : bool
-        Whether the answer may be wrong because of it.
+        One or more sentences; the first follows the heading and a colon.
+    is_severe : bool
+        Whether the result may be wrong because of it.
     items : tuple of str
-        A list below the text.
+        Items to list after the text.
     """
 
     heading: str
     text: str
-    is_grave: bool = False
+    is_severe: bool = False
     items: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        shown = [*self.items[:_LISTED], *["and more"] * (len(self.items) > _LISTED)]
+        shown = [*self.items[:_MAX_LISTED], *["and more"] * (len(self.items) > _MAX_LISTED)]
         return f"{self.heading}: {self.text}{' ' * bool(shown)}{'; '.join(shown)}"
 
 
 @dataclass(frozen=True)
 class TableCheck:
-    """What a look at the table found.
+    """Properties of the scored table that affect how its scores should be read.
 
     Parameters
     ----------
     correlations : Correlations
-        Columns that tell nearly the same.
+        Nearly redundant columns.
     missing : list of (str, float)
-        Columns with missing values, and their share.
+        Columns with missing values, and the share of values that are missing.
     """
 
     correlations: Correlations
@@ -70,175 +72,162 @@ class TableCheck:
 def check_table(
     result: ImportanceResult, X: Any, feature_groups: Mapping[str, Sequence[Any]] | None
 ) -> TableCheck | None:
-    """Look at a sample of the table that was scored; None where there is none."""
+    """Check a sample of the scored table for redundant columns and missing values; None without a table."""
     if X is None:
         return None
     names = result.feature_names.tolist()
     correlations = find_correlations(X, names, result.order.tolist())
-    return TableCheck(_leave_out_groups(correlations, feature_groups or {}), find_missing(X, names))
-
-
-def _leave_out_groups(correlations: Correlations, feature_groups: Mapping[str, Sequence[Any]]) -> Correlations:
-    """Pairs of columns that are not in one group."""
-    group_of = {str(column): name for name, columns in feature_groups.items() for column in columns}
+    # Columns of one group are scored together, so their correlation does not matter.
+    group_of = {str(column): name for name, columns in (feature_groups or {}).items() for column in columns}
     pairs = [pair for pair in correlations.pairs if group_of.get(pair[0], pair[0]) != group_of.get(pair[1], pair[1])]
-    return replace(correlations, pairs=pairs)
+    return TableCheck(replace(correlations, pairs=pairs), find_missing(X, names))
 
 
-def is_useless(result: ImportanceResult) -> bool:
-    """Whether all splits together say nothing about unseen rows; False where that was not tested."""
-    return result.total_p_value > _MODEL_LEVEL
+def is_no_better_than_chance(result: ImportanceResult) -> bool:
+    """Whether all splits together show no evidence of predicting evaluation rows; False without a test."""
+    return result.total_p_value > _MODEL_ALPHA
 
 
 def list_caveats(result: ImportanceResult, check: TableCheck | None) -> list[Caveat]:
-    """Say what to be careful about, the gravest first."""
-    cautions = []
-    if is_useless(result):
-        cautions.append(
+    """List reasons to read a result with care, the most severe first."""
+    caveats = []
+    if is_no_better_than_chance(result):
+        caveats.append(
             Caveat(
-                "The model may be useless",
-                "taken together the splits say nothing about unseen rows (p-value of all features together: "
-                f"{result.total_p_value:.2g}); importances of a model that predicts no better than chance mean "
-                "nothing.",
-                is_grave=True,
+                "No better than chance",
+                "there is no evidence that the model's splits predict evaluation rows (p-value of all features "
+                f"together: {result.total_p_value:.2g}). Importances of a model that predicts no better than chance "
+                "are meaningless.",
+                is_severe=True,
             )
         )
     if result.measure == "mdi":
-        cautions.append(
+        caveats.append(
             Caveat(
-                "These importances are biased",
-                "they are judged on the rows that chose the splits, so that features with many possible splits look "
-                "important even when they are noise.",
-                is_grave=True,
+                "Biased importances",
+                "they are computed on the rows that chose the splits, so features with many possible splits look "
+                "important even if they are noise.",
+                is_severe=True,
             )
         )
-    cautions += _find_large_shares(result)
+    caveats += _list_large_shares(result)
     if result.skipped_weight > _SKIPPED:
-        cautions.append(
-            Caveat(
-                "Splits that could not be judged",
-                f"{100 * result.skipped_weight:.1f} % of the weight of all splits was left out, because no unseen "
-                "row reached one of their sides.",
-                is_grave=result.skipped_weight > _MUCH_SKIPPED,
-            )
-        )
-    n_units = result.n_rows if result.n_groups is None else result.n_groups
+        is_severe = result.skipped_weight > _MUCH_SKIPPED
+        caveats.append(Caveat("Splits without evaluation rows", describe_skipped(result), is_severe=is_severe))
+    n_units, unit = (result.n_rows, "row") if result.n_groups is None else (result.n_groups, "group")
     if result.inference_unavailable is None and n_units < _FEW_ROWS:
-        unit = "row" if result.n_groups is None else "group"
-        cautions.append(
+        per_class = " of each class" * (result.task == "classification")
+        caveats.append(
             Caveat(
                 f"Few {unit}s",
-                f"with {count(n_units, unit)}{' of rows' * (unit == 'group')}, intervals and p-values are rough: they "
-                f"need a few dozen {unit}s of each class that reach the splits.",
+                f"intervals and p-values from {count(n_units, unit)}{' of rows' * (unit == 'group')} are rough; they "
+                f"need a few dozen {unit}s{per_class} at the splits.",
             )
         )
     if result.notes:
-        text = "the model's own preparation of the table, and the choice of rows, decided what is scored by what."
-        cautions.append(Caveat("Columns and rows", text, items=tuple(result.notes)))
-    if check is None:
-        return cautions
-    return cautions + _describe_table(check, are_given=get_measure(result.measure).is_given_others)
+        text = "preprocessing and the choice of evaluation rows affect what is scored."
+        caveats.append(Caveat("Columns and rows", text, items=tuple(result.notes)))
+    if check is not None:
+        caveats += _list_table_caveats(check, are_given=get_measure(result.measure).is_given_others)
+    return caveats
 
 
-def _find_large_shares(result: ImportanceResult) -> list[Caveat]:
+def _list_large_shares(result: ImportanceResult) -> list[Caveat]:
     percent = find_percent(result)
     if percent is None or not percent.is_share or max(percent.total, percent.factor * result.values.max()) <= 100:
         return []
     return [
         Caveat(
-            "Shares above 100 %",
-            "a share compares how predictions and target vary together with how the target varied in training; it "
-            "passes 100 % where predictions swing further than the target does, or where the unseen rows vary more "
-            "than the training rows. Read the order of the features, not the sizes.",
+            "Shares above 100%",
+            "a share is the covariance of predictions and target relative to the target's variance in training. It "
+            "exceeds 100% if predictions vary more than the target, or if evaluation rows vary more than training "
+            "rows. Rely on the order of the features, not on the size of their shares.",
         )
     ]
 
 
-def _describe_table(check: TableCheck, *, are_given: bool) -> list[Caveat]:
-    """Cautions of columns; of features given the others, or not."""
-    cautions, pairs = [], check.correlations.pairs
-    effect = "the model may use either, and neither p-value says which of them is the one."
+def _list_table_caveats(check: TableCheck, *, are_given: bool) -> list[Caveat]:
+    """Caveats from the table; `are_given` if scores are given the other features."""
+    caveats, pairs = [], check.correlations.pairs
+    effect = "They share credit, and their p-values cannot say which one matters."
     if are_given:
-        effect = "the model can do without either as long as it has the other; scored as a group they show."
+        effect = "The model can do without either one as long as it has the other; score them as a group instead."
     if pairs:
-        items = [f"{first} and {second} ({strength:.2f})" for first, second, strength in pairs[:_MOST_PAIRS]]
-        if len(pairs) > _MOST_PAIRS:
-            items.append(f"and {count(len(pairs) - _MOST_PAIRS, 'more pair')}")
-        cautions.append(
-            Caveat(
-                "Correlated features",
-                f"{count(len(pairs), 'pair')} of features {'tells' if len(pairs) == 1 else 'tell'} nearly the same. "
-                f"They share what they tell: {effect}",
-                items=tuple(items),
-            )
-        )
+        items = [f"{first} and {second} ({strength:.2f})" for first, second, strength in pairs[:_MAX_PAIRS]]
+        if len(pairs) > _MAX_PAIRS:
+            items.append(f"and {count(len(pairs) - _MAX_PAIRS, 'more pair')}")
+        verb = "is" if len(pairs) == 1 else "are"
+        text = f"{count(len(pairs), 'pair')} of features {verb} nearly redundant. {effect}"
+        caveats.append(Caveat("Correlated features", text, items=tuple(items)))
     much = sorted((pair for pair in check.missing if pair[1] >= _MUCH_MISSING), key=lambda pair: -pair[1])
     if much:
-        named = enumerate_names([f"{name} ({100 * share:.0f} %)" for name, share in much])
-        cautions.append(
+        named = enumerate_names([f"{name} ({100 * share:.0f}% missing)" for name, share in much])
+        caveats.append(
             Caveat(
                 "Missing values",
-                f"{named} of the rows have no value. What such a feature tells includes that its value is missing, "
-                "which may be for a reason that has to do with the target.",
+                f"{named}. The importance of such a feature includes whether its value is missing, which may itself "
+                "depend on the target.",
             )
         )
-    return cautions
+    return caveats
 
 
 def describe_correlations(check: TableCheck | None) -> str:
-    """Say which columns were compared, and whether any tell nearly the same."""
+    """Describe which columns were compared, and whether any are nearly redundant."""
     if check is None:
         return (
-            "Not checked, as the report was made without the table. Strongly correlated features share what they tell, "
-            "and neither p-value says which of them is the one."
+            "Not checked because the report was created without the table. Strongly correlated features share credit, "
+            "and their p-values cannot say which one matters."
         )
     found = check.correlations
-    looked_at = (
-        f"a Spearman correlation of at least {STRONG} in size, or Cramér's V where a category takes part, in "
-        f"{count(found.n_rows, 'row')}; compared: {found.n_columns:,} of {count(found.n_given, 'column')}"
+    how = (
+        f"absolute Spearman correlation, or Cramér's V for categories, of at least {STRONG}; "
+        f"{count(found.n_rows, 'row')}; {found.n_columns:,} of {count(found.n_given, 'column')} compared"
     )
     if found.n_with_categories < found.n_columns:
-        looked_at += f", with categories only the first {found.n_with_categories:,}"
-    if not found.pairs:
-        return f"No two features that were compared are strongly related ({looked_at})."
-    return f"{count(len(found.pairs), 'pair')} of features strongly related ({looked_at})."
+        how += f", only the first {found.n_with_categories:,} with categories"
+    verb = "is" if len(found.pairs) == 1 else "are"
+    pairs = f"{count(len(found.pairs), 'pair')} of features {verb}" if found.pairs else "No pair of features is"
+    return f"{pairs} strongly correlated ({how})."
 
 
 def explain_verdicts(result: ImportanceResult, alpha: float) -> dict[str, str]:
-    """What it means that features are found, or found but small, by verdict; with inference only."""
-    meanings = {FOUND: f"Found: adjusted p-value (Benjamini & Hochberg) at most {alpha:g}."}
+    """Explain by verdict what makes features significant, or significant but small; with inference only."""
+    meanings = {SIGNIFICANT: f"Significant: adjusted p-value (Benjamini-Hochberg) at most {alpha:g}."}
     percent = find_percent(result)
     if percent is not None:
-        meanings[FOUND_SMALL] = f"Found, but small: under {SMALL:g} % of {percent.of}."
+        meanings[SIGNIFICANT_SMALL] = f"Significant, but small: less than {SMALL:g}% of {percent.base}."
     return meanings
 
 
 def explain_intervals(result: ImportanceResult, alpha: float) -> list[str]:
-    """Where a verdict and an interval seem to disagree, and what both rest on; with inference only."""
+    """Explain verdicts and intervals that seem to disagree, and what both assume; with inference only."""
     lines = []
     low, _ = result.interval()
     is_found = result.select(alpha)
-    without = result.feature_names[result.order][(~is_found & (low > 0))[result.order]].tolist()
-    if without:
-        its, lies = ("its interval lies", "it is") if len(without) == 1 else ("their intervals lie", "they are")
+    excluded = result.feature_names[result.order][(~is_found & (low > 0))[result.order]].tolist()
+    if excluded:
+        interval, verb = ("the interval lies", "is") if len(excluded) == 1 else ("the intervals lie", "are")
         lines.append(
-            f"{enumerate_names(without)}: {its} above zero, yet {lies} not called found. An interval speaks of one "
-            f"feature; what is called found has to stand out among {count(len(low), 'feature')} that were tested."
+            f"{enumerate_names(excluded)}: {interval} above zero, but the feature{'s' * (len(excluded) > 1)} {verb} "
+            f"not significant. Each interval is for a single feature; the test adjusts for all "
+            f"{count(len(low), 'feature')}."
         )
-    despite = result.feature_names[result.order][(is_found & (low <= 0))[result.order]].tolist()
-    if despite:
+    included = result.feature_names[result.order][(is_found & (low <= 0))[result.order]].tolist()
+    if included:
         lines.append(
-            f"{enumerate_names(despite)}: found, though the interval reaches zero. The test asks only whether the "
-            "feature tells anything; an interval leaves 2.5 % out at either end, and allows for more."
+            f"{enumerate_names(included)}: significant, although the interval includes zero. The test is one-sided and "
+            "only asks whether the feature matters at all; an interval leaves out 2.5% at each end and allows for more "
+            "variation."
         )
     lines.append(
-        "Features that tell the same stand in for each other, so that none of them may be found."
+        "Redundant features can replace each other, so possibly none of them is significant."
         if get_measure(result.measure).is_given_others
-        else "Features that are only correlated with useful ones may be found, too."
+        else "Features that are merely correlated with useful ones may be significant, too."
     )
-    what = "rows" if result.n_groups is None else "groups of rows"
+    unit = "rows" if result.n_groups is None else "groups of rows"
     lines.append(
-        f"P-values and intervals take {what} as independent: {what} that belong together, such as those of one person, "
-        "place or period, make them too good."
+        f"P-values and intervals assume independent {unit}; clustered {unit}, such as several per person, place or "
+        "period, make them too optimistic."
     )
     return lines

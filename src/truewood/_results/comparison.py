@@ -1,4 +1,4 @@
-"""`Comparison`: two results feature by feature, and how sure it is that they differ."""
+"""`Comparison`: the differences of two results, feature by feature, with standard errors and p-values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from truewood._arguments import is_fraction
 from truewood._formatting import ROWS_IN_WORDS, count, in_one_line, quote
-from truewood._inference.p_values import adjust
+from truewood._inference.p_values import adjust, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
 
 if TYPE_CHECKING:
@@ -27,32 +27,32 @@ _N_SHOWN = 10
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """The importances of two results, and their differences.
+    """Differences between the importances of two results, with standard errors and p-values.
 
     Attributes
     ----------
     difference : ndarray of shape (n_features,)
-        Scores of the first result less those of the second.
+        Scores of the first result minus scores of the second.
     std_error : ndarray of shape (n_features,)
         Standard errors of the differences.
     values_a, values_b : ndarray of shape (n_features,)
-        The scores.
+        Scores of the first and the second result.
     feature_names : ndarray of str, shape (n_features,)
         Names of the features, in the order of the first result.
     names : tuple of (str, str)
-        What the two results are called.
+        Names of the two results.
     is_paired : bool
-        Whether rows were paired; otherwise the results are taken as independent, and their variances add up.
+        Whether rows were paired; otherwise the results are treated as independent, and their variances are added.
     rows : {"oob", "heldout", "lists"}
-        Which rows scored the trees.
+        The kind of rows that scored the trees.
     n_rows : tuple of (int, int)
-        Number of rows of each.
+        Number of rows of each result.
     measure, task : str
-        As of the results.
+        Measure and task of both results.
     is_additive : bool
         Whether both models' trees add up to a raw score, as in boosting.
     n_groups : int or None
-        Number of groups of rows that belong together, whose sums were paired; None without ``groups=``.
+        Number of groups of clustered rows that were paired by their sums; None without ``groups=``.
     """
 
     difference: Floats
@@ -74,39 +74,38 @@ class Comparison:
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """Numbers of the features, the largest difference first, whatever its sign."""
+        """Indices of the features, the largest absolute difference first, shape (n_features,)."""
         return np.argsort(-np.abs(self.difference), kind="stable")
 
     @property
     def z_score(self) -> Floats:
-        """Differences in units of `std_error`, shape (n_features,); 0 where there is no spread at all."""
-        return np.divide(self.difference, self.std_error, out=np.zeros(len(self.difference)), where=self.std_error > 0)
+        """Differences divided by `std_error`, shape (n_features,); 0 if the standard error is 0."""
+        return find_z_score(self.difference, self.std_error)
 
     @property
     def p_value(self) -> Floats:
-        """Two-sided p-values, shape (n_features,): of such a difference, either way, if both are expected the same."""
-        p_value: Floats = 2.0 * norm.sf(np.abs(self.z_score))
-        return p_value
+        """Two-sided p-values, shape (n_features,), of the null hypothesis that the expected scores are equal."""
+        return find_p_value(self.difference, self.std_error, two_sided=True)
 
     def adjusted_p_value(self, correction: str | None = "bh") -> Floats:
-        """P-values adjusted for testing all features at once; see `ImportanceResult.adjusted_p_value`."""
+        """Return p-values adjusted for testing all features at once; see `ImportanceResult.adjusted_p_value`."""
         return adjust(self.p_value, correction)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Confidence intervals of the expected differences: their ends, each of shape (n_features,)."""
+        """Return confidence intervals of the expected differences: two arrays of shape (n_features,)."""
         if not is_fraction(level):
-            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}.")
+            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
         width = norm.isf((1.0 - level) / 2.0) * self.std_error
         return self.difference - width, self.difference + width
 
     def frame(self) -> pd.DataFrame:
-        """Return the differences as a table, the largest first, whatever its sign.
+        """Return the differences as a data frame, the largest absolute difference first.
 
         Returns
         -------
         pandas.DataFrame
-            Columns feature, difference, std_error, ci_low, ci_high (of 95 % intervals), p_value, adjusted_p_value
-            (Benjamini & Hochberg), importance_a, importance_b.
+            Columns feature, difference, std_error, ci_low and ci_high (95% intervals), p_value, adjusted_p_value
+            (Benjamini-Hochberg), importance_a and importance_b.
         """
         low, high = self.interval()
         table = pd.DataFrame(
@@ -125,27 +124,27 @@ class Comparison:
         return table.iloc[self.order].reset_index(drop=True)
 
     def describe(self) -> str:
-        """Say what was compared, and how, in a sentence."""
+        """Describe in one line what was compared, and how."""
         a, b = map(in_one_line, self.names)
         rows = ROWS_IN_WORDS[self.rows]
         if self.is_paired:
             groups = self.n_groups
-            how = "row by row" if groups is None else f"by sums over {count(groups, 'group')} of rows"
-            return f"{a} less {b}: {self.measure} of the same {count(self.n_rows[0], 'row')} ({rows}), paired {how}"
-        of_each = " and ".join(f"{number:,}" for number in self.n_rows)
-        return f"{a} less {b}: {self.measure} of {of_each} different rows ({rows}), taken as independent"
+            how = "row by row" if groups is None else f"by {count(groups, 'group')} of rows"
+            return f"{a} minus {b}: {self.measure} on the same {self.n_rows[0]:,} {rows}, paired {how}"
+        n_a, n_b = self.n_rows
+        return f"{a} minus {b}: {self.measure} on {n_a:,} and {n_b:,} different {rows}, treated as independent"
 
     def plot(self, *, top: int | None = 20, ax: Axes | None = None, alpha: float = 0.05) -> Axes:
-        """Draw the differences with 95 % intervals.
+        """Plot the differences with 95% intervals.
 
         Parameters
         ----------
         top : int or None, default=20
-            Number of features to draw, those of the largest difference; None draws all.
+            Number of features to show, the largest absolute difference first; None shows all.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; if None, a new figure is created.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini & Hochberg) of a difference that is called significant.
+            Largest adjusted p-value (Benjamini-Hochberg) of a significant difference.
 
         Returns
         -------
@@ -163,20 +162,20 @@ class Comparison:
         notes: Sequence[str] = (),
         alpha: float = 0.05,
     ) -> None:
-        """Write a report for people to read: one HTML file that loads nothing from elsewhere.
+        """Write a report as a single HTML file that works offline.
 
         Parameters
         ----------
         path : str or path
-            The file.
+            The file to write; its name ends in .html.
         title : str, default=None
-            The report's title.
+            Title of the report.
         notes : sequence of str, default=()
-            Sentences to add to what was measured.
+            Sentences to add to the description of the method.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini & Hochberg) of a difference that is called significant.
+            Largest adjusted p-value (Benjamini-Hochberg) of a significant difference.
         """
-        from truewood._report import write_comparison
+        from truewood._report.comparison_page import write_comparison
 
         write_comparison(self, path, title=title, notes=notes, alpha=alpha)
 
@@ -185,6 +184,6 @@ class Comparison:
         table = table.assign(feature=table["feature"].map(in_one_line))
         lines = [f"Comparison: {self.describe()}", table.to_string(index=False, float_format=lambda x: f"{x:.4g}")]
         n_hidden = len(self.difference) - _N_SHOWN
-        return "\n".join(lines + [f"{n_hidden} more features; all of them in .frame()."] * (n_hidden > 0))
+        return "\n".join(lines + [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0))
 
     __setstate__ = restore_read_only

@@ -1,4 +1,4 @@
-"""`Explanation`: which way, and how far, each feature moved the prediction of each row."""
+"""`Explanation`: the effect of each feature on the prediction of each row."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._formatting import ROWS_IN_WORDS, list_names, quote
+from truewood._formatting import ROWS_IN_WORDS, count, list_names, quote
 from truewood._read_only import make_read_only, restore_read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Names of outputs that a sentence lists before it counts the rest.
-_LISTED = 8
+# Output names that an error message lists.
+_MAX_LISTED = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Which way, and how far, each feature moved the prediction of each row, by trees that never saw the row.
+    """The effect of each feature on the prediction of each row, from trees that were not trained on the row.
 
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
-        What splits on the feature did to the prediction along the row's paths. With classes, or with several outputs
-        or raw scores, the last axis is the class or the output.
+        How much splits on the feature changed the prediction along the row's paths. For classifiers, and with several
+        outputs or raw scores, the last axis is the class or output.
     base_values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-        The prediction before any split. Base and values add up to the prediction of the trees that never saw the row:
-        class proportions or numbers for forests, risks for survival forests, raw scores for boosted trees. NaN where
-        every tree saw the row, as in `values`.
+        The prediction before any split. Base values plus values are the prediction of the trees that were not trained
+        on the row: class proportions or numbers for forests, risks for survival forests, raw scores for boosted
+        trees. NaN, like `values`, if all trees were trained on the row.
     data : ndarray of shape (n_rows, n_features)
-        The columns of the table; missing for features that are made of several columns.
+        The columns of the table; missing for features that combine several columns.
     feature_names : ndarray of str, shape (n_features,)
         Names of the features.
     output_names : ndarray of str, shape (n_outputs,), or None
-        Names of the classes or outputs; None where values have no axis for them.
+        Names of the classes or outputs; None if values have no axis for them.
     target : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
-        What the trees were to predict, with classes whether the row is of the class; None where y was not given.
+        The target of the trees; for classifiers, whether the row belongs to each class. None if y was not given.
     rows : {"oob", "heldout", "lists"}
-        Which trees explain a row: those that it was left out of, all of them, or those it was listed for.
+        Which trees explain a row: those it is out of bag for, all trees, or those it was listed for.
     is_additive : bool
         Whether the trees' values add up to a raw score, as in boosting.
     is_risk : bool
-        Whether a larger prediction means an earlier event, as of survival times.
+        Whether a larger prediction means an earlier event, as for survival times.
     notes : tuple of str
-        What else to know, as sentences.
+        Sentences to keep in mind.
     """
 
     values: NDArray[np.float64]
@@ -65,13 +65,9 @@ class Explanation:
 
     @property
     def predictions(self) -> NDArray[np.float64]:
-        """What the trees that never saw a row predict for it, shape (n_rows,) or (n_rows, n_outputs)."""
+        """Predictions of the trees that were not trained on each row, shape (n_rows,) or (n_rows, n_outputs)."""
         summed: NDArray[np.float64] = self.base_values + self.values.sum(axis=1)
         return summed
-
-    def name_prediction(self) -> str:
-        """Say what the values move: a prediction, a risk or a raw score."""
-        return "raw score" if self.is_additive else "predicted risk" if self.is_risk else "prediction"
 
     def of_output(self, output: int | str | None = None) -> Explanation:
         """Return the explanation of one class or output.
@@ -79,16 +75,16 @@ class Explanation:
         Parameters
         ----------
         output : int, str or None, default=None
-            Its number or its name; None for the only one, or for the second of two classes.
+            Index or name; None for the only output, or for the second of two classes.
 
         Returns
         -------
         Explanation
-            One whose values have shape (n_rows, n_features).
+            An explanation with values of shape (n_rows, n_features).
         """
         if self.output_names is None:
             if output not in (None, 0):
-                raise ValueError(f"output must be None, as values have one output only, got {quote(output)}.")
+                raise ValueError(f"output must be None for a model with one output, got {quote(output)}; leave it out.")
             return self
         k = self._find_output(output)
         target = None if self.target is None else self.target[:, k]
@@ -104,7 +100,7 @@ class Explanation:
         if isinstance(output, int | np.integer) and not isinstance(output, bool) and 0 <= output < len(names):
             return int(output)
         raise ValueError(
-            f"output must be the number or the name of one of {list_names(names, _LISTED)}, got {quote(output)}."
+            f"output must be the index or name of one of {list_names(names, _MAX_LISTED)}, got {quote(output)}."
         )
 
     def plot(
@@ -117,23 +113,24 @@ class Explanation:
         top: int | None = 20,
         ax: Axes | None = None,
     ) -> Axes:
-        """Draw the explanation.
+        """Plot the explanation.
 
         Parameters
         ----------
         kind : {"beeswarm", "dependence", "waterfall"}, default="beeswarm"
-            A point for each row and feature; the values of one feature against its column, with the mean of the target
-            beside it where y was given; or the way of one row from the base to its prediction.
+            "beeswarm": one point per row and feature. "dependence": the effects of one feature against its values,
+            with the mean of the target if y was given. "waterfall": the steps from the base value to the prediction
+            of one row.
         feature : int, str or None, default=None
-            The feature of "dependence"; None for the one that moves predictions most.
+            Index or name of the feature for "dependence"; None for the one with the largest mean absolute effect.
         row : int or None, default=None
-            The row of "waterfall".
+            Index of the row for "waterfall".
         output : int, str or None, default=None
-            The class or output, by number or name; None for the only one, or for the second of two classes.
+            Index or name of the class or output; None for the only one, or for the second of two classes.
         top : int or None, default=20
-            Number of features to draw, those that move predictions most; None draws all.
+            Number of features to show, those with the largest effects; None shows all.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; if None, a new figure is created.
 
         Returns
         -------
@@ -147,7 +144,7 @@ class Explanation:
         return None if self.output_names is None else str(self.output_names[self._find_output(output)])
 
     def to_shap(self) -> Any:
-        """Return the same as a `shap.Explanation`, for the pictures of shap; these are no Shapley values.
+        """Convert to a `shap.Explanation` for shap's plots; the values are not Shapley values.
 
         Returns
         -------
@@ -156,7 +153,7 @@ class Explanation:
         try:
             import shap
         except ImportError as error:
-            raise ImportError("to_shap needs shap, which is not installed; pip install shap brings it.") from error
+            raise ImportError("to_shap() needs shap, which is not installed; run pip install shap.") from error
         names = None if self.output_names is None else self.output_names.tolist()
         return shap.Explanation(
             values=self.values.copy(),
@@ -169,6 +166,6 @@ class Explanation:
     def __repr__(self) -> str:
         n_rows, n_features = self.values.shape[:2]
         outputs = "" if self.output_names is None else f", {len(self.output_names)} outputs"
-        return f"Explanation({n_rows} {ROWS_IN_WORDS[self.rows]}, {n_features} features{outputs})"
+        return f"Explanation({n_rows:,} {ROWS_IN_WORDS[self.rows]}, {count(n_features, 'feature')}{outputs})"
 
     __setstate__ = restore_read_only

@@ -1,4 +1,4 @@
-"""`ImportanceResult`: the scores with all raw arrays, and what can be asked of them."""
+"""`ImportanceResult`: scores with all raw arrays, tables, plots, report and file format."""
 
 from __future__ import annotations
 
@@ -24,70 +24,70 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImportanceResult(ScoresWithErrors):
-    """How much each feature is worth to a model.
+    """Feature importances of a tree model, with standard errors and p-values.
 
     Attributes
     ----------
     values : ndarray of shape (n_features,)
-        Scores: mean over trees, and over outputs; for boosted trees the sum. Signed; a feature without predictive power
-        is zero on average.
+        Scores: the mean over trees and outputs; for boosted trees, the sum over trees. They are signed: a feature
+        without predictive power scores zero on average.
     share : ndarray of shape (n_features,)
-        Scores as the part of the target's impurity that splits on the feature explain ("sobol_mda": that the model
-        would miss without it); NaN where scores are not in the units of that, as for boosted classifiers, and for error
-        rates (permutation importance of classes).
+        Scores as shares of the target's impurity that splits on the feature explain ("sobol_mda": that the model
+        cannot explain without the feature). NaN if scores are not in units of impurity, as for boosted classifiers
+        and for error rates (permutation importance of classifiers).
     per_tree : ndarray of shape (n_trees, n_features)
-        Scores by tree, of folds one after the other; NaN for trees that no unseen row scores, and for "sobol_mda",
-        which scores the forest.
+        Scores by tree, one fold after the other. NaN for trees without evaluation rows, and for "sobol_mda", which
+        scores the forest as a whole.
     tree_weight : ndarray of shape (n_trees,) or None
-        How much each tree counts in `values`, as in AdaBoost; None where they count the same, or add up.
+        Weight of each tree in `values`, as in AdaBoost; None if all trees have the same weight, or are summed.
     per_output : ndarray of shape (n_outputs, n_features)
         Scores by output.
     per_fold : ndarray of shape (n_folds, n_features) or None
-        Scores by fold, of which `values` is the mean; only of `cross_importance`.
+        Scores by fold, averaged in `values`; only from `cross_importance`.
     mdi : ndarray of shape (n_features,)
-        The biased score of the same trees (mean decrease in impurity, not normalised), for comparison.
+        Mean decrease in impurity of the same trees, the usual biased importance (not normalized), for comparison.
     impurity : float
-        The target's impurity at the roots (Gini or variance; of survival times the variance of martingale residuals;
-        for boosted trees the variance of what they are scored by): what `share` is a share of.
+        Impurity of the target at the roots, the denominator of `share`: Gini impurity or variance; for survival times
+        the variance of martingale residuals; for boosted trees the variance of the target they are scored against.
     feature_names : ndarray of str, shape (n_features,)
-        Names of the features, or of the groups.
+        Names of the features or feature groups.
     measure : str
         Name of the measure.
     task : {"classification", "regression", "survival"}
-        What the model predicts; "survival" where splits are scored by the hazards of their nodes.
+        What the model predicts; "survival" if splits are scored by the hazards of their nodes.
     rows : {"oob", "heldout", "folds", "lists", "training"}
-        Which rows scored the trees.
+        The kind of rows that scored the trees.
     n_rows : int
-        Number of rows that were passed.
+        Number of rows passed.
     skipped_weight : float
-        Share of split weight that could not be scored, because no unseen row reached one of the children.
+        Share of split weight that was not scored because no evaluation row reached one of the children.
     is_additive : bool
         Whether the trees' values add up to a raw score, as in boosting. Scores are then sums over trees, in units of
         raw score times target.
     std_error : ndarray of shape (n_features,)
-        Standard errors of the scores: their spread over data sets like this one, or, for held-out rows, over held-out
-        sets for this model. Of "sobol_mda" it counts the rows that score, not that rows grow trees, and is too small
-        for useful features (docs/theory/needed.md). NaN without inference.
+        Standard errors of the scores: their variation over data sets like this one or, for held-out rows, over test
+        sets for this model. For "sobol_mda" they reflect the evaluation rows but not the training of the trees, and
+        are too small for useful features (docs/theory/needed.md). NaN without inference.
     null_std_error : ndarray of shape (n_features,)
-        Spread of a score around zero if the feature says nothing; what `z_score` and `p_value` go by. Out of bag it is
-        smaller than `std_error`, which also has to do with the size of a signal.
+        Standard errors under the null hypothesis that the feature has no predictive power, used by `z_score` and
+        `p_value`. For out-of-bag rows they are smaller than `std_error`, which grows with the size of a signal.
     contributions : ndarray of shape (n_rows, n_features) or None
-        What each row adds to each score where it is unseen; only with ``contributions=True``.
+        The contribution of each evaluation row to each score; only with ``contributions=True``.
     n_groups : int or None
-        Number of groups of rows that belong together, of whose sums errors are; None without ``groups=``.
+        Number of groups of clustered rows that standard errors are based on; None without ``groups=``.
     groups : ndarray of int, shape (n_rows,), or None
         The group of each row; only with ``groups=`` and ``contributions=True``.
     total_error : float
-        Spread of the sum of all scores around zero if no feature says anything; what `total_p_value` goes by. NaN for
-        "sobol_mda", whose scores do not add up to anything.
+        Standard error of the sum of all scores under the null hypothesis that no feature has predictive power, used
+        by `total_p_value`. NaN for "sobol_mda", whose scores do not add up to a total.
     inference_unavailable : str or None
-        Why there are no standard errors and p-values; None where there are.
+        Why standard errors and p-values are unavailable; None if they are available.
     columns : ImportanceResult or None
-        The scores of the single columns, where features are groups of them; see `expand`.
+        The scores of the individual columns if features are groups of columns; see `expand`.
     classes : ClassScores or None
-        The parts that classes have in the scores, with their errors; only with ``per_class=True``.
+        The scores by class, with standard errors; only with ``per_class=True``.
     notes : tuple of str
-        What else to know, as sentences: which features a pipeline mixed from several columns, and which it left out.
+        Sentences to keep in mind, such as which features a pipeline combined from several columns or dropped.
     """
 
     values: NDArray[np.float64]
@@ -129,45 +129,42 @@ class ImportanceResult(ScoresWithErrors):
 
     @property
     def per_class(self) -> NDArray[np.float64] | None:
-        """Scores by class, shape (n_classes, n_features), which sum to `values`; of boosted trees by their class.
+        """Scores by class, shape (n_classes, n_features), which add up to `values`; for boosted trees by tree class.
 
-        None unless ``importance(..., per_class=True)`` was asked for; `classes` has their names and errors.
+        None without ``importance(..., per_class=True)``; `classes` has the names and standard errors.
         """
         return None if self.classes is None else self.classes.values
 
     def expand(self) -> ImportanceResult:
-        """Return the scores of the single columns whose sums this result holds.
+        """Return the scores of the individual columns behind each feature.
 
         Returns
         -------
         ImportanceResult
-            One feature for each column that the trees split on, such as the dummy columns of a categorical feature.
+            One feature per column that the trees split on, such as the dummy columns of a categorical feature.
         """
         if self.columns is None:
-            raise ValueError("there is nothing to expand: each feature of this result is a single column.")
+            raise ValueError(
+                "expand() needs features that combine several columns, but each feature of this result is a single "
+                "column; use the result as it is."
+            )
         return self.columns
 
-    def require_classes(self) -> ClassScores:
-        """Return the scores by class, or say how to get them."""
-        if self.classes is None:
-            raise ValueError("this result has no scores by class: importance(..., per_class=True) adds them.")
-        return self.classes
-
     def frame(self, *, per_class: bool = False) -> pd.DataFrame:
-        """Return the scores as a table, the most important feature first.
+        """Return the scores as a data frame, the most important feature first.
 
         Parameters
         ----------
         per_class : bool, default=False
-            Whether to list the scores by class, a line for each feature and class.
+            Whether to list the scores by class, with one row per feature and class.
 
         Returns
         -------
         pandas.DataFrame
-            Columns feature, importance, share, std_error, ci_low, ci_high (of 95 % intervals), p_value, rank, mdi,
-            mdi_rank, and of folds fold_std, the standard deviation of their scores; no std_error to p_value without
-            inference. Features of equal score share the better rank. By class, columns feature, class, importance,
-            and std_error to p_value.
+            Columns feature, importance, share, std_error, ci_low and ci_high (95% intervals), p_value, rank, mdi,
+            mdi_rank and, with several folds, fold_std (standard deviation of the scores over folds). Without
+            inference, std_error to p_value are missing. Tied features share the better rank. With ``per_class=True``,
+            columns feature, class, importance, and std_error to p_value.
         """
         return make_class_frame(self) if read_flag(per_class, "per_class") else make_frame(self)
 
@@ -181,24 +178,24 @@ class ImportanceResult(ScoresWithErrors):
         title: str | None = None,
         explanation: Explanation | None = None,
     ) -> Axes:
-        """Draw the scores.
+        """Plot the scores.
 
         Parameters
         ----------
         kind : {"bar", "compare", "box", "rank", "classes"}, default="bar"
-            Bars and points with 95 % intervals, in percent of what there is to explain where that exists; biased beside
-            unbiased ranks, joined by lines; boxes of scores by tree, or by fold where there are folds; all scores in
-            falling order; or scores by class as a heat map.
+            "bar": scores with 95% intervals, as percentages if the measure allows it. "compare": biased ranks next to
+            unbiased ranks. "box": box plots of the scores by tree, or by fold. "rank": all scores in descending
+            order, biased and unbiased. "classes": a heat map of the scores by class.
         top : int or None, default=20
-            Number of features to draw, the most important first; None draws all. "rank" always draws all.
+            Number of features to show, the most important first; None shows all. "rank" always shows all.
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; if None, a new figure is created.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini & Hochberg) of what "bar" calls found and "classes" significant.
+            Largest adjusted p-value (Benjamini-Hochberg) of a significant feature, in "bar" and "classes".
         title : str, default=None
-            A line above the title, such as what the target is.
+            First line of the title, such as the name of the target.
         explanation : Explanation, default=None
-            Of the same features, of `truewood.explain`: "bar" then says which way each moves predictions.
+            The result of `truewood.explain` for the same features; "bar" then shows the direction of each feature.
 
         Returns
         -------
@@ -221,36 +218,36 @@ class ImportanceResult(ScoresWithErrors):
         explanation: Explanation | None = None,
         alpha: float = 0.05,
     ) -> None:
-        """Write a report for people to read: one HTML file that loads nothing from elsewhere.
+        """Write a report as a single HTML file that works offline.
 
-        It says which features matter and how much, what to be careful about and what was measured on what, and has
-        charts and a table that can be sorted and searched. ``pip install 'truewood[report]'`` brings what it needs.
+        The report states which features matter and how much, lists caveats, describes the method, and contains
+        interactive charts and a table that can be sorted and searched. It needs ``pip install 'truewood[report]'``.
 
         Parameters
         ----------
         path : str or path
-            The file, whose name ends in .html.
+            The file to write; its name ends in .html.
         X : array-like, data frame or sparse matrix of shape (n_rows, n_columns), default=None
-            The table, to look for features that tell nearly the same, and for missing values; without it the report
-            says it did not look.
+            The table, to check for correlated features and missing values; without it, the report states that this
+            was not checked.
         feature_groups : dict, default=None
-            What was passed as ``feature_groups=``, to show the members of each group; with the tree that they are from
-            if it is of `truewood.correlated_groups`.
+            The value passed as ``feature_groups=``, to list the columns of each group; groups from
+            `truewood.correlated_groups` are shown with their dendrogram.
         title : str, default=None
-            The report's title.
+            Title of the report.
         performance : str, default=None
-            How well the model predicts rows it never saw, such as "AUC 0.91".
+            How well the model predicts rows it was not trained on, such as "AUC 0.91".
         notes : sequence of str, default=()
-            Sentences to add to what was measured.
+            Sentences to add to the description of the method.
         warnings : sequence of str, default=()
-            Sentences that say why the scores may be wrong; they stand right below the answer.
+            Reasons why the scores may be wrong; they appear right below the summary.
         explanation : Explanation, default=None
-            Of the same features, of `truewood.explain`: the table then says which way each moves predictions, with a
-            small picture. Of more than 2,000 rows, as many are looked at.
+            The result of `truewood.explain` for the same features; the table then shows the direction of each feature
+            with a small curve, based on up to 2,000 rows.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini & Hochberg) of a feature that is called found.
+            Largest adjusted p-value (Benjamini-Hochberg) of a significant feature.
         """
-        from truewood._report import write_report
+        from truewood._report.importance_page import write_report
 
         write_report(
             self,
@@ -266,17 +263,17 @@ class ImportanceResult(ScoresWithErrors):
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a JSON file that `truewood.load` reads back exactly.
+        """Save the result to a JSON file that `truewood.load` restores exactly.
 
         Parameters
         ----------
         path : str or path
-            The file.
+            The file to write.
 
         Raises
         ------
         ValueError
-            If a name holds half of a letter (a lone surrogate), which no file can hold.
+            If a name contains a lone surrogate, which cannot be encoded.
         """
         from truewood._results.json_files import save
 

@@ -1,4 +1,4 @@
-"""Results as files: everything in plain JSON, read back to the last bit, and checked when it is read."""
+"""Results as JSON files: saved to the last bit, and validated when loaded."""
 
 from __future__ import annotations
 
@@ -27,27 +27,26 @@ _CHOICES = {
     "task": ("classification", "regression", "survival"),
     "rows": tuple(ROWS_IN_WORDS),
 }
-# More than any data set has; larger ones are no numbers of rows.
-_LARGEST = float(np.finfo(np.float64).max)
-_MOST_ROWS = 2**53
+_MAX_FLOAT = float(np.finfo(np.float64).max)
+_MAX_ROWS = 2**53
 
 
 def save(result: ImportanceResult, path: str | PathLike[str]) -> None:
-    """Write a result; see `ImportanceResult.save`."""
+    """Save a result; see `ImportanceResult.save`."""
     check_path(path, "path")
     content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(result)}
     try:
         encoded = (json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n").encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            "names of features must not hold halves of letters (lone surrogates) where a result is saved, got "
-            f"{error.object[error.start]!a}; rename that column or group."
+            f"names must not contain lone surrogates, which no file can hold, got {error.object[error.start]!a}; "
+            "rename that feature or group."
         ) from error
     write_file(path, encoded)
 
 
 def _to_json(value: Any) -> Any:
-    """Turn results into objects and arrays into lists; JSON has no NaN, so that becomes null."""
+    """Convert results to objects and arrays to lists; NaN becomes null, as JSON has no NaN."""
     if isinstance(value, ImportanceResult | ClassScores):
         return {part.name: _to_json(getattr(value, part.name)) for part in fields(value)}
     if isinstance(value, float) and np.isnan(value):
@@ -61,22 +60,22 @@ def _to_json(value: Any) -> Any:
 
 
 def load(path: str | PathLike[str]) -> ImportanceResult:
-    """Read a result that `ImportanceResult.save` wrote.
+    """Load a result from a file that `ImportanceResult.save` wrote.
 
     Parameters
     ----------
     path : str or path
-        The file.
+        The file to read.
 
     Returns
     -------
     ImportanceResult
-        The same result, to the last bit.
+        The saved result, identical to the last bit.
 
     Raises
     ------
     ValueError
-        If the file was not written by `ImportanceResult.save`, or changed since.
+        If the file was not written by `ImportanceResult.save`, or was changed afterwards.
     """
     check_path(path, "path")
     try:
@@ -84,32 +83,35 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-        raise ValueError(f"{path} must be a file written by ImportanceResult.save.")
+        raise ValueError(f"{path} must be a file written by ImportanceResult.save; save the result first.")
     version = content.pop("version", None)
     if version != FORMAT_VERSION or isinstance(version, bool):
-        raise ValueError(f"{path} has format version {quote(version)}, this truewood reads {FORMAT_VERSION}.")
+        raise ValueError(
+            f"{path} has format version {quote(version)}, this version of truewood reads {FORMAT_VERSION}; save the "
+            "result again, or update truewood."
+        )
     try:
         return _read_result(content)
-    except _DamageError as error:
+    except _InvalidFieldError as error:
         raise ValueError(f"{path} is damaged: {error}; save the result again.") from error
 
 
-class _DamageError(Exception):
-    """What is wrong with a field."""
+class _InvalidFieldError(Exception):
+    """A field of the file is missing or invalid."""
 
 
 def _refuse(name: str, expected: str) -> NoReturn:
-    raise _DamageError(f"{name} must be {expected}")
+    raise _InvalidFieldError(f"{name} must be {expected}")
 
 
 def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResult:
-    """A result from its fields, each of which must be what `ImportanceResult` says."""
+    """Build a result from its fields, after validating each of them."""
     names = {part.name for part in fields(ImportanceResult)}
     if not isinstance(content, dict):
         _refuse("columns", "a result or null")
     if content.keys() != names:
         differing = ", ".join(sorted(map(quote, content.keys() ^ names))[:3])
-        raise _DamageError(f"it has not the fields of a result, but others or fewer ({differing})")
+        raise _InvalidFieldError(f"its fields are not those of a result ({differing})")
     features = _read_names("feature_names", content["feature_names"])
     n_rows, shape = _read_count("n_rows", content["n_rows"]), (len(features),)
     read: dict[str, Any] = {"feature_names": features, "n_rows": n_rows}
@@ -143,13 +145,13 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
 
 
 def _read_row_groups(content: dict[str, Any], n_rows: int) -> dict[str, Any]:
-    """Number of groups of rows, and the group of each row, or None for null."""
+    """Read the number of row groups and the group of each row; None for null."""
     n_groups, groups = content["n_groups"], content["groups"]
     if n_groups is not None and _read_count("n_groups", n_groups) > n_rows:
         _refuse("n_groups", "at most the number of rows")
     if groups is None:
         return {"n_groups": n_groups, "groups": None}
-    expected = f"{n_rows} numbers of groups from 0 up, all of them below n_groups"
+    expected = f"{n_rows} group numbers from 0 to n_groups - 1"
     if n_groups is None or not isinstance(groups, list) or len(groups) != n_rows:
         _refuse("groups", expected)
     if not all(type(group) is int and 0 <= group < n_groups for group in groups):
@@ -158,17 +160,17 @@ def _read_row_groups(content: dict[str, Any], n_rows: int) -> dict[str, Any]:
 
 
 def _read_tree_weight(value: Any, n_trees: int) -> NDArray[np.float64] | None:
-    """How much each tree counts, or None for null."""
+    """Read the weight of each tree; None for null."""
     if value is None:
         return None
     weight = _read_array("tree_weight", value, (n_trees,))
     if (weight < 0).any() or not weight.any():
-        _refuse("tree_weight", "numbers that are not negative, and not all zero")
+        _refuse("tree_weight", "nonnegative numbers, at least one of them positive")
     return weight
 
 
 def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Errors of the scores: numbers that are not negative, or none at all where there is a reason."""
+    """Read the standard errors: nonnegative numbers, or null if there is a reason that they are unavailable."""
     reason = content["inference_unavailable"]
     if reason is not None and not _is_text(reason):
         _refuse("inference_unavailable", "text or null")
@@ -176,7 +178,7 @@ def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, A
     for name in ("std_error", "null_std_error"):
         read[name] = _read_array(name, content[name], shape, has_nan=reason is not None)
         if (read[name] < 0).any():
-            _refuse(name, "numbers that are not negative")
+            _refuse(name, "nonnegative numbers")
     total = content["total_error"]
     may_be_missing = reason is not None or OF_RESULTS[content["measure"]].is_given_others
     read["total_error"] = np.nan if total is None and may_be_missing else _read_number("total_error", total)
@@ -184,7 +186,7 @@ def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, A
 
 
 def _read_classes(content: Any, shape: tuple[int, ...], *, has_nan: bool) -> ClassScores | None:
-    """Scores by class, or None for null."""
+    """Read the scores by class; None for null."""
     if content is None:
         return None
     if not isinstance(content, dict) or content.keys() != {part.name for part in fields(ClassScores)}:
@@ -196,12 +198,12 @@ def _read_classes(content: Any, shape: tuple[int, ...], *, has_nan: bool) -> Cla
         for name in ("std_error", "null_std_error")
     ]
     if any((error < 0).any() for error in errors):
-        _refuse("errors of classes", "numbers that are not negative")
+        _refuse("standard errors of classes", "nonnegative numbers")
     return ClassScores(names, values, *errors)
 
 
 def _read_array(name: str, value: Any, shape: tuple[int | None, ...], *, has_nan: bool = False) -> NDArray[np.float64]:
-    """Numbers of a shape, any number of rows where that is None; null is NaN."""
+    """Read numbers of a given shape, with None for any length; null becomes NaN."""
     rows = value if len(shape) == 2 else [value]
     expected = f"{'rows of ' * (len(shape) == 2)}{shape[-1]} numbers{', or null' * has_nan}"
     if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
@@ -214,31 +216,31 @@ def _read_array(name: str, value: Any, shape: tuple[int | None, ...], *, has_nan
     try:
         array = np.array(value, dtype=np.float64)
     except OverflowError:
-        _refuse(name, "numbers that a float can hold")
+        _refuse(name, "numbers within the range of floats")
     if np.isinf(array).any() or (np.isnan(array).any() and not has_nan):
-        _refuse(name, f"{expected} that are finite")
+        _refuse(name, f"{expected}, all finite")
     return array
 
 
 def _read_number(name: str, value: Any, *, most: float = math.inf) -> float:
-    """A number that is finite and not negative."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= min(most, _LARGEST):
-        _refuse(name, f"a number from 0 to {most:g}" if most < math.inf else "a finite number that is not negative")
+    """Read a finite nonnegative number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= min(most, _MAX_FLOAT):
+        _refuse(name, f"a number from 0 to {most:g}" if most < math.inf else "a finite nonnegative number")
     return float(value)
 
 
 def _read_impurity(value: Any) -> float:
-    """A finite number, which rounding may have made negative, or NaN for null."""
+    """Read a finite number, which rounding may have made negative; NaN for null."""
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_MAX_FLOAT <= value <= _MAX_FLOAT:
         _refuse("impurity", "a finite number or null")
     return float(value)
 
 
 def _read_count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MOST_ROWS:
-        _refuse(name, "a number of rows")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MAX_ROWS:
+        _refuse(name, "a positive whole number")
     return value
 
 
@@ -255,7 +257,7 @@ def _read_notes(value: Any) -> tuple[str, ...]:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether a value is text that `save` writes: JSON could also hold halves of letters."""
+    """Whether a value is text that `save` can write; JSON files may contain lone surrogates."""
     if not isinstance(value, str):
         return False
     try:

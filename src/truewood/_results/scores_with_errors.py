@@ -1,4 +1,4 @@
-"""Scores with their standard errors: p-values, intervals, selection, and tables of them."""
+"""Scores with standard errors: p-values, intervals, selection, and tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.stats import rankdata
 
 from truewood._arguments import is_fraction
 from truewood._formatting import quote
-from truewood._inference.p_values import adjust, find_interval, janitza
+from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score, janitza
 from truewood._read_only import make_read_only, restore_read_only
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class ScoresWithErrors:
-    """What can be asked of scores and their errors; a result says what these are.
+    """Tests, intervals and selection from scores and their standard errors.
 
     Attributes
     ----------
     values, std_error, null_std_error, total_error, inference_unavailable
-        As of `ImportanceResult`.
+        See `ImportanceResult`.
     """
 
     values: NDArray[np.float64]
@@ -37,60 +37,58 @@ class ScoresWithErrors:
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """Numbers of the features, the most important first, shape (n_features,); of equal scores the earlier one."""
+        """Indices of the features, the most important first, shape (n_features,); ties keep the order of columns."""
         return np.argsort(-self.values, kind="stable")
 
     @property
     def z_score(self) -> NDArray[np.float64]:
-        """Scores in units of `null_std_error`, shape (n_features,); 0 for features that no split uses."""
-        return np.divide(
-            self.values, self.null_std_error, out=np.zeros(len(self.values)), where=self.null_std_error != 0
-        )
+        """Scores divided by `null_std_error`, shape (n_features,); 0 for features that no split uses."""
+        return find_z_score(self.values, self.null_std_error)
 
     @property
     def p_value(self) -> NDArray[np.float64]:
-        """One-sided p-values, shape (n_features,): the probability of such a score if the feature says nothing.
+        """One-sided p-values, shape (n_features,): the probability of such a score without predictive power.
 
         1 for features that no split uses, NaN without inference.
         """
-        return np.where(self.null_std_error == 0, 1.0, norm.sf(self.z_score))
+        return find_p_value(self.values, self.null_std_error)
 
     @property
     def total_p_value(self) -> float:
-        """One-sided p-value of all features together: does the model see anything that holds for unseen rows?
+        """One-sided p-value of all features together: do the model's splits predict evaluation rows at all?
 
-        Importances of a model that sees nothing mean nothing. 1 for a model without splits, NaN without inference and
-        for "sobol_mda".
+        If they do not, the importances are meaningless. 1 for a model without splits, NaN without inference and for
+        "sobol_mda".
         """
-        return 1.0 if self.total_error == 0 else float(norm.sf(self.values.sum() / self.total_error))
+        return float(find_p_value(self.values.sum(), self.total_error))
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Confidence intervals of the expected scores.
+        """Return confidence intervals of the expected scores.
 
-        Out of bag the upper end is further away: a score varies more, the larger the expected score is.
+        For out-of-bag rows the upper end is further away because scores vary more if the expected score is larger.
 
         Parameters
         ----------
         level : float, default=0.95
-            Share of data sets whose interval holds the expected score.
+            Confidence level: the share of data sets whose interval contains the expected score.
 
         Returns
         -------
         low, high : ndarray of shape (n_features,)
-            The ends.
+            Lower and upper ends.
         """
         self._require_inference()
         if not is_fraction(level):
-            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}.")
+            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
         return find_interval(self.values, self.null_std_error, self.std_error, level)
 
     def adjusted_p_value(self, correction: str | None = "bh") -> NDArray[np.float64]:
-        """P-values adjusted for testing all features at once.
+        """Return p-values adjusted for testing all features at once.
 
         Parameters
         ----------
         correction : {"bh", "by", "holm"} or None, default="bh"
-            Benjamini & Hochberg (false discovery rate), Benjamini & Yekutieli (the same under any dependence), Holm
+            Benjamini-Hochberg (false discovery rate), Benjamini-Yekutieli (the same under any dependence), Holm
             (probability of any false discovery), or no adjustment.
 
         Returns
@@ -101,10 +99,11 @@ class ScoresWithErrors:
         return adjust(self.p_value, correction)
 
     def janitza_p_value(self) -> NDArray[np.float64]:
-        """P-values from all scores together: their null distribution is that of the scores that are not positive.
+        """Return p-values from a null distribution that mirrors all scores that are not positive.
 
-        The test of Janitza, Celik & Boulesteix (2018), for many features of which most say nothing. z-scores are
-        mirrored, as scores of different kinds of features differ in spread; without inference, scores themselves.
+        This is the test of Janitza, Celik & Boulesteix (2018), for many features that mostly lack predictive power.
+        It mirrors z-scores because the spread of scores differs between features; without inference, it mirrors the
+        scores.
 
         Returns
         -------
@@ -114,36 +113,38 @@ class ScoresWithErrors:
 
     def _require_inference(self) -> None:
         if self.inference_unavailable is not None:
-            raise ValueError(f"this result has no standard errors and p-values: {self.inference_unavailable}.")
+            raise ValueError(f"this result has no standard errors or p-values: {self.inference_unavailable}.")
 
     def select(self, alpha: float = 0.05, correction: str | None = "bh", *, k: int | None = None) -> NDArray[np.bool_]:
-        """Choose features by adjusted p-value, or the k of largest score.
+        """Select features by adjusted p-value, or the k features with the largest scores.
 
         Parameters
         ----------
         alpha : float, default=0.05
-            Largest adjusted p-value that is chosen. Features that are only correlated with useful ones pass, too.
+            Largest adjusted p-value to select. Features that are merely correlated with useful ones pass, too.
         correction : {"bh", "by", "holm"} or None, default="bh"
             Adjustment, see `adjusted_p_value`.
         k : int, default=None
-            Number of features; if given, the k largest scores are chosen whatever their p-value.
+            Number of features to select by score, regardless of p-values.
 
         Returns
         -------
         ndarray of bool, shape (n_features,)
-            Mask of the chosen features; of equal scores the earlier feature is chosen.
+            Mask of the selected features; in case of ties the earlier feature is selected.
         """
         if k is None:
             if not is_fraction(alpha, or_one=True):
-                raise ValueError(f"alpha must lie between 0 and 1, got {quote(alpha)}.")
+                raise ValueError(f"alpha must lie between 0 and 1, got {quote(alpha)}; pass 0.05 for a 5% level.")
             return self.adjusted_p_value(correction) <= alpha
         if not 0 <= index(k) <= len(self.values):
-            raise ValueError(f"k must lie between 0 and the number of features, {len(self.values)}, got {k}.")
+            raise ValueError(
+                f"k must lie between 0 and the number of features, {len(self.values)}, got {k}; pass a smaller number."
+            )
         return np.isin(np.arange(len(self.values)), self.order[:k])
 
 
 def make_frame(result: ImportanceResult) -> pd.DataFrame:
-    """Make the table; see `ImportanceResult.frame`."""
+    """Make the data frame of `ImportanceResult.frame`."""
     columns: dict[str, Any] = {
         "feature": result.feature_names.tolist(),
         "importance": result.values,
@@ -163,8 +164,8 @@ def make_frame(result: ImportanceResult) -> pd.DataFrame:
 
 
 def make_class_frame(result: ImportanceResult) -> pd.DataFrame:
-    """Make the table of scores by class, feature after feature; see `ImportanceResult.frame`."""
-    parts = result.require_classes()
+    """Make the data frame of scores by class of `ImportanceResult.frame`."""
+    parts = get_classes(result)
     columns = {"importance": parts.values}
     if result.inference_unavailable is None:
         low, high = parts.interval()
@@ -177,20 +178,27 @@ def make_class_frame(result: ImportanceResult) -> pd.DataFrame:
     return pd.DataFrame(names | {name: numbers[:, order].T.ravel() for name, numbers in columns.items()})
 
 
+def get_classes(result: ImportanceResult) -> ClassScores:
+    """Return the scores by class, or raise an error that explains how to get them."""
+    if result.classes is None:
+        raise ValueError("this result has no scores by class; call importance(..., per_class=True).")
+    return result.classes
+
+
 @dataclass(frozen=True, eq=False)
 class ClassScores:
-    """How much each feature is worth to a model in telling each class.
+    """Feature importances by class, with standard errors.
 
     Attributes
     ----------
     names : ndarray of str, shape (n_classes,)
-        Labels of the classes; of several outputs, the output and the label.
+        Class labels; with several outputs, the output and the label.
     values : ndarray of shape (n_classes, n_features)
-        Parts of the scores, which sum over classes to the scores.
+        Scores by class; their sum over classes is the score of the feature.
     std_error : ndarray of shape (n_classes, n_features)
-        Their standard errors; NaN without inference.
+        Standard errors; NaN without inference.
     null_std_error : ndarray of shape (n_classes, n_features)
-        Their spread around zero if the feature says nothing; what `p_value` goes by.
+        Standard errors under the null hypothesis that the feature has no predictive power, used by `p_value`.
     """
 
     names: NDArray[np.str_]
@@ -203,13 +211,11 @@ class ClassScores:
 
     @property
     def p_value(self) -> NDArray[np.float64]:
-        """One-sided p-values, shape (n_classes, n_features); 1 where no split is, NaN without inference."""
-        is_used = self.null_std_error != 0
-        z_score = np.divide(self.values, self.null_std_error, out=np.zeros_like(self.values), where=is_used)
-        return np.where(is_used, norm.sf(z_score), 1.0)
+        """One-sided p-values, shape (n_classes, n_features); 1 without any split, NaN without inference."""
+        return find_p_value(self.values, self.null_std_error)
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Confidence intervals of the expected parts, two arrays of shape (n_classes, n_features)."""
+        """Return confidence intervals of the expected scores, two arrays of shape (n_classes, n_features)."""
         return find_interval(self.values, self.null_std_error, self.std_error, level)
 
     __setstate__ = restore_read_only

@@ -1,4 +1,7 @@
-"""The answer in a sentence: which features carry how much, in percent of what there is to explain."""
+"""The one place that decides what is said about a result: percentages, verdicts and summary sentences.
+
+Terminal, notebook, plots and report all take their numbers and wording from here and from `caveats`.
+"""
 
 from __future__ import annotations
 
@@ -9,67 +12,67 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._formatting import count, enumerate_names
+from truewood._formatting import ROWS_IN_WORDS, count, enumerate_names, shorten
 from truewood._measures.registry import get_measure
 
 if TYPE_CHECKING:
     from truewood._results.comparison import Comparison
     from truewood._results.importance_result import ImportanceResult
 
-
-# A feature that adds less than this, in percent, is found, but small.
+SIGNIFICANT, SIGNIFICANT_SMALL, NOT_SIGNIFICANT = "significant", "significant, but small", "not significant"
+# A significant feature below this percentage is called small.
 SMALL = 1.0
-FOUND, FOUND_SMALL, NO_SIGN = "found", "found, but small", "no sign"
-# A sum of scores is what percents are of only if it is so many times its error.
-_SURE = 5.0
-_MOST_DECIMALS = 6
-
-
-# The features that are named first carry at least this part of what is found; up to so many are named anyway.
-_MOST_OF_IT = 2 / 3
+# Percentages of a sum of scores are shown only if the sum is at least this many standard errors above zero.
+_MIN_Z_OF_SUM = 5.0
+_MAX_DECIMALS = 6
+# The summary names the fewest features that reach this part of the explained total, or all of up to this many.
+_MAIN_PART = 2 / 3
 _FEW = 4
+_N_TOP = 5
+_ROW_NAMES = {"oob": "out-of-bag row", "heldout": "held-out row", "folds": "held-out row"}
 
 
 @dataclass(frozen=True)
 class Percent:
-    """How scores become percents.
+    """How scores are converted to percentages.
 
     Parameters
     ----------
     factor : float
-        What a score is multiplied by.
-    of : str
-        What the percents are of, in words.
+        Multiplier from score to percentage.
+    base : str
+        What 100% is, in words.
     is_share : bool
-        Whether they are shares of what there is to explain, as of `ImportanceResult.share`; else parts of the sum of
-        all scores.
+        Whether percentages are shares of the target's impurity, as in `ImportanceResult.share`; otherwise they are
+        relative to the sum of all scores.
     total : float
-        The percents of all features together.
+        Percentage of all features together.
     """
 
     factor: float
-    of: str
+    base: str
     is_share: bool
     total: float
 
 
 def find_percent(result: ImportanceResult) -> Percent | None:
-    """How the scores of a result become percents; None where there is nothing that they are part of.
+    """Return the conversion from scores to percentages, or None if scores are not part of a whole.
 
-    Where scores are no shares, as of boosted classifiers, they are parts of their sum, unless the sum is uncertain.
+    Scores that are not shares, such as those of boosted classifiers, are relative to their sum unless that sum is
+    uncertain.
     """
     values, total = result.values, float(result.values.sum())
     if not np.isnan(result.share).all():
         largest = int(np.argmax(np.abs(values)))
         factor = 100.0 * float(result.share[largest] / values[largest]) if values[largest] != 0 else 0.0
         return Percent(factor, name_impurity(result), True, factor * total)
-    if total > 0 and total >= _SURE * result.total_error:
+    if total > 0 and total >= _MIN_Z_OF_SUM * result.total_error:
         return Percent(100.0 / total, "the sum of all scores", False, 100.0)
     return None
 
 
 def name_impurity(result: ImportanceResult) -> str:
-    """Name what shares are shares of."""
+    """Name the quantity that shares are shares of."""
     if result.task == "survival":
         return "the variance of martingale residuals"
     is_gini = result.task == "classification" and not result.is_additive
@@ -77,30 +80,182 @@ def name_impurity(result: ImportanceResult) -> str:
 
 
 def explain_impurity(result: ImportanceResult) -> str:
-    """Say what shares are of, in a sentence that follows another, where that is not plain; "" where it is."""
+    """Explain an uncommon impurity in a sentence; empty for the usual ones."""
     if result.task != "survival":
         return ""
-    return " Martingale residuals: whether a row had the event, less how much of it was expected in its time."
+    return "Martingale residual: 1 if the row had the event, 0 if not, minus the number of events expected by its time."
 
 
-def judge_features(result: ImportanceResult, alpha: float) -> NDArray[np.str_]:
-    """Whether each feature is found at a level, found but small, or without a sign, shape (n_features,)."""
+def name_measure(result: ImportanceResult | Comparison) -> str:
+    """Name the measure."""
+    return get_measure(result.measure).title
+
+
+def name_unit(result: ImportanceResult | Comparison) -> str:
+    """Name the unit of the scores."""
+    if result.is_additive:
+        return "covariance of raw score and target"
+    return get_measure(result.measure).unit[result.task]
+
+
+def name_axis(result: ImportanceResult, percent: Percent | None) -> str:
+    """Label an axis of scores."""
+    if percent is None:
+        return name_unit(result)
+    return f"share of {percent.base} (%)" if percent.is_share else f"% of {percent.base} ({name_unit(result)})"
+
+
+def name_percent_column(percent: Percent) -> str:
+    """Name a table column of percentages."""
+    return "share %" if percent.is_share else "% of sum"
+
+
+def name_level(alpha: float) -> str:
+    """Name the level at which features are called significant."""
+    return f"{100 * alpha:g}% false discovery rate"
+
+
+def choose_rows(result: ImportanceResult) -> str:
+    """Return which rows the scores come from, as a key of `ROWS_IN_WORDS`; mdi always uses the training rows."""
+    return "training" if result.measure == "mdi" else result.rows
+
+
+def classify_features(result: ImportanceResult, alpha: float) -> NDArray[np.str_]:
+    """Classify features as significant, significant but small, or not significant, shape (n_features,)."""
     percent = find_percent(result)
     is_small = (
         np.zeros(len(result.values), dtype=np.bool_) if percent is None else percent.factor * result.values < SMALL
     )
-    verdicts: NDArray[np.str_] = np.where(result.select(alpha), np.where(is_small, FOUND_SMALL, FOUND), NO_SIGN)
+    verdicts: NDArray[np.str_] = np.where(
+        result.select(alpha), np.where(is_small, SIGNIFICANT_SMALL, SIGNIFICANT), NOT_SIGNIFICANT
+    )
     return verdicts
 
 
+def write_summary(result: ImportanceResult, alpha: float, *, with_names: bool = True) -> str:
+    """Summarize a result in a sentence: which features explain how much, or the number of these features."""
+    names, n_features = result.feature_names[result.order], len(result.values)
+    if result.inference_unavailable is not None:
+        if not with_names:
+            return f"Features by {name_measure(result)}"
+        top = enumerate_names(names[:_N_TOP].tolist())
+        return f"Most important of {count(n_features, 'feature')} by {name_measure(result)}: {top}."
+    verdicts, percent, level = classify_features(result, alpha)[result.order], find_percent(result), name_level(alpha)
+    is_found = verdicts != NOT_SIGNIFICANT
+    found = names[is_found].tolist()
+    if not found:
+        which = "the only feature" if n_features == 1 else f"any of the {n_features:,} features"
+        return f"No evidence that {which} matters ({level})."
+    # Scores given the other features do not add up to a whole.
+    if percent is None or get_measure(result.measure).is_given_others:
+        return _count_significant(found, n_features, level, with_names=with_names)
+    verb, verbs = ("explain", "explains") if percent.is_share else ("account for", "accounts for")
+    large, n_small = np.flatnonzero(verdicts == SIGNIFICANT), int(np.count_nonzero(verdicts == SIGNIFICANT_SMALL))
+    if not len(large):
+        subject = f"{count(n_small, 'feature')} {'is' if n_small == 1 else 'are'} significant, but small"
+        each = "" if n_small == 1 else " each"
+        named = f": {enumerate_names(found)}" if with_names else ""
+        return f"{subject}: less than {SMALL:g}% of {percent.base}{each} ({level}){named}."
+    percents = percent.factor * result.values[result.order]
+    n_main = _count_main(percents[large])
+    main, others = large[:n_main], percents[large[n_main:]]
+    subject = enumerate_names(names[main].tolist()) if with_names else count(n_main, "feature")
+    amount = format_percent(float(percents[main].sum()))
+    parts = [f"{subject} {verbs if n_main == 1 else verb} {amount} of {percent.base}"]
+    rest = []
+    if len(others):
+        low, high = format_percent(float(others[-1])), format_percent(float(others[0]))
+        rest.append((len(others), high if low == high else f"{low} to {high}"))
+    if n_small:
+        rest.append((n_small, f"less than {SMALL:g}%"))
+    parts += [f"{n:,} more {f'{verbs} {part}' if n == 1 else f'{verb} {part} each'}" for n, part in rest]
+    return f"{'; '.join(parts)} ({level})."
+
+
+def _count_main(percents: NDArray[np.float64]) -> int:
+    """Number of features to name: the fewest that explain most, or all if they are few."""
+    if len(percents) <= _FEW:
+        return len(percents)
+    return int(np.searchsorted(np.cumsum(percents), _MAIN_PART * percents.sum())) + 1
+
+
+def _count_significant(found: list[str], n_features: int, level: str, *, with_names: bool) -> str:
+    subject = f"{len(found):,} of {n_features:,} features"
+    if len(found) == n_features:
+        subject = "The only feature" if n_features == 1 else f"All {n_features:,} features"
+    verb = "is" if len(found) == 1 else "are"
+    return f"{subject} {verb} significant ({level}){f': {enumerate_names(found)}' if with_names else ''}."
+
+
+def describe_total(result: ImportanceResult, percent: Percent | None) -> tuple[str, str]:
+    """Describe what all features explain together, or else what the numbers are, as a term and its value."""
+    if percent is None:
+        return "Scores are in units of", name_unit(result)
+    if not percent.is_share:
+        return "Percentages are relative to", f"the sum of all scores ({name_unit(result)})"
+    if get_measure(result.measure).is_given_others:
+        return "A feature's share is", f"the part of {percent.base} that the model cannot explain without it"
+    return "All features together explain", f"{format_percent(percent.total)} of {percent.base}"
+
+
+def write_total(result: ImportanceResult, percent: Percent | None) -> str:
+    """Write `describe_total` as a sentence."""
+    sentence = " ".join(describe_total(result, percent))
+    if percent is not None and percent.is_share:
+        sentence += f" on {ROWS_IN_WORDS[choose_rows(result)]}"
+    return f"{sentence}. {explain_impurity(result)}".strip()
+
+
+def describe_skipped(result: ImportanceResult) -> str:
+    """Describe how much of the splits was not scored."""
+    row = {"oob": "out-of-bag row", "heldout": "held-out row", "folds": "held-out row"}.get(
+        result.rows, "evaluation row"
+    )
+    percent = 100 * result.skipped_weight
+    return (
+        f"{percent:.{max(1, _count_decimals(percent))}f}% of split weight was not scored because no {row} reached one "
+        "of the children."
+    )
+
+
+def classify_differences(comparison: Comparison, alpha: float) -> NDArray[np.str_]:
+    """Classify features as higher in one of two results, or not significant, shape (n_features,)."""
+    is_found = comparison.adjusted_p_value() <= alpha
+    verdicts: NDArray[np.str_] = np.where(
+        is_found, np.where(comparison.difference > 0, *name_differences(comparison)), NOT_SIGNIFICANT
+    )
+    return verdicts
+
+
+def name_differences(comparison: Comparison) -> tuple[str, str]:
+    """Name the verdicts for features that score higher in the first result, and in the second."""
+    a, b = (shorten(name, 24) for name in comparison.names)
+    return (f"higher in {a}", f"higher in {b}") if a != b else ("higher", "lower")
+
+
+def summarize_differences(comparison: Comparison, alpha: float, *, with_names: bool = True) -> str:
+    """Summarize a comparison in a sentence or two: how many features differ, and which."""
+    verdicts, names = classify_differences(comparison, alpha)[comparison.order], comparison.feature_names
+    n_found, n_features = int(np.count_nonzero(verdicts != NOT_SIGNIFICANT)), len(verdicts)
+    if not n_found:
+        return f"No evidence that any feature differs ({name_level(alpha)})."
+    verb = "differs" if n_found == 1 else "differ"
+    sentences = [f"{n_found:,} of {count(n_features, 'feature')} {verb} ({name_level(alpha)})."]
+    for verdict in name_differences(comparison) if with_names else ():
+        found = names[comparison.order][verdicts == verdict].tolist()
+        if found:
+            sentences.append(f"{verdict[0].upper()}{verdict[1:]}: {enumerate_names(found)}.")
+    return " ".join(sentences)
+
+
 def format_percent(percent: float) -> str:
-    """A percent in few digits: 63 %, 3.4 %, 0.26 %, 0.0012 %."""
+    """Format a percentage in few digits: 63%, 3.4%, 0.26%, 0.0012%."""
     n_decimals = 0 if abs(percent) >= 10 else 1 if abs(percent) >= 1 else _count_decimals(percent)
-    return f"{percent:.{n_decimals}f} %"
+    return f"{percent:.{n_decimals}f}%"
 
 
 def format_column(numbers: NDArray[np.float64], n_decimals: int = 1) -> list[str]:
-    """Numbers of a column, with their points below each other; small ones get as many digits as show them."""
+    """Format the numbers of a column with aligned decimal points; small numbers get more decimals."""
     texts = [f"{number:,.{max(n_decimals, _count_decimals(number))}f}" for number in numbers.tolist()]
     n_after = [len(text.partition(".")[2]) for text in texts]
     padded = [text + " " * (max(n_after) - n) for text, n in zip(texts, n_after, strict=True)]
@@ -108,7 +263,7 @@ def format_column(numbers: NDArray[np.float64], n_decimals: int = 1) -> list[str
 
 
 def format_intervals(low: NDArray[np.float64], high: NDArray[np.float64], n_decimals: int = 1) -> list[str]:
-    """Intervals of a column, with as many decimals as the larger end needs, and two where an end is below 1."""
+    """Format intervals with the decimals that the larger end needs, and at least two if an end is below 1."""
     texts = []
     for ends in zip(low.tolist(), high.tolist(), strict=True):
         n = max(n_decimals, _count_decimals(max(ends, key=abs)), min(2, _count_decimals(min(ends, key=abs))))
@@ -117,96 +272,7 @@ def format_intervals(low: NDArray[np.float64], high: NDArray[np.float64], n_deci
 
 
 def _count_decimals(number: float) -> int:
-    """Decimals that show two digits of a number below 1."""
-    if number == 0 or abs(number) >= 1 or math.isnan(number):
+    """Decimals that show two significant digits of a number below 1; none if that takes too many."""
+    if abs(number) < 0.5 * 10**-_MAX_DECIMALS or abs(number) >= 1 or math.isnan(number):
         return 0
-    return min(_MOST_DECIMALS, 1 - math.floor(math.log10(abs(number))))
-
-
-def name_measure(result: ImportanceResult | Comparison) -> str:
-    """Name the measure in words."""
-    return get_measure(result.measure).title
-
-
-def name_unit(result: ImportanceResult | Comparison) -> str:
-    """Name what the scores are measured in."""
-    if result.is_additive:
-        return "covariance of raw score and target"
-    return get_measure(result.measure).unit[result.task]
-
-
-def name_axis(result: ImportanceResult, percent: Percent | None) -> str:
-    """Say what an axis of scores shows."""
-    if percent is None:
-        return name_unit(result)
-    return f"share of {percent.of}, %" if percent.is_share else f"% of {percent.of} ({name_unit(result)})"
-
-
-def name_level(alpha: float) -> str:
-    """Name the level at which features are called significant."""
-    return f"{100 * alpha:g} % false discovery rate"
-
-
-def write_summary(result: ImportanceResult, alpha: float, *, with_names: bool = True) -> str:
-    """Say which features carry how much, or how many do, for a result with inference."""
-    verdicts, percent = judge_features(result, alpha)[result.order], find_percent(result)
-    names = result.feature_names[result.order]
-    is_found = (verdicts == FOUND) | (verdicts == FOUND_SMALL)
-    level = name_level(alpha)
-    if not is_found.any():
-        return f"None of {count(len(names), 'feature')} can be shown to matter ({level})."
-    if percent is None:
-        return _count_found(names[is_found].tolist(), len(names), level, with_names=with_names)
-    percents = percent.factor * result.values[result.order]
-    large, n_small = np.flatnonzero(verdicts == FOUND), int(np.count_nonzero(verdicts == FOUND_SMALL))
-    if not len(large):
-        named = f": {enumerate_names(names[is_found].tolist())}" if with_names else ""
-        are = "1 feature is" if n_small == 1 else f"{n_small:,} features are"
-        return f"{are} found, but small: under {SMALL:g} % of {percent.of}{' each' * (n_small != 1)} ({level}){named}."
-    n_first = _count_first(percents[large])
-    first, others = large[:n_first], percents[large[n_first:]]
-    subject = enumerate_names(names[first].tolist()) if with_names else count(n_first, "feature")
-    verb = "carries" if n_first == 1 else "carry"
-    if get_measure(result.measure).is_given_others:  # what each adds to the others is no part of a whole
-        return _count_found(names[is_found].tolist(), len(names), level, with_names=with_names)
-    parts = [f"{subject} {verb} {format_percent(float(percents[first].sum()))} of {percent.of}"]
-    if len(others):
-        low, high = format_percent(float(others[-1])).removesuffix(" %"), format_percent(float(others[0]))
-        amount = high if len(others) == 1 or f"{low} %" == high else f"{low} to {high}"
-        parts.append(_say_more(len(others), amount))
-    if n_small:
-        parts.append(_say_more(n_small, f"under {SMALL:g} %"))
-    return f"{'; '.join(parts)} ({level})."
-
-
-def _count_first(percents: np.ndarray) -> int:
-    """How many features to name first: the fewest that carry most, or all where these are few."""
-    if len(percents) <= _FEW:
-        return len(percents)
-    return int(np.searchsorted(np.cumsum(percents), _MOST_OF_IT * percents.sum())) + 1
-
-
-def _say_more(number: int, amount: str) -> str:
-    return f"{number:,} more {f'adds {amount}' if number == 1 else f'add {amount} each'}"
-
-
-def _count_found(found: list[str], n_features: int, level: str, *, with_names: bool) -> str:
-    verb = "matters" if len(found) == 1 else "matter"
-    subject = f"{len(found):,} of {n_features:,} features"
-    if len(found) == n_features:
-        subject = "The only feature" if n_features == 1 else f"All {n_features:,} features"
-    return f"{subject} {verb} ({level}){f': {enumerate_names(found)}' if with_names else ''}."
-
-
-def say_total(result: ImportanceResult, percent: Percent | None) -> str:
-    """Say what all features explain together, or what the numbers are if there is no such thing."""
-    if percent is None:
-        return f"Scores are in units of {name_unit(result)}; there is no share to give."
-    if not percent.is_share:
-        return f"Percents are of the sum of all scores ({name_unit(result)}): this model has no shares of the target."
-    if get_measure(result.measure).is_given_others:
-        return f"A feature's share is the part of {percent.of} that the model would miss more without it."
-    return (
-        f"All features together explain {format_percent(percent.total)} of {percent.of} on rows that the trees did not "
-        f"learn from.{explain_impurity(result)}"
-    )
+    return min(_MAX_DECIMALS, 1 - math.floor(math.log10(abs(number))))

@@ -1,4 +1,4 @@
-"""What a terminal and a notebook show of a result: a line about it, the first features, and what else to know."""
+"""The text and HTML that a terminal and a notebook show for a result: a header, the top features, and notes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import pandas as pd
 
 from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line
 from truewood._results.summary import (
-    FOUND,
-    FOUND_SMALL,
+    SIGNIFICANT,
+    SIGNIFICANT_SMALL,
     SMALL,
+    choose_rows,
+    classify_features,
+    describe_skipped,
     find_percent,
     format_column,
     format_intervals,
-    judge_features,
+    name_percent_column,
 )
 
 if TYPE_CHECKING:
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
 
 _N_SHOWN = 10
 _ALPHA = 0.05
-# What marks a feature that is found, and one that is found, but small.
-STARS = {FOUND: "*", FOUND_SMALL: "(*)"}
+# Marks of significant features.
+STARS = {SIGNIFICANT: "*", SIGNIFICANT_SMALL: "(*)"}
 _BAR = (
     '<div style="width:8em"><div style="width:{0:.1f}%;min-width:1px;height:0.8em;background:#0072B2;opacity:{1}">'
     "</div></div>"
@@ -33,14 +36,14 @@ _CELL = '<td style="text-align:right">{}</td>'
 
 
 def write_text(result: ImportanceResult) -> str:
-    """Text for a terminal."""
-    table = _take_first(result).to_string(index=False)
-    return "\n".join([f"ImportanceResult: {_summarise(result)}", table, *_write_notes(result)])
+    """Write a result as text for a terminal."""
+    table = _make_top_table(result).to_string(index=False)
+    return "\n".join([f"ImportanceResult: {_write_header(result)}", table, *_write_notes(result)])
 
 
 def write_html(result: ImportanceResult) -> str:
-    """HTML for a notebook, with small bars."""
-    table = _take_first(result)
+    """Write a result as HTML for a notebook, with small bars."""
+    table = _make_top_table(result)
     shown = result.values[result.order][: len(table)]
     most = max(float(shown.max()), 0.0)
     widths = [100 * max(value, 0.0) / most if most > 0 else 0.0 for value in shown.tolist()]
@@ -52,13 +55,13 @@ def write_html(result: ImportanceResult) -> str:
         f"{''.join(_CELL.format(html.escape(cell)) for cell in row[1:])}</tr>"
         for row, bar in zip(table.to_numpy().tolist(), bars, strict=True)
     ]
-    heading = f"<p><b>ImportanceResult</b>: {html.escape(_summarise(result))}</p>"
+    heading = f"<p><b>ImportanceResult</b>: {html.escape(_write_header(result))}</p>"
     body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     return "\n".join([heading, body, *(f"<p>{html.escape(note)}</p>" for note in _write_notes(result))])
 
 
-def _summarise(result: ImportanceResult) -> str:
-    rows = f"{result.n_rows:,} {ROWS_IN_WORDS[result.rows]}"
+def _write_header(result: ImportanceResult) -> str:
+    rows = f"{result.n_rows:,} {ROWS_IN_WORDS[choose_rows(result)]}"
     rows += "" if result.n_groups is None else f" in {count(result.n_groups, 'group')}"
     trees = count(result.n_trees, "tree")
     if result.per_fold is not None:
@@ -66,18 +69,18 @@ def _summarise(result: ImportanceResult) -> str:
     return f"{result.measure}, {result.task}, {trees}, {rows}"
 
 
-def _take_first(result: ImportanceResult) -> pd.DataFrame:
-    """The first features as texts: percents where there are any, then what is behind them."""
+def _make_top_table(result: ImportanceResult) -> pd.DataFrame:
+    """The top features as text: percentages if there are any, then scores and ranks."""
     order, percent = result.order[:_N_SHOWN], find_percent(result)
     columns = {"feature": [in_one_line(name) for name in result.feature_names[order].tolist()]}
     factor = 1.0 if percent is None else percent.factor
     if percent is not None:
-        columns["share %" if percent.is_share else "% of sum"] = format_column(factor * result.values[order])
+        columns[name_percent_column(percent)] = format_column(factor * result.values[order])
     if result.inference_unavailable is None:
         low, high = (factor * end[order] for end in result.interval())
-        columns["95 % interval"] = format_intervals(low, high)
+        columns["95% interval"] = format_intervals(low, high)
         columns["p-value"] = [format_p_value(p_value) for p_value in result.p_value[order].tolist()]
-        columns[""] = [STARS.get(verdict, "") for verdict in judge_features(result, _ALPHA)[order].tolist()]
+        columns[""] = [STARS.get(verdict, "") for verdict in classify_features(result, _ALPHA)[order].tolist()]
     columns["importance"] = [f"{value:.4g}" for value in result.values[order].tolist()]
     columns["rank"] = result.frame()["rank"][:_N_SHOWN].astype(str).tolist()
     columns["biased rank"] = result.frame()["mdi_rank"][:_N_SHOWN].astype(str).tolist()
@@ -85,13 +88,13 @@ def _take_first(result: ImportanceResult) -> pd.DataFrame:
 
 
 def _write_notes(result: ImportanceResult) -> list[str]:
-    notes = list(map(in_one_line, result.notes))
-    if result.skipped_weight > 0:
-        notes.insert(0, f"{result.skipped_weight:.1%} of split weight had no unseen rows.")
+    notes = []
+    if result.inference_unavailable is None and result.select(_ALPHA).any():
+        small = f"; (*) less than {SMALL:g}%" if find_percent(result) is not None else ""
+        notes.append(f"* significant (adjusted p-value at most {_ALPHA:g}){small}.")
     n_hidden = len(result.values) - _N_SHOWN
     if n_hidden > 0:
-        notes.insert(0, f"{n_hidden} more features; all of them in .frame().")
-    if result.inference_unavailable is None and result.select(_ALPHA).any():
-        small = f"; (*) found, but small, under {SMALL:g} %" if find_percent(result) is not None else ""
-        notes.insert(0, f"* adjusted p-value at most {_ALPHA:g}{small}.")
-    return [" ".join(notes)] if notes else []
+        notes.append(f"{count(n_hidden, 'more feature')}; see .frame().")
+    if result.skipped_weight > 0:
+        notes.append(describe_skipped(result))
+    return [*notes, *map(in_one_line, result.notes)]

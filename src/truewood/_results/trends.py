@@ -1,4 +1,4 @@
-"""Which way a feature moves predictions: rising, falling, mixed or by level, with a small curve of it."""
+"""The direction in which a feature moves predictions: rising, falling, mixed or by level, with a small curve."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._arguments import check_type
-from truewood._formatting import ROWS_IN_WORDS, count, shorten
-from truewood._results.summary import NO_SIGN, judge_features
+from truewood._formatting import ROWS_IN_WORDS, shorten
+from truewood._results.summary import NOT_SIGNIFICANT, classify_features
 
 if TYPE_CHECKING:
     from truewood._results.explanation import Explanation
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
 
 RISING, FALLING, MIXED, BY_LEVEL = "rising", "falling", "mixed", "by level"
 HIGHER_RISK, LOWER_RISK = "higher risk", "lower risk"
-# Rows that are looked at, evenly taken from all.
-_MOST_ROWS = 2_000
-_FEWEST_ROWS = 20
-# The part of the way of the mean moves, from low to high values, that must go up, or down.
-_CLEAR = 0.7
-# The part of the variance of the moves that these means must explain: else the direction depends on other features.
-_FEWEST_EXPLAINED = 0.25
-_MOST_BINS = 10
-_MOST_LEVELS = 8
+# Rows to use, evenly spaced, and rows with a known value that a direction needs.
+_MAX_ROWS = 2_000
+_MIN_ROWS = 20
+# Part of the change in mean effects, from low to high values, that must go up (or down).
+_MIN_MONOTONE = 0.7
+# Part of the variance of effects that bin means must explain; otherwise the direction depends on other features.
+_MIN_EXPLAINED = 0.25
+_MAX_BINS = 10
+_MAX_LEVELS = 8
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Direction:
-    """Which way a feature moves the prediction of rows that trees never saw.
+    """The direction in which a feature moves predictions of rows the trees were not trained on.
 
     Parameters
     ----------
     word : str
-        Rising, falling (of survival times higher risk, lower risk), mixed or by level, with the class where there are
-        several; "" where that is not known.
-    moves : list of float
-        Mean moves of the prediction: from low to high values in bins of about as many rows each, or by level.
+        Rising or falling (for survival times: higher risk or lower risk), mixed, or by level, with the class if there
+        are several; empty if unknown.
+    effects : list of float
+        Mean effects on the prediction, either in bins from low to high values or by level.
     levels : list of str
-        The most frequent levels, from the lowest to the highest move; none for numbers.
+        The most frequent levels, from the lowest to the highest effect; empty for numbers.
     """
 
     word: str
-    moves: list[float]
+    effects: list[float]
     levels: list[str]
 
 
@@ -56,121 +56,134 @@ UNKNOWN = Direction("", [], [])
 
 
 def find_directions(result: ImportanceResult, explanation: Explanation | None, alpha: float) -> list[Direction] | None:
-    """Directions of the features of a result, those without a sign left out; None without an explanation.
+    """Find the directions of a result's features, unknown for those that are not significant.
 
     Parameters
     ----------
     result : ImportanceResult
         The scores.
     explanation : Explanation or None
-        Of the same features, by trees that never saw the rows.
+        The explanation of the same features; without it, the return value is None.
     alpha : float
-        Largest adjusted p-value of a feature that is found; others have no direction.
+        Largest adjusted p-value of a significant feature.
     """
     if explanation is None:
         return None
-    from truewood._results.explanation import Explanation  # whose pictures import this module
+    from truewood._results.explanation import Explanation  # a circular import at the top
 
-    check_type(explanation, Explanation, "explanation", "an Explanation, as explain gives it")
+    check_type(explanation, Explanation, "explanation", "an Explanation from truewood.explain")
     if not np.array_equal(explanation.feature_names, result.feature_names):
-        raise ValueError("explanation must be of the features of this result, in the same order; got others.")
+        raise ValueError(
+            "explanation must have the features of this result in the same order, got others; explain the same model "
+            "and table, with the same feature_groups."
+        )
     is_wanted = np.ones(len(result.values), dtype=np.bool_)
     if result.inference_unavailable is None:
-        is_wanted = judge_features(result, alpha) != NO_SIGN
+        is_wanted = classify_features(result, alpha) != NOT_SIGNIFICANT
     rows = pick_rows(explanation)
     return [_find(explanation, rows, j) if wanted else UNKNOWN for j, wanted in enumerate(is_wanted)]
 
 
 def pick_rows(explanation: Explanation) -> NDArray[np.intp]:
-    """Numbers of the rows that are looked at, of those that have an explanation."""
+    """Pick up to 2,000 evenly spaced rows that have an explanation."""
     base = explanation.base_values
     rows = np.flatnonzero(~np.isnan(base if base.ndim == 1 else base[:, 0]))
-    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.intp))]
+    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MAX_ROWS)).astype(np.intp))]
+
+
+def name_prediction(explanation: Explanation, output_name: str | None = None) -> str:
+    """Name what an explanation adds up to: a prediction, predicted risk or raw score, and for which output."""
+    name = "raw score" if explanation.is_additive else "predicted risk" if explanation.is_risk else "prediction"
+    return name if output_name is None else f"{name} for {shorten(output_name, 24)}"
 
 
 def explain_directions(explanation: Explanation) -> str:
-    """How to read directions."""
+    """Explain how directions are determined."""
     names = explanation.output_names
-    what, (up, down) = explanation.name_prediction(), _name_ways(explanation)
+    what, (up, down) = name_prediction(explanation), _name_trends(explanation)
     if names is not None and len(names) == 2:
-        what += f" of {shorten(str(names[1]), 24)}"
+        what = name_prediction(explanation, str(names[1]))
     elif names is not None:
-        what += " of the class that is named, which it moves most"
-    rows = f"{count(len(pick_rows(explanation)), 'row').removesuffix(' rows')} {ROWS_IN_WORDS[explanation.rows]}"
+        what += " for the class that the feature affects most"
+    rows = f"{len(pick_rows(explanation)):,} {ROWS_IN_WORDS[explanation.rows]}"
     return (
-        f"Direction: from low to high values, the mean move of the {what} goes up ({up}) or down ({down}) for at "
-        f"least {100 * _CLEAR:g} % of its way; mixed: neither, or other features decide ({rows}, by trees that never "
-        "saw them)."
+        f"Direction: {up} if at least {100 * _MIN_MONOTONE:g}% of the change in the mean effect on the {what}, from "
+        f"low to high values of the feature, goes up; {down} if as much goes down; mixed if neither, or if the effect "
+        f"depends on other features ({rows})."
     )
 
 
-def _name_ways(explanation: Explanation) -> tuple[str, str]:
-    """Words for up and down: of survival times it must not be taken for the time."""
+def _name_trends(explanation: Explanation) -> tuple[str, str]:
+    """Words for up and down; for survival times they must not be mistaken for a longer or shorter time."""
     return (HIGHER_RISK, LOWER_RISK) if explanation.is_risk else (RISING, FALLING)
 
 
 def _find(explanation: Explanation, rows: NDArray[np.intp], j: int) -> Direction:
-    moves, suffix = explanation.values[rows, j], ""
-    if moves.ndim == 2:
+    effects, suffix = explanation.values[rows, j], ""
+    if effects.ndim == 2:
         names: Any = explanation.output_names
-        chosen = 1 if len(names) == 2 else int(np.abs(moves).mean(axis=0).argmax())
-        moves, suffix = moves[:, chosen], "" if len(names) == 2 else f" for {shorten(str(names[chosen]), 16)}"
+        chosen = 1 if len(names) == 2 else int(np.abs(effects).mean(axis=0).argmax())
+        effects, suffix = effects[:, chosen], "" if len(names) == 2 else f" for {shorten(str(names[chosen]), 16)}"
     column = pd.Series(explanation.data[rows, j]).infer_objects()
     is_known = column.notna().to_numpy()
-    if np.count_nonzero(is_known) < min(_FEWEST_ROWS, len(rows)) or column[is_known].nunique() < 2:
+    if np.count_nonzero(is_known) < min(_MIN_ROWS, len(rows)) or column[is_known].nunique() < 2:
         return UNKNOWN
-    column, moves = column[is_known].reset_index(drop=True), moves[is_known]
+    column, effects = column[is_known].reset_index(drop=True), effects[is_known]
     if pd.api.types.is_datetime64_any_dtype(column):
         column = column.astype("int64")
     if not pd.api.types.is_numeric_dtype(column):
-        return _describe_levels(column, moves, suffix)
-    way = measure_trend(column.to_numpy().astype(np.float64), moves)
-    up, down = _name_ways(explanation)
-    is_clear = way.explained >= _FEWEST_EXPLAINED
-    word = up if is_clear and way.rises >= _CLEAR else down if is_clear and way.rises <= 1 - _CLEAR else MIXED
-    return Direction(word + suffix, way.moves.tolist(), [])
+        return _describe_levels(column, effects, suffix)
+    trend = measure_trend(column.to_numpy().astype(np.float64), effects)
+    up, down = _name_trends(explanation)
+    is_clear = trend.explained >= _MIN_EXPLAINED
+    word = MIXED
+    if is_clear and trend.rising >= _MIN_MONOTONE:
+        word = up
+    elif is_clear and trend.rising <= 1 - _MIN_MONOTONE:
+        word = down
+    return Direction(word + suffix, trend.effects.tolist(), [])
 
 
 @dataclass(frozen=True, eq=False)
 class Trend:
-    """How predictions move from low to high numbers.
+    """The trend of effects from low to high numbers.
 
     Parameters
     ----------
-    moves : ndarray of shape (n_bins,)
-        Mean moves in bins from low to high numbers.
-    rises : float
-        The part of the way from bin to bin that goes up; 0.5 where there is none.
+    effects : ndarray of shape (n_bins,)
+        Mean effects in bins from low to high numbers.
+    rising : float
+        Part of the total change from bin to bin that goes up; 0.5 without any change.
     explained : float
-        The part of the variance of the moves that their means in bins explain; 0 where they do not vary.
+        Part of the variance of effects that bin means explain; 0 if effects do not vary.
     """
 
-    moves: Floats
-    rises: float
+    effects: Floats
+    rising: float
     explained: float
 
 
-def measure_trend(numbers: Floats, moves: Floats) -> Trend:
-    """Put rows into bins by their numbers, and follow the mean moves."""
+def measure_trend(numbers: Floats, effects: Floats) -> Trend:
+    """Bin rows by their numbers, and follow the mean effects from bin to bin."""
     starts, counts = np.unique(numbers, return_counts=True)
-    if len(starts) > _MOST_BINS:
-        # A value that many rows have is a bin of its own.
-        frequent = np.flatnonzero(counts > len(numbers) / _MOST_BINS)
+    if len(starts) > _MAX_BINS:
+        # A frequent value gets a bin of its own.
+        frequent = np.flatnonzero(counts > len(numbers) / _MAX_BINS)
         own = starts[np.union1d(frequent, np.minimum(frequent + 1, len(starts) - 1))]
-        starts = np.union1d(np.quantile(numbers, np.arange(_MOST_BINS) / _MOST_BINS, method="lower"), own)
+        starts = np.union1d(np.quantile(numbers, np.arange(_MAX_BINS) / _MAX_BINS, method="lower"), own)
     bins = np.searchsorted(starts, numbers, side="right") - 1
-    means: Floats = np.bincount(bins, weights=moves) / np.bincount(bins)
-    steps, variance = np.diff(means), float(moves.var())
+    means: Floats = np.bincount(bins, weights=effects) / np.bincount(bins)
+    steps, variance = np.diff(means), float(effects.var())
     length = float(np.abs(steps).sum())
     return Trend(
         means,
-        rises=float(steps.clip(min=0).sum()) / length if length > 0 else 0.5,
+        rising=float(steps.clip(min=0).sum()) / length if length > 0 else 0.5,
         explained=float(means[bins].var()) / variance if variance > 0 else 0.0,
     )
 
 
-def _describe_levels(column: pd.Series[Any], moves: Floats, suffix: str) -> Direction:
+def _describe_levels(column: pd.Series[Any], effects: Floats, suffix: str) -> Direction:
     texts = column.astype(str)
-    common = texts.value_counts().index[:_MOST_LEVELS]
-    means = pd.Series(moves).groupby(texts).mean()[common].sort_values()
+    common = texts.value_counts().index[:_MAX_LEVELS]
+    means = pd.Series(effects).groupby(texts).mean()[common].sort_values()
     return Direction(BY_LEVEL + suffix, means.tolist(), [shorten(str(level), 24) for level in means.index])
