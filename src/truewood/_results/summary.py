@@ -207,7 +207,9 @@ def write_total(result: ImportanceResult, percent: Percent | None) -> str:
 
 def describe_skipped(result: ImportanceResult) -> str:
     """Describe how much of the splits was not scored."""
-    row = {"oob": "out-of-bag row", "heldout": "held-out row", "folds": "held-out row"}.get(result.rows, "evaluation row")
+    row = {"oob": "out-of-bag row", "heldout": "held-out row", "folds": "held-out row"}.get(
+        result.rows, "evaluation row"
+    )
     percent = 100 * result.skipped_weight
     return (
         f"{percent:.{max(1, _count_decimals(percent))}f}% of split weight was not scored because no {row} reached one "
