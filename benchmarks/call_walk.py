@@ -1,17 +1,20 @@
 """Count the modules and functions that a call visits, and how often it changes module.
 
     python benchmarks/call_walk.py
+    python benchmarks/call_walk.py --list forest     # the functions, by module, with their number of calls
 
-Each call runs once before it is counted, to exclude imports. A change of module is a call from a function in one
-truewood module to a function in another.
+Each call runs once before it is counted, so that imports do not count. A change of module is a call from a function of
+one truewood module to a function of another.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -30,9 +33,9 @@ from truewood.tabular import score_table
 PACKAGE = str(Path(tw.__file__).parent)
 
 
-def count_walk(call: Callable[[], Any]) -> tuple[int, int, int]:
-    """Count the truewood modules and functions that a call visits, and its changes of module, over all threads."""
-    functions: set[tuple[str, str]] = set()
+def walk(call: Callable[[], Any]) -> tuple[Counter[tuple[str, str]], int]:
+    """Count the calls of each truewood function, by module and name, and the changes of module, over all threads."""
+    functions: Counter[tuple[str, str]] = Counter()
     n_changes = 0
 
     def watch(frame: FrameType, event: str, _argument: Any) -> None:
@@ -40,7 +43,7 @@ def count_walk(call: Callable[[], Any]) -> tuple[int, int, int]:
         module = frame.f_code.co_filename
         if event != "call" or not module.startswith(PACKAGE):
             return
-        functions.add((module, frame.f_code.co_qualname))
+        functions[module, frame.f_code.co_qualname] += 1
         caller = frame.f_back
         while caller is not None and not caller.f_code.co_filename.startswith(PACKAGE):
             caller = caller.f_back
@@ -54,11 +57,11 @@ def count_walk(call: Callable[[], Any]) -> tuple[int, int, int]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return len({module for module, _ in functions}), len(functions), n_changes
+    return functions, n_changes
 
 
 def list_calls(folder: Path) -> dict[str, Callable[[], Any]]:
-    """Return the calls to count, by name."""
+    """The calls to count."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((600, 6)), columns=list("abcdef"))
     y = X["a"] + rng.standard_normal(600)
@@ -75,13 +78,35 @@ def list_calls(folder: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
+def count_all(calls: dict[str, Callable[[], Any]]) -> Table:
+    """Count what each call visits."""
+    shown = Table("call", "modules", "functions", "changes of module")
+    for name, call in calls.items():
+        functions, n_changes = walk(call)
+        numbers = len({module for module, _ in functions}), len(functions), n_changes
+        shown.add_row(name, *(f"{number:,}" for number in numbers))
+    return shown
+
+
+def list_functions(call: Callable[[], Any]) -> Table:
+    """List the functions that a call visits."""
+    shown = Table("module", "function", "calls")
+    for (module, function), n_calls in sorted(walk(call)[0].items()):
+        shown.add_row(module.removeprefix(f"{PACKAGE}/"), function, f"{n_calls:,}")
+    return shown
+
+
 def main() -> None:
     """Count and print."""
-    shown = Table("call", "modules", "functions", "changes of module")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", metavar="CALL", help="list the functions that one of the calls visits")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, call in list_calls(Path(folder)).items():
-            shown.add_row(name, *(f"{number:,}" for number in count_walk(call)))
+        calls = list_calls(Path(folder))
+        if options.list is not None and options.list not in calls:
+            parser.error(f"--list must be one of {', '.join(calls)}, got {options.list!r}.")
+        shown = count_all(calls) if options.list is None else list_functions(calls[options.list])
     Console().print(shown)
 
 

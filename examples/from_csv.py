@@ -42,7 +42,7 @@ with TemporaryDirectory() as folder, redirect_stderr(sys.stdout):
     table, scores, saved = (str(Path(folder) / name) for name in ("customers.csv", "scores.csv", "result.json"))
     customers.to_csv(table, index=False)
     outputs = ["--output", scores, "--output", saved]
-    code = main(["importance", table, "--target", "cancelled", "--trees", "200", *outputs])
+    code = main(["importance", table, "--target", "cancelled", "--n-estimators", "200", *outputs])
     found, result = pd.read_csv(scores), tw.load(saved)
 
 print("exit code:", code)

@@ -52,7 +52,7 @@ model = Pipeline(
     ]
 ).fit(homes, rent)
 
-# One score per column of the table, not per column of the 50 that the forest was trained on.
+# One score per column of the table, not one for each of the 50 encoded columns that the forest was trained on.
 result = tw.importance(model, homes, rent, n_jobs=2)
 print(result.frame()[["feature", "share", "p_value", "rank", "mdi_rank"]].round(3).to_string(index=False))
 

@@ -1,7 +1,7 @@
-"""The console script ``truewood``: what has to be in place before the package is imported.
+"""The console script ``truewood``: handle Ctrl-C, closed streams and lack of memory while the package is imported.
 
 ``import truewood`` loads numpy, scikit-learn and more, which takes a second or two and a few hundred megabytes. This
-module is not part of the package, so that Ctrl-C, a closed stream and a lack of memory are handled during that time.
+module is outside the package, so that it is in place before these imports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NoReturn
 def main() -> int:
     """Run the command line and return its exit code; see `truewood._cli.main`."""
     _open_closed_streams()
-    # Jobs in the background ignore Ctrl-C, and go on doing so.
+    # Background jobs ignore Ctrl-C; leave that unchanged.
     can_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
         if can_interrupt:
@@ -27,7 +27,7 @@ def main() -> int:
             sys.stderr.write(f"truewood: error: {_explain(error)}\n")
             return 2
         if can_interrupt:
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # which the command line replaces by its own
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # the command line installs its own handler
         try:
             return run()
         finally:
@@ -49,20 +49,20 @@ def _open_closed_streams() -> None:
 
 
 def _stop(number: int = signal.SIGINT, frame: FrameType | None = None) -> NoReturn:
-    """End the process at once: while modules are loaded, an exception could be lost or become another one."""
+    """End the process at once: during imports, an exception could be swallowed or replaced."""
     del number, frame
     os.write(2, b"truewood: stopped\n")
     os._exit(130)
 
 
 def _explain(error: BaseException) -> str:
-    """Why the package could not be loaded, in one line: the first error, which led to the others."""
+    """Describe the first error, which caused the others, in one line."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     return (
-        f"truewood cannot be loaded ({reason}); allow the process more memory if that is limited (ulimit -v), or "
-        "install truewood again. python -c 'import truewood' shows the details."
+        f"truewood cannot be imported ({reason}); raise the memory limit if there is one (ulimit -v), or reinstall "
+        "truewood. For details, run python -c 'import truewood'."
     )
 
 

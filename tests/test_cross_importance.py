@@ -37,6 +37,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
 from helpers.messages import find_lacking
+from truewood._engines.numpy_engine import NumpyEngine
 from truewood._report.wording import describe_method, explain_reading
 
 pytestmark = pytest.mark.any_engine
@@ -193,7 +194,7 @@ def test_results_of_cross_validate_need_no_fit():
         tw.cross_importance(fitted, X, y, cv=cv)
     with pytest.raises(ValueError, match=r"return_indices=True.*test_score"):
         tw.cross_importance(cross_validate(BOOSTING, X, y, return_estimator=True), X, y)
-    with pytest.raises(ValueError, match=r"\b60\b.*\bX\b.*row \d+.*fold 1\b"):
+    with pytest.raises(ValueError, match=r"\bX\b.*\b60\b.*row \d+.*fold 1\b"):
         tw.cross_importance(fitted, X[:60], y[:60])
     swapped = fitted | {"indices": {"train": fitted["indices"]["test"], "test": fitted["indices"]["train"]}}
     with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
@@ -252,10 +253,37 @@ def test_other_models_measures_and_options():
     bare = tw.cross_importance(BOOSTING, X, y, cv=3, inference=False)
     assert not find_lacking(bare.inference_unavailable, "cross_importance()", "inference=False")
     few = tw.cross_importance(BOOSTING, X[:18], y[:18], cv=3)
-    assert not find_lacking(few.inference_unavailable, "20 rows", "18")
+    assert not find_lacking(few.inference_unavailable, "20", "rows", "18")
     own = tw.cross_importance(BOOSTING, X, y, cv=3, target=y**2)
     made = tw.cross_importance(BOOSTING, X, y, cv=3, target=np.square)
     np.testing.assert_allclose(own.values, made.values, rtol=1e-12)
+
+
+def test_the_engine_is_used_for_every_fold(monkeypatch):
+    expected, asked = tw.cross_importance(BOOSTING, X, y, cv=3, engine="numpy"), []
+    monkeypatch.setattr(NumpyEngine, "sum_leaves", spy_on(NumpyEngine.sum_leaves, asked))
+    result = tw.cross_importance(BOOSTING, X, y, cv=3, engine="numpy")
+    assert len(asked) >= 3
+    np.testing.assert_array_equal(result.values, expected.values)
+    asked.clear()
+    tw.cross_importance(BOOSTING, X, y, cv=3, engine="native")
+    assert not asked
+    with pytest.raises(ValueError, match=r"^engine\b.*'gpu'"):
+        tw.cross_importance(BOOSTING, X, y, cv=3, engine="gpu")
+
+
+def spy_on(function, calls):
+    def call(*arguments, **options):
+        calls.append(function.__name__)
+        return function(*arguments, **options)
+
+    return call
+
+
+def test_no_undocumented_rows():
+    model = clone(BOOSTING).fit(X, y)
+    with pytest.raises(ValueError, match=r"^rows\b.*'unseen'"):
+        tw.importance(model, X, y, rows="unseen")
 
 
 @pytest.mark.parametrize(
@@ -264,7 +292,7 @@ def test_other_models_measures_and_options():
         ({"cv": []}, ValueError, r"^cv\b.*fold"),
         ({"cv": [(np.arange(50), np.arange(40, 90))]}, ValueError, r"row 40\b.*fold 1\b"),
         ({"cv": [(np.arange(50), np.empty(0, int))]}, ValueError, r"fold 1\b"),
-        ({"cv": [(np.arange(50), np.arange(80, 100))]}, ValueError, r"\b90 rows.*row 99\b.*fold 1\b"),
+        ({"cv": [(np.arange(50), np.arange(80, 100))]}, ValueError, r"\b90\b.*row 99\b.*fold 1\b"),
         ({"cv": KFold(3), "groups": LABELS}, ValueError, r"row \d+\b.*group"),
         ({"groups": LABELS[:5]}, ValueError, r"^groups\b.*\b90\b.*\b5\b"),
         ({"inference": "bags"}, ValueError, r"^inference\b.*'bags'"),

@@ -18,7 +18,9 @@ NEEDED = {
     **{f"truewood.adapters._{library}": library for library in ADAPTERS},
     "truewood.adapters._cuml": "treelite",
     "truewood._app.token_middleware": "nicegui",
+    "truewood._app.column_table": "nicegui",
     "truewood._app.page": "nicegui",
+    "truewood._app.routes": "nicegui",
     **{f"truewood._engines.{name}": "truewood._engines._kernel" for name in NEED_KERNEL},
 }
 

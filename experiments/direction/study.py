@@ -95,7 +95,7 @@ def name_directions(table: str, model: str, n_rows: int, noise: float, seed: int
         y = np.where(y > np.median(y), "b high", "a low")
     is_boosted = model.startswith("boosting")
     settings = FitSettings(
-        model="hist-gradient-boosting" if is_boosted else "random-forest", n_trees=50, n_jobs=1, random_state=seed
+        model="hist-gradient-boosting" if is_boosted else "random-forest", n_estimators=50, n_jobs=1, random_state=seed
     )
     scored = score_table(X.assign(y=y), "y", settings=settings)
     directions = find_directions(scored.result, scored.explanation, ALPHA)

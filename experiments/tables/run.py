@@ -19,7 +19,6 @@ import importlib
 import io
 import json
 import os
-import re
 import sys
 import tempfile
 import time
@@ -58,7 +57,9 @@ def score(path: Path, target: str, out: Path) -> dict[str, object]:
     if child == 0:
         with out.open("w") as shown, Path(os.devnull).open("w") as nowhere:
             sys.stdout, sys.stderr = shown, nowhere
-            code = main(["importance", str(path), "--target", target, "--trees", "50", "--jobs", "1", "--json"])
+            code = main(
+                ["importance", str(path), "--target", target, "--n-estimators", "50", "--n-jobs", "1", "--json"]
+            )
             shown.flush()
         os._exit(code)
     _, status, used = os.wait4(child, 0)
@@ -71,14 +72,12 @@ def score(path: Path, target: str, out: Path) -> dict[str, object]:
     if line["exit_code"] != 0:
         return line
     said = json.loads(out.read_text())
-    kinds = Counter(column["kind"] for column in said["columns"])
-    leaks = [re.match(r"(.*?) (?:alone explains|together explain) ", warning) for warning in said["warnings"]]
-    units = [re.match(r"rows seem to belong together: (.*?) has ", warning) for warning in said["warnings"]]
+    dtypes = Counter(column["dtype"] for column in said["columns"])
     return line | {
         "task": said["task"],
-        "kinds": ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())),
-        "leaks": "; ".join(match[1] for match in leaks if match),
-        "units": "; ".join(match[1] for match in units if match),
+        "kinds": ", ".join(f"{number} {dtype}" for dtype, number in sorted(dtypes.items())),
+        "leaks": "; ".join(" and ".join(one["drop"]) for one in said["suggestions"] if "drop" in one),
+        "units": "; ".join(one["groups"] for one in said["suggestions"] if "groups" in one),
     }
 
 

@@ -12,8 +12,8 @@ from truewood._engines.selection import ENGINES, use_engine
 from truewood._formatting import count, quote
 from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.row_arrays import take_named
+from truewood._measures.registry import find_inference_problem
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.results import find_inference_problem
 from truewood._streaming.aggregated import AggregatedScores, PartialErrors
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.open_source import find_cluster
@@ -37,8 +37,8 @@ class ImportanceAccumulator:
     feature_groups : dict or sequence, default=None
         As in `importance`.
     target : callable, default=None
-        For boosted trees, a function of y that returns the target, as in `importance`. Required for losses whose target
-        depends on all rows: absolute error, quantile, Huber and other robust losses.
+        For boosted trees, a function of y that returns the target, as in `importance`. Required for losses with a
+        target that depends on all rows: absolute error, quantile, Huber and other robust losses.
     inference : bool, default=True
         Whether to compute standard errors and p-values.
     n_sample : int, default=100_000

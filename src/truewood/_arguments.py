@@ -1,4 +1,4 @@
-"""Checks that the arguments of many functions share; each error is one line that names the argument and the value."""
+"""Argument checks shared by many functions; each error is one line with the argument and the value."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sklearn.utils import check_random_state
 
 from truewood._formatting import quote
 
-# What libraries in C hold a number of threads, levels or rows in.
+# C libraries store numbers of threads, levels or rows as int32.
 _LARGEST = np.iinfo(np.int32).max
 
 
 def check_type(value: Any, kind: type | tuple[type, ...], name: str, expected: str) -> None:
-    """Refuse a value of another type; `expected` says what it must be, such as "a dict"."""
+    """Refuse a value of another type; `expected` describes the right one, such as "a dict"."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {expected}, got {type(value).__name__}.")
 
@@ -34,32 +34,26 @@ def check_path(value: Any, name: str) -> None:
 
 
 def read_flag(value: Any, name: str, where: str = "") -> bool:
-    """True or False, also as numpy has them; `where` says when nothing else will do."""
+    """Read True or False, also from numpy; `where` states the condition in the message."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False{where}, got {quote(value)}.")
     return bool(value)
 
 
-def read_inference(value: Any, *others: str) -> bool | str:
-    """The argument `inference`: True, False, or one of some other values."""
-    if isinstance(value, str) and value in others:
-        return value
-    if not isinstance(value, bool | np.bool_):
+def read_inference(inference: Any, contributions: Any, *others: str) -> tuple[bool | str, bool]:
+    """Read `inference`, True, False or one of some other values, and `contributions`, which needs inference."""
+    is_other = isinstance(inference, str) and inference in others
+    if not is_other and not isinstance(inference, bool | np.bool_):
         *first, last = ["True", "False", *map(repr, others)]
-        raise ValueError(f"inference must be {', '.join(first)} or {last}, got {quote(value)}.")
-    return bool(value)
-
-
-def read_contributions(value: Any, inference: bool | str) -> bool:
-    """The argument `contributions`: True or False, and False without inference."""
-    wanted = read_flag(value, "contributions")
-    if wanted and not inference:
+        raise ValueError(f"inference must be {', '.join(first)} or {last}, got {quote(inference)}.")
+    contributions = read_flag(contributions, "contributions")
+    if contributions and not inference:
         raise ValueError("contributions=True needs inference=True, got inference=False.")
-    return wanted
+    return inference if is_other else bool(inference), contributions
 
 
 def is_choice(value: Any, choices: Iterable[str]) -> bool:
-    """Whether a value is one of some names; arrays and tables, which compare element by element, are none."""
+    """Whether a value is one of some names; also safe for arrays and tables, which compare element by element."""
     return isinstance(value, str) and value in choices
 
 
@@ -70,19 +64,19 @@ def is_fraction(value: Any, *, or_one: bool = False) -> bool:
 
 
 def is_count(value: Any, least: int) -> bool:
-    """Whether a value is a whole number from `least` up that libraries can hold."""
+    """Whether a value is an integer of at least `least` that fits into int32."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= int(value) <= _LARGEST
 
 
 def check_n_jobs(n_jobs: Any) -> int:
-    """The number of threads or processes that `n_jobs` stands for, as in scikit-learn."""
+    """The number of threads or processes for `n_jobs`, as in scikit-learn."""
     if n_jobs is not None and (not is_count(n_jobs, -_LARGEST) or n_jobs == 0):
         raise ValueError(f"n_jobs must be a whole number other than 0, -1 for all cores, or None, got {quote(n_jobs)}.")
     return int(effective_n_jobs(n_jobs))
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
-    """The generator that `random_state` stands for, as in scikit-learn."""
+    """The generator for `random_state`, as in scikit-learn."""
     try:
         rng: np.random.RandomState = check_random_state(random_state)
     except (TypeError, ValueError) as error:
@@ -94,14 +88,14 @@ def check_seed(random_state: Any) -> np.random.RandomState:
 
 
 def check_estimator(estimator: Any) -> None:
-    """Refuse what cannot be cloned and fit."""
+    """Refuse objects that cannot be cloned and fit."""
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
         given = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
         raise TypeError(f"estimator must be a model with fit and get_params, as scikit-learn has them, got {given}.")
 
 
 def check_length(values: Any, n_rows: int, name: str) -> None:
-    """Refuse what has not an entry for each row of X."""
+    """Refuse values without an entry for each row of X."""
     shape = getattr(values, "shape", None)
     if shape is None and hasattr(values, "__len__") and not isinstance(values, str | bytes | dict | set):
         shape = (len(values),)

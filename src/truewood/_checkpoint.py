@@ -1,4 +1,4 @@
-"""A file of finished work, one JSON object a line, so that a stopped run goes on where it was."""
+"""Checkpoint files with one JSON object per line, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ Entry = dict[str, Any]
 
 
 def read_first_entry(path: Path) -> Entry | None:
-    """What the first line says: None in a file that is new or empty, nothing in a line that is no entry."""
+    """The first entry: None for a new or empty file, {} for a line that is not an entry."""
     lines = _read_lines(path)
     return _read_entry(lines[0]) if lines else None
 
 
 def read_entries(path: Path, *, keys: Set[str], label: str, after: int = 0) -> list[Entry]:
-    """Read what is done.
+    """Read the finished entries.
 
     Parameters
     ----------
     path : Path
-        The file; one that does not exist holds no entries. A last line that was cut off, as by a run that was stopped,
-        does not count.
+        The file; a missing file has no entries. A truncated last line, as after an interruption, is ignored.
     keys : set of str
-        What every entry must have.
+        Keys that every entry must have.
     label : str
-        How an error calls the file.
+        Name of the file in errors.
     after : int, default=0
-        Number of lines to leave out at the top.
+        Number of lines to skip at the top.
 
     Returns
     -------
@@ -51,9 +50,9 @@ def read_entries(path: Path, *, keys: Set[str], label: str, after: int = 0) -> l
 
 @contextmanager
 def append_to(path: Path | None) -> Iterator[Callable[..., None]]:
-    """Give a function that appends entries and hands them over to the system at once; it does nothing without a file.
+    """Give a function that appends entries and flushes them at once, or does nothing without a file.
 
-    A last line that was cut off is removed first.
+    A truncated last line is removed first.
     """
     if path is None:
         yield lambda *_entries: None
@@ -78,7 +77,7 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def _read_entry(line: str) -> Entry:
-    """What a line says; nothing if it was cut off or is no JSON object."""
+    """The entry of a line; {} if it is truncated or not a JSON object."""
     try:
         entry = json.loads(line) if line.endswith("\n") else None
     except ValueError:

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._formatting import count, quote
-from truewood._inference.differences import pair_grown_rows, pair_rows
+from truewood._inference.differences import measure_paired_oob_variance, measure_paired_variance
 from truewood._inference.influence import find_forest_noise
 from truewood._inference.rounding import drop_rounding
+from truewood._message import Message
 from truewood._results.comparison import Comparison
 from truewood._results.importance_result import ImportanceResult
 
@@ -78,11 +79,11 @@ def compare(
     if is_paired and a.contributions is not None and b.contributions is not None:
         phi_a, phi_b = a.contributions, b.contributions[:, b_order]
         if a.rows == "heldout":
-            variance = pair_rows(phi_a, phi_b, a.groups)
+            variance = measure_paired_variance(phi_a, phi_b, a.groups)
         else:
             errors = (a.std_error, b.std_error[b_order])
             noise = (_find_noise(a), _find_noise(b)[b_order])
-            variance = pair_grown_rows(phi_a, phi_b, *errors, *noise, a.groups)
+            variance = measure_paired_oob_variance(phi_a, phi_b, *errors, *noise, a.groups)
     return Comparison(
         difference=a.values - values_b,
         std_error=np.sqrt(drop_rounding(variance, np.sqrt(independent))),
@@ -160,9 +161,13 @@ def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | 
             )
         return False
     raise ValueError(
-        f"a and b both have {count(a.n_rows, 'row')}; if these are the same rows, the results are not independent. "
-        "Score both with contributions=True so that rows can be paired, or pass same_rows=False if they have no row in "
-        "common."
+        Message(
+            f"a and b have {count(a.n_rows, 'row')} each; if these are the same rows, the results are not independent.",
+            "Score both with {contributions}, so that rows can be paired, or pass {same_rows} if they have no rows in "
+            "common.",
+            contributions=True,
+            same_rows=False,
+        )
     )
 
 
@@ -185,4 +190,4 @@ def _find_noise(result: ImportanceResult) -> Floats:
     if result.is_additive or result.per_fold is not None or not is_scored.any():
         return np.zeros(len(result.values))
     weight = np.ones(result.n_trees) if result.tree_weight is None else result.tree_weight
-    return find_forest_noise(result.values, result.per_tree, weight * is_scored)
+    return find_forest_noise(result.values, result.per_tree, weight * is_scored)[0]

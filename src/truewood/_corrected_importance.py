@@ -9,9 +9,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from truewood._arguments import check_estimator, check_n_jobs, check_seed
+from truewood._engines.selection import place_rows, use_engine
 from truewood._inputs.feature_groups import add_groups, read_feature_groups
 from truewood._inputs.tables import InputSpec, read_features
-from truewood._measures.mdi import MDI
+from truewood._measures.registry import MDI
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood._scoring.results import average, average_biased, average_impurity
@@ -20,7 +21,14 @@ from truewood.adapters import open_model
 
 
 def corrected_importance(
-    estimator: Any, X: Any, y: Any, *, feature_groups: Any = None, n_jobs: int | None = None, random_state: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    feature_groups: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    engine: str = "auto",
 ) -> ImportanceResult:
     """Fit a forest to the data and a permuted copy of every column, and subtract the importance of the copies.
 
@@ -41,7 +49,9 @@ def corrected_importance(
     n_jobs : int, default=None
         Number of threads for scoring; the estimator has its own setting for fitting.
     random_state : int, RandomState instance or None, default=None
-        Seed of the permutation; the estimator has its own seed.
+        Seed of the permutation; the estimator has its own.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        What routes the rows, as in `importance`.
 
     Returns
     -------
@@ -60,6 +70,7 @@ def corrected_importance(
     """
     check_estimator(estimator)
     check_n_jobs(n_jobs)
+    X, chosen = place_rows(X, engine)
     matrix = read_features(X, InputSpec(type(estimator).__name__, None))
     grouping = read_feature_groups(feature_groups, matrix.names)
     order = check_seed(random_state).permutation(matrix.n_rows)
@@ -67,15 +78,14 @@ def corrected_importance(
     joined = join([matrix.values, matrix.values[order]])
     model = clone(estimator).fit(joined, y)
     tree_model = open_model(model)
-    # mdi only uses the training rows, so trees need no evaluation rows.
-    job = make_scoring_inputs(tree_model, joined, y, rows=[[]] * tree_model.n_trees)
-    scores, n_columns = score_trees(job, MDI, n_jobs=n_jobs), len(matrix.names)
+    with use_engine(chosen):
+        # mdi depends on the training rows alone, so no row has to evaluate a tree.
+        inputs = make_scoring_inputs(tree_model, joined, y, rows=[[]] * tree_model.n_trees)
+        scores, n_columns = score_trees(inputs, MDI, n_jobs=n_jobs), len(matrix.names)
     corrected = add_groups(scores.scores[:, :n_columns] - scores.scores[:, n_columns:], grouping)
     every_tree = np.ones(tree_model.n_trees, dtype=np.bool_)
-    averages, impurity = (
-        average(corrected, tree_model, every_tree),
-        average_impurity(scores.impurity, tree_model, every_tree),
-    )
+    averages = average(corrected, tree_model, every_tree)
+    impurity = average_impurity(scores.impurity, tree_model, every_tree)
     return ImportanceResult(
         values=averages.values,
         share=averages.values / impurity if impurity > 0 else np.full(len(grouping.names), np.nan),

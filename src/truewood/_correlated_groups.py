@@ -11,6 +11,7 @@ from scipy.spatial.distance import squareform
 
 from truewood._arguments import is_fraction
 from truewood._formatting import count, quote
+from truewood._inference.rounding import SAME
 from truewood._inputs.correlation import relate_columns
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 # Group names list up to this many columns.
 _MAX_NAMED = 3
-# Tolerance for correlations exactly at the threshold.
-_ROUNDING = 1e-12
 
 
 class CorrelatedGroups(dict[str, list[Any]]):
@@ -48,7 +47,7 @@ class CorrelatedGroups(dict[str, list[Any]]):
     @property
     def cut(self) -> float:
         """Distance at which the dendrogram is cut."""
-        return 1.0 - self.threshold + _ROUNDING
+        return 1.0 - self.threshold + SAME
 
     @property
     def several(self) -> dict[str, list[Any]]:
@@ -118,7 +117,7 @@ def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:
     from scipy.cluster.hierarchy import fcluster, linkage  # slow to import
 
     tree = linkage(squareform(np.clip(1.0 - strength, 0.0, 1.0), checks=False), method="average")
-    group_of = fcluster(tree, 1.0 - threshold + _ROUNDING, criterion="distance")
+    group_of = fcluster(tree, 1.0 - threshold + SAME, criterion="distance")
     columns: list[Any] = [name if names.count(name) == 1 else position for position, name in enumerate(names)]
     groups: dict[str, list[Any]] = {}
     for group in dict.fromkeys(group_of.tolist()):

@@ -1,6 +1,13 @@
-"""Errors and warnings that callers may want to catch; all are importable from `truewood`."""
+"""Errors and warnings that callers may want to catch, all importable from `truewood`; and how to warn."""
 
 from __future__ import annotations
+
+import os
+import sys
+import warnings
+from types import FrameType
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class AdapterError(ValueError):
@@ -21,3 +28,12 @@ class DeviceWarning(UserWarning):
 
 class NativeEngineWarning(UserWarning):
     """The compiled kernel is not installed, so the slower numpy engine is in use."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that points to the line outside truewood that the call came from."""
+    level, frame = 1, sys._getframe()
+    outer: FrameType | None = frame
+    while outer is not None and outer.f_code.co_filename.startswith(_PACKAGE):
+        level, outer = level + 1, outer.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -1,8 +1,7 @@
-"""`explain()`: which way, and how far, each feature moved the prediction of rows that trees never saw."""
+"""`explain()`: how far, and in which direction, each feature moved the predictions for evaluation rows."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood._arguments import check_n_jobs
+from truewood._engines.selection import place_rows, use_engine
+from truewood._exceptions import warn
 from truewood._inputs.device_arrays import bring_to_host, take_from_device
 from truewood._inputs.feature_groups import add_groups
 from truewood._inputs.row_arrays import read_column, take_named
@@ -38,37 +39,40 @@ def explain(
     sample_weight: Any = None,
     feature_groups: Any = None,
     n_jobs: int | None = None,
+    engine: str = "auto",
 ) -> Explanation:
-    """Say which way, and how far, each feature moved the prediction of each row, by trees that never saw the row.
+    """Explain predictions for single rows by the features on their paths, with trees that never saw the row.
 
-    A split moves the prediction of a row from its own value to that of the child that the row goes to. These steps are
-    summed by feature along the row's paths, and averaged over the trees that never saw the row; for boosted trees, they
-    are added up. They are no Shapley values: docs/howto/explain.md says what that means.
+    A split moves the prediction for a row from its own value to the value of the row's child. These steps are summed by
+    feature along the row's paths, and averaged over the trees that never saw the row, or summed for boosted trees. They
+    are not Shapley values; docs/howto/explain.md explains the difference.
 
     Parameters
     ----------
     model : object
-        A fitted tree, forest or boosted model, or a Pipeline that ends in one, as of `importance`.
+        A fitted tree, forest or boosted model, or a Pipeline that ends in one, as in `importance`.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-        The rows: the training data for ``rows="oob"``, unseen data for ``rows="heldout"``.
+        The training data for ``rows="oob"``, held-out data for ``rows="heldout"``.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str, default=None
-        Their target, or the name of its column in X. It is needed for ``rows="oob"``, to recognise the training data;
-        pictures show its mean beside the explanation.
+        The target, or the name of its column in X. It is needed for ``rows="oob"``, to recognize the training data;
+        plots show its mean beside the explanation.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
-        Which trees explain a row: those whose bag it was left out of, all of them, or those it is listed for. "auto"
-        means "oob", and is an error for a model that has no recorded bags.
+        Which trees explain a row: those it is out of bag for, all of them, or those it is listed for. "auto" means
+        "oob", and is an error for a model that has no recorded bags.
     sample_weight : array-like of shape (n_rows,) or str, default=None
-        Weights of the fit, where ``rows="oob"`` needs them to recognise the training data, as of `importance`.
+        Weights of the fit, if ``rows="oob"`` needs them to recognize the training data, as in `importance`.
     feature_groups : dict or sequence, default=None
-        Columns whose values are summed, as of `importance`.
+        Columns to explain as one feature, as in `importance`.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        What routes the rows, as in `importance`.
 
     Returns
     -------
     Explanation
-        Values by row and feature, and base values: together they are the prediction of the trees that never saw the
-        row. The constant that boosted trees start from is part of the base where the library tells it.
+        Values by row and feature, and base values, which add up to the prediction of the trees that never saw the row.
+        The initial constant of boosted trees is part of the base value if the library provides it.
 
     Examples
     --------
@@ -81,24 +85,30 @@ def explain(
     >>> bool(abs(explanation.predictions - forest.predict(X[300:])).max() < 1e-9)
     True
     """
+    X, chosen = place_rows(X, engine)
     X, y = take_from_device(X, "explain"), bring_to_host(y)
     X, y, sample_weight = take_named(X, y=y, sample_weight=bring_to_host(sample_weight))
+    with use_engine(chosen):
+        return _explain(model, X, y, rows, sample_weight, feature_groups, check_n_jobs(n_jobs))
+
+
+def _explain(
+    model: Any, X: Any, y: Any, rows: Any, sample_weight: Any, feature_groups: Any, n_threads: int
+) -> Explanation:
+    """Explain rows in the host's memory, with the engine in use."""
     parts = extract_final_estimator(model, X, y, rows)
     tree_model = open_model(parts.model)
     if not tree_model.has_predictions:
-        raise TypeError(f"explain needs trees that store what they predict, and those of {tree_model.name} do not.")
+        raise TypeError(f"explain needs trees that store their predictions, got {tree_model.name}.")
     matrix = read_features(parts.X, tree_model.table)
-    n_threads = check_n_jobs(n_jobs)
     evaluation_rows, constant = _choose_rows(tree_model, parts.X, parts.y, matrix, rows, sample_weight, n_threads)
     groupings, notes = find_groupings(feature_groups, matrix.names, parts.encoding, tree_model)
     paths = sum_paths(tree_model, matrix, evaluation_rows, n_threads)
     n_unexplained = int(np.count_nonzero(~paths.is_explained))
     if n_unexplained:
-        warnings.warn(
-            f"{n_unexplained} of {matrix.n_rows} rows got no explanation, as every tree saw them; with more trees, "
-            "some did not.",
-            UserWarning,
-            stacklevel=2,
+        warn(
+            f"{n_unexplained} of {matrix.n_rows} rows have no explanation, as they are in every bag; fit more trees to "
+            "explain them."
         )
     values, base = add_groups(paths.values, groupings[0]), paths.roots if constant is None else paths.roots + constant
     output_names, target = _name_outputs(tree_model), _find_target(tree_model, parts.y, matrix.n_rows)
@@ -122,8 +132,8 @@ def explain(
 def _choose_rows(
     tree_model: TreeModel, X: Any, y: Any, matrix: FeatureMatrix, rows: Any, sample_weight: Any, n_threads: int
 ) -> tuple[EvaluationRows, Floats | None]:
-    """Which trees explain which rows, with the guards of `importance`; and what the library adds to additive trees."""
-    # Of trees that have no means of y, y can only tell the training rows.
+    """Which trees explain which rows, with the checks of `importance`; and the constant of additive trees."""
+    # For trees without means of y, y only serves to recognize the training data.
     is_y_needed = tree_model.why_no_heldout is None or not (isinstance(rows, str) and rows == "heldout")
     if y is None or tree_model.is_additive or not is_y_needed:
         constant = verify_against_library(tree_model, matrix)
@@ -132,14 +142,12 @@ def _choose_rows(
         tree_model, X, y, rows=rows, sample_weight=sample_weight, n_threads=n_threads
     ).evaluation_rows
     if evaluation_rows.are_training and tree_model.training is not None and tree_model.training.is_honest:
-        raise ValueError(
-            f"rows must be 'heldout' for {tree_model.name}: rows outside its bags gave its leaves their values."
-        )
+        raise ValueError(f"rows must be 'heldout' for {tree_model.name}, as out-of-bag rows determine its leaf values.")
     return evaluation_rows, None
 
 
 def _name_outputs(tree_model: TreeModel) -> NDArray[np.str_] | None:
-    """Names of what trees predict together; None where that is one number."""
+    """Names of the outputs; None for a single number."""
     kind, n_columns = tree_model.target.kind, count_columns(tree_model)
     if n_columns == 1:
         return None
@@ -147,7 +155,7 @@ def _name_outputs(tree_model: TreeModel) -> NDArray[np.str_] | None:
 
 
 def _find_target(tree_model: TreeModel, y: Any, n_rows: int) -> Floats | None:
-    """What the trees were to predict, shape (n_rows, n_columns), with classes one-hot; None where y is another."""
+    """The target of the predictions, shape (n_rows, n_columns), with one-hot classes; None if y has another form."""
     kind, n_columns = tree_model.target.kind, count_columns(tree_model)
     if y is None or tree_model.target.read_y is not None:
         return None
@@ -161,7 +169,7 @@ def _find_target(tree_model: TreeModel, y: Any, n_rows: int) -> Floats | None:
 
 
 def _take_data(X: Any, inputs: list[str], names: list[str], n_rows: int) -> NDArray[Any]:
-    """Columns of the caller's table by the names of features; missing for features that are no column."""
+    """Columns of the caller's table by feature name; missing values for features that are not columns."""
     columns = [pd.Series(np.full(n_rows, np.nan))] * len(names)
     is_frame = read_names(X) is not None
     table = X if is_frame else (X.toarray() if sparse.issparse(X) else np.asarray(X))

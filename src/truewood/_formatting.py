@@ -1,4 +1,4 @@
-"""Words that several messages share."""
+"""Formatting of names, values and counts in messages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ ROWS_IN_WORDS = {
     "training": "training rows",
 }
 
-# Smaller p-values are not told apart.
+# Smaller p-values are shown as below this.
 _SMALLEST = 0.001
 _MOST_NAMES = 12
-# Characters of a name or value of the user's in a message.
+# Most characters of a user's name or value in a message.
 _LONGEST = 80
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things: "1 row", "1,200 rows"."""
+    """A count with its noun: "1 row", "1,200 rows"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
@@ -39,12 +39,12 @@ def format_p_value(p_value: float) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """Text without characters that would move the cursor, which names of columns may hold: they are written out."""
+    """Text with unprintable characters, which column names may contain, escaped."""
     return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
 
 
 def shorten(name: str, most: int = 36) -> str:
-    """Leave out the middle: long names are often told apart by their ends. What cannot be printed is written out."""
+    """Shorten a name in the middle, as long names often differ at their ends; escape unprintable characters."""
     name = in_one_line(name)
     if len(name) <= most:
         return name
@@ -53,7 +53,7 @@ def shorten(name: str, most: int = 36) -> str:
 
 
 def quote(value: object, most: int = _LONGEST) -> str:
-    """A value as messages show it: its repr in one line, without the middle where that is long.
+    """A value in a message: its repr in one line, shortened in the middle.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def quote(value: object, most: int = _LONGEST) -> str:
 
 
 def enumerate_names(names: Sequence[str], word: str = "and") -> str:
-    """Join names as a sentence does, the first few of many."""
+    """Join names as in a sentence, and count the rest of many."""
     shown = [shorten(name) for name in names[:_MOST_NAMES]]
     if len(names) > _MOST_NAMES:
         shown = [*shown[: _MOST_NAMES - 2], f"{len(names) - _MOST_NAMES + 2:,} more"]

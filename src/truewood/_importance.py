@@ -138,6 +138,11 @@ def importance(
         "random_state": random_state,
         "per_class": per_class,
     }
+    return score_in_memory(model, X, y, engine=engine, **options)
+
+
+def score_in_memory(model: Any, X: Any, y: Any, *, engine: str, **options: Any) -> ImportanceResult:
+    """Score a table in memory, with the native engine if the GPU that "auto" chose has too little memory."""
     X, chosen = place_rows(X, engine)
     try:
         with use_engine(chosen), _shorten_memory_errors():

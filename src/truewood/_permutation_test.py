@@ -147,6 +147,7 @@ def permutation_test(
     n_jobs: int | None = None,
     resume: str | PathLike[str] | None = None,
     progress: bool = True,
+    engine: str = "auto",
 ) -> PermutationTestResult:
     """Test importances by refitting the model on permuted targets.
 
@@ -179,6 +180,8 @@ def permutation_test(
         to a larger number of permutations; with ``random_state=None`` it continues with the seed of the file.
     progress : bool, default=True
         Whether to show a progress bar in a terminal.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        What routes the rows, as in `importance`.
 
     Returns
     -------
@@ -201,7 +204,7 @@ def permutation_test(
     check_estimator(estimator)
     if resume is not None:
         check_path(resume, "resume")
-    refit = _Refit(estimator, X, y, sample_weight, measure, feature_groups)
+    refit = _Refit(estimator, X, y, sample_weight, measure, feature_groups, engine)
     seed = int(check_seed(random_state).randint(N_SEEDS))
     done: dict[int, list[float]] = {}
     if resume is not None:
@@ -236,6 +239,7 @@ class _Refit:
     sample_weight: Any
     measure: str
     feature_groups: Any
+    engine: str
 
     def run(self, seed: int, number: int) -> ImportanceResult:
         """Fit and score permutation `number` of the target, or the original target for 0."""
@@ -251,6 +255,7 @@ class _Refit:
             sample_weight=self.sample_weight,
             feature_groups=self.feature_groups,
             inference=False,
+            engine=self.engine,
             random_state=int(rng.integers(N_SEEDS)),
         )
 

@@ -1,4 +1,4 @@
-"""A progress bar in the terminal, for what takes long."""
+"""A progress bar in the terminal."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Update(Protocol):
-    """What moves a bar."""
+    """Function that updates a bar."""
 
     def __call__(self, done: int, total: int | None = None) -> None:
-        """Say how many steps are done, of how many; None for as many as before."""
+        """Set the number of finished steps, and the total unless it is None."""
 
 
 @contextmanager
 def show_progress(
     description: str, *, total: int | None = None, done: int = 0, unit: str = "", is_wanted: bool = True
 ) -> Iterator[Update]:
-    """Show a bar on stderr as long as the block runs; nothing at all where stderr is no terminal.
+    """Show a bar on stderr while the block runs, if stderr is a terminal.
 
     Parameters
     ----------
     description : str
-        What stands before the bar.
+        Text before the bar.
     total : int or None, default=None
-        Number of steps; None where the first update says it, with which the bar then appears.
+        Number of steps; None if the first update sets it and shows the bar.
     done : int, default=0
-        Number of steps that are done already.
+        Number of steps finished already.
     unit : str, default=""
-        What the steps are, such as "trees"; stands after their number.
+        Unit of the steps, such as "trees", shown after their number.
     is_wanted : bool, default=True
         Whether to show anything.
 
     Yields
     ------
     Update
-        ``update(done)`` or ``update(done, total)`` says how many steps are done, of how many.
+        ``update(done)`` or ``update(done, total)`` sets the number of finished steps.
     """
     console = Console(stderr=True)
     if not (is_wanted and console.is_terminal):
@@ -60,9 +60,9 @@ def show_progress(
     try:
         yield update
     finally:
-        bar.stop()  # of work that was interrupted
+        bar.stop()  # also after an interruption
 
 
 def show_nothing(done: int, total: int | None = None) -> None:
-    """Move no bar."""
+    """Update without a bar."""
     del done, total

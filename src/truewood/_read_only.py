@@ -1,4 +1,4 @@
-"""Arrays that nobody else can write to, for records that promise not to change."""
+"""Read-only arrays for immutable records."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def restore_read_only(record: DataclassInstance, state: dict[str, Any]) -> None:
-    """What `__setstate__` of a frozen dataclass does: arrays that come out of a pickle are read-only, too."""
+    """`__setstate__` of a frozen dataclass that keeps arrays read-only after unpickling."""
     vars(record).update(state)
     make_read_only(record)
 
 
 def make_read_only(record: DataclassInstance) -> None:
-    """Replace each array of a frozen dataclass by a read-only view of it; nothing is copied."""
+    """Replace each array of a frozen dataclass by a read-only view; nothing is copied."""
     for field in fields(record):
         array = getattr(record, field.name)
         if isinstance(array, np.ndarray):
@@ -29,10 +29,10 @@ def make_read_only(record: DataclassInstance) -> None:
 
 
 def copy_integers(name: str, given: Any, dtype: Any) -> NDArray[Any]:
-    """Copy whole numbers into an array of a type that has to hold them all."""
+    """Copy integers into an array of another integer dtype, and refuse numbers out of its range."""
     numbers = np.asarray(given)
     if numbers.size and numbers.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be whole numbers, got {numbers.dtype}.")
+        raise ValueError(f"{name} must be integers, got {numbers.dtype}.")
     limits = np.iinfo(dtype)
     if numbers.size and not limits.min <= int(numbers.min()) <= int(numbers.max()) <= limits.max:
         raise ValueError(f"{name} must lie in {limits.min}..{limits.max}, got {numbers.min()} to {numbers.max()}.")

@@ -1,4 +1,4 @@
-"""What it takes to refit any estimator: seeds where it has none, and the name its row weights go by."""
+"""Refitting estimators: seeds for unseeded ones, and the name of their sample_weight argument."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sklearn.pipeline import Pipeline
 
 from truewood._arguments import check_seed
 
-# Seeds are smaller than this, which every library takes.
+# Seeds are smaller than this, which every library accepts.
 N_SEEDS = np.iinfo(np.int32).max
 
 
 def set_seeds(estimator: Any, random_state: Any) -> Any:
-    """Give an estimator, and its parts, a seed where they have none."""
+    """Seed an estimator, and its parts, if they have no seed."""
     parameters = sorted(estimator.get_params().items())
     unseeded = [name for name, value in parameters if name.rpartition("__")[2] == "random_state" and value is None]
     rng = check_seed(random_state)
@@ -23,7 +23,7 @@ def set_seeds(estimator: Any, random_state: Any) -> Any:
 
 
 def name_weight(estimator: Any) -> str:
-    """The name by which weights reach the model: a pipeline passes them on by the name of its step."""
+    """The fit argument for weights: a pipeline expects it prefixed by the name of its last step."""
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         return f"{name}__{name_weight(last)}"

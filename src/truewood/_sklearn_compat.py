@@ -1,4 +1,4 @@
-"""What truewood borrows of scikit-learn beyond its public face, and what its releases do differently, in one place."""
+"""Use of scikit-learn beyond its public API, and differences between its releases, in one place."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import sklearn
 from numpy.typing import NDArray
 
 SKLEARN_VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
-# Since then weights set the probability to be drawn; before, they multiplied the number of times a row was drawn.
+# Since then weights are the probabilities of draws; before, they multiplied the number of draws of a row.
 WEIGHTS_ARE_DRAWN = SKLEARN_VERSION >= (1, 9)
-# Before, trees sent missing values elsewhere in prediction than in training (scikit-learn/scikit-learn#32351).
+# Before, trees routed missing values differently in prediction and training (scikit-learn/scikit-learn#32351).
 MISSING_IS_TRUSTED = SKLEARN_VERSION >= (1, 8)
 
 
@@ -30,20 +30,20 @@ def draw_bag(forest: Any, tree: int) -> NDArray[Any]:
 
 
 def draw_bag_of(forest: Any, tree: int, n_rows: int, n_drawn: int) -> NDArray[Any]:
-    """Training rows of one tree of a forest that does not say how many rows it drew from, and how many."""
+    """Training rows of one tree of a forest that does not record the numbers of rows and draws."""
     told = copy.copy(forest)
     told._n_samples, told._n_samples_bootstrap, told._sample_weight = n_rows, n_drawn, None
     return draw_bag(told, tree)
 
 
 def find_draw_weights(ensemble: Any) -> NDArray[np.float64] | None:
-    """Weights by which a forest or Bagging drew rows into its bags; None where all rows were drawn alike."""
+    """Weights by which a forest or Bagging drew rows into its bags; None if all rows had the same probability."""
     weight = getattr(ensemble, "_sample_weight", None) if WEIGHTS_ARE_DRAWN else None
     return None if weight is None else np.asarray(weight, dtype=np.float64)
 
 
 def count_draws(ensemble: Any) -> int:
-    """Number of rows that a forest or Bagging drew into each bag, some of them several times."""
+    """Number of draws per bag of a forest or Bagging."""
     return int(ensemble._max_samples if hasattr(ensemble, "_max_samples") else ensemble._n_samples_bootstrap)
 
 
@@ -56,12 +56,12 @@ def draw_bagging_bag(bagging: Any, tree: int) -> NDArray[Any]:
 
 
 def has_all_bagging_bags(bagging: Any) -> bool:
-    """Whether the seeds of all bags are there: a warm start keeps those of its last trees only."""
+    """Whether the seeds of all bags are recorded: a warm start keeps those of its last trees only."""
     return len(bagging._seeds) == len(bagging.estimators_)
 
 
 def add_stages(model: Any, X: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Raw scores of GradientBoosting, shape (n_rows, n_scores), less those of a first estimator that is no constant."""
+    """Raw scores of GradientBoosting, shape (n_rows, n_scores), minus those of a non-constant initial estimator."""
     raw: NDArray[np.float64] = model._raw_predict(X)
     first = model._raw_predict_init(X)
     return raw if not np.ptp(first, axis=0).any() else raw - first
@@ -77,17 +77,17 @@ def add_predictors(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def list_predictors(model: Any) -> list[Any]:
-    """The trees of HistGradientBoosting, stage after stage; their nodes are arrays of records."""
+    """The trees of HistGradientBoosting, stage by stage; their nodes are structured arrays."""
     return [predictor for stage in model._predictors for predictor in stage]
 
 
 def know_categories(model: Any) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """Categories that HistGradientBoosting was fit on, as bits, and in which row of these each column is."""
+    """Categories that HistGradientBoosting was fit on, as bitsets, and the bitset of each column."""
     known, row_of = model._bin_mapper.make_known_categories_bitsets()
     return known, row_of
 
 
 def encode_categories(model: Any, X: Any) -> NDArray[Any]:
-    """X as `predict` of HistGradientBoosting encodes it first, categories before numbers."""
+    """X as encoded by `predict` of HistGradientBoosting, categories before numbers."""
     encoded: NDArray[Any] = model._preprocess_X(X, reset=False)
     return encoded

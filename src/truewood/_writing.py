@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and temporary folders: a run that is stopped leaves neither behind."""
+"""Atomic file writes and temporary folders, cleaned up when a run is interrupted."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _unfinished: set[Path] = set()
 
 
 def write_file(path: str | PathLike[str], content: bytes) -> None:
-    """Write a file under another name in the same folder, and rename it when everything is on the disk.
+    """Write a file atomically: under a temporary name in the same folder, then rename it.
 
-    A file of that name is replaced and its permissions are kept; of a link, the file that it leads to. What is no
-    regular file, such as a device or a named pipe, is written to as it is.
+    An existing file is replaced and keeps its permissions; for a link, the file it points to. Devices and named pipes
+    are written to directly.
 
     Parameters
     ----------
     path : str or path
         The file.
     content : bytes
-        What it is to hold.
+        Its content.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def write_file(path: str | PathLike[str], content: bytes) -> None:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A new folder that is removed at the end of the block, or by `remove_unfinished`."""
+    """Create a folder that is removed at the end of the block, or by `remove_unfinished`."""
     folder = Path(tempfile.mkdtemp(prefix="truewood-"))
     _unfinished.add(folder)
     try:
@@ -82,7 +82,7 @@ def remove_unfinished() -> None:
 
 
 def check_writable(path: str | PathLike[str]) -> None:
-    """Find out whether `write_file` could write a file, before what takes long; raises OSError as it does."""
+    """Check before a long computation that `write_file` can write a file; raise OSError if not."""
     with _name_in_errors(path):
         target = _find_target(path)
         if not target.exists() or target.is_file():
@@ -92,7 +92,7 @@ def check_writable(path: str | PathLike[str]) -> None:
 
 
 def write_picture(path: str | PathLike[str], figure: Figure, **options: Any) -> None:
-    """Write a figure in the form that the ending of the name says; options as of ``figure.savefig``."""
+    """Write a figure in the format of the file name's suffix; options as in ``figure.savefig``."""
     content = io.BytesIO()
     figure.savefig(content, format=Path(path).suffix[1:].lower(), **options)
     write_file(path, content.getvalue())
@@ -107,7 +107,7 @@ def _name_in_errors(path: str | PathLike[str]) -> Iterator[None]:
 
 
 def _find_target(path: str | PathLike[str]) -> Path:
-    """The file behind links; a read-only one is refused, which a folder with rights to write would let pass."""
+    """Resolve links, and refuse a read-only file, which a rename in a writable folder would replace."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -117,5 +117,5 @@ def _find_target(path: str | PathLike[str]) -> Path:
 
 
 def _name_part(target: Path) -> Path:
-    """A new name beside the target; a run that was killed while it wrote leaves such a file."""
+    """A temporary name beside the target; a killed run may leave such a file."""
     return target.with_name(f".{target.name[:40]}-{secrets.token_hex(8)}.part")

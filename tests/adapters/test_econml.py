@@ -107,7 +107,7 @@ def test_means_are_those_of_the_rows_that_chose_the_splits(name, engine):
         own, is_at = slice(*ensemble.offset[t : t + 2]), forest[t].decision_path(X[growth]).toarray().astype(bool)
         np.testing.assert_allclose(ensemble.value[own, 0], [y[growth][at].mean() for at in is_at.T])
         np.testing.assert_array_equal(ensemble.weight[own], forest[t].tree_.weighted_n_node_samples_train)
-        np.testing.assert_array_equal(choice.unseen(t), np.setdiff1d(np.arange(len(X)), growth))
+        np.testing.assert_array_equal(choice.of_tree(t), np.setdiff1d(np.arange(len(X)), growth))
 
 
 def score_by_hand(forest, X, target):

@@ -34,7 +34,7 @@ from helpers.spark_models import (
 )
 from truewood._exceptions import TrainingRowsError
 from truewood.adapters import open_model
-from truewood.tabular._models.saved_spark import view_spark
+from truewood.tabular._models.saved_model import view_spark
 
 # pyspark warns of new releases of pandas.
 pytestmark = [

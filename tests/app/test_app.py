@@ -33,7 +33,7 @@ def test_from_a_table_to_its_report(app, open_page, tmp_path):
     wait_for(lambda: other.evaluate("document.documentElement.scrollWidth") <= 390)
     upload(page, write_table(tmp_path / "people.csv"))
     page.get_by_text("300 rows, 6 columns", exact=True).wait_for()
-    assert not page.get_by_role("button", name="Find out").is_enabled()
+    assert not page.get_by_role("button", name="Analyze").is_enabled()
     kinds = {
         "customer": "left out (identifier)",
         "age": "number",
@@ -43,14 +43,14 @@ def test_from_a_table_to_its_report(app, open_page, tmp_path):
         "letter": "left out (free text)",
     }
     for name, kind in kinds.items():
-        assert page.get_by_label(f"Kind of {name}", exact=True).input_value() == kind
+        assert page.get_by_label(f"Type of {name}", exact=True).input_value() == kind
     choose_target(page, "churn")
-    page.get_by_text("to be explained").wait_for()
-    page.get_by_label("Kind of income").select_option("left out")
-    page.get_by_role("button", name="Find out").click()
+    page.get_by_text("target").wait_for()
+    page.get_by_label("Type of income").select_option("left out")
+    page.get_by_role("button", name="Analyze").click()
     page.get_by_text("of 500 trees").wait_for()
     report = page.frame_locator("iframe")
-    report.get_by_role("heading", name="What tells about churn?").wait_for()
+    report.get_by_role("heading", name="What predicts churn?").wait_for()
     features = report.locator("#rows th").all_inner_texts()
     assert [name.strip() for name in features] == ["age", "<img src=x onerror=alert(1)>"]
     check_report(page, "people", "churn")
@@ -81,10 +81,10 @@ def test_what_is_wrong_is_said_in_a_line(app, open_page, tmp_path):
     upload(page, tmp_path / "few.csv")
     choose_target(page, "b")
     assert not trouble.is_visible()
-    page.get_by_role("button", name="Find out").click()
+    page.get_by_role("button", name="Analyze").click()
     trouble.get_by_text("rows with a target").wait_for()
     assert "\n" not in trouble.inner_text()
-    assert page.get_by_role("button", name="Find out").is_enabled()
+    assert page.get_by_role("button", name="Analyze").is_enabled()
     kept = {path.name for path in app.list_files()}
     assert kept & {"broken.parquet", "picture.png", "large.csv", "few.csv"} == {"few.csv"}
 
@@ -101,7 +101,7 @@ def test_a_hundred_megabytes(app, open_page, tmp_path):
     # The server answers others while it takes the table in and reads it.
     while not page.get_by_text("100 rows, 3 columns", exact=True).is_visible():
         assert ask(page.url + "favicon.ico", Cookie=make_cookie(page))[0] == 200
-    assert page.get_by_label("Kind of photo").input_value() == "left out (nested values)"
+    assert page.get_by_label("Type of photo").input_value() == "left out (nested values)"
     start_report(page, "price")
     check_report(page, "photos", "price")
 
@@ -114,7 +114,7 @@ def test_work_is_stopped_and_nothing_is_left_when_it_ends_at_work(own_app, brows
     start_report(page, "income")
     page.get_by_text("of 500 trees").wait_for()
     page.get_by_role("button", name="Stop").click()
-    page.get_by_role("button", name="Find out").click()
+    page.get_by_role("button", name="Analyze").click()
     page.get_by_text("of 500 trees").wait_for()
     assert not page.get_by_role("alert").is_visible()
     assert app.list_files()

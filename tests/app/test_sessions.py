@@ -21,17 +21,17 @@ def test_a_button_that_is_pressed_again(app, open_page, tmp_path, press):
     page = open_page(app)
     upload(page, write_table(tmp_path / "people.csv"))
     choose_target(page, "churn")
-    press(page.get_by_role("button", name="Find out"))
+    press(page.get_by_role("button", name="Analyze"))
     check_report(page, "people", "churn")
     page.get_by_role("button", name="Columns").click()
     start_report(page, "income")
     check_report(page, "people", "income")
     page.get_by_role("button", name="Columns").click()
     choose_target(page, "age")
-    button = page.get_by_role("button", name="Find out")
+    button = page.get_by_role("button", name="Analyze")
     button.click()
     page.get_by_text("of 500 trees").wait_for()
-    assert page.locator("section.columns button[disabled]").all_inner_texts() == ["Find out"]
+    assert page.locator("section.columns button[disabled]").all_inner_texts() == ["Analyze"]
     check_report(page, "people", "age")
 
 
@@ -73,7 +73,7 @@ def test_tabs_share_a_worker_and_nothing_else(own_app, open_page, tmp_path):
     # When it is stopped, the next one is done, and it can be started again.
     first.get_by_role("button", name="Stop").click()
     second.get_by_text("40 rows, 6 columns", exact=True).wait_for()
-    first.get_by_role("button", name="Find out").click()
+    first.get_by_role("button", name="Analyze").click()
     start_report(second, "churn")
     check_report(first, "long", "income")
     check_report(second, "short", "churn")

@@ -24,8 +24,8 @@ def call(capsys):
 
     def run(*arguments, trees=60):
         is_fit = "--model-file" not in arguments
-        extra = ["--trees", str(trees)] if is_fit else []
-        assert main(["importance", *map(str, arguments), *extra, "--jobs", "1", "--json"]) == 0
+        extra = ["--n-estimators", str(trees)] if is_fit else []
+        assert main(["importance", *map(str, arguments), *extra, "--n-jobs", "1", "--json"]) == 0
         printed = capsys.readouterr()
         return json.loads(printed.out), printed.err
 
@@ -38,9 +38,9 @@ def refuse(tmp_path, capsys):
 
     def run(arguments, words):
         listed = [str(tmp_path / part[2:]) if part.startswith("./") else part for part in arguments]
-        is_fit = not {"--trees", "--model-file"} & set(listed)
+        is_fit = not {"--n-estimators", "--model-file"} & set(listed)
         try:
-            code = main(["importance", *listed, *["--trees", "5"] * is_fit])
+            code = main(["importance", *listed, *["--n-estimators", "5"] * is_fit])
         except SystemExit as stopped:
             code = stopped.code
         printed = capsys.readouterr()

@@ -38,7 +38,7 @@ def check(shown, saved):
     np.testing.assert_allclose(result.values, expected.values, rtol=1e-10, atol=1e-10 * expected.values.max())
     np.testing.assert_allclose(result.std_error, expected.std_error, rtol=1e-10)
     assert shown["n_rows"] == 500
-    assert shown["skill"] is None
+    assert shown["performance"] is None
     assert [column["name"] for column in shown["columns"]] == FEATURES
     assert "500 rows by" in " ".join(shown["messages"])
 
@@ -47,7 +47,7 @@ def check(shown, saved):
 def test_dask_in_this_process_and_on_a_cluster(folder, call):
     from dask.distributed import LocalCluster
 
-    options = ["--target", "y", "--sample-weight", "w", "--model-file", folder / "m.ubj", "--engine", "dask"]
+    options = ["--target", "y", "--sample-weight", "w", "--model-file", folder / "m.ubj", "--backend", "dask"]
     shown, _ = call(folder / "rows", *options, "--output", folder / "here.json")
     check(shown, folder / "here.json")
     with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
@@ -61,7 +61,7 @@ def run_spark(*arguments):
     environment.pop("PYSPARK_PYTHON", None)
     command = [sys.executable, "-c", "import sys; from truewood._cli import main; sys.exit(main(sys.argv[1:]))"]
     return subprocess.run(
-        [*command, "importance", *map(str, arguments), "--engine", "spark", "--master", "local[2]"],
+        [*command, "importance", *map(str, arguments), "--backend", "spark", "--master", "local[2]"],
         capture_output=True,
         text=True,
         env=environment,
@@ -92,7 +92,7 @@ def test_spark_reads_a_saved_model_of_spark(tmp_path, call):
     model.save(str(tmp_path / "model"))
     unseen = make_table(200, seed=1)
     pq.write_table(pa.Table.from_pandas(unseen), tmp_path / "rows.parquet")
-    arguments = ["--target", "number", "--model-file", tmp_path / "model", "--engine", "spark"]
+    arguments = ["--target", "number", "--model-file", tmp_path / "model", "--backend", "spark"]
     shown, _ = call(tmp_path / "rows.parquet", *arguments)
     expected = tw.importance(model, unseen[COLUMNS], unseen["number"], rows="heldout")
     scores = {row["feature"]: row["importance"] for row in shown["features"]}
@@ -104,14 +104,14 @@ def test_spark_reads_a_saved_model_of_spark(tmp_path, call):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--engine", "spark"], "--engine: "),
+        (["--backend", "spark"], "--backend: "),
         (["--model-file", "./m.ubj", "--scheduler", "tcp://x"], "--scheduler: "),
-        (["--model-file", "./m.ubj", "--engine", "dask", "--master", "local"], "--master: "),
+        (["--model-file", "./m.ubj", "--backend", "dask", "--master", "local"], "--master: "),
         (
-            ["--model-file", "./m.ubj", "--engine", "dask", "--drop", "nothing"],
+            ["--model-file", "./m.ubj", "--backend", "dask", "--drop", "nothing"],
             "--drop: ",
         ),
-        (["--model-file", "./m.ubj", "--engine", "dask", "--drop", "a"], "b, c, d, kind, w"),
+        (["--model-file", "./m.ubj", "--backend", "dask", "--drop", "a"], "b, c, d, kind, w"),
     ],
 )
 def test_what_does_not_go_together(arguments, words, folder, refuse):

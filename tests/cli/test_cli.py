@@ -43,7 +43,7 @@ def test_demo_of_a_real_table(tmp_path, capsys):
 def test_demo_is_the_same_for_the_same_seed(tmp_path, capsys):
     shown = []
     for seed in (3, 3, 4):
-        main(["demo", "--seed", str(seed), "--output", str(tmp_path)])
+        main(["demo", "--random-state", str(seed), "--output", str(tmp_path)])
         shown.append(capsys.readouterr().out)
     assert shown[0] == shown[1] != shown[2]
 
@@ -71,7 +71,7 @@ def test_version(capsys):
     assert capsys.readouterr().out.strip() == f"truewood {truewood.__version__}"
 
 
-@pytest.mark.parametrize("arguments", [["unknown"], ["demo", "--task", "clustering"], ["demo", "--seed", "x"]])
+@pytest.mark.parametrize("arguments", [["unknown"], ["demo", "--task", "clustering"], ["demo", "--random-state", "x"]])
 def test_wrong_arguments_end_with_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)

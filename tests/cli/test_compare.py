@@ -19,9 +19,21 @@ def saved(tmp_path_factory):
     """Results of two seeds, with contributions, and one without."""
     folder = tmp_path_factory.mktemp("results")
     TABLE.to_csv(folder / "data.csv", index=False)
-    for name, extra in (("one", ["--contributions"]), ("two", ["--contributions", "--seed", "1"]), ("plain", [])):
-        command = ["importance", str(folder / "data.csv"), "--target", TABLE.columns[-1], "--trees", "20", "--quiet"]
-        assert main([*command, "--jobs", "1", "--output", str(folder / f"{name}.json"), *extra]) == 0
+    for name, extra in (
+        ("one", ["--contributions"]),
+        ("two", ["--contributions", "--random-state", "1"]),
+        ("plain", []),
+    ):
+        command = [
+            "importance",
+            str(folder / "data.csv"),
+            "--target",
+            TABLE.columns[-1],
+            "--n-estimators",
+            "20",
+            "--quiet",
+        ]
+        assert main([*command, "--n-jobs", "1", "--output", str(folder / f"{name}.json"), *extra]) == 0
     return folder
 
 

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.any_engine
 
 
 def test_describe_shows_what_columns_are_taken_for(data, capsys):
-    assert main(["describe", str(data), "--as", "x=category"]) == 0
+    assert main(["describe", str(data), "--dtype", "x=category"]) == 0
     printed = capsys.readouterr()
     lines = {line.split()[0]: " ".join(line.split()) for line in printed.out.splitlines() if line.split()}
     assert re.match("id identifier.* 0 300 ", lines["id"])
-    assert re.match("x category.* 0 300 ", lines["x"])
+    assert re.match("x high-cardinality category.* 0 300 ", lines["x"])
     assert re.match("country constant.* 0 1 ", lines["country"])
-    assert re.search(r"comment \(free text.*--keep COLUMN", printed.err)
+    assert re.search(r"comment \(free text.*--keep comment", printed.err)
 
 
 def test_describe_with_a_target_warns_of_leaks(tmp_path, capsys):
@@ -54,7 +54,7 @@ def test_without_a_target_columns_are_listed(data, capsys):
         ({"target": "z"}, r"^target: .*'z'"),
         ({"drop": "z"}, r"^drop: .*'z'"),
         ({"keep": "z"}, r"^keep: .*'z'"),
-        ({"kinds": {"z": "text"}}, r"^kinds: .*'z'"),
+        ({"dtypes": {"z": "text"}}, r"^dtypes: .*'z'"),
     ],
 )
 def test_columns_that_are_not_there(arguments, words):

@@ -35,7 +35,7 @@ def test_a_folder_gives_what_its_rows_give(data, folder, call):
     np.testing.assert_allclose(result.values, expected.values, rtol=1e-10, atol=1e-10 * expected.values.max())
     np.testing.assert_allclose(result.std_error, expected.std_error, rtol=1e-10)
     assert shown["n_rows"] == 500
-    assert shown["skill"] is None
+    assert shown["performance"] is None
     assert [column["name"] for column in shown["columns"]] == FEATURES
     assert not find_lacking(*shown["notes"], "500 rows")
     assert "500 rows in batches" in said
@@ -69,11 +69,11 @@ def test_a_loss_that_takes_a_pass_of_its_own(folder, call):
 
 
 def test_what_cannot_be_used(folder, refuse):
-    refuse(["./rows", "--target", "y"], ["batches"])
+    refuse(["./rows", "--target", "y"], ["folder"])
     refuse(["./rows", "--target", "z", *OPTIONS[2:]], ["--target: ", "'z'"])
     refuse(["./rows/x*.parquet", *OPTIONS], ["x*.parquet"])
     refuse(["./rows", *OPTIONS, "--measure", "permutation"], ["permutation"])
-    refuse(["./rows", *OPTIONS, "--engine", "cloud"], ["--engine: ", "'cloud'"])
+    refuse(["./rows", *OPTIONS, "--backend", "cloud"], ["--backend: ", "'cloud'"])
     (folder / "rows" / "1.parquet").write_bytes(b"PAR1")
     refuse(["./rows", *OPTIONS], ["1.parquet"])
 
@@ -89,11 +89,11 @@ def test_training_rows(folder, refuse):
     _, X, y = build("xgboost")
     model = xgboost.XGBRegressor(n_estimators=5).fit(X, y)
     model.save_model(folder / "m.ubj")
-    refuse(["./rows", *OPTIONS], ["--model-file: ", "rows", "fit on"])
+    refuse(["./rows", *OPTIONS], ["--model-file: ", "training rows"])
 
 
 @pytest.mark.parametrize("engine", ["local", "dask", "spark"])
 @pytest.mark.parametrize("option", ["--contributions", "--group-correlated"])
 def test_what_needs_all_rows_at_once_is_refused(option, engine, folder, refuse):
-    arguments = ["./rows", *OPTIONS, option, "--engine", engine]
-    assert f"{option}: " in refuse(arguments, ["parts", "local"])
+    arguments = ["./rows", *OPTIONS, option, "--backend", engine]
+    assert f"{option}: " in refuse(arguments, ["parts", "one file"])

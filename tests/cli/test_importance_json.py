@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import truewood as tw
 from helpers.mixed_table import TABLE, add_types
-from truewood._cli.error_messages import as_options
+from truewood._cli.messages import render
 from truewood.tabular import FitSettings, score_saved_model, score_table
 
 pytestmark = pytest.mark.any_engine
@@ -30,14 +30,14 @@ def assert_same(shown, scored):
     adjusted = result.adjusted_p_value("bh")[result.order]
     assert [row["adjusted_p_value"] for row in shown["features"]] == adjusted.tolist()
     assert shown["total_p_value"] == result.total_p_value
-    assert {name: shown["skill"][name] for name in asdict(scored.skill)} == asdict(scored.skill)
-    assert shown["skill"]["p_value"] == scored.skill.p_value
+    assert {name: shown["performance"][name] for name in asdict(scored.performance)} == asdict(scored.performance)
+    assert shown["performance"]["p_value"] == scored.performance.p_value
     assert shown["model"] == scored.model_name
-    assert [(column["name"], column["kind"], column["used"], column["note"]) for column in shown["columns"]] == [
-        (column.name, column.kind, column.is_used, column.note) for column in scored.columns
+    assert [(column["name"], column["dtype"], column["used"], column["note"]) for column in shown["columns"]] == [
+        (column.name, column.dtype, column.is_used, column.note) for column in scored.columns
     ]
-    assert shown["messages"] == [as_options(text) for text in scored.messages]
-    assert shown["warnings"] == [as_options(text) for text in scored.warnings]
+    assert shown["messages"] == [render(text) for text in scored.messages]
+    assert shown["warnings"] == [render(text) for text in scored.warnings]
 
 
 @pytest.mark.parametrize("model", ["random-forest", "xgboost"])
@@ -49,8 +49,10 @@ def test_the_same_as_from_python(model, form, tmp_path, call):
         pytest.importorskip("xgboost")
     table = add_types(TABLE) if form == "parquet" else TABLE
     getattr(table, f"to_{form}")(tmp_path / f"a.{form}", index=False)
-    shown, _ = call(tmp_path / f"a.{form}", "--target", "y", "--drop", "amount", "--model", model, "--seed", "2")
-    settings = FitSettings(model=model, n_trees=60, random_state=2, n_jobs=1)
+    shown, _ = call(
+        tmp_path / f"a.{form}", "--target", "y", "--drop", "amount", "--model", model, "--random-state", "2"
+    )
+    settings = FitSettings(model=model, n_estimators=60, random_state=2, n_jobs=1)
     assert_same(shown, score_table(tmp_path / f"a.{form}", "y", drop=["amount"], settings=settings))
 
 
@@ -58,7 +60,7 @@ def test_folds_that_keep_groups_together(tmp_path, call):
     table = TABLE.assign(shop=[f"shop {k % 40}" for k in range(len(TABLE))])
     table.to_csv(tmp_path / "a.csv", index=False)
     shown, said = call(tmp_path / "a.csv", "--target", "y", "--groups", "shop", "--cv", "3")
-    settings = FitSettings(n_trees=60, n_jobs=1, cv=3)
+    settings = FitSettings(n_estimators=60, n_jobs=1, cv=3)
     assert_same(shown, score_table(tmp_path / "a.csv", "y", groups="shop", settings=settings))
     assert (shown["rows"], shown["n_folds"], shown["n_trees"], shown["n_groups"]) == ("folds", 3, 180, 40)
     assert re.search("folds.* AUC", said)
@@ -81,10 +83,10 @@ def test_one_score_per_column_and_what_was_inferred(data, call):
     significant = {row["feature"]: row["significant"] for row in shown["features"]}
     assert significant == {"x": True, "member": True, "city": True, "product": False, "when": False}
     assert "target y: classification, 2 classes" in said
-    assert re.search(r"id \(.*--keep COLUMN", said)
+    assert re.search(r"id \(.*--keep id", said)
     assert shown["messages"] == said.splitlines()
     assert shown["warnings"] == []
-    assert shown["skill"]["interval"][0] > 0.6
+    assert shown["performance"]["interval"][0] > 0.6
     assert shown["total_p_value"] < 1e-6
     assert shown["files"] == []
 
@@ -95,13 +97,13 @@ def test_options_reach_the_fit(tmp_path, call):
     columns = ["--target", "amount", "--task", "regression", "--keep", "id", "--sample-weight", "w"]
     model = ["--model", "extra-trees", "--max-depth", "4", "--measure", "mdi_oob"]
     shown, _ = call(tmp_path / "a.csv", *columns, *model)
-    settings = FitSettings(model="extra-trees", n_trees=60, max_depth=4, n_jobs=1)
+    settings = FitSettings(model="extra-trees", n_estimators=60, max_depth=4, n_jobs=1)
     options = {"task": "regression", "keep": ["id"], "sample_weight": "w", "measure": "mdi_oob"}
     assert_same(shown, score_table(tmp_path / "a.csv", "amount", settings=settings, **options))
 
 
 def test_the_same_seed_gives_the_same_numbers(data, call):
-    shown = [call(data, "--target", "y", "--seed", seed)[0] for seed in (1, 1, 2)]
+    shown = [call(data, "--target", "y", "--random-state", seed)[0] for seed in (1, 1, 2)]
     assert shown[0] == shown[1]
     assert shown[0]["features"] != shown[2]["features"]
 

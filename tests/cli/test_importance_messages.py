@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import pickle
 import re
+import shlex
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -12,35 +14,48 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from truewood._cli import main
-from truewood._cli.error_messages import as_options, describe_error
+from truewood._cli import main, make_parser
+from truewood._cli.messages import describe_error, render
 from truewood._formatting import in_one_line
+from truewood._message import Message
 from truewood.tabular import TableError
 
 pytestmark = pytest.mark.any_engine
 
-MENTIONS = {
-    "pass task='regression' to take them": "pass --task regression to take them",
-    "leave it out with drop=['x'].": "leave it out with --drop 'x'.",
-    """leave it out with drop=["it's [x]"].""": """leave it out with --drop "it's [x]".""",
-    r"leave it out with drop=['a\'b\"c'].": r"leave it out with --drop 'a\'b\"c'.",
-    "free text; keep=[...] uses it": "free text; --keep COLUMN uses it",
-    "try max_depth=3": "try --max-depth 3",
-    "pass trust_pickle=True.": "pass --trust-pickle.",
-    "model='random-forest' can do without": "--model random-forest can do without",
-    "together with groups='patient'": "together with --groups patient",
-    "kinds={'height': 'number'} takes": "--as height=number takes",
-    """kinds={"it's 5": 'number'} takes""": """--as 'it'"'"'s 5=number' takes""",
-    "measure='permutation' is not": "--measure permutation is not",
-    "rows='heldout' stays": "rows='heldout' stays",
-    "column 'task=1' stays": "column 'task=1' stays",
-    "data/model=3/a.csv stays": "data/model=3/a.csv stays",
+SUGGESTIONS = {
+    "--task regression": {"task": "regression"},
+    "--drop x": {"drop": ["x"]},
+    "--drop 'a b' --drop c": {"drop": ["a b", "c"]},
+    """--drop 'it'"'"'s [x]'""": {"drop": ["it's [x]"]},
+    "--drop=-x": {"drop": ["-x"]},
+    "--max-depth 3": {"max_depth": 3},
+    "--trust-pickle": {"trust_pickle": True},
+    "--different-rows": {"same_rows": False},
+    "--dtype height=number": {"dtypes": {"height": "number"}},
+    """--dtype 'it'"'"'s 5=number'""": {"dtypes": {"it's 5": "number"}},
+    "--model-file m.ubj": {"saved_model": "m.ubj"},
 }
 
 
-@pytest.mark.parametrize("text", MENTIONS)
-def test_arguments_become_options(text):
-    assert as_options(text) == MENTIONS[text]
+@pytest.mark.parametrize("option", SUGGESTIONS)
+def test_suggested_arguments_become_options(option):
+    (argument,) = SUGGESTIONS[option]
+    message = Message("column 'task=1' is odd.", f"Pass {{{argument}}}", **SUGGESTIONS[option])
+    assert render(message) == f"column 'task=1' is odd. Pass {option}"
+    assert message.text == "column 'task=1' is odd."
+
+
+def test_a_suggestion_can_be_pasted_into_a_shell():
+    names = ["it's", "a b", "-c", "$d", "e\\f"]
+    line = render(Message("odd.", "{drop}", drop=names)).removeprefix("odd. ")
+    parsed = make_parser().parse_args(["importance", "a.csv", *shlex.split(line)])
+    assert parsed.drop == names
+
+
+def test_messages_survive_other_processes():
+    message = Message("odd.", "Pass {drop}", drop=["x"])
+    copy = pickle.loads(pickle.dumps(message))
+    assert (copy, copy.text, copy.suggestion) == ("odd. Pass drop=['x']", "odd.", {"drop": ["x"]})
 
 
 @pytest.mark.parametrize(
@@ -50,6 +65,8 @@ def test_arguments_become_options(text):
         (TableError("is not there.", "sample_weight"), "--sample-weight: is not there."),
         (TableError("m.pkl is a pickle.", "saved_model"), "--model-file: m.pkl is a pickle."),
         (TableError("a.csv is empty.", "table"), "a.csv is empty."),
+        (TableError(Message("x is odd.", "Pass {drop}.", drop=["x"]), "table"), "x is odd. Pass --drop x."),
+        (ValueError(Message("odd.", "Pass {same_rows}.", same_rows=False)), "odd. Pass --different-rows."),
         (ValueError("two\n lines"), "two lines"),
         (OSError(2, "No such file"), "[Errno 2] No such file"),
     ],
@@ -66,7 +83,7 @@ def test_a_warning_is_said_once_even_when_quiet(tmp_path, capsys):
     rng = np.random.default_rng(1)
     noise = pd.DataFrame({"a": rng.normal(size=200), "b": rng.integers(0, 5, 200), "y": rng.choice(["u", "v"], 200)})
     noise.to_csv(tmp_path / "a.csv", index=False)
-    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--trees", "50", "--quiet"]) == 0
+    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--n-estimators", "50", "--quiet"]) == 0
     said = capsys.readouterr().err
     assert re.match(r"truewood: warning: .*chance.*\(AUC 0\.", said)
     assert said.count("\n") == 1
@@ -88,7 +105,7 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
     table.assign(lwage=np.log(table["wage"])).to_csv(tmp_path / "a.csv", index=False)
     shown, said = call(tmp_path / "a.csv", "--target", "wage", "--output", tmp_path / "a.html", trees=10)
     warning = shown["warnings"][0]
-    assert re.match(r"lwage\b.*100%.*\bwage\b.*--drop 'lwage'", warning)
+    assert re.match(r"lwage\b.*100%.*\bwage\b.*--drop lwage", warning)
     assert f"truewood: warning: {warning}\n" in said
     # Whoever reads the report has given no options.
     told = re.search(r'<div class="caveat severe"><p>(Lwage\b.*?)</p></div>', (tmp_path / "a.html").read_text())
@@ -100,7 +117,7 @@ HEADER = "x,color,y\n"
 BAD_FILES = {
     "header only": ("a.csv", HEADER, ["error: a.csv", "rows"]),
     "unknown ending": ("a.docx", HEADER, ["a.docx", ".csv", "truewood importance - < FILE"]),
-    "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["--drop 'x'"]),
+    "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["--drop x"]),
     "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: ", "'y'", "20 infinite"]),
     "a word among the numbers of the target": (
         "a.csv",
@@ -145,7 +162,7 @@ def test_interrupted(data, capsys, monkeypatch):
 
 def test_a_reader_that_stops_reading(data):
     program = "import sys; from truewood._cli import main; sys.exit(main())"
-    command = f"{sys.executable} -c '{program}' importance {data} --target y --trees 5 --quiet | head -n 0"
+    command = f"{sys.executable} -c '{program}' importance {data} --target y --n-estimators 5 --quiet | head -n 0"
     ended = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
     assert ended.returncode == 0
     assert ended.stderr == ""
@@ -154,7 +171,7 @@ def test_a_reader_that_stops_reading(data):
 def test_progress_is_shown_on_a_terminal(data, monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    options = ["importance", str(data), "--target", "y", "--trees", "5"]
+    options = ["importance", str(data), "--target", "y", "--n-estimators", "5"]
     assert main(options) == 0
     assert "fitting random-forest" in capsys.readouterr().err
     assert main([*options, "--quiet"]) == 0
@@ -163,7 +180,7 @@ def test_progress_is_shown_on_a_terminal(data, monkeypatch, capsys):
 
 SMALL_MEMORY = """
 import resource, sys
-from truewood._cli import main
+from truewood._cli import main, make_parser
 sys.stdin.buffer.read(0)
 with open("/proc/self/statm") as file:
     n_bytes = int(file.read().split()[0]) * resource.getpagesize()

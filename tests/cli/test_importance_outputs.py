@@ -21,7 +21,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 import truewood as tw
 from helpers.messages import find_lacking
-from helpers.mixed_table import TABLE
+from helpers.mixed_table import TABLE, wrap_result
 from truewood._cli import main
 from truewood._cli.output import format_markdown, write_output
 
@@ -46,7 +46,14 @@ def test_outputs(data, tmp_path, call):
 def test_letters_that_no_font_has_are_told_in_a_line(tmp_path, capsys):
     TABLE[["x", "city", "y"]].rename(columns={"city": "都市"}).to_csv(tmp_path / "a.csv", index=False)
     paths = [str(tmp_path / f"out.{ending}") for ending in ("png", "svg", "pdf")]
-    options = ["--target", "y", "--trees", "5", "--quiet", *[part for path in paths for part in ("--output", path)]]
+    options = [
+        "--target",
+        "y",
+        "--n-estimators",
+        "5",
+        "--quiet",
+        *[part for path in paths for part in ("--output", path)],
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert main(["importance", str(tmp_path / "a.csv"), *options]) == 0
@@ -117,7 +124,7 @@ def test_what_is_read_is_not_overwritten(way, read, ending, data, tmp_path, refu
 def test_standard_input_is_not_overwritten(data, tmp_path):
     before = data.read_bytes()
     with data.open("rb") as file:
-        ended = run("importance", "-", "--target", "y", "--trees", "5", "--output", data, stdin=file)
+        ended = run("importance", "-", "--target", "y", "--n-estimators", "5", "--output", data, stdin=file)
     assert ended.returncode == 2
     assert "--output: " in ended.stderr
     assert data.read_bytes() == before
@@ -147,7 +154,7 @@ def test_a_full_disk_leaves_the_old_file_and_the_table_is_shown(ending, data, tm
     pytest.importorskip("altair")
     (tmp_path / f"out.{ending}").write_text("old")
     before = sorted(tmp_path.iterdir())
-    options = ["--target", "y", "--trees", "5", "--output", tmp_path / f"out.{ending}"]
+    options = ["--target", "y", "--n-estimators", "5", "--output", tmp_path / f"out.{ending}"]
     ended = run("importance", data, *options, prelude=SMALL_FILES)
     assert ended.returncode == 2
     assert ended.stderr.endswith(f"truewood: error: {tmp_path / f'out.{ending}'}: File too large\n")
@@ -158,7 +165,7 @@ def test_a_full_disk_leaves_the_old_file_and_the_table_is_shown(ending, data, tm
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_files_are_written_where_the_table_cannot_be_shown(data, tmp_path):
-    options = ["--target", "y", "--trees", "5", "--quiet", "--output", tmp_path / "out.csv"]
+    options = ["--target", "y", "--n-estimators", "5", "--quiet", "--output", tmp_path / "out.csv"]
     with Path("/dev/full").open("w") as full:
         ended = run("importance", data, *options, stdout=full, stderr=subprocess.PIPE)
     assert ended.stderr == "truewood: error: [Errno 28] No space left on device\n"
@@ -184,7 +191,7 @@ def test_a_second_file_that_fails_does_not_take_the_first_and_the_table(data, tm
 
     monkeypatch.setattr("truewood._cli.output.write_picture", fail)
     outputs = ["--output", str(tmp_path / "a.csv"), "--output", str(tmp_path / "b.svg")]
-    assert main(["importance", str(data), "--target", "y", "--trees", "5", *outputs]) == 2
+    assert main(["importance", str(data), "--target", "y", "--n-estimators", "5", *outputs]) == 2
     printed = capsys.readouterr()
     assert re.match(r"What \w.*\by\?", printed.out)
     assert printed.err.endswith("truewood: error: b.svg: No space left on device\n")
@@ -201,12 +208,9 @@ def oddly_named():
     return tw.importance(RandomForestRegressor(5, random_state=0).fit(X.to_numpy(), X.sum(axis=1)), X, X.sum(axis=1))
 
 
-PLAIN = {"alpha": 0.05, "title": "", "notes": [], "warnings": [], "explanation": None, "skill": None}
-
-
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_pictures_of_any_names(ending, oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / f"a.{ending}", None, **PLAIN)
+    write_output(wrap_result(oddly_named), tmp_path / f"a.{ending}", alpha=0.05, title="")
     content = (tmp_path / f"a.{ending}").read_bytes()
     assert content.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[ending])
     if ending == "svg":
@@ -214,7 +218,7 @@ def test_pictures_of_any_names(ending, oddly_named, tmp_path):
 
 
 def test_no_cell_is_a_formula(oddly_named, tmp_path):
-    write_output(oddly_named, tmp_path / "a.csv", None, **PLAIN)
+    write_output(wrap_result(oddly_named), tmp_path / "a.csv", alpha=0.05, title="")
     with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
         names = {row["feature"] for row in csv.DictReader(file)}
     assert not [name for name in names if re.match(r"[=+\-@\t\r\n＝]", name)]
@@ -235,7 +239,7 @@ def test_a_file_name_that_is_not_utf_8(data, tmp_path, capsys):
     outputs.append(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe9.csv")))
     asked = [part for path in outputs for part in ("--output", str(path))]
     for shape in ([], ["--json"]):
-        assert main(["importance", str(odd), "--target", "y", "--trees", "5", *asked, *shape]) == 0
+        assert main(["importance", str(odd), "--target", "y", "--n-estimators", "5", *asked, *shape]) == 0
         assert not find_lacking(capsys.readouterr().err, r"caf\udce9.csv", "300 rows")
     assert r"caf\udce9.csv" in outputs[0].read_text(encoding="utf-8")
     assert all(path.stat().st_size for path in outputs)
@@ -244,7 +248,7 @@ def test_a_file_name_that_is_not_utf_8(data, tmp_path, capsys):
 def test_correlated_columns_are_scored_together(tmp_path, capsys):
     pytest.importorskip("altair")
     TABLE.assign(x2=TABLE["x"] ** 3).to_csv(tmp_path / "data.csv", index=False)
-    command = ["importance", str(tmp_path / "data.csv"), "--target", "y", "--trees", "20", "--drop", "amount"]
+    command = ["importance", str(tmp_path / "data.csv"), "--target", "y", "--n-estimators", "20", "--drop", "amount"]
     assert main([*command, "--group-correlated", "--output", str(tmp_path / "out.html")]) == 0
     printed = capsys.readouterr()
     assert "\nx + x2: x, x2\n" in printed.out

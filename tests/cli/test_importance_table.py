@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import truewood as tw
 from helpers.messages import find_lacking
-from helpers.mixed_table import TABLE
+from helpers.mixed_table import TABLE, wrap_result
 from truewood._cli import main
 from truewood._cli.output import make_frame, print_table
 
@@ -27,7 +27,7 @@ def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
     names = {"x": "[red]x[/red]", "city": "city\x1b[31m\nname", "member": "a" * 50}
     table = TABLE[["x", "city", "member", "y"]].rename(columns=names)
     table.to_csv(tmp_path / "a.csv", index=False)
-    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--trees", "30"]) == 0
+    assert main(["importance", str(tmp_path / "a.csv"), "--target", "y", "--n-estimators", "30"]) == 0
     printed = capsys.readouterr()
     assert "[red]x[/red]" in printed.out
     assert "a" * 50 in printed.out
@@ -42,17 +42,17 @@ def test_the_table_is_text_and_names_stay_as_they_are(tmp_path, capsys):
 
 
 def test_quiet_prints_the_table_only(data, capsys):
-    assert main(["importance", str(data), "--target", "y", "--trees", "30", "--quiet", "--top", "2"]) == 0
+    assert main(["importance", str(data), "--target", "y", "--n-estimators", "30", "--quiet", "--top", "2"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
-    assert not find_lacking(printed.out, "4 more columns", "--top N")
-    assert main(["importance", str(data), "--target", "y", "--trees", "5", "--quiet", "--top", "5"]) == 0
-    assert not find_lacking(capsys.readouterr().out, "1 more column", "--top N")
+    assert not find_lacking(printed.out, "4 more features", "--top N")
+    assert main(["importance", str(data), "--target", "y", "--n-estimators", "5", "--quiet", "--top", "5"]) == 0
+    assert not find_lacking(capsys.readouterr().out, "1 more feature", "--top N")
 
 
 @pytest.mark.parametrize("measure", ["mdi", "mdi_oob", "permutation", "naive_oob"])
 def test_other_measures(measure, data, capsys):
-    assert main(["importance", str(data), "--target", "y", "--trees", "30", "--measure", measure]) == 0
+    assert main(["importance", str(data), "--target", "y", "--n-estimators", "30", "--measure", measure]) == 0
     printed = capsys.readouterr().out
     assert ("adjusted p-value" in printed) == (measure == "mdi_oob")
     assert ("correlated" in printed) == (measure == "mdi_oob")
@@ -69,7 +69,7 @@ def test_features_of_the_same_name(capsys):
     order = np.argsort(-result.values)
     assert_allclose(frame["adjusted_p_value"], result.adjusted_p_value("bh")[order])
     assert frame["significant"].tolist() == [True, False, False]
-    print_table(result, top=5, alpha=0.05, title="t")
+    print_table(wrap_result(result), top=5, alpha=0.05, title="t")
     assert capsys.readouterr().out.count(" a ") == 2
 
 

@@ -95,7 +95,7 @@ def table(tmp_path):
 def test_an_interrupt_is_one_line_soon(program, sign, trees, table, tmp_path):
     (tmp_path / "out.json").write_text("old")
     before = sorted(tmp_path.iterdir())
-    options = ["--target", "y", "--trees", trees, "--jobs", "2", "--output", str(tmp_path / "out.json")]
+    options = ["--target", "y", "--n-estimators", trees, "--n-jobs", "2", "--output", str(tmp_path / "out.json")]
     process = subprocess.Popen(
         [sys.executable, "-c", program, "importance", str(table), *options],
         stdout=subprocess.DEVNULL,
@@ -200,7 +200,7 @@ def test_too_little_memory_in_a_library_is_one_line(reason, table, capsys, monke
         raise RuntimeError(reason)
 
     monkeypatch.setattr("truewood.tabular._score_table.fit_model", fit_model)
-    assert main(["importance", str(table), "--target", "y", "--trees", "5"]) == 2
+    assert main(["importance", str(table), "--target", "y", "--n-estimators", "5"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert re.match("truewood: error: .*memory", last)
     assert reason in last
@@ -210,6 +210,6 @@ def test_a_command_leaves_signals_as_they_were(table, capsys):
     from truewood._cli import main
 
     before = signal.getsignal(signal.SIGINT)
-    assert main(["importance", str(table), "--target", "y", "--trees", "5"]) == 0
+    assert main(["importance", str(table), "--target", "y", "--n-estimators", "5"]) == 0
     assert signal.getsignal(signal.SIGINT) is before
     assert signal.set_wakeup_fd(-1) == -1

@@ -48,7 +48,7 @@ def test_a_pickle_takes_an_option(folder, refuse):
 
 
 def test_training_rows_are_refused_in_words_of_the_command_line(folder, refuse):
-    words = ["--model-file: ", "rows", "fit on"]
+    words = ["--model-file: ", "training rows"]
     assert "rows=" not in refuse(["./training.csv", *OPTIONS, "--trust-pickle"], words)
 
 
@@ -68,7 +68,7 @@ def test_a_model_without_trees(folder, refuse):
 def test_a_model_without_names(folder, refuse):
     model = RandomForestClassifier(2).fit(TRAINING[COLUMNS].to_numpy(), TRAINING["y"])
     (folder / "m.pkl").write_bytes(pickle.dumps(model))
-    words = ["2 columns", "9", "--drop COLUMN"]
+    words = ["2 columns", "9", "--drop "]
     refuse(["./test.csv", *OPTIONS, "--trust-pickle"], words)
 
 

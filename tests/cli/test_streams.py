@@ -14,7 +14,7 @@ import pytest
 pytestmark = [pytest.mark.any_engine, pytest.mark.skipif(os.name != "posix", reason="streams of POSIX")]
 
 COMMANDS = {
-    "importance": ["importance", "data.csv", "--target", "y", "--trees", "5", "--output", "out.csv"],
+    "importance": ["importance", "data.csv", "--target", "y", "--n-estimators", "5", "--output", "out.csv"],
     "demo": ["demo"],
     "help": ["--help"],
 }

@@ -49,7 +49,7 @@ def test_every_command_has_its_help_on_the_page():
 
 def test_the_measures_are_those_that_there_are():
     text = (DOCS / "choose.md").read_text(encoding="utf-8")
-    table = text.partition("| name | what |")[2]
+    table = text.partition("| name | definition |")[2]
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(truewood.measures())
 
 

@@ -202,7 +202,7 @@ def test_leaves_are_those_of_the_reference(gaps):
 
 def test_sums_and_influence_of_all_rows():
     from truewood._inputs.target import encode_target
-    from truewood._measures.ufi import make_row_terms
+    from truewood._measures.split_measures import make_ufi_terms
 
     view = open_model(forest(RandomForestClassifier).fit(X, CLASSES))
     matrix, ensemble = read_features(X, view.table), view.read(range(6))
@@ -211,7 +211,7 @@ def test_sums_and_influence_of_all_rows():
     sums, expected = (e.sum_nodes(ensemble, matrix, target, WEIGHT) for e in (cuda, native))
     np.testing.assert_allclose(sums.weight, expected.weight, rtol=1e-13)
     np.testing.assert_allclose(sums.total, expected.total, rtol=1e-13, atol=1e-13)
-    terms = make_row_terms(ensemble, expected).evaluation
+    terms = make_ufi_terms(ensemble, expected).evaluation
     out, expected_out = np.ones((2, N, 8))
     for engine, into in ((cuda, out), (native, expected_out)):
         engine.add_influence(ensemble, matrix, target, WEIGHT, terms, np.arange(6.0), into)

@@ -18,7 +18,7 @@ from truewood._engines.selection import ENGINE_VARIABLE, get_engine, has_native_
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
 from truewood._trees.categories import Categories
-from truewood._trees.row_terms import NumberTerms
+from truewood._trees.node_sums import NumberTerms
 
 pytestmark = [pytest.mark.tsan, pytest.mark.asan]
 

@@ -149,19 +149,19 @@ def upload(page, path):
 
 def choose_target(page, name):
     page.bring_to_front()  # menus open in the tab that is seen
-    page.get_by_label("What should be explained?").fill(name)
+    page.get_by_label("Target column").fill(name)
     page.get_by_role("option", name=name, exact=True).click()
 
 
 def start_report(page, target):
     """Have a target explained."""
     choose_target(page, target)
-    page.get_by_role("button", name="Find out").click()
+    page.get_by_role("button", name="Analyze").click()
 
 
 def check_report(page, table, target):
     """Compare the report on the page, and the one it hands out, with the table and the target that were asked for."""
-    page.frame_locator("iframe").get_by_role("heading", name=f"What tells about {target}?", exact=True).wait_for()
+    page.frame_locator("iframe").get_by_role("heading", name=f"What predicts {target}?", exact=True).wait_for()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == f"{table} {target}.html"

@@ -7,7 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 
-from truewood.tabular import FitSettings, score_table
+from truewood.tabular import FitSettings, TableScore, score_table
 
 N_ROWS = 300
 
@@ -44,11 +44,17 @@ def add_types(table):
     )
 
 
-def score(table, target, *, n_trees=60, **given):
+def score(table, target, *, n_estimators=60, **given):
     """Score a table with few trees and one thread; arguments are those of settings, or of `score_table`."""
     chosen = {field.name: given.pop(field.name) for field in fields(FitSettings) if field.name in given}
-    settings = FitSettings(n_trees=n_trees, n_jobs=1, **chosen)
+    settings = FitSettings(n_estimators=n_estimators, n_jobs=1, **chosen)
     return score_table(table, target, settings=settings, **given)
+
+
+def wrap_result(result):
+    """A score of nothing but a result."""
+    nothing = {"explanation": None, "X": None, "model": None, "performance": None, "feature_groups": None}
+    return TableScore(result=result, model_name="model", columns=[], messages=[], warnings=[], **nothing)
 
 
 def find_values(scored):
@@ -61,6 +67,6 @@ def find_significant(scored, alpha=0.05):
     return set(scored.result.feature_names[scored.result.adjusted_p_value("bh") <= alpha].tolist())
 
 
-def find_kinds(scored):
-    """The kind of each column."""
-    return {column.name: column.kind for column in scored.columns}
+def find_dtypes(scored):
+    """The dtype of each column."""
+    return {column.name: column.dtype for column in scored.columns}

@@ -77,15 +77,15 @@ def test_errors_of_bags_by_group_are_those_of_plain_loops(kind, engine, monkeypa
     del engine
     seen, target = [], y if kind is GroupForestRegressor else (y > 0).astype(int)
 
-    class Spy(influence.InfluenceAccumulator):
-        def finish(self):
-            seen.append(super().finish())
-            return seen[0]
+    def spy(*arguments, **options):
+        for block in influence.allocate_contributions(*arguments, **options):
+            seen.append(block)
+            yield block
 
     forest = kind(25, min_samples_leaf=25, random_state=1).fit_groups(X[:, :1], target, LABELS)
     options = {"measure": "ufi_centered", "groups": LABELS}
     with monkeypatch.context() as patch:
-        patch.setattr("truewood._scoring.importance.InfluenceAccumulator", Spy)
+        patch.setattr("truewood._scoring.importance.allocate_contributions", spy)
         result = tw.importance(forest, X[:, :1], target, **options)
     found, per_tree = seen[0], result.per_tree[:, 0]
     phi, psi = found.eval_influence[:, 0] / len(per_tree), found.inbag_influence[:, 0] / len(per_tree)
@@ -215,7 +215,7 @@ def test_lists_of_trees_without_known_bags_are_taken(group_forest):
         (pd.Series([pd.NaT] * N_ROWS), r"row 0\b"),
         (np.column_stack([NEW, NEW]), r"\(120,\).*\(120, 2\)"),
         (5, r"\(\)"),
-        ([[1]] * N_ROWS, "that can be told apart"),
+        ([[1]] * N_ROWS, "labels"),
         ("patient", r"groups='patient'.*\bX\b.*ndarray"),
     ],
 )

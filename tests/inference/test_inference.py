@@ -35,13 +35,13 @@ def contribute(monkeypatch, *arguments, **options):
     """Contributions of all rows to the columns in both roles, and the result."""
     seen = []
 
-    class Spy(influence.InfluenceAccumulator):
-        def finish(self):
-            seen.append(super().finish())
-            return seen[0]
+    def spy(*arguments, **options):
+        for block in influence.allocate_contributions(*arguments, **options):
+            seen.append(block)
+            yield block
 
     with monkeypatch.context() as patch:
-        patch.setattr("truewood._scoring.importance.InfluenceAccumulator", Spy)
+        patch.setattr("truewood._scoring.importance.allocate_contributions", spy)
         result = tw.importance(*arguments, contributions=True, **options)
     n_scored = 1 if result.is_additive else np.count_nonzero(~np.isnan(result.per_tree[:, 0]))
     found = seen[0].inbag_influence
@@ -318,7 +318,7 @@ def test_bags_are_for_rows_that_grew_trees(forest):
         tw.importance(forest, X, y, inference="all")
 
 
-@pytest.mark.filterwarnings("ignore:inference='bags' takes")
+@pytest.mark.filterwarnings("ignore:inference='bags' needs")
 @pytest.mark.parametrize("n_trees", [1, 2, 5])
 def test_bags_of_few_trees_say_something_finite(n_trees):
     model = RandomForestRegressor(n_trees, random_state=0).fit(X, X[:, 0])
@@ -326,7 +326,7 @@ def test_bags_of_few_trees_say_something_finite(n_trees):
     assert np.isfinite([result.std_error, result.null_std_error, result.p_value]).all()
 
 
-@pytest.mark.filterwarnings("ignore:inference='bags' takes")
+@pytest.mark.filterwarnings("ignore:inference='bags' needs")
 def test_a_single_bag_of_odd_weights_says_nothing_of_bags():
     options = {"class_weight": {0: 1, 1: 0.3}, "sampling_strategy": "all", "replacement": True, "bootstrap": False}
     model = BalancedRandomForestClassifier(1, random_state=0, **options).fit(X, y)
@@ -336,7 +336,7 @@ def test_a_single_bag_of_odd_weights_says_nothing_of_bags():
         assert (result.std_error < 1).all()
 
 
-@pytest.mark.filterwarnings("ignore:inference='bags' takes")
+@pytest.mark.filterwarnings("ignore:inference='bags' needs")
 def test_blocks_of_rows_give_the_errors_of_all_bags(monkeypatch):
     model = RandomForestRegressor(10, random_state=0).fit(X, X[:, 0])
     whole = tw.importance(model, X, X[:, 0], inference="bags")

@@ -22,13 +22,13 @@ STUDY = Path(__file__).parents[2] / "experiments" / "calibration" / "study.py"
 
 
 def reproduce(folder):
-    options = ["--peers", "none", "--trees", "5", "--task", "regression", "--repetitions", "15", "--n-jobs", "2"]
+    options = ["--peers", "none", "--n-estimators", "5", "--task", "regression", "--repetitions", "15", "--n-jobs", "2"]
     program = "import sys; from truewood._cli import main; sys.exit(main())"
     return [sys.executable, "-c", program, "reproduce", "table1", *options, "--output", folder]
 
 
 def calibrate(folder):
-    options = ["--designs", "20 trees", "--repetitions", "10", "--jobs", "2"]
+    options = ["--designs", "20 trees", "--repetitions", "10", "--n-jobs", "2"]
     return [sys.executable, STUDY, "null", *options, "--folder", folder]
 
 

@@ -40,7 +40,7 @@ def test_ten_predictors():
 
 
 def test_table1_finds_the_bias_and_its_repair(tmp_path, capsys):
-    arguments = ["reproduce", "table1", "--repetitions", "6", "--peers", "none", "--trees", "50"]
+    arguments = ["reproduce", "table1", "--repetitions", "6", "--peers", "none", "--n-estimators", "50"]
     assert main([*arguments, "--output", str(tmp_path)]) == 0
     table = read_table1(tmp_path)
     assert list(table) == ["method", "task", "depth", "mean_rank", "std_error", "published"]
@@ -56,7 +56,17 @@ def test_table1_finds_the_bias_and_its_repair(tmp_path, capsys):
 
 
 def test_a_stopped_run_goes_on_and_processes_change_nothing(tmp_path):
-    arguments = ["reproduce", "table1", "--peers", "none", "--trees", "5", "--task", "regression", "--repetitions"]
+    arguments = [
+        "reproduce",
+        "table1",
+        "--peers",
+        "none",
+        "--n-estimators",
+        "5",
+        "--task",
+        "regression",
+        "--repetitions",
+    ]
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
     main([*arguments, "7", "--n-jobs", "1", "--output", str(whole)])
     main([*arguments, "5", "--n-jobs", "2", "--output", str(resumed)])
@@ -74,23 +84,23 @@ def test_a_stopped_run_goes_on_and_processes_change_nothing(tmp_path):
     record.write_text("".join(json.dumps(entry) + "\n" for entry in changed))
     main([*arguments, "7", "--output", str(resumed)])
     assert (read_table1(resumed).query("method == 'SI'")["mean_rank"] == 1).all()
-    main([*arguments, "7", "--output", str(resumed), "--seed", "1"])  # other settings are another record
+    main([*arguments, "7", "--output", str(resumed), "--random-state", "1"])  # other settings are another record
     assert (read_table1(resumed).query("method == 'SI'")["mean_rank"] > 1).all()
     record.write_text("damaged\n")
     assert main([*arguments, "7", "--output", str(resumed)]) == 2
 
 
 def test_another_seed_gives_other_numbers(tmp_path):
-    arguments = ["reproduce", "table1", "--peers", "none", "--trees", "5", "--repetitions", "3", "--output"]
+    arguments = ["reproduce", "table1", "--peers", "none", "--n-estimators", "5", "--repetitions", "3", "--output"]
     for seed in ("1", "2"):
-        main([*arguments, str(tmp_path / seed), "--seed", seed])
+        main([*arguments, str(tmp_path / seed), "--random-state", seed])
     assert not read_table1(tmp_path / "1").equals(read_table1(tmp_path / "2"))
 
 
 @pytest.mark.parametrize("encoding", ["dummy", "ordinal"])
 def test_bias_and_ranking(encoding, tmp_path, capsys):
     for name in ("bias", "ranking"):
-        arguments = ["reproduce", name, "--encoding", encoding, "--repetitions", "2", "--trees", "5"]
+        arguments = ["reproduce", name, "--encoding", encoding, "--repetitions", "2", "--n-estimators", "5"]
         assert main([*arguments, "--output", str(tmp_path)]) == 0
         table = pd.read_csv(tmp_path / f"{name}_{encoding}.csv")
         assert set(table["method"]) == {"SI", "UFI", "UFI centred"}
@@ -101,7 +111,18 @@ def test_bias_and_ranking(encoding, tmp_path, capsys):
 
 
 def test_bias_of_one_task_has_claims_of_that_task_alone(tmp_path, capsys):
-    arguments = ["reproduce", "bias", "--task", "regression", "--repetitions", "2", "--trees", "3", "--n-jobs", "1"]
+    arguments = [
+        "reproduce",
+        "bias",
+        "--task",
+        "regression",
+        "--repetitions",
+        "2",
+        "--n-estimators",
+        "3",
+        "--n-jobs",
+        "1",
+    ]
     assert main([*arguments, "--output", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "regression: largest SI" in shown
@@ -155,7 +176,7 @@ def test_peers_find_a_strong_signal(peer, both_peers):
 
 
 def test_peers_run_and_are_left_out_on_demand(tmp_path, capsys, both_peers):
-    arguments = ["reproduce", "table1", "--trees", "5", "--task", "regression", "--output", str(tmp_path)]
+    arguments = ["reproduce", "table1", "--n-estimators", "5", "--task", "regression", "--output", str(tmp_path)]
     main([*arguments, "--repetitions", "1", "--n-jobs", "1"])
     ran = read_table1(tmp_path).set_index("method")["mean_rank"]
     assert ran["cforest"].notna().all()
@@ -170,14 +191,14 @@ def test_a_failing_peer_is_one_line(tmp_path, capsys, monkeypatch):
     (tmp_path / "Rscript").write_text("#!/bin/sh\necho 'no such package' >&2\nexit 1\n")
     (tmp_path / "Rscript").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    arguments = ["reproduce", "table1", "--repetitions", "1", "--trees", "2", "--n-jobs", "1"]
+    arguments = ["reproduce", "table1", "--repetitions", "1", "--n-estimators", "2", "--n-jobs", "1"]
     assert main([*arguments, "--output", str(tmp_path / "out")]) == 2
     assert not find_lacking(capsys.readouterr().err, "truewood: error: ", "cforest", "no such package", "--peers none")
 
 
 def test_missing_peers_are_named_with_the_command_that_installs_them(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("truewood._paper.methods.shutil.which", lambda _name: None)
-    arguments = ["reproduce", "table1", "--repetitions", "1", "--trees", "2", "--n-jobs", "1"]
+    arguments = ["reproduce", "table1", "--repetitions", "1", "--n-estimators", "2", "--n-jobs", "1"]
     main([*arguments, "--output", str(tmp_path)])
     shown = " ".join(capsys.readouterr().out.split())
     assert "not installed" in shown
@@ -192,7 +213,8 @@ def test_cells_follow_the_paper():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["table2"], ["bias", "--repetitions", "0"], ["bias", "--n-jobs", "0"], ["bias", "--seed", "-1"]]
+    "arguments",
+    [["table2"], ["bias", "--repetitions", "0"], ["bias", "--n-jobs", "0"], ["bias", "--random-state", "-1"]],
 )
 def test_wrong_arguments(arguments, capsys):
     with pytest.raises(SystemExit) as stopped:

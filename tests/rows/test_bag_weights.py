@@ -59,10 +59,10 @@ def test_bagging_draws_by_sample_weight(data):
 def test_a_class_that_is_in_nearly_all_bags_is_warned_about_and_the_remedy_works(data):
     X, y = data
     options = {"n_estimators": 80, "class_weight": "balanced", "random_state": 0}
-    with pytest.warns(UserWarning, match=r"0\.\d rows.*class 1\b.*max_samples=\d+") as caught:
+    with pytest.warns(UserWarning, match=r"0\.\d out-of-bag rows.*class 1\b.*max_samples=\d+") as caught:
         tw.importance(RandomForestClassifier(**options).fit(X, y), X, y)
     assert caught[0].filename == __file__
-    n_draws = int(str(caught[0].message).partition("max_samples=")[2].partition(",")[0])
+    n_draws = int(str(caught[0].message).partition("max_samples=")[2].split()[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = tw.importance(RandomForestClassifier(max_samples=n_draws, **options).fit(X, y), X, y)

@@ -24,7 +24,7 @@ from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
 from truewood._engines.selection import get_engine
 from truewood._engines.row_lists import RowLists
-from truewood._trees.row_terms import NumberTerms
+from truewood._trees.node_sums import NumberTerms
 
 def balanced(depth, n_trees):
     n_inner = 2**depth - 1

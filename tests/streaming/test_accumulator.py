@@ -1,4 +1,4 @@
-"""Rows in parts: sums add up in any order to what all rows together give, and so do errors."""
+"""ImportanceAccumulator: parts of the rows, added in any order, give the result of all rows in one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What columns are taken for, and how their values are read."""
+"""Which types columns have, and how their values are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from helpers.messages import find_lacking
-from helpers.mixed_table import TABLE, find_kinds, find_significant, find_values, score
+from helpers.mixed_table import TABLE, find_dtypes, find_significant, find_values, score
 from truewood.tabular import TableError
 from truewood.tabular._columns.columns import read_column
 
@@ -56,7 +56,7 @@ KINDS = {
     "whole numbers with gaps": ([str(k * k) for k in range(100)], "number"),
     "real numbers": ([str(k + 0.5) for k in range(100)], "number"),
     "few levels": ([f"level {k % 12}" for k in range(100)], "category"),
-    "many levels": ([f"level {k % 13}" for k in range(100)], "category of many levels"),
+    "many levels": ([f"level {k % 13}" for k in range(100)], "high-cardinality category"),
     "texts": ([f"he said {k} words or so" for k in range(100)], "free text"),
     "the same long answers": (["I do not know at all", "that is how it is"] * 10, "category"),
     "constant": (["a"] * 20, "constant"),
@@ -69,13 +69,13 @@ KINDS = {
 @pytest.mark.parametrize("case", KINDS)
 def test_kinds(case):
     values, kind = KINDS[case]
-    assert read_column("column", pd.Series(values, dtype=object)).kind == kind
+    assert read_column("column", pd.Series(values, dtype=object)).dtype == kind
 
 
 def test_an_identifier_by_its_name():
     numbers = pd.Series([str(k * k) for k in range(100)])
-    assert read_column("customer_id", numbers).kind == "identifier"
-    assert read_column("humid", numbers).kind == "number"
+    assert read_column("customer_id", numbers).dtype == "identifier"
+    assert read_column("humid", numbers).dtype == "number"
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_days_and_months_are_not_doubted_where_the_data_tell():
 @pytest.mark.parametrize(
     ("given", "read", "note"),
     [
-        (["26 mpg", "19.5 mpg", "-", "?"], [26.0, 19.5, np.nan, np.nan], "numbers of mpg"),
-        (["11,622 sq ft", "900 sq ft"], [11622.0, 900.0], "numbers of sq ft"),
-        (["5'7\"", "6'", "5 ft 11.5 in"], [67.0, 72.0, 71.5], "feet and inches read as inches"),
-        (["1,5 kg", "2,25 kg"], [1.5, 2.25], "numbers of kg"),
+        (["26 mpg", "19.5 mpg", "-", "?"], [26.0, 19.5, np.nan, np.nan], "numbers (unit: mpg)"),
+        (["11,622 sq ft", "900 sq ft"], [11622.0, 900.0], "numbers (unit: sq ft)"),
+        (["5'7\"", "6'", "5 ft 11.5 in"], [67.0, 72.0, 71.5], "feet and inches converted to inches"),
+        (["1,5 kg", "2,25 kg"], [1.5, 2.25], "numbers (unit: kg)"),
     ],
 )
 def test_numbers_with_units(given, read, note):
@@ -130,26 +130,26 @@ def test_quarters_are_their_first_days():
 def test_columns_that_are_nearly_numbers_are_told_of():
     given = pd.Series([str(k % 40) for k in range(93)] + ["5'7\""] * 7)
     column = read_column("height", given)
-    assert column.kind == "category of many levels"
+    assert column.dtype == "high-cardinality category"
     assert not find_lacking(column.note, "93%", "5'7\"", "{'height': 'number'}")
     assert read_column("height", given.replace("5'7\"", "x").where(given.index % 2 == 0, "a")).note is None
 
 
 def test_what_is_said_of_numbers():
     numbers = [str(k + 0.5) for k in range(60)]
-    assert not find_lacking(read_column("x", pd.Series([*numbers, "off"])).note, "1 value", "missing", "'off'")
+    assert not find_lacking(read_column("x", pd.Series([*numbers, "off"])).note, "1 ", "missing", "'off'")
     note = read_column("x", pd.Series([*numbers, "off", "on"])).note
-    assert not find_lacking(note, "2 values", "missing", "'off', 'on'")
+    assert not find_lacking(note, "2 ", "missing", "'off', 'on'")
 
 
 def test_what_columns_are_taken_for():
-    scored = score(TABLE, "y", drop=["amount"], alpha=0.01, n_trees=200)
-    assert find_kinds(scored) == {
+    scored = score(TABLE, "y", drop=["amount"], alpha=0.01, n_estimators=200)
+    assert find_dtypes(scored) == {
         "id": "identifier",
         "x": "number",
         "member": "boolean",
         "city": "category",
-        "product": "category of many levels",
+        "product": "high-cardinality category",
         "when": "date",
         "comment": "free text",
         "country": "constant",
@@ -166,11 +166,11 @@ def test_what_columns_are_taken_for():
 @pytest.mark.parametrize("keep", [["id", "comment"], "id"])
 def test_kept_columns(keep):
     kept = {keep} if isinstance(keep, str) else set(keep)
-    assert kept <= set(find_values(score(TABLE, "y", keep=keep, n_trees=5)))
+    assert kept <= set(find_values(score(TABLE, "y", keep=keep, n_estimators=5)))
 
 
 def test_dropped_columns():
-    assert "x" not in find_values(score(TABLE, "y", drop="x", n_trees=5))
+    assert "x" not in find_values(score(TABLE, "y", drop="x", n_estimators=5))
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e200])

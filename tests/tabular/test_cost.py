@@ -36,7 +36,7 @@ def test_seconds_are_about_those_of_a_core(task):
     begin = time.process_time()
     forest.fit(X, y)
     took = time.process_time() - begin
-    expected = make_cost(task, 9, 2 if task == "classification" else 1, n_trees=4).find_seconds(5000)
+    expected = make_cost(task, 9, 2 if task == "classification" else 1, n_estimators=4).find_seconds(5000)
     assert 0.1 < expected / took < 10  # cores differ, by less than that
 
 
@@ -45,7 +45,7 @@ def test_bytes_bound_those_of_trees():
     X, y = rng.normal(size=(3000, 4)), rng.integers(30, size=3000)
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
     taken = sum(tree.tree_.value.nbytes + 64 * tree.tree_.node_count for tree in forest.estimators_)
-    bound = make_cost("classification", 4, 30, n_trees=5).find_bytes(3000)
+    bound = make_cost("classification", 4, 30, n_estimators=5).find_bytes(3000)
     assert taken < bound < 2 * taken
 
 
@@ -59,7 +59,7 @@ def test_cost_knows_model_columns_classes_and_folds():
     assert make_cost(model="extra-trees").find_seconds(n_rows) < 0.2 * forest.find_seconds(n_rows)
     boosting = [make_cost("classification", n_classes=k, model="lightgbm").find_seconds(n_rows) for k in (2, 50)]
     assert boosting[1] == pytest.approx(50 * boosting[0])
-    assert make_cost(min_leaf=50).find_bytes(n_rows) == pytest.approx(0.1 * forest.find_bytes(n_rows))
+    assert make_cost(min_samples_leaf=50).find_bytes(n_rows) == pytest.approx(0.1 * forest.find_bytes(n_rows))
     assert make_cost(max_depth=3).find_bytes(n_rows) == 16 * 500 * 80
 
 
@@ -68,7 +68,7 @@ def test_large_tables_are_sampled():
     chosen = choose_rows(cost, y, None, messages)
     assert cost.find_seconds(len(chosen)) <= MOST_SECONDS < cost.find_seconds(1.1 * len(chosen))
     assert len(np.unique(chosen)) == len(chosen) < len(y)
-    used = [f"{len(chosen):,} of 100,000 rows", "seed 0", "minutes", "1 core", "sample='all'"]
+    used = [f"{len(chosen):,} of 100,000 rows", "random state 0", "minutes", "1 core", "sample='all'"]
     assert not find_lacking(messages.messages[0], *used)
     np.testing.assert_array_equal(chosen, choose_rows(make_cost(n_jobs=2), y, None, messages))  # on any machine
     assert choose_rows(cost, y[:5000], None, messages) is None
@@ -116,9 +116,9 @@ def test_samples_keep_shares_of_classes_and_whole_groups():
 
 def test_a_sample_of_a_table():
     weighted = TABLE.assign(weight=1.0)
-    scored = score(weighted, "y", drop=["amount"], sample_weight="weight", sample=150, n_trees=20)
+    scored = score(weighted, "y", drop=["amount"], sample_weight="weight", sample=150, n_estimators=20)
     assert scored.result.n_rows == len(scored.X) == 150
-    assert any(not find_lacking(text, f"150 of {len(TABLE)} rows", "seed 0") for text in scored.messages)
+    assert any(not find_lacking(text, f"150 of {len(TABLE)} rows", "random state 0") for text in scored.messages)
 
 
 def test_rare_classes_become_one():
@@ -136,9 +136,9 @@ def test_rare_classes_become_one():
     ("settings", "words"),
     [
         ({"sample": 5}, r"sample: .*\b20\b.*'all'.*\b5\b"),
-        ({"sample": "some"}, "sample: .*rows"),
-        ({"min_leaf": 0}, r"min_leaf: .*\b1\b"),
-        ({"min_leaf": 5, "model": "xgboost"}, "min_leaf: .*xgboost"),
+        ({"sample": "some"}, "sample: .*'all'.*some"),
+        ({"min_samples_leaf": 0}, r"min_samples_leaf: .*\b1\b"),
+        ({"min_samples_leaf": 5, "model": "xgboost"}, "min_samples_leaf: .*xgboost"),
         ({"max_features": 1.5}, "max_features: .*'sqrt'"),
         ({"max_features": 0.5, "model": "catboost"}, "max_features: .*random-forest.*extra-trees"),
     ],

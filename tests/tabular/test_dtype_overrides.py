@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from helpers.messages import find_lacking
-from helpers.mixed_table import TABLE, find_kinds, score
+from helpers.mixed_table import TABLE, find_dtypes, score
 from truewood.tabular import TableError
 from truewood.tabular._columns.dtype_overrides import read_column_as
 
@@ -28,7 +28,7 @@ DATES = ["03.04.2020", "31.12.2021", "soon", None]
         (["20120101", "20120102", "20120103"], "number", "number", [20120101.0, 20120102.0, 20120103.0]),
         ([1, 2, 3], "category", "category", ["1", "2", "3"]),
         ([1.0, 2.5, None], "category", "category", ["1", "2.5", "(missing)"]),
-        (list(range(13)), "category", "category of many levels", [str(k) for k in range(13)]),
+        (list(range(13)), "category", "high-cardinality category", [str(k) for k in range(13)]),
         (DATES, "date:%d.%m.%Y", "date", [pd.Timestamp("2020-04-03"), pd.Timestamp("2021-12-31"), pd.NaT, pd.NaT]),
         ([201203, 201204], "date:%Y%m", "date", [pd.Timestamp("2012-03-01"), pd.Timestamp("2012-04-01")]),
         (
@@ -44,7 +44,7 @@ DATES = ["03.04.2020", "31.12.2021", "soon", None]
 )
 def test_kinds_that_are_wanted(given, wanted, kind, values):
     column = read_column_as("x", pd.Series(given * 10), wanted)
-    assert column.kind == kind
+    assert column.dtype == kind
     assert_array_equal(column.values.isna(), pd.isna(np.array(values * 10, dtype=object)))
     there = column.values.notna()
     assert column.values[there].tolist() == [value for value in values * 10 if not pd.isna(value)]
@@ -53,11 +53,11 @@ def test_kinds_that_are_wanted(given, wanted, kind, values):
 def test_what_does_not_fit_is_told():
     note = read_column_as("x", pd.Series(DATES * 5), "date:%d.%m.%Y").note
     assert not find_lacking(note, "%d.%m.%Y", "5 values", "missing")
-    assert "5 values" in read_column_as("x", pd.Series(NEARLY * 5), "number").note
+    assert "5 non-numeric values" in read_column_as("x", pd.Series(NEARLY * 5), "number").note
 
 
 @pytest.mark.parametrize(
-    ("kinds", "words"),
+    ("dtypes", "words"),
     [
         ({"x": "int"}, ["'x'", "number, category, date, text, drop", "date:FORMAT", "'int'"]),
         ({"x": "number:%d"}, ["'x'", "'number:%d'"]),
@@ -68,21 +68,23 @@ def test_what_does_not_fit_is_told():
         ({"city": "date:%Y"}, ["'city'", "'%Y'"]),
     ],
 )
-def test_kinds_that_cannot_be(kinds, words):
+def test_kinds_that_cannot_be(dtypes, words):
     with pytest.raises(TableError) as caught:
-        score(TABLE[["x", "city", "y"]], "y", kinds=kinds)
+        score(TABLE[["x", "city", "y"]], "y", dtypes=dtypes)
     assert not find_lacking(caught.value.reason, *words)
-    assert caught.value.argument == "kinds"
+    assert caught.value.argument == "dtypes"
 
 
 def test_kinds_of_a_table():
-    scored = score(TABLE, "y", kinds={"id": "category", "x": "drop", "product": "text", "city": "category"}, n_trees=5)
-    kinds = find_kinds(scored)
-    assert "x" not in kinds
-    assert (kinds["id"], kinds["product"], kinds["city"]) == ("category of many levels", "free text", "category")
+    scored = score(
+        TABLE, "y", dtypes={"id": "category", "x": "drop", "product": "text", "city": "category"}, n_estimators=5
+    )
+    dtypes = find_dtypes(scored)
+    assert "x" not in dtypes
+    assert (dtypes["id"], dtypes["product"], dtypes["city"]) == ("high-cardinality category", "free text", "category")
 
 
 def test_the_kind_of_the_target_is_its_task():
     table = TABLE[["x", "city"]].assign(grade=pd.cut(TABLE["amount"], 5, labels=False))
-    assert score(table, "grade", kinds={"grade": "number"}, n_trees=5).result.task == "regression"
-    assert score(table, "grade", kinds={"grade": "category"}, n_trees=5).result.task == "classification"
+    assert score(table, "grade", dtypes={"grade": "number"}, n_estimators=5).result.task == "regression"
+    assert score(table, "grade", dtypes={"grade": "category"}, n_estimators=5).result.task == "classification"

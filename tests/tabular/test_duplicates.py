@@ -16,7 +16,7 @@ pytestmark = pytest.mark.any_engine
 def test_duplicates_are_warned_about():
     rng = np.random.default_rng(3)
     noise = pd.DataFrame({"a": rng.normal(size=100).round(4), "b": rng.integers(0, 5, 100), "y": rng.choice(2, 100)})
-    scored = score(pd.concat([noise, noise]), "y", n_trees=5)
+    scored = score(pd.concat([noise, noise]), "y", n_estimators=5)
     assert not find_lacking(scored.warnings[0], "100 of 200 rows", "duplicates")
 
 

@@ -35,4 +35,4 @@ def test_the_same_as_by_hand():
     assert_allclose(scored.result.values, result.values, rtol=1e-12)
     assert_allclose(scored.result.p_value, result.p_value, rtol=1e-9)
     area = roc_auc_score(TABLE["y"] == "stays", forest.oob_decision_function_[:, 1])
-    assert_allclose(scored.skill.value, area, rtol=1e-12)
+    assert_allclose(scored.performance.value, area, rtol=1e-12)

@@ -47,12 +47,12 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected():
     """Scores of the table itself."""
-    return score(TABLE, "y", n_trees=20)
+    return score(TABLE, "y", n_estimators=20)
 
 
 def assert_same(scored, expected):
-    assert [(column.name, column.kind) for column in scored.columns] == [
-        (column.name, column.kind) for column in expected.columns
+    assert [(column.name, column.dtype) for column in scored.columns] == [
+        (column.name, column.dtype) for column in expected.columns
     ]
     assert_array_equal(scored.result.values, expected.result.values)
     assert_array_equal(scored.result.p_value, expected.result.p_value)
@@ -60,26 +60,26 @@ def assert_same(scored, expected):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats_give_the_same_numbers(name, folder, expected):
-    scored = score(folder / name, "y", n_trees=20)
+    scored = score(folder / name, "y", n_estimators=20)
     assert_same(scored, expected)
     assert scored.messages[0] == f"read {name}: 300 rows, 10 columns"
 
 
 @pytest.mark.parametrize("name", ["data.csv", "a.csv.gz", "a.parquet", "a.feather", "a.tsv", "a.jsonl", "a.xlsx"])
 def test_the_content_tells_the_format_too(name, folder, expected):
-    assert_same(score(FileContent("standard input", (folder / name).read_bytes()), "y", n_trees=20), expected)
+    assert_same(score(FileContent("standard input", (folder / name).read_bytes()), "y", n_estimators=20), expected)
 
 
 def test_letters_of_windows(tmp_path):
     text = TABLE[["x", "city", "y"]].replace("Rome", "Málaga").to_csv(index=False)
     (tmp_path / "a.csv").write_bytes(text.encode("cp1252"))
-    assert "Windows-1252" in score(tmp_path / "a.csv", "y", n_trees=5).messages[0]
+    assert "Windows-1252" in score(tmp_path / "a.csv", "y", n_estimators=5).messages[0]
 
 
 def test_names_in_quotes_may_break_lines(tmp_path):
     text = TABLE[["x", "amount", "y"]].to_csv(index=False, header=False)
     (tmp_path / "a.csv").write_text('"a;\nb","c;d;e",y\n' + text)
-    assert set(find_values(score(tmp_path / "a.csv", "y", n_trees=5))) == {"a;\nb", "c;d;e"}
+    assert set(find_values(score(tmp_path / "a.csv", "y", n_estimators=5))) == {"a;\nb", "c;d;e"}
 
 
 def test_commas_are_decimal_between_semicolons(tmp_path):
@@ -101,13 +101,13 @@ NO_TEXT = bytes(k for k in GARBAGE if k != 0)
 
 BAD_FILES = {
     "empty file": ("a.csv", "", ["a.csv", "empty"]),
-    "blank lines only": ("a.csv", "\n\n\n", ["a.csv", "no table"]),
+    "blank lines only": ("a.csv", "\n\n\n", ["a.csv", "empty"]),
     "header only": ("a.csv", HEADER_ONLY, ["a.csv", "no rows"]),
     "one column": ("a.csv", "y\n" + "1\n2\n" * 20, ["single column", "'y'"]),
     "one row": ("a.csv", HEADER_ONLY + "1,red,yes\n", ["20 rows", "1"]),
     "too few rows": ("a.csv", HEADER_ONLY + "1,red,yes\n2,blue,no\n" * 9, ["20 rows", "18"]),
-    "target missing in every row": ("a.csv", HEADER_ONLY + "1,red,\n2,blue,NA\n" * 20, ["'y'", "missing"]),
-    "constant target": ("a.csv", HEADER_ONLY + "1,red,no\n2,blue,no\n" * 20, ["'y'", "value"]),
+    "target missing in every row": ("a.csv", HEADER_ONLY + "1,red,\n2,blue,NA\n" * 20, ["'y'", "empty"]),
+    "constant target": ("a.csv", HEADER_ONLY + "1,red,no\n2,blue,no\n" * 20, ["'y'", "constant"]),
     "a name twice": ("a.csv", "x,x,y\n" + "1,2,a\n3,4,b\n" * 20, ["columns", "'x'"]),
     "a row too long": (
         "a.csv",
@@ -116,7 +116,7 @@ BAD_FILES = {
     ),
     "a row too short": ("a.csv", HEADER_ONLY + "1,red,no\n1,red\n" * 20, ["line 3", "2 fields", "3"]),
     "a quote without end": ("a.csv", HEADER_ONLY + "1,red,no\n" * 20 + '1,"red,no\n', ["a.csv", "EOF inside string"]),
-    "zero bytes": ("a.csv", GARBAGE, ["a.csv", "zero bytes"]),
+    "zero bytes": ("a.csv", GARBAGE, ["a.csv", "null bytes"]),
     "no encoding": ("a.csv", NO_TEXT, ["UTF-8", "Windows-1252"]),
     "UTF-16 without a mark": ("a.csv", CSV.encode("utf-16-le"), ["UTF-8"]),
     "unknown ending": ("a.docx", CSV, ["a.docx", ".csv"]),
@@ -186,7 +186,7 @@ def test_an_unknown_format_is_an_error_of_its_own(tmp_path):
         score_table(tmp_path / "a.docx", "y")
 
 
-@pytest.mark.parametrize(("path", "words"), [("none.csv", r"none\.csv"), ("", "batches")])
+@pytest.mark.parametrize(("path", "words"), [("none.csv", r"none\.csv"), ("", "folder")])
 def test_paths_that_lead_nowhere(path, words, tmp_path):
     with pytest.raises(TableError, match=words):
         score_table(str(tmp_path / path), "y")

@@ -38,7 +38,7 @@ def test_other_models(model, target):
     first = result.feature_names[result.order[0]]
     assert first in ("x", "member", "city")
     assert first in find_significant(scored)
-    assert scored.skill.p_value < 0.01
+    assert scored.performance.p_value < 0.01
 
 
 @pytest.mark.parametrize("model", ["random-forest", "xgboost", "lightgbm"])
@@ -49,8 +49,8 @@ def test_three_classes(model):
     table = TABLE[["x", "city", "member"]].assign(level=level)
     scored = score(table, "level", model=model, test_size=0.4)
     assert scored.result.task == "classification"
-    assert scored.skill.name == "one-vs-rest AUC"
-    assert scored.skill.p_value < 1e-3
+    assert scored.performance.name == "one-vs-rest AUC"
+    assert scored.performance.p_value < 1e-3
     assert scored.result.feature_names[scored.result.order[0]] in find_significant(scored)
 
 
@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_numbers():
 def test_a_forest_that_grows_in_steps_is_the_forest():
     """30 trees are grown in 25 steps, 500 in as many."""
     steps = []
-    settings = FitSettings(n_trees=30, n_jobs=1)
+    settings = FitSettings(n_estimators=30, n_jobs=1)
     scored = score_table(
         TABLE, "amount", drop=["y"], settings=settings, progress=lambda *progress: steps.append(progress)
     )
@@ -86,7 +86,7 @@ def test_the_model_can_be_kept_and_scored_again(model):
     if model != "random-forest":
         pytest.importorskip(model)
     scored = score(
-        TABLE, "amount", drop=["y"], n_trees=10, model=model, test_size=None if model == "random-forest" else 0.25
+        TABLE, "amount", drop=["y"], n_estimators=10, model=model, test_size=None if model == "random-forest" else 0.25
     )
     kept = pickle.loads(pickle.dumps(scored.model))
     y = TABLE["amount"] if len(scored.X) == N_ROWS else TABLE["amount"][TABLE["x"].isin(scored.X["x"])]
@@ -98,7 +98,7 @@ def test_the_model_can_be_kept_and_scored_again(model):
 def test_progress_of_boosting(model):
     pytest.importorskip(model)
     for options, n_fits in (({"test_size": 0.25}, 1), ({"cv": 3}, 3)):
-        steps, settings = [], FitSettings(model=model, n_trees=7, n_jobs=1, **options)
+        steps, settings = [], FitSettings(model=model, n_estimators=7, n_jobs=1, **options)
         score_table(TABLE, "y", settings=settings, progress=lambda *progress: steps.append(progress))  # noqa: B023
         assert steps == [(k, 7 * n_fits) for k in range(1, 7 * n_fits + 1)]
 
@@ -107,7 +107,7 @@ def test_progress_of_boosting(model):
 def test_folds_are_scored_as_cross_importance_does(model):
     if model != "random-forest":
         pytest.importorskip(model)
-    scored = score(TABLE, "amount", drop=["y"], n_trees=10, model=model, cv=3)
+    scored = score(TABLE, "amount", drop=["y"], n_estimators=10, model=model, cv=3)
     models = pickle.loads(pickle.dumps(scored.model))
     assert len(models) == 3
     y = TABLE["amount"].to_numpy()
@@ -119,7 +119,7 @@ def test_folds_are_scored_as_cross_importance_does(model):
     predicted = np.empty(N_ROWS)
     for fitted, (_, test) in zip(models, splits, strict=True):
         predicted[test] = fitted.predict(scored.X.iloc[test])
-    assert scored.skill.value == pytest.approx(r2_score(y, predicted))
+    assert scored.performance.value == pytest.approx(r2_score(y, predicted))
     assert not find_lacking(repr(scored), model, "30 trees", "3 folds", f"{N_ROWS:,} rows")
     assert "R2" in repr(scored)
 
@@ -127,7 +127,7 @@ def test_folds_are_scored_as_cross_importance_does(model):
 def test_preprocessing_is_fit_within_folds():
     pytest.importorskip("lightgbm")
     x = TABLE["x"].where(np.arange(N_ROWS) % 7 > 0)
-    scored = score(TABLE.assign(x=x), "amount", drop=["y"], n_trees=5, model="lightgbm", cv=3)
+    scored = score(TABLE.assign(x=x), "amount", drop=["y"], n_estimators=5, model="lightgbm", cv=3)
     place = scored.model[0][0].transformers_[0][2].index("x")
     medians = [fitted[0].named_transformers_["numbers"].statistics_[place] for fitted in scored.model]
     splits = KFold(3, shuffle=True, random_state=0).split(x)
@@ -144,14 +144,14 @@ def test_leaves_grow_with_the_table():
 def test_smallest_leaves(model):
     if model == "lightgbm":
         pytest.importorskip(model)
-    scored = score(TABLE, "amount", drop=["y"], model=model, test_size=0.3, min_leaf=40, n_trees=2)
+    scored = score(TABLE, "amount", drop=["y"], model=model, test_size=0.3, min_samples_leaf=40, n_estimators=2)
     trees = tw.to_ensemble(scored.model[-1])
     assert trees.weight[trees.left < 0].min() >= 40
 
 
 def test_columns_that_splits_choose_from():
     for max_features in ("sqrt", 2, 0.5):
-        scored = score(TABLE, "amount", drop=["y"], n_trees=2, max_features=max_features)
+        scored = score(TABLE, "amount", drop=["y"], n_estimators=2, max_features=max_features)
         assert scored.model[-1].max_features == max_features
 
 
@@ -161,7 +161,7 @@ def test_numbers_of_trees():
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("model", "svm"), ("n_trees", 0), ("max_depth", 0), ("test_size", 1.0), ("test_size", 0.0), ("cv", 1)],
+    [("model", "svm"), ("n_estimators", 0), ("max_depth", 0), ("test_size", 1.0), ("test_size", 0.0), ("cv", 1)],
 )
 def test_settings_that_cannot_be_used(argument, value):
     with pytest.raises(TableError, match=f"^{argument}: .*'?{value}") as caught:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from helpers.messages import find_lacking
-from helpers.mixed_table import N_ROWS, TABLE, find_kinds, score
+from helpers.mixed_table import N_ROWS, TABLE, find_dtypes, score
 from truewood.tabular import FitSettings, score_table
 from truewood.tabular._columns.columns import read_column
 
@@ -32,14 +32,14 @@ NUMBERS = {
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_that_name_rows(case):
     name, values, kind = NUMBERS[case]
-    assert read_column(name, pd.Series(values)).kind == kind
+    assert read_column(name, pd.Series(values)).dtype == kind
 
 
 def test_names_of_rows_are_looked_for_in_all_rows():
     table = TABLE[["x", "city"]].assign(number=np.arange(N_ROWS) % 299 + (np.arange(N_ROWS) == 299) * 1e6, y=TABLE["y"])
-    assert find_kinds(score(table, "y", n_trees=5))["number"] == "number"
+    assert find_dtypes(score(table, "y", n_estimators=5))["number"] == "number"
     counted = table.assign(number=np.arange(N_ROWS), y=TABLE["y"].where(np.arange(N_ROWS) % 11 == 0))
-    assert find_kinds(score(counted, "y", n_trees=5))["number"] == "identifier"
+    assert find_dtypes(score(counted, "y", n_estimators=5))["number"] == "identifier"
 
 
 def test_what_is_the_same_in_rows_with_a_target_is_left_out():
@@ -47,7 +47,7 @@ def test_what_is_the_same_in_rows_with_a_target_is_left_out():
     table = TABLE[["x", "city"]].assign(
         wave=np.where(is_known, "first", "second"), note=np.where(is_known, np.nan, 1.5), y=TABLE["y"].where(is_known)
     )
-    kinds = find_kinds(score(table, "y", n_trees=5))
+    kinds = find_dtypes(score(table, "y", n_estimators=5))
     assert kinds == {"x": "number", "city": "category", "wave": "constant", "note": "empty"}
 
 
@@ -59,14 +59,14 @@ UNITS = np.arange(N_ROWS) // 6
     [("id", UNITS), ("userId", UNITS * 1000), ("patient", [f"p{unit}" for unit in UNITS]), ("Subject", UNITS)],
 )
 def test_rows_that_belong_together(name, values):
-    scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_trees=5)
+    scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_estimators=5)
     assert not find_lacking(scored.warnings[0], name, "50 values", "300 rows", f"groups={name!r}")
 
 
 def test_rows_that_are_kept_together_are_not_warned_of():
     pytest.importorskip("lightgbm")
     table = TABLE[["x", "city", "y"]].assign(patient=UNITS, user=UNITS)
-    settings = FitSettings(model="lightgbm", n_trees=5)
+    settings = FitSettings(model="lightgbm", n_estimators=5)
     scored = score_table(table, "y", groups="patient", settings=settings)
     assert not any("groups=" in warning for warning in scored.warnings)
 
@@ -76,5 +76,5 @@ def test_rows_that_are_kept_together_are_not_warned_of():
     [("humid", UNITS), ("id", UNITS % 3), ("patient", UNITS + 0.25), ("member", UNITS), ("patients", UNITS * 0 + 1)],
 )
 def test_other_columns_are_left_alone(name, values):
-    scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_trees=5)
+    scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_estimators=5)
     assert not any("groups=" in warning for warning in scored.warnings)

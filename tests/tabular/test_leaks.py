@@ -188,10 +188,10 @@ def test_numbers_of_rows_within_texts_are_no_leaks():
     assert find_leaks(pd.DataFrame({"order": texts}), np.sin(rows / 100), "regression") == []
 
 
-@pytest.mark.parametrize("options", [{"keep": ["term"]}, {"kinds": {"term": "category"}}])
+@pytest.mark.parametrize("options", [{"keep": ["term"]}, {"dtypes": {"term": "category"}}])
 def test_a_text_that_is_used_and_holds_the_target_is_warned_of(options):
     table = pd.DataFrame({"term": [f"{t} ({d})" for t, d in zip(TEXTS, DIED, strict=True)], "x": Y, "died": DIED})
-    scored = score(table, "died", n_trees=5, **options)
+    scored = score(table, "died", n_estimators=5, **options)
     assert re.match(r"term\b.*100%.*\bdied\b", scored.warnings[0])
 
 
@@ -212,20 +212,22 @@ MONEY = {
 @pytest.mark.parametrize("form", MONEY)
 def test_a_copy_as_money_is_a_leak(form):
     table = pd.DataFrame({"x": OTHERS["b"], "price": 1000 * Y, "listed": [MONEY[form](y) for y in 1000 * Y]})
-    scored = score(table, "price", n_trees=5)
+    scored = score(table, "price", n_estimators=5)
     assert re.match(r"listed\b.*100%.*\bprice\b", scored.warnings[0])
 
 
 def test_leaks_are_warned_of_and_left_out():
     table = TABLE.assign(log=np.exp(TABLE["amount"] / TABLE["amount"].max())).drop(columns="y")
-    scored = score(table, "amount", n_trees=10)
+    scored = score(table, "amount", n_estimators=10)
     assert re.match(r"log\b.*100%.*\bamount\b", scored.warnings[0])
     assert scored.warnings[0].endswith("drop=['log']")
-    assert not any("alone explains" in warning for warning in score(table, "amount", drop="log", n_trees=10).warnings)
+    assert not any(
+        "alone explains" in warning for warning in score(table, "amount", drop="log", n_estimators=10).warnings
+    )
 
 
 def test_many_leaks_are_listed():
     copies = pd.DataFrame({f"copy {k}": TABLE["amount"] ** (2 * k + 1) for k in range(8)})
-    scored = score(copies.assign(amount=TABLE["amount"], x=TABLE["x"]), "amount", n_trees=5)
+    scored = score(copies.assign(amount=TABLE["amount"], x=TABLE["x"]), "amount", n_estimators=5)
     assert sum("alone explains" in warning for warning in scored.warnings) == 5
     assert not find_lacking(scored.warnings[5], "copy 5, copy 6, copy 7")

@@ -127,7 +127,7 @@ def test_tables_that_do_not_fit_the_model(table, argument, words, forest):
 
 
 def test_training_rows_cannot_judge_the_model(forest):
-    words = "rows", "fit on"
+    words = "training rows", "held-out"
     error = assert_refused(forest, *words)
     assert isinstance(error.__cause__, TrainingRowsError)
     assert "rows=" not in str(error)
@@ -144,7 +144,7 @@ def test_other_errors_of_the_library_stay_as_they_are(forest, monkeypatch):
 
 def test_a_model_without_names_needs_as_many_columns():
     forest = RandomForestClassifier(5).fit(TABLE[["x"]].to_numpy(), TABLE["y"])
-    assert_refused(forest, "1 column", "2", "drop=[...]")
+    assert_refused(forest, "1 column", "2 columns", "drop=")
 
 
 def test_numbers_for_a_model_that_predicts_numbers():
@@ -192,7 +192,7 @@ def test_types_of_a_skops_file_are_listed_before_anything_is_loaded(tmp_path, mo
 
 def test_a_small_skops_file_does_not_become_a_large_model(tmp_path, monkeypatch):
     pytest.importorskip("skops")
-    monkeypatch.setattr("truewood.tabular._models.saved_estimators.LARGEST_EXPANSION", 1000)
+    monkeypatch.setattr("truewood.tabular._models.loading.LARGEST_EXPANSION", 1000)
     with zipfile.ZipFile(tmp_path / "m.skops", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("schema.json", "0" * 100_000)
     assert_refused(tmp_path / "m.skops", "m.skops", "0.0 GiB")

@@ -29,9 +29,9 @@ def test_the_error_of_the_area_is_that_of_resampling():
     y = rng.random(400) < 0.3
     score = rng.normal(size=400) + y
     chances = np.column_stack([-score, score])
-    skill = measure_performance(y, chances, [False, True], None, "rows")
+    performance = measure_performance(y, chances, [False, True], None, "rows")
     drawn = [roc_auc_score(y[rows], score[rows]) for rows in rng.integers(0, 400, (400, 400))]
-    assert_allclose(skill.std_error, np.std(drawn), rtol=0.1)
+    assert_allclose(performance.std_error, np.std(drawn), rtol=0.1)
 
 
 def draw_numbers(rng, n_rows, noise):
@@ -50,10 +50,10 @@ def draw_classes(rng, n_rows, noise):
 def test_the_error_of_the_skill_is_that_of_many_tables(draw, noise, is_weighted):
     rng = np.random.default_rng(4)
     weight = rng.integers(1, 4, 300).astype(float) if is_weighted else None
-    skills = [measure_performance(*draw(rng, 300, noise), weight, "rows") for _ in range(400)]
-    spread = np.std([skill.value for skill in skills])
+    performances = [measure_performance(*draw(rng, 300, noise), weight, "rows") for _ in range(400)]
+    spread = np.std([performance.value for performance in performances])
     # 400 tables tell a spread within 4 % or so.
-    assert_allclose(np.mean([skill.std_error for skill in skills]), spread, rtol=0.15, atol=1e-4)
+    assert_allclose(np.mean([performance.std_error for performance in performances]), spread, rtol=0.15, atol=1e-4)
 
 
 def test_the_skill_of_several_classes_is_that_of_scikit_learn():
@@ -61,10 +61,10 @@ def test_the_skill_of_several_classes_is_that_of_scikit_learn():
     y, score, classes = draw_classes(rng, 200, 1.0)
     chances = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
     weight = rng.integers(1, 4, 200).astype(float)
-    skill = measure_performance(y, chances, classes, weight, "rows")
+    performance = measure_performance(y, chances, classes, weight, "rows")
     areas = [roc_auc_score(y == label, chances[:, label], sample_weight=weight) for label in classes]
     shares = np.bincount(y, weights=weight) / weight.sum()
-    assert_allclose(skill.value, np.average(areas, weights=shares * (1 - shares)))
+    assert_allclose(performance.value, np.average(areas, weights=shares * (1 - shares)))
 
 
 def test_a_class_that_does_not_occur_does_not_count():

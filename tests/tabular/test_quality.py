@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from helpers.mixed_table import score
+from truewood._formatting import format_p_value
 from truewood.tabular import Messages, ModelPerformance
-from truewood.tabular._checks.quality import check_quality, format_p_value
+from truewood.tabular._checks.performance import check_quality
 
 pytestmark = pytest.mark.any_engine
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.any_engine
 def test_a_model_without_skill_is_warned_about(recwarn):
     rng = np.random.default_rng(1)
     noise = pd.DataFrame({"a": rng.normal(size=200), "b": rng.integers(0, 5, 200), "y": rng.choice(["u", "v"], 200)})
-    (warning,) = score(noise, "y", n_trees=50).warnings
+    (warning,) = score(noise, "y", n_estimators=50).warnings
     assert re.search(r"chance.*\(AUC 0\.", warning)
     assert not recwarn
 
@@ -34,7 +35,7 @@ def draw_unbalanced():
 def test_unbalanced_classes_with_signal_are_no_chance():
     scored = score(draw_unbalanced(), "t")
     assert scored.warnings == []
-    assert scored.skill.p_value < 1e-6
+    assert scored.performance.p_value < 1e-6
     noise = draw_unbalanced().assign(x=np.random.default_rng(0).normal(size=1500))
     assert "chance" in score(noise, "t").warnings[0]
 
@@ -63,10 +64,10 @@ VERDICTS = {
 
 @pytest.mark.parametrize("case", VERDICTS)
 def test_verdicts(case):
-    skill, total_p_value, words = VERDICTS[case]
+    performance, total_p_value, words = VERDICTS[case]
     messages = Messages()
-    check_quality(skill, total_p_value, messages, alpha=0.05, may_be_too_deep=False)
-    assert messages.messages == ([] if skill is None else [str(skill)])
+    check_quality(performance, total_p_value, messages, alpha=0.05, may_be_too_deep=False)
+    assert messages.messages == ([] if performance is None else [str(performance)])
     assert len(messages.warnings) == (words is not None)
     assert words is None or words in messages.warnings[0]
 

@@ -27,7 +27,7 @@ TABLE["y"] = TABLE["x"] + RNG.standard_normal(120)[LABELS] + RNG.standard_normal
 def test_boosting_holds_whole_groups_out(model, target):
     pytest.importorskip(model)
     table = TABLE.assign(is_high=TABLE["y"] > 0).drop(columns=["y", "is_high"][target == "y"])
-    settings = FitSettings(model=model, n_trees=10, test_size=0.25)
+    settings = FitSettings(model=model, n_estimators=10, test_size=0.25)
     score = score_table(table, target, groups="patient", settings=settings, contributions=True)
     result = score.result
     assert result.feature_names.tolist() == ["x", "age"]
@@ -48,7 +48,7 @@ def test_folds_keep_groups_together(model, target):
     if model != "random-forest":
         pytest.importorskip(model)
     table = TABLE.assign(is_high=TABLE["y"] > 0).drop(columns=["y", "is_high"][target == "y"])
-    settings = FitSettings(model=model, n_trees=5)
+    settings = FitSettings(model=model, n_estimators=5)
     score = score_table(table, target, groups="patient", settings=settings, contributions=True)
     result = score.result
     assert result.rows == "folds"
@@ -67,8 +67,8 @@ def test_a_saved_model_is_judged_by_groups():
     expected = tw.importance(forest, TABLE[300:], "y", rows="heldout", groups="patient")
     np.testing.assert_array_equal(score.result.null_std_error, expected.null_std_error)
     alone = score_saved_model(forest, TABLE[300:], "y", drop="patient")
-    assert score.skill.value == alone.skill.value
-    assert score.skill.std_error != alone.skill.std_error
+    assert score.performance.value == alone.performance.value
+    assert score.performance.std_error != alone.performance.std_error
 
 
 def test_the_error_of_skill_is_that_of_groups():
@@ -88,7 +88,7 @@ def test_a_class_that_is_in_too_few_groups_is_refused():
     )
     seen = []
     for seed in range(12):
-        settings = FitSettings(model="lightgbm", n_trees=5, random_state=seed)
+        settings = FitSettings(model="lightgbm", n_estimators=5, random_state=seed)
         try:
             score_table(table, "kind", groups="patient", settings=settings)
         except TableError as error:

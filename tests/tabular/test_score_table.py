@@ -20,7 +20,7 @@ from truewood.tabular import Messages, TableError, score_saved_model, score_tabl
 
 @pytest.fixture(scope="module")
 def expected():
-    return score(TABLE, "y", n_trees=20)
+    return score(TABLE, "y", n_estimators=20)
 
 
 def as_polars(table):
@@ -50,46 +50,46 @@ FRAMES = {
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("prepare", [pd.DataFrame.copy, add_types], ids=["text", "typed"])
 def test_data_frames_give_the_same_numbers(kind, prepare, expected):
-    scored = score(FRAMES[kind](prepare(TABLE)), "y", n_trees=20)
-    assert [(column.name, column.kind) for column in scored.columns] == [
-        (column.name, column.kind) for column in expected.columns
+    scored = score(FRAMES[kind](prepare(TABLE)), "y", n_estimators=20)
+    assert [(column.name, column.dtype) for column in scored.columns] == [
+        (column.name, column.dtype) for column in expected.columns
     ]
     assert_array_equal(scored.result.values, expected.result.values)
-    assert scored.skill == expected.skill
+    assert scored.performance == expected.performance
 
 
 def test_the_data_frame_stays_as_it_is():
     table = add_types(TABLE)
     table.loc[:9, "y"] = None
     before = table.copy()
-    score(table, "y", n_trees=5)
+    score(table, "y", n_estimators=5)
     assert_frame_equal(table, before)
 
 
 def test_names_that_are_numbers():
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 3)))
-    assert set(find_values(score(table, 2, n_trees=5))) == {"0", "1"}
+    assert set(find_values(score(table, 2, n_estimators=5))) == {"0", "1"}
 
 
 def test_what_comes_back(expected):
     assert not find_lacking(expected.messages[0], "300 rows", "10 columns")
-    assert expected.messages[-1] == str(expected.skill)
+    assert expected.messages[-1] == str(expected.performance)
     assert not find_lacking(expected.describe(), "random-forest", "20 trees", "300 out-of-bag rows", "ufi")
-    assert repr(expected) == f"{expected.describe()}\n{expected.skill}"
+    assert repr(expected) == f"{expected.describe()}\n{expected.performance}"
     assert list(expected.X) == list(find_values(expected))
     assert expected.model.predict(expected.X).shape == (300,)
 
 
 def test_warnings_are_part_of_what_is_printed():
     rng = np.random.default_rng(1)
-    scored = score(pd.DataFrame({"a": rng.normal(size=100), "y": rng.choice(["u", "v"], 100)}), "y", n_trees=20)
+    scored = score(pd.DataFrame({"a": rng.normal(size=100), "y": rng.choice(["u", "v"], 100)}), "y", n_estimators=20)
     assert f"warning: {scored.warnings[0]}" in repr(scored)
 
 
 def test_messages_are_heard_as_they_come():
     heard, warned = [], []
     messages = Messages(heard.append, warned.append)
-    scored = score(pd.concat([TABLE, TABLE]).drop(columns="id"), "y", n_trees=5, messages=messages)
+    scored = score(pd.concat([TABLE, TABLE]).drop(columns="id"), "y", n_estimators=5, messages=messages)
     assert heard == scored.messages == messages.messages
     assert warned == scored.warnings == messages.warnings
     assert "duplicates" in warned[0]
@@ -130,13 +130,13 @@ def test_what_is_no_table(table):
     with pytest.raises(TypeError, match=r"^table.*data ?frame"):
         score_table(table, "y")
     with pytest.raises(TypeError, match=r"^table.*data ?frame"):
-        score_saved_model(score(SMALL, "y", n_trees=2).model, table, "y")
+        score_saved_model(score(SMALL, "y", n_estimators=2).model, table, "y")
 
 
 def test_a_lazy_frame_is_collected():
     polars = pytest.importorskip("polars")
     lazy = polars.from_pandas(SMALL).lazy()
-    assert_array_equal(score(lazy, "y", n_trees=5).result.values, score(SMALL, "y", n_trees=5).result.values)
+    assert_array_equal(score(lazy, "y", n_estimators=5).result.values, score(SMALL, "y", n_estimators=5).result.values)
 
 
 @pytest.mark.parametrize(
@@ -162,10 +162,10 @@ DATA = Path(os.environ.get(datasets.DATA_VARIABLE, "."))
 def test_adult(tmp_path):
     names = ",".join(datasets._ADULT_COLUMNS)
     (tmp_path / "adult.csv").write_text(names + "\n" + (DATA / "adult.data").read_text())
-    scored = score(tmp_path / "adult.csv", "income", n_trees=100)
+    scored = score(tmp_path / "adult.csv", "income", n_estimators=100)
     features = datasets._ADULT_COLUMNS[:-1]
     assert sorted(find_values(scored)) == sorted(features)
     frame = scored.result.frame().set_index("feature")
     assert frame.loc["fnlwgt", "mdi_rank"] == 1
     assert find_significant(scored) == set(features) - {"fnlwgt"}
-    assert scored.skill.value > 0.89
+    assert scored.performance.value > 0.89

@@ -32,11 +32,11 @@ PATIENTS = draw_patients()
 @pytest.mark.parametrize("model", ["random-forest", "extra-trees"])
 def test_a_survival_forest_is_fit(model):
     pytest.importorskip("sksurv")
-    scored = score(PATIENTS, "days", event="died", n_trees=20, model=model, max_features=1.0)
+    scored = score(PATIENTS, "days", event="died", n_estimators=20, model=model, max_features=1.0)
     assert [column.name for column in scored.columns] == ["dose", "noise"]
     assert find_significant(scored) == {"dose"}
-    assert scored.skill.name == "concordance"
-    assert 0.7 < scored.skill.value < 0.95
+    assert scored.performance.name == "concordance"
+    assert 0.7 < scored.performance.value < 0.95
     n_events = (PATIENTS["died"] == "yes").sum()
     assert any(text.startswith(f"survival: {n_events} of 200 rows") for text in scored.messages)
     assert scored.result.task == "survival"
@@ -47,7 +47,7 @@ def test_a_survival_forest_is_fit(model):
 def test_words_about_survival_times(tmp_path, capsys):
     pytest.importorskip("sksurv")
     PATIENTS.assign(dose=-PATIENTS["dose"]).to_csv(tmp_path / "patients.csv", index=False)
-    arguments = ["--time", "days", "--event", "died", "--trees", "20", "--quiet"]
+    arguments = ["--time", "days", "--event", "died", "--n-estimators", "20", "--quiet"]
     assert main(["importance", str(tmp_path / "patients.csv"), *arguments]) == 0
     printed = capsys.readouterr().out
     assert re.match(r"What \w.*\bdays until died\?", printed)
@@ -63,7 +63,7 @@ def test_rows_without_time_or_event_are_not_used():
     table = PATIENTS.assign(
         days=PATIENTS["days"].where(PATIENTS.index > 2), died=PATIENTS["died"].where(PATIENTS.index > 5)
     )
-    assert score(table, "days", event="died", n_trees=5).result.n_rows == 194
+    assert score(table, "days", event="died", n_estimators=5).result.n_rows == 194
 
 
 def test_survival_times_are_described(tmp_path, capsys):
@@ -86,11 +86,11 @@ def test_concordance_is_that_of_the_definition():
     y = np.empty(80, dtype=[("event", np.bool_), ("time", np.float64)])
     y["event"], y["time"] = rng.random(80) < 0.6, rng.integers(1, 30, 80)
     risk = (rng.normal(size=80) - 0.05 * y["time"]).round(1)
-    skill = measure_performance(y, risk, None, None, "rows")
-    assert skill.value == pytest.approx(metrics.concordance_index_censored(y["event"], y["time"], risk)[0])
+    performance = measure_performance(y, risk, None, None, "rows")
+    assert performance.value == pytest.approx(metrics.concordance_index_censored(y["event"], y["time"], risk)[0])
     drawn = [rng.integers(80, size=80) for _ in range(300)]
     values = [measure_performance(y[rows], risk[rows], None, None, "rows").value for rows in drawn]
-    assert skill.std_error == pytest.approx(np.std(values), rel=0.25)
+    assert performance.std_error == pytest.approx(np.std(values), rel=0.25)
 
 
 @pytest.mark.parametrize("events", [[0, 1], [1, 2], [False, True], ["no", "yes"], ["0", "1"]])
@@ -133,11 +133,11 @@ def test_what_survival_forests_cannot_do(given, words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--time", "days"], "--event: --time and --event go together"),
-        (["--event", "died"], "--time: --time and --event go together"),
+        (["--time", "days"], "--event: --time and --event must be given together"),
+        (["--event", "died"], "--time: --time and --event must be given together"),
         (
             ["--time", "days", "--event", "died", "--target", "days"],
-            "--target: cannot be given with --time and --event",
+            "--target: cannot be combined with --time and --event",
         ),
         (["--time", "days", "--event", "dead"], "--event: the table has no column 'dead'"),
     ],

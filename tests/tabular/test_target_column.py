@@ -19,40 +19,42 @@ def test_a_number_is_regression():
     scored = score(TABLE, "amount", drop=["y"])
     assert scored.result.task == "regression"
     assert any(text.startswith("target amount: regression") for text in scored.messages)
-    assert scored.skill.name == "R2"
-    assert scored.skill.value > 0.3
+    assert scored.performance.name == "R2"
+    assert scored.performance.value > 0.3
     assert {"x", "member", "city"} <= find_significant(scored)
 
 
 def test_rows_without_a_target_are_left_out_with_a_message():
     table = SMALL.copy()
     table.loc[:9, "y"] = ["", "?", "NA", "nan", "null", " ", "N/A", "NaN", "NULL", "#N/A"]
-    scored = score(table, "y", n_trees=5)
+    scored = score(table, "y", n_estimators=5)
     assert any(not find_lacking(text, "10 of 300 rows", "y") for text in scored.messages)
     assert scored.result.n_rows == 290
 
 
 @pytest.mark.parametrize("dtype", ["category", "string", object])
 def test_missing_targets_of_any_type(dtype):
-    assert score(SMALL.assign(y=SMALL["y"].where(SMALL.index > 9).astype(dtype)), "y", n_trees=5).result.n_rows == 290
+    assert (
+        score(SMALL.assign(y=SMALL["y"].where(SMALL.index > 9).astype(dtype)), "y", n_estimators=5).result.n_rows == 290
+    )
 
 
 def test_a_dash_is_a_label():
     table = TABLE[["x", "city"]].assign(edit=np.where(TABLE["y"] == "stays", "+", "-"))
-    assert score(table, "edit", n_trees=5).result.n_rows == N_ROWS
+    assert score(table, "edit", n_estimators=5).result.n_rows == N_ROWS
 
 
 @pytest.mark.parametrize(("task", "found"), [(None, "classification"), ("regression", "regression")])
 def test_few_whole_numbers_are_classes_unless_told_otherwise(task, found):
     table = TABLE[["x", "city"]].assign(grade=pd.cut(TABLE["amount"], 5, labels=False))
-    scored = score(table, "grade", task=task, n_trees=10)
+    scored = score(table, "grade", task=task, n_estimators=10)
     assert scored.result.task == found
     assert any("task='regression'" in text for text in scored.messages) == (task is None)
 
 
 def test_two_numbers_are_two_classes_without_more_words():
     table = TABLE[["x", "city"]].assign(stays=(TABLE["y"] == "stays").astype(int))
-    assert not any("task='regression'" in text for text in score(table, "stays", n_trees=2).messages)
+    assert not any("task='regression'" in text for text in score(table, "stays", n_estimators=2).messages)
 
 
 TARGETS = {
@@ -69,7 +71,7 @@ def test_labels(case):
     values, task, words = TARGETS[case]
     n_rows = 120 // len(values) * len(values)
     table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=n_rows), "t": values * (n_rows // len(values))})
-    scored = score(table, "t", task=task, n_trees=5)
+    scored = score(table, "t", task=task, n_estimators=5)
     said = next(text for text in scored.messages if text.startswith("target t: "))
     assert said.startswith(f"target t: classification, {words}")
     assert said.endswith(words) or case == "two numbers"
@@ -84,7 +86,7 @@ def test_sample_weight_is_no_feature_and_is_used():
 
 
 BAD_TARGETS = {
-    "missing in every row": (SMALL.assign(y=None), "'y'.*missing"),
+    "missing in every row": (SMALL.assign(y=None), "'y'.*empty"),
     "constant": (SMALL.assign(y="no"), "'y'.*(same value|constant)"),
     "all labels differ": (SMALL.assign(y=[f"label{k}" for k in range(N_ROWS)]), r"\b300\b.*\b300 rows"),
     "dates": (SMALL.assign(y=TABLE["when"]), "classes.*numbers.*dates"),

@@ -1,1 +1,1 @@
-"""A page in the browser, served on this computer only: a table in, a report out."""
+"""The browser app, served on this computer only: upload a table, read its report."""

@@ -1,4 +1,4 @@
-"""Serving the page: a free port of loopback, a folder for its files that goes when it ends, and the browser."""
+"""Serve the app on a loopback port, with a temporary folder for its files, and open the browser."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-# Seconds that a page may be out of touch before it counts as closed: browsers put pages to sleep.
+# Seconds after which a disconnected page counts as closed; browsers suspend pages.
 RECONNECT_SECONDS = 60.0
 _LOOPBACK, _LAST_PORT = "127.0.0.1", 65_535
-# Bytes that a form adds to the file in it.
+# Bytes that a form adds to its file.
 _MARGIN = 65_536
 
 
-def serve_app(*, port: int, largest: int, opens_browser: bool, tell: Callable[[str], None]) -> None:
-    """Serve the page until the process is asked to end; all files are removed then.
+def serve_app(*, port: int, max_bytes: int, opens_browser: bool, show_address: Callable[[str], None]) -> None:
+    """Serve the app until the process is stopped, and delete all files.
 
     Parameters
     ----------
     port : int
-        The port on loopback; 0 is any free one.
-    largest : int
-        Bytes that a table may have.
+        The loopback port; 0 for any free port.
+    max_bytes : int
+        Maximum size of a table.
     opens_browser : bool
-        Whether to open the page in the browser.
-    tell : callable
-        Takes the address that logs a browser in, and a new one whenever it was used.
+        Whether to open the browser.
+    show_address : callable
+        Called with the address that logs in a browser, and with a new one whenever it was used.
     """
     with (
         _hold_signals() as signals,
@@ -42,17 +42,19 @@ def serve_app(*, port: int, largest: int, opens_browser: bool, tell: Callable[[s
         tempfile.TemporaryDirectory(prefix="truewood-") as folder,
     ):
         login, code = f"http://{_LOOPBACK}:{listener.getsockname()[1]}/login?code=", secrets.token_urlsafe(24)
-        signals.server = server = _make_server(Path(folder), code, largest, offer=lambda code: tell(login + code))
+        signals.server = server = _make_server(
+            Path(folder), code, max_bytes, offer=lambda code: show_address(login + code)
+        )
         if signals.received:
             return
-        tell(login + code)
+        show_address(login + code)
         if opens_browser:
             _open_browser(Path(folder, "login.html"), login + code)
         server.run(sockets=[listener])
 
 
 class _Signals:
-    """The signals that ask the process to end; they stop the server, and nothing else that is under way."""
+    """The signals that stop the server; nothing else is interrupted."""
 
     def __init__(self) -> None:
         self.received: list[int] = []
@@ -68,9 +70,9 @@ class _Signals:
 
 @contextmanager
 def _hold_signals() -> Iterator[_Signals]:
-    """Let signals wait until everything is removed, and end the process then.
+    """Defer signals until all files are deleted, and then end the process.
 
-    Uvicorn takes SIGINT and SIGTERM itself while it runs, and raises them again.
+    Uvicorn handles SIGINT and SIGTERM itself while it runs, and raises them again.
     """
     signals = _Signals()
     numbers = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
@@ -88,34 +90,34 @@ def _hold_signals() -> Iterator[_Signals]:
 
 def _open_port(port: int) -> socket.socket:
     if port > _LAST_PORT:
-        raise ValueError(f"port {port} cannot be used: ports end at {_LAST_PORT}; without one, a free one is taken.")
+        raise ValueError(f"port {port} cannot be used: the largest port is {_LAST_PORT}; omit it to use any free port.")
     try:
         return socket.create_server((_LOOPBACK, port))
     except OSError as error:
         reason = os.strerror(error.errno or 0)
-        raise ValueError(f"port {port} cannot be used: {reason}; without one, a free one is taken.") from error
+        raise ValueError(f"port {port} cannot be used: {reason}; omit it to use any free port.") from error
 
 
 def _open_browser(file: Path, address: str) -> None:
-    """Open an address by a file that only this user can read: everybody can read the arguments of the browser."""
+    """Open an address through a file that only this user can read; command-line arguments are visible to all users."""
     from truewood._app.token_middleware import make_redirect
 
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
         stream.write(make_redirect(address))
-    # In a thread, because a browser of the terminal returns when it is closed.
+    # In a thread, because text browsers block until they are closed.
     threading.Thread(target=webbrowser.open, args=[file.as_uri()], daemon=True).start()
 
 
-def _make_server(folder: Path, code: str, largest: int, *, offer: Callable[[str], None]) -> Any:
-    tempfile.tempdir = str(folder)  # of uploads on their way
-    os.environ["NICEGUI_STORAGE_PATH"] = str(folder / "nicegui")  # which it reads when it is imported
+def _make_server(folder: Path, code: str, max_bytes: int, *, offer: Callable[[str], None]) -> Any:
+    tempfile.tempdir = str(folder)  # for uploads in progress
+    os.environ["NICEGUI_STORAGE_PATH"] = str(folder / "nicegui")  # read when nicegui is imported
     import uvicorn
     from fastapi import FastAPI
 
-    from truewood._app.page import add_pages, leave_page
+    from truewood._app.routes import add_routes, leave_page
     from truewood._app.token_middleware import TokenMiddleware
 
     app, path = FastAPI(openapi_url=None), secrets.token_urlsafe(24)
-    add_pages(app, f"/{path}", folder=folder, largest=largest, reconnect_seconds=RECONNECT_SECONDS)
-    door = TokenMiddleware(app, path, code, largest + _MARGIN, offer=offer, leave=leave_page)
-    return uvicorn.Server(uvicorn.Config(door, loop="asyncio", log_level="warning", timeout_graceful_shutdown=1))
+    add_routes(app, f"/{path}", folder=folder, max_bytes=max_bytes, reconnect_seconds=RECONNECT_SECONDS)
+    guarded = TokenMiddleware(app, path, code, max_bytes + _MARGIN, offer=offer, leave=leave_page)
+    return uvicorn.Server(uvicorn.Config(guarded, loop="asyncio", log_level="warning", timeout_graceful_shutdown=1))

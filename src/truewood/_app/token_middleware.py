@@ -1,4 +1,4 @@
-"""Who may come in: browsers that a one-time code has logged in, with requests of the page itself, of limited size."""
+"""`TokenMiddleware`: admit only logged-in browsers, same-origin requests, and bodies of limited size."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse
 
-# The cookie of a session.
+# The session cookie.
 COOKIE = "truewood"
-# Nothing is loaded from, or sent to, anywhere else. The page's framework compiles templates, hence the eval.
+# Nothing is loaded from or sent to other hosts. Vue compiles templates, which needs eval.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; frame-ancestors 'self'; "
     "base-uri 'self'; form-action 'self'; object-src 'none'",
@@ -20,36 +20,36 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _HOSTS = ("127.0.0.1", "localhost")
-_GOING_AWAY = 1001  # why a browser closes the socket of a page that is closed, reloaded or left
+_GOING_AWAY = 1001  # sent when a page is closed, reloaded or left
 
 
 def make_redirect(address: str) -> str:
-    """HTML that leads to an address."""
+    """Make an HTML page that redirects to an address."""
     return f"""<!doctype html><meta charset="utf-8"><title>truewood</title><link rel="icon" href="data:,">
 <meta http-equiv="refresh" content="0; url={address}">"""
 
 
 class TokenMiddleware:
-    """Let requests to an ASGI application pass, or refuse them.
+    """Pass requests on to an ASGI application, or refuse them.
 
-    A browser is logged in by `/login?code=...`: the code works once, and becomes the cookie of a session. Browsers send
-    cookies to all ports of a host, so that programs of other users may come to see them. The path, which begins with a
-    secret, too, keeps the cookie from them.
+    `/login?code=...` logs in a browser: the code works once and is exchanged for a session cookie. Browsers send
+    cookies to all ports of a host, where programs of other users might read them; the secret path of the cookie
+    prevents that.
 
     Parameters
     ----------
     app : callable
         The application.
     path : str
-        What addresses must begin with.
+        Secret prefix of all paths.
     code : str
-        What logs the first browser in.
-    largest : int
-        Bytes that the body of a request may have.
+        Code that logs in the first browser.
+    max_bytes : int
+        Maximum size of a request body.
     offer : callable
-        Takes the code for the next browser whenever one was used.
+        Called with the code for the next browser whenever one was used.
     leave : callable
-        Takes the request of each socket whose page the browser has left.
+        Called with the request of a socket when the browser leaves its page.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class TokenMiddleware:
         app: Any,
         path: str,
         code: str,
-        largest: int,
+        max_bytes: int,
         *,
         offer: Callable[[str], None],
         leave: Callable[[HTTPConnection], None],
@@ -65,13 +65,13 @@ class TokenMiddleware:
         self.app = app
         self.path = path
         self.code = code
-        self.largest = largest
+        self.max_bytes = max_bytes
         self.offer = offer
         self.leave = leave
         self.sessions: set[str] = set()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -85,7 +85,7 @@ class TokenMiddleware:
             await self.app(scope, self._watch(request, receive), _add_headers(send))
 
     def _judge(self, request: HTTPConnection) -> tuple[int, str]:
-        """The status and the reason of a refusal, or no reason."""
+        """Return status and reason of a refusal; no reason if the request is admitted."""
         headers = request.headers
         if not _is_from_here(request.scope, headers):
             return 403, "This page is for this computer only."
@@ -94,9 +94,9 @@ class TokenMiddleware:
                 return 403, "This address was used already, or is incomplete; open the newest one in the terminal."
         elif not self._is_logged_in(request):
             return 403, "This browser is not logged in; open the newest address in the terminal."
-        if "transfer-encoding" in headers:  # of a size that nobody knows
-            return 411, "A request has to say how large it is."
-        if int(headers.get("content-length", 0)) > self.largest:
+        if "transfer-encoding" in headers:  # of unknown size
+            return 411, "The request must have a Content-Length."
+        if int(headers.get("content-length", 0)) > self.max_bytes:
             return 413, "The file is too large."
         return 200, ""
 
@@ -110,7 +110,7 @@ class TokenMiddleware:
         self.sessions.add(session)
         self.code = secrets.token_urlsafe(24)
         self.offer(self.code)
-        # No redirect by status: the browser may come from a file, and leaves strict cookies out all the way then.
+        # Not an HTTP redirect: coming from a file, browsers would withhold strict cookies.
         answer = HTMLResponse(make_redirect(f"/{self.path}/"), headers={"Cache-Control": "no-store"})
         answer.set_cookie(COOKIE, session, path=f"/{self.path}/", httponly=True, samesite="strict")
         return answer
@@ -130,7 +130,7 @@ def _is_login(scope: Any) -> bool:
 
 
 def _is_from_here(scope: Any, headers: Headers) -> bool:
-    """Whether a request is made to a name of this computer, and by this page wherever it may change something."""
+    """Whether a request addresses this computer and, if it can change something, comes from this page."""
     host = headers.get("host", "").lower()
     is_harmless = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
     origin = headers.get("origin", f"http://{host}" if is_harmless else "").lower()
@@ -139,7 +139,7 @@ def _is_from_here(scope: Any, headers: Headers) -> bool:
 
 async def _refuse(status: int, reason: str, scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close"})  # before it was accepted, which answers with 403
+        await send({"type": "websocket.close"})  # before it is accepted, which answers 403
     else:
         await PlainTextResponse(reason, status)(scope, receive, send)
 

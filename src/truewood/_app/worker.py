@@ -1,7 +1,7 @@
-"""The process that does the jobs of a session: lines of JSON come in, and lines of JSON with the id of the job go out.
+"""The worker process of a browser session: reads jobs as lines of JSON and writes lines of JSON with their ids.
 
-A process of its own keeps the page alive while a large table is read, can be stopped at any time, and takes nobody
-along when there is too little memory.
+A separate process keeps the page responsive while a large table is read, can be stopped at any time, and can run out of
+memory without stopping the app.
 """
 
 from __future__ import annotations
@@ -14,27 +14,25 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from truewood._formatting import count
+from truewood._message import as_message, get_message
 from truewood.tabular import FitSettings, Messages, TableError, describe_table, score_table
-from truewood.tabular._messages import without_hints
 
-Tell = Callable[..., None]
+Send = Callable[..., None]
 _LONGEST_EXAMPLE = 40
 
 
-def describe_columns(tell: Tell, *, file: str) -> dict[str, Any]:
-    """What each column of a file is taken for."""
-    messages = _make_messages(tell)
-    columns = describe_table(file, messages=messages)
-    shape = next(text for text in messages.messages if text.startswith("read "))
+def describe_columns(send: Send, *, file: str) -> dict[str, Any]:
+    """Infer the type of each column of a file."""
+    columns = describe_table(file, messages=_make_messages(send))
     return {
-        "shape": shape.removeprefix(f"read {Path(file).name}: "),
+        "shape": f"{count(columns[0].n_rows, 'row')}, {count(len(columns), 'column')}",
         "columns": [
             asdict(column)
             | {
-                "note": column.note and without_hints(column.note),
+                "note": None if column.note is None else as_message(column.note).text,
                 "examples": [example[:_LONGEST_EXAMPLE] for example in column.examples],
             }
             for column in columns
@@ -43,58 +41,48 @@ def describe_columns(tell: Tell, *, file: str) -> dict[str, Any]:
 
 
 def write_report(
-    tell: Tell, *, file: str, target: str, task: str | None, kinds: dict[str, str], report: str
+    send: Send, *, file: str, target: str, task: str | None, dtypes: dict[str, str], report: str
 ) -> dict[str, Any]:
-    """Score the columns of a file, and write the report."""
+    """Score the columns of a file and write the report."""
     score = score_table(
         file,
         target,
         task=task,
-        kinds=kinds,
+        dtypes=dtypes,
         settings=FitSettings(n_jobs=-1),
-        messages=_make_messages(tell),
-        progress=lambda n_done, n_trees: tell(n_done=n_done, n_trees=n_trees),
+        messages=_make_messages(send),
+        progress=lambda n_done, n_trees: send(n_done=n_done, n_trees=n_trees),
     )
-    score.result.report(
-        report,
-        X=score.X,
-        title=f"What tells about {target}?",
-        performance=None if score.skill is None else score.skill.describe(),
-        explanation=score.explanation,
-        notes=[without_hints(text) for text in score.messages if text != str(score.skill)],
-        warnings=list(map(without_hints, score.warnings)),
-    )
+    score.report(report, title=f"What predicts {target}?")
     return {}
 
 
-def _make_messages(tell: Tell) -> Messages:
-    return Messages(
-        lambda text: tell(message=without_hints(text)),
-        lambda text: tell(warning=without_hints(text)),
-    )
+def _make_messages(send: Send) -> Messages:
+    """Send messages without hints: the page has no arguments to change."""
+    return Messages(lambda message: send(message=message.text), lambda warning: send(warning=warning.text))
 
 
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {"describe": describe_columns, "report": write_report}
 
 
 def describe_error(error: Exception) -> str:
-    """What is wrong, in one line."""
-    text = str(error)
+    """Describe an error in one line."""
+    text = get_message(error).text
     if isinstance(error, TableError):
-        text = without_hints(error.reason)
+        text = as_message(error.reason).text
     if isinstance(error, MemoryError):
-        text = "There is not enough memory; take a part of the rows, or leave columns out."
+        text = "Memory ran out; use fewer rows, or leave out columns."
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror
     return " ".join(text.split())
 
 
 def main() -> None:
-    """Do the jobs that standard input names, until it ends."""
+    """Run the jobs on standard input until it ends."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever libraries print goes to the terminal
+    os.dup2(2, 1)  # libraries may print to standard output
 
-    def tell(id_: int, **line: Any) -> None:
+    def send(id_: int, **line: Any) -> None:
         channel.write(json.dumps({"id": id_, **line}) + "\n")
         channel.flush()
 
@@ -102,17 +90,17 @@ def main() -> None:
     threading.Thread(target=_read_jobs, args=[jobs], daemon=True).start()
     while True:
         job = json.loads(jobs.get())
-        tell_of_job = partial(tell, job.pop("id"))
+        send_line = partial(send, job.pop("id"))
         try:
-            tell_of_job(answer=JOBS[job.pop("job")](tell_of_job, **job))
+            send_line(answer=JOBS[job.pop("job")](send_line, **job))
         except (OSError, ValueError, MemoryError) as error:
-            tell_of_job(error=describe_error(error))
+            send_line(error=describe_error(error))
 
 
 def _read_jobs(jobs: queue.Queue[str]) -> None:
     for line in sys.stdin:
         jobs.put(line)
-    os._exit(0)  # whoever asked has gone, whatever is being done
+    os._exit(0)  # the app has stopped, so the running job is useless
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The worker process of a browser session: it does one job at a time, for all tabs, and can be stopped."""
+"""`WorkerProcess`: the worker of a browser session, which runs one job at a time for all tabs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-# Bytes of a line: the columns of a wide table.
+# Largest line in bytes: the columns of a wide table.
 _LONGEST_LINE = 2**26
 
 
 class WorkerError(Exception):
-    """What went wrong, in one line for people."""
+    """A failed job; the text is one line for the user."""
 
 
 class WorkerProcess:
-    """A process that runs the jobs of `worker`. Jobs wait for each other; a job that is cancelled ends the process."""
+    """A process that runs the jobs of `worker` one after the other; canceling a job ends the process."""
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
@@ -26,21 +26,21 @@ class WorkerProcess:
         self._ids = itertools.count()
 
     async def prepare(self) -> None:
-        """Start the process, which takes a while to import everything, unless it runs already."""
+        """Start the process ahead of the first job, because imports take a while."""
         async with self._lock:
             await self._start()
 
-    async def do(self, job: str, hear: Callable[[dict[str, Any]], None], **arguments: Any) -> dict[str, Any]:
-        """Do a job.
+    async def do(self, job: str, show: Callable[[dict[str, Any]], None], **arguments: Any) -> dict[str, Any]:
+        """Run a job.
 
         Parameters
         ----------
         job : str
-            Its name in `worker.JOBS`.
-        hear : callable
-            Takes messages and progress.
+            The name in `worker.JOBS`.
+        show : callable
+            Called with messages and progress.
         **arguments
-            Of the job.
+            Arguments of the job.
 
         Returns
         -------
@@ -50,22 +50,22 @@ class WorkerProcess:
         Raises
         ------
         WorkerError
-            If the job cannot be done.
+            If the job fails.
         """
-        hear({"waits": self._lock.locked()})
+        show({"waits": self._lock.locked()})
         async with self._lock:
-            hear({"waits": False})
+            show({"waits": False})
             process = await self._start()
             try:
-                return await self._exchange(process, job, hear, arguments)
+                return await self._exchange(process, job, show, arguments)
             except WorkerError:
                 raise
-            except BaseException:  # cancelled, most likely: the process must not answer this job when the next one asks
+            except BaseException:  # most likely canceled: the process must not answer this job later
                 await self._end()
                 raise
 
     async def end(self) -> None:
-        """End the process once the job that it does is done or cancelled."""
+        """End the process when its job is finished or canceled."""
         async with self._lock:
             await self._end()
 
@@ -77,7 +77,7 @@ class WorkerProcess:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=_LONGEST_LINE,
-                start_new_session=True,  # Ctrl-C is for the server, which ends its work itself
+                start_new_session=True,  # Ctrl-C stops the server, which ends its workers
             )
         return self._process
 
@@ -91,10 +91,10 @@ class WorkerProcess:
         self,
         process: asyncio.subprocess.Process,
         job: str,
-        hear: Callable[[dict[str, Any]], None],
+        show: Callable[[dict[str, Any]], None],
         arguments: dict[str, Any],
     ) -> dict[str, Any]:
-        """Ask for a job and read the lines about it; lines about any other job are dropped."""
+        """Send a job and read its lines; lines of other jobs are ignored."""
         stdin, stdout = cast("asyncio.StreamWriter", process.stdin), cast("asyncio.StreamReader", process.stdout)
         id_ = next(self._ids)
         stdin.write(json.dumps({"id": id_, "job": job, **arguments}).encode() + b"\n")
@@ -106,10 +106,10 @@ class WorkerProcess:
                 return dict(line["answer"])
             if "error" in line:
                 raise WorkerError(line["error"])
-            hear(line)
+            show(line)
         code = await process.wait()
         raise WorkerError(
-            "The system has ended the work, most likely because memory ran out; take a part of the rows."
+            "The analysis was killed, most likely because memory ran out; use fewer rows."
             if code == -9
-            else f"The work has failed with exit code {code}; the terminal says more."
+            else f"The analysis failed with exit code {code}; see the terminal for details."
         )

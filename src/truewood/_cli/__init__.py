@@ -10,23 +10,23 @@ from collections.abc import Sequence
 import truewood
 from truewood._cli import app, compare, demo, describe, importance, reproduce
 from truewood._cli.arguments import SHELLS, Parser, PrintCompletion
-from truewood._cli.error_messages import describe_error, lacks_memory
 from truewood._cli.interruption import Interruption
+from truewood._cli.messages import describe_error, lacks_memory
 from truewood._cli.streams import settle_streams, write_message
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+    """Make the parser of all commands."""
     parser = Parser(
         prog="truewood",
-        description="Which features does a tree model really use? Unbiased importance, scored on unseen rows.",
+        description="Unbiased feature importance for tree models, scored on out-of-bag or held-out rows.",
     )
     parser.add_argument("--version", action="version", version=f"truewood {truewood.__version__}")
     parser.add_argument(
         "--print-completion",
         action=PrintCompletion,
         choices=SHELLS,
-        help="print a script that completes commands in this shell",
+        help="print the completion script for a shell, and exit",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     importance.add_command(commands)
@@ -40,22 +40,22 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 2 for input that cannot be used, or 130 when interrupted."""
+    """Run the command line and return its exit code: 0, 2 for unusable input, or 130 if interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # of a terminal that does not know all letters
+            stream.reconfigure(errors="replace")  # for terminals that lack some characters
     interruption = Interruption()
     try:
         interruption.begin()
         _run(arguments, interruption)
     except BrokenPipeError:
-        pass  # the reader, such as `head`, has seen enough
+        pass  # the reader, such as `head`, has closed the pipe
     except KeyboardInterrupt:
-        interruption.say()
+        interruption.report()
         return 130
     except Exception as error:
-        if interruption.has_come:
-            interruption.say()  # a library has made an error of it
+        if interruption.was_received:
+            interruption.report()  # a library turned Ctrl-C into an error
             return 130
         if not isinstance(error, OSError | ValueError) and not lacks_memory(error):
             raise
@@ -73,7 +73,7 @@ def _run(arguments: Sequence[str] | None, interruption: Interruption) -> None:
         if getattr(options, "handles_interruption", False):
             interruption.end()
         options.run(options)
-    except SystemExit:  # of --help, which prints and ends
+    except SystemExit:  # raised by --help after printing
         sys.stdout.flush()
         raise
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`truewood app`: a page in the browser for a table, its columns and its report."""
+"""`truewood app`: analyze a table in the browser."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from truewood._app.server import serve_app
 from truewood._cli.arguments import not_negative, positive
 from truewood._cli.output import REPORT_PACKAGES, list_missing
 
-_DESCRIPTION = """Open a page in the browser: drop a table, choose what to explain, see what its columns
-are taken for, read the report. The page is served only to this computer, and only to
+_DESCRIPTION = """Analyze a table in the browser: drop a file, choose the target, check the column
+types, and read the report. The page is available only on this computer, and only to
 browsers that you log in. Files are deleted when you close the page or stop the command."""
-_FIRST_ADDRESS = """truewood is running. Its address, which works once: {}
+_FIRST_ADDRESS = """truewood is running. Open this address, which works once: {}
 Press Ctrl-C to stop truewood and delete its files.
 """
-_NEXT_ADDRESS = "A browser has logged in. An address for another one: {}\n"
+_NEXT_ADDRESS = "A browser has logged in. To log in another one, open: {}\n"
 
 
 def add_command(commands: Any) -> None:
     """Add `app` to the commands."""
     parser = commands.add_parser(
         "app",
-        help="open a page in the browser",
+        help="analyze a table in the browser",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--port", type=not_negative, default=0, help="port on this computer (default: a free one)")
+    parser.add_argument("--port", type=not_negative, default=0, help="port on this computer (default: any free port)")
     parser.add_argument(
         "--max-size",
         type=positive,
         default=500,
         metavar="MB",
-        help="largest table in megabytes (default: %(default)s)",
+        help="maximum size of a table in megabytes (default: %(default)s)",
     )
-    parser.add_argument("--no-browser", action="store_true", help="print the address, and do not open it")
+    parser.add_argument("--no-browser", action="store_true", help="print the address without opening it")
     parser.set_defaults(run=run, handles_interruption=True)
 
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
 
     serve_app(
         port=options.port,
-        largest=options.max_size * 10**6,
+        max_bytes=options.max_size * 10**6,
         opens_browser=not options.no_browser,
-        tell=show_address,
+        show_address=show_address,
     )

@@ -1,4 +1,4 @@
-"""Arguments of commands: parsers that complain in one line, numbers within bounds, completion for shells."""
+"""Argument parsing: one-line errors, options that several commands share, number types, shell completion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from typing import Any, NoReturn
 
-# What completes file names, by shell, in the words of shtab.
+# shtab's file name completion for each shell.
 FILE = {
     "bash": "_shtab_compgen_files",
     "zsh": "_files",
@@ -18,41 +18,41 @@ SHELLS = tuple(FILE)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are one line."""
+    """A parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the complaint and exit with code 2."""
+        """Print the error and exit with code 2."""
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
 
 class Once(argparse.Action):
-    """An option that must not be given twice."""
+    """An option that can be given only once."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
-        """Keep the value, unless there is one."""
+        """Store the value, unless there is one."""
         del parser, option
         if getattr(namespace, self.dest) is not None:
-            raise argparse.ArgumentError(self, "must be given once only")
+            raise argparse.ArgumentError(self, "can be given only once")
         setattr(namespace, self.dest, values)
 
 
-class Kinds(argparse.Action):
-    """An option COLUMN=KIND, which may be given for several columns."""
+class Dtypes(argparse.Action):
+    """An option COLUMN=TYPE that can be repeated for several columns."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
-        """Add to those that there are."""
+        """Add a column."""
         del parser, option
-        kinds = dict(getattr(namespace, self.dest))
-        name, mark, kind = str(values).rpartition("=")
+        dtypes = dict(getattr(namespace, self.dest))
+        name, mark, dtype = str(values).rpartition("=")
         if not mark or not name:
-            raise argparse.ArgumentError(self, f"must be COLUMN=KIND, such as height=number, got {values}")
-        if name in kinds:
-            raise argparse.ArgumentError(self, f"must be given once only for {name}")
-        setattr(namespace, self.dest, kinds | {name: kind})
+            raise argparse.ArgumentError(self, f"must be COLUMN=TYPE, such as height=number, got {values}")
+        if name in dtypes:
+            raise argparse.ArgumentError(self, f"can be given only once for {name}")
+        setattr(namespace, self.dest, dtypes | {name: dtype})
 
 
 class PrintCompletion(argparse.Action):
-    """Print a script that completes the command line in a shell."""
+    """Print the completion script for a shell."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         """Print and exit."""
@@ -66,71 +66,66 @@ class PrintCompletion(argparse.Action):
 
 
 def add_target(parser: argparse.ArgumentParser, help_of_target: str) -> None:
-    """Add the options that say what is to be predicted."""
+    """Add the options that define the target."""
     parser.add_argument("--target", action=Once, metavar="COLUMN", help=help_of_target)
-    parser.add_argument(
-        "--time", action=Once, metavar="COLUMN", help="instead of --target: the column of times until an event"
-    )
+    parser.add_argument("--time", action=Once, metavar="COLUMN", help="column of survival times, instead of --target")
     parser.add_argument(
         "--event",
         action=Once,
         metavar="COLUMN",
-        help="with --time: the column that says whether there was an event (true and false, 0 and 1, 1 and 2); the "
-        "model is a survival forest",
+        help="column of event indicators (true and false, 0 and 1, or 1 and 2), with --time; fits a survival forest",
     )
 
 
 def take_time(options: argparse.Namespace) -> None:
-    """Take --time for the target, with --event."""
+    """Make --time the target if --event is given."""
     if options.time is None and options.event is None:
         return
     for option in ("time", "event"):
         if getattr(options, option) is None:
-            raise ValueError(f"--{option}: --time and --event go together, the time and whether there was an event.")
+            raise ValueError(f"--{option}: --time and --event must be given together.")
     for option in ("target", "task", "model_file"):
         if getattr(options, option, None) is not None:
-            raise ValueError(f"--{option.replace('_', '-')}: cannot be given with --time and --event.")
+            raise ValueError(f"--{option.replace('_', '-')}: cannot be combined with --time and --event.")
     options.target = options.time
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say what columns are."""
+    """Add the options that define columns."""
     parser.add_argument(
-        "--task", choices=["classification", "regression"], help="what the target is (default: as it looks)"
+        "--task", choices=["classification", "regression"], help="task (default: inferred from the target)"
     )
-    parser.add_argument(
-        "--drop", action="append", default=[], metavar="COLUMN", help="leave a column out; may be given several times"
-    )
+    parser.add_argument("--drop", action="append", default=[], metavar="COLUMN", help="drop a column; can be repeated")
     parser.add_argument(
         "--keep",
         action="append",
         default=[],
         metavar="COLUMN",
-        help="use a column though it looks like an identifier or free text; may be given several times",
+        help="use a column even if it looks like an identifier or free text; can be repeated",
     )
     parser.add_argument(
-        "--as",
-        dest="kinds",
-        action=Kinds,
+        "--dtype",
+        dest="dtypes",
+        action=Dtypes,
         default={},
-        metavar="COLUMN=KIND",
-        help="read a column as number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), text or drop (both are "
-        "left out), whatever it looks like; may be given several times",
+        metavar="COLUMN=TYPE",
+        help="set the type of a column: number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), or text and "
+        "drop, which are left out (default: inferred); can be repeated",
     )
 
 
 def positive(text: str) -> int:
-    """Read a number from 1 up."""
+    """Parse an integer >= 1."""
     return _at_least(1, text)
 
 
 def not_negative(text: str) -> int:
-    """Read a number from 0 up."""
+    """Parse an integer >= 0."""
     return _at_least(0, text)
 
 
 def at_least_two(text: str) -> int:
-    """Read a number from 2 up."""
+    """Parse an integer >= 2."""
     return _at_least(2, text)
 
 
@@ -140,21 +135,21 @@ def _at_least(least: int, text: str) -> int:
     except ValueError:
         number = least - 1
     if number < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number from {least} up, got {text}")
+        raise argparse.ArgumentTypeError(f"must be an integer >= {least}, got {text}")
     return number
 
 
 def rows_to_use(text: str) -> int | str:
-    """Read a number of rows, or "all"."""
+    """Parse a number of rows, or "all"."""
     if text in ("all", "0"):
         return "all"
     if text.isdecimal():
         return int(text)
-    raise argparse.ArgumentTypeError(f"must be a number of rows, or all, got {text}")
+    raise argparse.ArgumentTypeError(f"must be a number of rows or all, got {text}")
 
 
 def columns_to_try(text: str) -> int | float | str:
-    """Read a number of columns, a part of them, or what scikit-learn knows by name."""
+    """Parse `max_features`."""
     if text in ("sqrt", "log2"):
         return text
     if text == "all":
@@ -163,19 +158,19 @@ def columns_to_try(text: str) -> int | float | str:
         return positive(text) if text.isdecimal() else fraction(text)
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(
-            f"must be sqrt, log2, all, a number of columns, or a part of them between 0 and 1, got {text}"
+            f"must be sqrt, log2, all, a number of columns, or a fraction between 0 and 1, got {text}"
         ) from error
 
 
 def jobs(text: str) -> int:
-    """Read a number of threads."""
+    """Parse a number of threads."""
     if text.lstrip("-").isdecimal() and int(text) != 0:
         return int(text)
     raise argparse.ArgumentTypeError(f"must be a number of threads, or -1 for all cores, got {text}")
 
 
 def fraction(text: str) -> float:
-    """Read a number between 0 and 1."""
+    """Parse a number between 0 and 1."""
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`truewood compare`: two saved results, feature by feature."""
+"""`truewood compare`: compare two saved results feature by feature."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from truewood._compare import compare
 from truewood._results.json_files import load
 
 _DESCRIPTION = """Compare two saved results feature by feature: two models on the same rows, or one
-model on two sets of rows (periods, regions). Results of the same rows must be saved
-with --contributions, so that rows can be paired."""
+model on two sets of rows (periods, regions). To compare results on the same rows, save
+them with --contributions, so that rows can be paired."""
 _EXAMPLES = """examples:
   truewood importance test.csv --target churn --model-file old.ubj --contributions --output old.json
   truewood importance test.csv --target churn --model-file new.ubj --contributions --output new.json
@@ -41,30 +41,34 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     for name in ("a", "b"):
-        parser.add_argument(name, metavar=name.upper(), help="a result, saved as .json").complete = FILE
+        parser.add_argument(name, metavar=name.upper(), help="a result saved as .json").complete = FILE
     parser.add_argument(
-        "--names", nargs=2, metavar=("NAME_A", "NAME_B"), help="what to call them (default: names of the files)"
+        "--names", nargs=2, metavar=("NAME_A", "NAME_B"), help="names of the results (default: file names)"
     )
     parser.add_argument(
-        "--different-rows", action="store_true", help="no row is in both, though there are as many in each"
+        "--different-rows",
+        action="store_true",
+        help="the results have no rows in common, even if they have the same number of rows",
     )
     parser.add_argument(
         "--alpha",
         type=fraction,
         default=0.05,
-        help="adjusted p-value that is called significant (default: %(default)s)",
+        help="false discovery rate (default: %(default)s)",
     )
-    parser.add_argument("--top", type=positive, default=20, metavar="N", help="rows to print (default: %(default)s)")
+    parser.add_argument(
+        "--top", type=positive, default=20, metavar="N", help="number of features to print (default: %(default)s)"
+    )
     output = parser.add_argument(
         "--output",
         type=Path,
         action="append",
         default=[],
         metavar="FILE",
-        help="also write .html (report), .csv, .png, .svg, .pdf; may be given several times",
+        help="write a file: .html (report), .csv, .png, .svg or .pdf; can be repeated",
     )
     output.complete = FILE
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of the table")
     parser.set_defaults(run=run)
 
 
@@ -80,17 +84,17 @@ def run(options: argparse.Namespace) -> None:
     )
     try:
         if options.json:
-            print_json(_summarise(options, comparison))
+            print_json(_summarize(options, comparison))
         else:
             print_comparison(comparison, top=options.top, alpha=options.alpha)
         sys.stdout.flush()
-    finally:  # whatever becomes of the one, the other is not lost
+    finally:  # write files even if printing fails
         for path in options.output:
             write_comparison(comparison, path, alpha=options.alpha)
 
 
-def _summarise(options: argparse.Namespace, comparison: truewood.Comparison) -> dict[str, Any]:
-    """Everything there is to know, for JSON."""
+def _summarize(options: argparse.Namespace, comparison: truewood.Comparison) -> dict[str, Any]:
+    """Collect all results for JSON."""
     return {
         "truewood": truewood.__version__,
         "files": [options.a, options.b],

@@ -1,4 +1,4 @@
-"""`truewood demo`: the bias and its repair on simulated data, or a real table and its report, in a few seconds."""
+"""`truewood demo`: biased and unbiased importance on simulated data, or a real table and its report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _N_TREES = 300
 _MAX_DEPTH = 10
 SIMULATED, DIABETES = "simulated", "diabetes"
-# What the columns of scikit-learn's table of diabetes are.
+# The columns of scikit-learn's diabetes data.
 _DIABETES_NAMES = {
     "s1": "total cholesterol",
     "s2": "ldl",
@@ -34,7 +34,7 @@ _DIABETES_NAMES = {
     "s6": "blood sugar",
     "target": "progression",
 }
-# As narrow as a table can be, for terminals of 80 characters.
+# Narrow tables, for terminals of 80 characters.
 _PLAIN: dict[str, Any] = {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
 
 
@@ -42,44 +42,46 @@ def add_command(commands: Any) -> None:
     """Add `demo` to the commands."""
     parser = commands.add_parser(
         "demo",
-        help="show the bias and its repair on simulated data, or a real table and its report",
-        description="simulated: fit a forest to ten integer features with 2 to 11 levels, of which only the first, "
-        "binary one is informative, print the biased and the unbiased ranking side by side with errors and p-values, "
-        "draw them, and write the report. diabetes: write a table of 442 patients that comes with scikit-learn to a "
-        "file, and run truewood importance on it. Reports need truewood[report].",
-        epilog="example: truewood demo diabetes --output pictures",
+        help="compare biased and unbiased importance on simulated data, or analyze a real table",
+        description="simulated: fit a forest to ten integer features with 2 to 11 levels, only the first of them "
+        "informative, and print and plot biased and unbiased importance side by side. diabetes: write "
+        "scikit-learn's table of 442 patients to a file, and run truewood importance on it. Both write a report if "
+        "truewood[report] is installed.",
+        epilog="example: truewood demo diabetes --output plots",
     )
     parser.add_argument(
         "data",
         nargs="?",
         choices=[SIMULATED, DIABETES],
         default=SIMULATED,
-        help="what to show (default: %(default)s)",
+        help="data to use (default: %(default)s)",
     )
     parser.add_argument(
         "--task",
         choices=["classification", "regression"],
-        help="what the forest predicts of simulated data (default: classification)",
+        help="task for simulated data (default: classification)",
     )
     parser.add_argument(
-        "--output", type=Path, default=Path(), metavar="DIR", help="folder for the files (default: this folder)"
+        "--output", type=Path, default=Path(), metavar="DIR", help="output folder (default: current folder)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of data and forest (default: %(default)s)")
+    parser.add_argument(
+        "--random-state", type=int, default=0, metavar="SEED", help="seed of data and forest (default: %(default)s)"
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Show what was chosen."""
+    """Run the chosen demo."""
     if options.data == SIMULATED:
         _show_simulated(options, options.task or "classification")
         return
     if options.task is not None:
-        raise ValueError(f"--task: it is for {SIMULATED} data, and {DIABETES} is a table of numbers to predict.")
+        raise ValueError(f"--task: applies to {SIMULATED} data only, and {DIABETES} is a regression.")
     _show_diabetes(options)
 
 
 def _show_diabetes(options: argparse.Namespace) -> None:
-    """Write the table, and run the command that a user would."""
+    """Write the table, and run `truewood importance` on it."""
     from sklearn.datasets import load_diabetes
 
     from truewood._cli import make_parser
@@ -88,50 +90,50 @@ def _show_diabetes(options: argparse.Namespace) -> None:
     path = options.output / "truewood-diabetes.csv"
     patients = load_diabetes(as_frame=True, scaled=False).frame.rename(columns=_DIABETES_NAMES)
     write_file(path, patients.to_csv(index=False).encode())
-    arguments = ["importance", str(path), "--target", "progression", "--seed", str(options.seed)]
+    arguments = ["importance", str(path), "--target", "progression", "--random-state", str(options.random_state)]
     for ending in ["png", *["html"] * can_write_reports()]:
         arguments += ["--output", str(path.with_suffix(f".{ending}"))]
     Console(highlight=False).print(f"$ truewood {shlex.join(arguments)}", soft_wrap=True, markup=False)
     chosen = make_parser().parse_args(arguments)
     chosen.run(chosen)
     if not can_write_reports():
-        _say_how_to_get_reports()
+        _print_report_hint()
 
 
 def _show_simulated(options: argparse.Namespace, task: str) -> None:
-    """Fit, score, print, draw."""
+    """Fit and score a forest, and print and plot the result."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     from truewood._importance import importance
     from truewood._paper.data import draw_ten
 
     options.output.mkdir(parents=True, exist_ok=True)
-    picture, report = (options.output / f"truewood-demo.{ending}" for ending in ("png", "html"))
-    for path in (picture, report):
+    plot, report = (options.output / f"truewood-demo.{ending}" for ending in ("png", "html"))
+    for path in (plot, report):
         check_writable(path)
     console = Console(highlight=False)
-    problem = draw_ten(np.random.default_rng(options.seed), task=task)
+    problem = draw_ten(np.random.default_rng(options.random_state), task=task)
     names = [f"{name} ({levels} levels)" for levels, name in enumerate(problem.X, start=2)]
     forest = (RandomForestClassifier if task == "classification" else RandomForestRegressor)(
-        n_estimators=_N_TREES, max_depth=_MAX_DEPTH, n_jobs=-1, random_state=options.seed
+        n_estimators=_N_TREES, max_depth=_MAX_DEPTH, n_jobs=-1, random_state=options.random_state
     )
     with console.status(f"Fitting {_N_TREES} trees to {len(problem.y)} rows ..."):
         forest.fit(problem.X, problem.y)
         result = importance(forest, problem.X, problem.y, feature_groups=names, n_jobs=-1)
     console.print(_make_table(result))
     console.print(_explain(result))
-    _draw(result, task, picture)
-    console.print(f"[dim]Picture: {picture}[/dim]", soft_wrap=True)
+    _draw(result, task, plot)
+    console.print(f"[dim]Plot: {plot}[/dim]", soft_wrap=True)
     if can_write_reports():
         result.report(report, title="Ten features, one informative", notes=[_explain(result)])
         console.print(f"[dim]Report: {report}[/dim]", soft_wrap=True)
     else:
-        _say_how_to_get_reports()
+        _print_report_hint()
 
 
-def _say_how_to_get_reports() -> None:
-    words = "[dim]No report: pip install 'truewood\\[report]' brings what it needs.[/dim]"
-    Console(highlight=False).print(words, soft_wrap=True)
+def _print_report_hint() -> None:
+    hint = "[dim]For an HTML report: pip install 'truewood\\[report]'[/dim]"
+    Console(highlight=False).print(hint, soft_wrap=True)
 
 
 def _make_table(result: ImportanceResult) -> Table:
@@ -160,11 +162,12 @@ def _explain(result: ImportanceResult) -> str:
     biased_rank, rank = int(signal["mdi_rank"].iloc[0]), int(signal["rank"].iloc[0])
     n_false = int(np.count_nonzero(result.select()[1:]))
     return (
-        f"What went wrong: judged on the rows that chose the splits, the only informative feature ranks "
-        f"{biased_rank} of {len(frame)}: {biased_rank - 1} noise features score higher, because they have more places "
-        f"to split. What was repaired: judged on out-of-bag rows it ranks {rank} (p-value "
+        f"Biased: scored on the training rows, the only informative feature ranks {biased_rank} of {len(frame)}. "
+        f"{count(biased_rank - 1, 'noise feature')} rank higher, because they offer more possible splits. "
+        f"Unbiased: scored on out-of-bag rows, it ranks {rank} (p-value "
         f"{format_p_value(float(signal['p_value'].iloc[0]))}), noise scores about zero, and "
-        f"{count(n_false, 'noise feature')} of {len(frame) - 1} would be called significant."
+        f"{n_false} of {count(len(frame) - 1, 'noise feature')} "
+        f"{'is' if n_false == 1 else 'are'} significant."
     )
 
 
@@ -177,9 +180,9 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharey=True)
-    titles = ["Biased: judged on the training rows", "Unbiased: judged on out-of-bag rows, with 95 % intervals"]
-    for ax, scores, title, colour in zip(panels, (result.mdi, result.values), titles, (BIASED, UNBIASED), strict=True):
-        ax.barh(range(len(scores)), scores, color=[colour, *["#BBBBBB"] * (len(scores) - 1)])
+    titles = ["Biased: scored on training rows", "Unbiased: scored on out-of-bag rows, with 95% CIs"]
+    for ax, scores, title, color in zip(panels, (result.mdi, result.values), titles, (BIASED, UNBIASED), strict=True):
+        ax.barh(range(len(scores)), scores, color=[color, *["#BBBBBB"] * (len(scores) - 1)])
         ax.locator_params(axis="x", nbins=5)
         if scores is result.values:
             ax.hlines(range(len(scores)), *result.interval(), color="black", linewidth=1.0)
@@ -195,7 +198,7 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
 
 
 def _write_p_values(ax: Axes, result: ImportanceResult) -> None:
-    """Beside the bars, in a column of their own."""
+    """Write p-values in a column next to the bars."""
     for place, p_value in enumerate(result.p_value):
         ax.text(
             1.01, place, f"p = {format_p_value(p_value)}", transform=ax.get_yaxis_transform(), va="center", fontsize=8

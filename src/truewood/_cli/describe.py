@@ -1,4 +1,4 @@
-"""`truewood describe`: what the columns of a table are taken for, without a fit."""
+"""`truewood describe`: show the inferred types of columns, without fitting a model."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from rich.text import Text
 
 import truewood
 from truewood._cli.arguments import FILE, add_columns, add_target, take_time
-from truewood._cli.error_messages import as_options
+from truewood._cli.messages import make_messages, render
 from truewood._cli.output import print_json, show
-from truewood._cli.streams import write_message
 from truewood._formatting import in_one_line
 from truewood.tabular import ColumnDescription, FileContent, Messages, describe_table
-from truewood.tabular._models.many_files import is_many_files
+from truewood.tabular._files.reading import is_many_files
 
-_DESCRIPTION = """Show what truewood importance would take the columns of a table for, without
-fitting a model; with --target also what is to be predicted, and which columns are
-nearly the target in other words."""
+_DESCRIPTION = """Show the type that truewood importance infers for each column, without fitting a
+model. With --target, also show the task and warn about possible target leakage."""
 _EXAMPLES = """examples:
   truewood describe data.csv
-  truewood describe data.xlsx --target price --as height=number
+  truewood describe data.xlsx --target price --dtype height=number
   truewood describe patients.csv --time days --event died
   truewood describe data.parquet --json
 """
@@ -35,7 +33,7 @@ def add_command(commands: Any) -> None:
     """Add `describe` to the commands."""
     parser = commands.add_parser(
         "describe",
-        help="show what the columns of a table are taken for",
+        help="show the inferred types of the columns of a table",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -43,47 +41,35 @@ def add_command(commands: Any) -> None:
     data = parser.add_argument(
         "data",
         metavar="DATA",
-        help="CSV, TSV, JSON lines, Parquet or Feather file, also with .gz, or Excel file; - is standard input",
+        help="CSV, TSV, JSON lines, Parquet, Feather (each may be gzipped) or Excel file, or - for standard input",
     )
     data.complete = FILE
-    add_target(parser, "the column to predict")
+    add_target(parser, "column to predict")
     add_columns(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of the table")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Read, print."""
+    """Read the table and print its columns."""
     take_time(options)
     messages = make_messages(is_quiet=False)
     columns = _describe(options, messages)
     if options.json:
-        print_json(_summarise(options, columns, messages))
+        print_json(_summarize(options, columns, messages))
     else:
         show([_tabulate(columns, options)], sys.stdout)
 
 
 def list_columns(options: argparse.Namespace) -> None:
-    """Show the columns of a file on standard error, for a user who has not named the target."""
+    """Show the columns on standard error if no target is given."""
     if not is_many_files(options.data):
         show([_tabulate(_describe(options, Messages()), options)], sys.stderr)
 
 
 def find_table(data: str) -> str | FileContent:
-    """The file, or standard input."""
+    """Return the path, or read standard input."""
     return FileContent("standard input", sys.stdin.buffer.read()) if data == "-" else data
-
-
-def make_messages(*, is_quiet: bool) -> Messages:
-    """Messages and warnings that go to standard error, one line each."""
-
-    def show_message(text: str) -> None:
-        write_message(in_one_line(as_options(text)))
-
-    def show_warning(text: str) -> None:
-        show_message(f"truewood: warning: {text}")
-
-    return Messages(None if is_quiet else show_message, show_warning)
 
 
 def _describe(options: argparse.Namespace, messages: Messages) -> list[ColumnDescription]:
@@ -93,7 +79,7 @@ def _describe(options: argparse.Namespace, messages: Messages) -> list[ColumnDes
         task=options.task,
         drop=options.drop,
         keep=options.keep,
-        kinds=options.kinds,
+        dtypes=options.dtypes,
         event=options.event,
         messages=messages,
     )
@@ -103,14 +89,14 @@ def _tabulate(columns: Sequence[ColumnDescription], options: argparse.Namespace)
     roles = {options.target: "target" if options.event is None else "time", options.event: "event"}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("column", overflow="fold", min_width=12)
-    table.add_column("taken for", overflow="fold", min_width=10)
+    table.add_column("type", overflow="fold", min_width=10)
     table.add_column("missing", justify="right", no_wrap=True)
-    table.add_column("different", justify="right", no_wrap=True)
-    table.add_column("such as", overflow="ellipsis", no_wrap=True)
+    table.add_column("distinct", justify="right", no_wrap=True)
+    table.add_column("examples", overflow="ellipsis", no_wrap=True)
     for column in columns:
         table.add_row(
             Text(in_one_line(column.name)),
-            roles.get(column.name) or column.kind + ", left out" * (not column.is_used),
+            roles.get(column.name) or column.dtype + ", left out" * (not column.is_used),
             f"{column.n_missing:,}",
             f"{column.n_distinct:,}",
             Text(in_one_line(", ".join(column.examples))),
@@ -118,8 +104,8 @@ def _tabulate(columns: Sequence[ColumnDescription], options: argparse.Namespace)
     return table
 
 
-def _summarise(options: argparse.Namespace, columns: Sequence[ColumnDescription], messages: Messages) -> dict[str, Any]:
-    """Everything there is to know, for JSON."""
+def _summarize(options: argparse.Namespace, columns: Sequence[ColumnDescription], messages: Messages) -> dict[str, Any]:
+    """Collect all results for JSON."""
     return {
         "truewood": truewood.__version__,
         "data": options.data,
@@ -128,15 +114,16 @@ def _summarise(options: argparse.Namespace, columns: Sequence[ColumnDescription]
         "columns": [
             {
                 "name": column.name,
-                "kind": column.kind,
+                "dtype": column.dtype,
                 "used": column.is_used and column.name not in (options.target, options.event),
-                "note": None if column.note is None else as_options(column.note),
+                "note": None if column.note is None else render(column.note),
+                "n_rows": column.n_rows,
                 "n_missing": column.n_missing,
                 "n_distinct": column.n_distinct,
                 "examples": column.examples,
             }
             for column in columns
         ],
-        "messages": list(map(as_options, messages.messages)),
-        "warnings": list(map(as_options, messages.warnings)),
+        "messages": list(map(render, messages.messages)),
+        "warnings": list(map(render, messages.warnings)),
     }

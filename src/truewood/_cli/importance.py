@@ -1,4 +1,4 @@
-"""`truewood importance`: which columns of a table tell about one of them, and how sure that is."""
+"""`truewood importance`: score how well each column of a table predicts the target."""
 
 from __future__ import annotations
 
@@ -10,36 +10,33 @@ from typing import Any
 
 import truewood
 from truewood._cli.arguments import take_time
-from truewood._cli.describe import find_table, list_columns, make_messages
-from truewood._cli.error_messages import as_options
+from truewood._cli.describe import find_table, list_columns
 from truewood._cli.importance_options import add_options, check_options
+from truewood._cli.messages import make_messages, render
 from truewood._cli.output import check_outputs, make_frame, print_json, print_table, write_output
 from truewood._progress import show_progress
 from truewood._results.caveats import check_table, list_caveats
 from truewood.tabular import FitSettings, Messages, TableScore, score_saved_model, score_table
-from truewood.tabular._messages import without_hints
 
-_DESCRIPTION = """Find out which columns of a table tell about the target, and how sure that is:
-infer what the columns are, fit a forest (or take a saved model), and score its
-splits on rows it never saw."""
+_DESCRIPTION = """Score how well each column of a table predicts the target, with p-values: infer
+column types, fit a forest (or load a saved model), and score its splits on
+out-of-bag or held-out rows."""
 _EXAMPLES = """examples:
   truewood importance data.csv --target price
-  truewood importance cars.xlsx --target price --as doors=category --as built=date:%Y-%m
+  truewood importance cars.xlsx --target price --dtype doors=category --dtype built=date:%Y-%m
   truewood importance data.parquet --target churn --drop customer --output report.html
   truewood importance data.csv.gz --target churn --model lightgbm --json > scores.json
   truewood importance patients.csv --time days --event died
   truewood importance test.csv --target churn --model-file model.ubj
   truewood importance 'rows/*.parquet' --target churn --model-file model.ubj
-  truewood importance rows/ --target churn --model-file model.ubj --engine spark
+  truewood importance rows/ --target churn --model-file model.ubj --backend spark
   cat data.csv | truewood importance - --target price --quiet
 
-A forest is scored on the rows each tree left out, a boosted model, refit fold by
-fold, on the fold it did not see, a saved model on DATA, which it must not have
-seen. Messages go to standard error, the table or the JSON object to standard
-output.
+Forests are scored on out-of-bag rows, boosted trees by cross-validation, and a
+saved model on DATA, which must not contain its training rows. Messages go to
+standard error, the table or the JSON object to standard output.
 
-exit codes: 0; 2 for input that cannot be used, with one line that says why; 130
-when interrupted
+exit codes: 0; 2 for unusable input, with one line that says why; 130 if interrupted
 """
 
 
@@ -47,7 +44,7 @@ def add_command(commands: Any) -> None:
     """Add `importance` to the commands."""
     parser = commands.add_parser(
         "importance",
-        help="score the columns of a table",
+        help="score how well each column of a table predicts the target",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -57,53 +54,31 @@ def add_command(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Score the table, print, write."""
+    """Score the table, print the result, and write files."""
     take_time(options)
     if options.target is None:
         list_columns(options)
-        raise ValueError("--target: give the column to predict, one of these.")
+        raise ValueError("--target: choose the column to predict, one of those above.")
     check_outputs(options.output, _list_inputs(options))
     check_options(options)
     messages = make_messages(is_quiet=options.quiet)
     score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
     target = options.target if options.event is None else f"{options.time} until {options.event}"
-    title = f"What tells about {target}?"
-    skill = None if score.skill is None else score.skill.describe()
+    title = f"What predicts {target}?"
     try:
         if options.json:
-            print_json(_summarise(options, score, messages))
+            print_json(_summarize(options, score, messages))
         else:
-            heading = f"{title} {score.describe()}"
-            print_table(
-                score.result,
-                X=score.X,
-                feature_groups=score.feature_groups,
-                explanation=score.explanation,
-                top=options.top,
-                alpha=options.alpha,
-                title=heading,
-                skill=skill,
-            )
+            print_table(score, top=options.top, alpha=options.alpha, title=title)
         sys.stdout.flush()
-    finally:  # whatever becomes of the one, the other is not lost
+    finally:  # write files even if printing fails
         for path in options.output:
-            write_output(
-                score.result,
-                path,
-                score.X,
-                feature_groups=score.feature_groups,
-                explanation=score.explanation,
-                alpha=options.alpha,
-                title=title,
-                skill=skill,
-                notes=[without_hints(text) for text in messages.messages if text != str(score.skill)],
-                warnings=list(map(without_hints, messages.warnings)),
-            )
+            write_output(score, path, alpha=options.alpha, title=title)
             messages.add(f"wrote {path}")
 
 
 def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
-    """The files that are read, whatever their names here."""
+    """Identify the files that are read."""
     given = [0 if options.data == "-" else options.data, options.model_file]  # 0 is standard input
     return [os.stat(file) for file in given if file == 0 or (file is not None and os.path.exists(file))]
 
@@ -111,15 +86,15 @@ def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
 def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
     settings = FitSettings(
         model=options.model or FitSettings.model,
-        n_trees=options.trees,
+        n_estimators=options.n_estimators,
         max_depth=options.max_depth,
         max_features=options.max_features,
-        min_leaf=options.min_leaf,
+        min_samples_leaf=options.min_samples_leaf,
         sample=options.sample,
         cv=options.cv,
         test_size=options.test_size,
-        random_state=options.seed,
-        n_jobs=options.jobs,
+        random_state=options.random_state,
+        n_jobs=options.n_jobs,
     )
     with show_progress(f"fitting {settings.model}", unit="trees", is_wanted=not options.quiet) as progress:
         return score_table(
@@ -128,7 +103,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
             task=options.task,
             drop=options.drop,
             keep=options.keep,
-            kinds=options.kinds,
+            dtypes=options.dtypes,
             sample_weight=options.sample_weight,
             groups=options.groups,
             event=options.event,
@@ -143,7 +118,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
 
 
 def _score_saved_model(options: argparse.Namespace, messages: Messages) -> TableScore:
-    address = options.scheduler if options.engine == "dask" else options.master
+    address = options.scheduler if options.backend == "dask" else options.master
     with show_progress("scoring", unit="rows", is_wanted=not options.quiet) as progress:
         return score_saved_model(
             options.model_file,
@@ -157,18 +132,18 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
             contributions=options.contributions,
             group_correlated=options.group_correlated,
             alpha=options.alpha,
-            random_state=options.seed,
-            n_jobs=options.jobs,
-            engine=options.engine,
+            random_state=options.random_state,
+            n_jobs=options.n_jobs,
+            backend=options.backend,
             address=address,
             messages=messages,
             progress=progress,
         )
 
 
-def _summarise(options: argparse.Namespace, score: TableScore, messages: Messages) -> dict[str, Any]:
-    """Everything there is to know, for JSON."""
-    result, skill = score.result, score.skill
+def _summarize(options: argparse.Namespace, score: TableScore, messages: Messages) -> dict[str, Any]:
+    """Collect all results for JSON."""
+    result, performance = score.result, score.performance
     return {
         "truewood": truewood.__version__,
         "data": options.data,
@@ -182,10 +157,17 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "n_rows": result.n_rows,
         "n_groups": result.n_groups,
         "columns": [
-            {"name": column.name, "kind": column.kind, "used": column.is_used, "note": column.note}
+            {
+                "name": column.name,
+                "dtype": column.dtype,
+                "used": column.is_used,
+                "note": None if column.note is None else render(column.note),
+            }
             for column in score.columns
         ],
-        "skill": None if skill is None else asdict(skill) | {"interval": skill.interval, "p_value": skill.p_value},
+        "performance": None
+        if performance is None
+        else asdict(performance) | {"interval": performance.interval, "p_value": performance.p_value},
         "total_p_value": result.total_p_value,
         "alpha": options.alpha,
         "impurity": result.impurity,
@@ -194,10 +176,9 @@ def _summarise(options: argparse.Namespace, score: TableScore, messages: Message
         "features": make_frame(result, options.alpha, score.explanation).to_dict("records"),
         "feature_groups": None if score.feature_groups is None else dict(score.feature_groups),
         "notes": result.notes,
-        "cautions": [
-            str(caution) for caution in list_caveats(result, check_table(result, score.X, score.feature_groups))
-        ],
-        "messages": list(map(as_options, messages.messages)),
-        "warnings": list(map(as_options, messages.warnings)),
+        "caveats": list(map(str, list_caveats(result, check_table(result, score.X, score.feature_groups)))),
+        "messages": list(map(render, messages.messages)),
+        "warnings": list(map(render, messages.warnings)),
+        "suggestions": [warning.suggestion for warning in messages.warnings],
         "files": [str(path) for path in options.output],
     }

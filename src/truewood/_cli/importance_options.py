@@ -1,4 +1,4 @@
-"""Options of `truewood importance`: what there is to say, and what goes together."""
+"""Options of `truewood importance`, and which of them can be combined."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from truewood._cli.arguments import (
 )
 from truewood._measures.registry import measures
 from truewood.tabular import FitSettings
-from truewood.tabular._models.distributed import ENGINES
+from truewood.tabular._models.distributed import BACKENDS
 from truewood.tabular._models.settings import BOOSTING_TREES, FOLDS, FOREST_TREES, MODELS
 
-# What only a fit takes, by how it is spelled.
+# Options that apply only if a model is fit.
 _OF_FITS = {
     "task": "--task",
     "keep": "--keep",
-    "kinds": "--as",
+    "dtypes": "--dtype",
     "model": "--model",
-    "trees": "--trees",
+    "n_estimators": "--n-estimators",
     "max_depth": "--max-depth",
     "max_features": "--max-features",
-    "min_leaf": "--min-leaf",
+    "min_samples_leaf": "--min-samples-leaf",
     "sample": "--sample",
     "cv": "--cv",
     "test_size": "--test-size",
@@ -41,12 +41,12 @@ _OF_FITS = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the table, its columns, the model and what to write."""
+    """Add all options."""
     data: Any = parser.add_argument(
         "data",
         metavar="DATA",
-        help="CSV, TSV, JSON lines, Parquet or Feather file, also with .gz, or Excel file; - is standard input; with "
-        "--model-file also a folder or glob of Parquet files, which need not fit into memory",
+        help="CSV, TSV, JSON lines, Parquet, Feather (each may be gzipped) or Excel file, or - for standard input; "
+        "with --model-file also a folder or glob of Parquet files, which need not fit into memory",
     )
     data.complete = FILE
     _add_columns(parser)
@@ -55,131 +55,151 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
-    add_target(parser, "the column to predict; without it the columns are listed")
+    add_target(parser, "column to predict; if omitted, the columns are listed")
     add_columns(parser)
-    parser.add_argument("--sample-weight", action=Once, metavar="COLUMN", help="the column with weights of the rows")
+    parser.add_argument("--sample-weight", action=Once, metavar="COLUMN", help="column of row weights")
     parser.add_argument(
         "--groups",
         action=Once,
         metavar="COLUMN",
-        help="the column that says which rows belong together (a patient, a shop); no fold parts them",
+        help="column that groups rows (a patient, a shop); folds keep groups together",
     )
 
 
 def _add_model(group: Any) -> None:
-    group.add_argument("--model", choices=MODELS, help=f"(default: {FitSettings.model})")
+    group.add_argument("--model", choices=MODELS, help=f"model to fit (default: {FitSettings.model})")
     group.add_argument(
-        "--trees", type=positive, help=f"number of trees (default: {FOREST_TREES}; boosting: {BOOSTING_TREES})"
+        "--n-estimators",
+        type=positive,
+        metavar="N",
+        help=f"number of trees (default: {FOREST_TREES}; boosting: {BOOSTING_TREES})",
     )
-    group.add_argument("--max-depth", type=positive, help="depth of trees (default: that of the library)")
+    group.add_argument(
+        "--max-depth", type=positive, metavar="N", help="maximum tree depth (default: that of the library)"
+    )
     group.add_argument(
         "--max-features",
         type=columns_to_try,
         metavar="N",
-        help="columns that a split of a forest may choose from, after encoding: a number, a part such as 0.33, sqrt, "
-        "log2 or all (default: sqrt for classes, all for numbers)",
+        help="encoded columns to consider at each split of a forest: a number, a fraction such as 0.33, sqrt, log2 or "
+        "all (default: sqrt for classification, all for regression)",
     )
     group.add_argument(
-        "--min-leaf",
+        "--min-samples-leaf",
         type=positive,
         metavar="N",
-        help="smallest number of rows in a leaf (default: forests 1 for classes, 5 for numbers, more from 50,000 rows "
-        "on; boosting: that of the library)",
+        help="minimum number of rows in a leaf (default: 1 for classification and 5 for regression forests, more "
+        "beyond 50,000 rows; boosting: that of the library)",
     )
     group.add_argument(
         "--sample",
         type=rows_to_use,
         metavar="N",
-        help="use so many rows, drawn at random with --seed, or all (default: all, or as many as 2 minutes of one core "
-        "and 4 GiB of trees allow)",
+        help="number of rows to use, drawn at random, or all (default: all, or as many as fit into 2 minutes on one "
+        "core and 4 GiB of trees)",
     )
     group.add_argument(
         "--cv",
         type=at_least_two,
         metavar="N",
-        help=f"folds, each of which judges a model fit to the others (default: {FOLDS}; boosting, --groups)",
+        help=f"number of cross-validation folds (default: {FOLDS} for boosting or with --groups, else none)",
     )
     group.add_argument(
         "--test-size",
         type=fraction,
-        metavar="PART",
-        help="hold this part of the rows out instead, and fit once",
+        metavar="FRACTION",
+        help="fraction of rows to hold out for a single fit, instead of cross-validation",
     )
     saved = group.add_argument(
         "--model-file",
         metavar="FILE",
-        help="score a saved model instead: XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), skops, or a "
-        "folder of Spark ML",
+        help="score a saved model on DATA instead: XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), "
+        "skops, or a Spark ML folder",
     )
     saved.complete = FILE
     group.add_argument(
         "--trust-pickle",
         action="store_true",
-        help="open --model-file even if it is a pickle (.pkl, .joblib), which can run any program",
+        help="open --model-file even if it is a pickle (.pkl, .joblib), which can execute arbitrary code",
     )
     group.add_argument(
-        "--engine",
-        choices=ENGINES,
-        default=ENGINES[0],
-        help="what reads Parquet files for --model-file (default: %(default)s)",
+        "--backend",
+        choices=BACKENDS,
+        default=BACKENDS[0],
+        help="what reads the Parquet files for --model-file (default: %(default)s)",
     )
-    group.add_argument("--scheduler", metavar="ADDRESS", help="the scheduler of --engine dask (default: this process)")
+    group.add_argument(
+        "--scheduler", metavar="ADDRESS", help="Dask scheduler, with --backend dask (default: this process)"
+    )
     group.add_argument(
         "--master",
         metavar="URL",
-        help="the master of --engine spark, or sc://HOST for Connect (default: as Spark is set up, else local[*])",
+        help="Spark master, or sc://HOST for Spark Connect, with --backend spark (default: Spark's configuration)",
     )
     group.add_argument(
-        "--seed", type=not_negative, default=0, help="seed of the model and of --sample (default: %(default)s)"
+        "--random-state",
+        type=not_negative,
+        default=0,
+        metavar="SEED",
+        help="seed of the model and of --sample (default: %(default)s)",
     )
-    group.add_argument("--jobs", type=jobs, default=-1, help="threads; -1 for all cores (default: %(default)s)")
+    group.add_argument(
+        "--n-jobs",
+        type=jobs,
+        default=-1,
+        metavar="N",
+        help="number of threads; -1 for all cores (default: %(default)s)",
+    )
 
 
 def _add_output(group: Any) -> None:
-    group.add_argument("--measure", choices=list(measures()), default="auto", help="(default: %(default)s)")
+    group.add_argument(
+        "--measure", choices=list(measures()), default="auto", help="importance measure (default: %(default)s)"
+    )
     group.add_argument(
         "--group-correlated",
         type=fraction,
         nargs="?",
         const=0.7,
         metavar="THRESHOLD",
-        help="score columns together whose rank correlation is at least this (default: %(const)s)",
+        help="score columns together if their rank correlation is at least THRESHOLD (%(const)s if omitted)",
     )
     group.add_argument(
         "--alpha",
         type=fraction,
         default=0.05,
-        help="adjusted p-value that is called significant (default: %(default)s)",
+        help="false discovery rate (default: %(default)s)",
     )
-    group.add_argument("--top", type=positive, default=20, metavar="N", help="rows to print (default: %(default)s)")
+    group.add_argument(
+        "--top", type=positive, default=20, metavar="N", help="number of features to print (default: %(default)s)"
+    )
     output = group.add_argument(
         "--output",
         type=Path,
         action="append",
         default=[],
         metavar="FILE",
-        help="also write .html (report), .csv, .md, .json (for truewood.load), .png, .svg, .pdf; may be given several "
-        "times",
+        help="write a file: .html (report), .csv, .md, .json (for truewood.load), .png, .svg or .pdf; can be repeated",
     )
     output.complete = FILE
     group.add_argument(
         "--contributions",
         action="store_true",
-        help="keep what each row adds to the scores in .json, for truewood compare",
+        help="keep the contribution of each row in .json, for truewood compare",
     )
-    group.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
-    group.add_argument("--quiet", action="store_true", help="no messages; warnings stay")
+    group.add_argument("--json", action="store_true", help="print a JSON object instead of the table")
+    group.add_argument("--quiet", action="store_true", help="suppress messages, but not warnings")
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Refuse engines without a model, addresses of other engines, and what a saved model makes pointless."""
-    if options.engine != "local" and options.model_file is None:
-        raise ValueError(f"--engine: {options.engine} scores a model that is fit already; give it with --model-file.")
-    if options.engine != "local" and options.data == "-":
-        raise ValueError(f"--engine: {options.engine} reads files, not standard input; give a folder or glob.")
-    for option, engine in (("scheduler", "dask"), ("master", "spark")):
-        if getattr(options, option) is not None and options.engine != engine:
-            raise ValueError(f"--{option}: it is for --engine {engine}, got --engine {options.engine}.")
+    """Refuse options that cannot be combined."""
+    if options.backend != "local" and options.model_file is None:
+        raise ValueError(f"--backend: {options.backend} scores a saved model; pass it with --model-file.")
+    if options.backend != "local" and options.data == "-":
+        raise ValueError(f"--backend: {options.backend} reads files, not standard input; pass a folder or glob.")
+    for option, backend in (("scheduler", "dask"), ("master", "spark")):
+        if getattr(options, option) is not None and options.backend != backend:
+            raise ValueError(f"--{option}: requires --backend {backend}, got --backend {options.backend}.")
     given = [option for name, option in _OF_FITS.items() if getattr(options, name) not in (None, [], {})]
     if options.model_file is not None and given:
-        raise ValueError(f"--model-file: {', '.join(given)} cannot be given with it: the model is fit already.")
+        raise ValueError(f"--model-file: cannot be combined with {', '.join(given)}, because the model is already fit.")

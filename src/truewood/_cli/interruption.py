@@ -1,4 +1,4 @@
-"""Ctrl-C: one line and the end of the process within a second, whatever a library computes meanwhile."""
+"""Handle Ctrl-C: print one line and exit within a second, even while a library computes."""
 
 from __future__ import annotations
 
@@ -11,55 +11,55 @@ from types import FrameType
 from truewood._cli.streams import write_message
 from truewood._writing import remove_unfinished
 
-# Seconds for the usual way: an exception, which has to wait until a library comes back.
+# Seconds to wait for KeyboardInterrupt, which is raised only when a library returns.
 _PATIENCE = 0.4
 
 
 class Interruption:
-    """What becomes of Ctrl-C while a command runs.
+    """Handler of Ctrl-C while a command runs.
 
-    Python raises KeyboardInterrupt when the main thread next runs a line of Python, which a fit of many rows may not do
-    for a while, and some libraries turn it into an error of their own. The system's signal reaches a thread at once.
+    Python raises KeyboardInterrupt when the main thread next executes Python code, which can take long during a fit,
+    and some libraries turn it into their own errors. A watcher thread receives the signal at once.
     """
 
     def __init__(self) -> None:
-        self.has_come = False
-        self._is_said = threading.Lock()
+        self.was_received = False
+        self._is_reported = threading.Lock()
 
     def begin(self) -> None:
-        """Listen, unless nobody wants to be interrupted, as in jobs in the background, or others listen already."""
+        """Install the handler, unless SIGINT is ignored, as in background jobs, or already handled."""
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            hearing, self._telling = socket.socketpair()
-            self._telling.setblocking(False)
+            receiver, self._sender = socket.socketpair()
+            self._sender.setblocking(False)
             signal.signal(signal.SIGINT, self._interrupt)
-            signal.set_wakeup_fd(self._telling.fileno(), warn_on_full_buffer=False)
-            threading.Thread(target=self._watch, args=[hearing], daemon=True).start()
+            signal.set_wakeup_fd(self._sender.fileno(), warn_on_full_buffer=False)
+            threading.Thread(target=self._watch, args=[receiver], daemon=True).start()
 
     def end(self) -> None:
-        """Listen no longer; a process that was interrupted ends all the same."""
-        if not self.has_come and signal.getsignal(signal.SIGINT) == self._interrupt:
+        """Remove the handler; a process that was interrupted still exits."""
+        if not self.was_received and signal.getsignal(signal.SIGINT) == self._interrupt:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            self._telling.close()
+            self._sender.close()
 
-    def say(self) -> None:
-        """Write the line, once."""
-        if self._is_said.acquire(blocking=False):
+    def report(self) -> None:
+        """Write the message, once."""
+        if self._is_reported.acquire(blocking=False):
             write_message("truewood: stopped")
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         del number, frame
-        self.has_come = True
+        self.was_received = True
         raise KeyboardInterrupt
 
-    def _watch(self, hearing: socket.socket) -> None:
-        with hearing:
-            while mark := hearing.recv(1):
+    def _watch(self, receiver: socket.socket) -> None:
+        with receiver:
+            while mark := receiver.recv(1):
                 if mark[0] == signal.SIGINT:
                     threading.Event().wait(_PATIENCE)
-                    self.say()
+                    self.report()
                     try:
                         remove_unfinished()
-                    finally:  # where the system does not let go of an open file
+                    finally:  # even if an open file cannot be removed
                         os._exit(130)

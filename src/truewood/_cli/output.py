@@ -1,4 +1,4 @@
-"""What the command line shows: the progress of a fit, and of a result the table, the JSON object, and files."""
+"""Print tables and JSON, and write files."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rich.table import Table
 from rich.text import Text
 
 from truewood._cli.streams import Console, write_message
-from truewood._correlated_groups import CorrelatedGroups
 from truewood._formatting import count, format_p_value, in_one_line
-from truewood._results.caveats import TableCheck, check_table, explain_intervals, explain_verdicts, list_caveats
+from truewood._message import as_message
+from truewood._results.caveats import check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.comparison import Comparison
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
@@ -39,6 +39,7 @@ from truewood._results.summary import (
 from truewood._results.text import STARS
 from truewood._results.trends import explain_directions, find_directions
 from truewood._writing import check_writable, write_file, write_picture
+from truewood.tabular import TableScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,90 +48,69 @@ if TYPE_CHECKING:
 _PICTURES = (".png", ".svg", ".pdf")
 ENDINGS = (".html", ".csv", ".md", ".json", *_PICTURES)
 ENDINGS_OF_COMPARISONS = (".html", ".csv", *_PICTURES)
-# What reports are made with.
+# Packages that reports need.
 REPORT_PACKAGES = ("altair", "vl_convert")
-# What cells of formulas begin with, as in the table of the report.
+# First characters of spreadsheet formulas, as in the table of the report.
 _FORMULA_MARKS = tuple("=+-@\t\r\n＝＋－＠")
-# Of a table that goes to a file or another program.
+# Width of tables that are not printed to a terminal.
 _PLAIN_WIDTH = 160
 
-
-# Marks that would change how the rest looks; an underscore does so at the ends of words only.
+# Markdown syntax; an underscore matters only at the ends of words.
 _MARK = re.compile(r"[\\`*<>\[\]|~&]|(?<![^\W_])_|_(?![^\W_])")
 
 
 def check_outputs(paths: list[Path], inputs: list[os.stat_result], endings: tuple[str, ...] = ENDINGS) -> None:
-    """Refuse files that could not be written, and those that are read, before anything that takes long."""
+    """Refuse files that cannot be written, and files that are read, before the fit."""
     for path in paths:
         if path.suffix.lower() not in endings:
-            raise ValueError(f"--output: {path} must end in {', '.join(endings)}.")
+            raise ValueError(f"--output: {path} must end in one of {', '.join(endings)}.")
         if path.is_dir() or not path.parent.is_dir():
-            reason = "is a folder" if path.is_dir() else f"cannot be written: there is no folder {path.parent}"
+            reason = "is a folder" if path.is_dir() else f"cannot be written: folder {path.parent} does not exist"
             raise ValueError(f"--output: {path} {reason}.")
         if path.suffix.lower() == ".html" and not can_write_reports():
             raise ValueError("--output: the report needs altair and vl-convert: pip install 'truewood[report]'.")
         if path.exists() and any(os.path.samestat(path.stat(), given) for given in inputs):
-            raise ValueError(f"--output: {path} is read by this command and would be lost; give it another name.")
+            raise ValueError(
+                f"--output: {path} is an input of this command and would be overwritten; choose another name."
+            )
         check_writable(path)
 
 
 def can_write_reports() -> bool:
-    """Whether the libraries are installed that reports need."""
+    """Whether the packages that reports need are installed."""
     return not list_missing(REPORT_PACKAGES)
 
 
 def list_missing(packages: Sequence[str]) -> list[str]:
-    """Those of some packages that are not installed."""
+    """List the packages that are not installed."""
     return [name for name in packages if find_spec(name) is None]
 
 
-def write_output(
-    result: ImportanceResult,
-    path: Path,
-    X: pd.DataFrame | None,
-    *,
-    feature_groups: CorrelatedGroups | None = None,
-    explanation: Explanation | None,
-    alpha: float,
-    title: str,
-    skill: str | None,
-    notes: list[str],
-    warnings: list[str],
-) -> None:
-    """Write the result to a file, in the form that its name says."""
+def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> None:
+    """Write a score to a file in the format of its extension."""
+    result, explanation = score.result, score.explanation
     match path.suffix.lower():
         case ".html":
-            result.report(
-                path,
-                X=X,
-                feature_groups=feature_groups,
-                title=title,
-                performance=skill,
-                notes=notes,
-                warnings=warnings,
-                explanation=explanation,
-                alpha=alpha,
-            )
+            score.report(path, title=title, alpha=alpha)
         case ".csv":
             write_table(make_frame(result, alpha, explanation), path)
         case ".md":
-            columns = _list_cells(result, make_frame(result, alpha, explanation), alpha)
-            said = [
-                *_head(result, alpha, skill),
-                *notes,
-                *_explain(result, check_table(result, X, feature_groups), 0, alpha),
-            ]
-            said += [] if explanation is None else [explain_directions(explanation)]
-            page = format_markdown(title, list(columns), list(zip(*columns.values(), strict=True)), said, warnings)
-            write_file(path, page.encode(errors="backslashreplace"))
+            write_file(path, _make_markdown(score, alpha, title).encode(errors="backslashreplace"))
         case ".json":
             result.save(path)
         case _:
             draw_into(path, partial(result.plot, "bar", alpha=alpha, title=title, explanation=explanation))
 
 
+def _make_markdown(score: TableScore, alpha: float, title: str) -> str:
+    columns = _list_cells(score.result, make_frame(score.result, alpha, score.explanation), alpha)
+    rows = list(zip(*columns.values(), strict=True))
+    notes = [*_head(score, alpha), *score.notes, *_explain(score, 0, alpha)]
+    return format_markdown(title, list(columns), rows, notes, [as_message(text).text for text in score.warnings])
+
+
 def write_comparison(comparison: Comparison, path: Path, *, alpha: float) -> None:
-    """Write a comparison to a file, in the form that its name says."""
+    """Write a comparison to a file in the format of its extension."""
     match path.suffix.lower():
         case ".html":
             comparison.report(path, alpha=alpha)
@@ -147,25 +127,25 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _as_text_cell(name: str) -> str:
-    """A name that no spreadsheet takes for a formula: an apostrophe in front makes it text."""
+    """Add an apostrophe to a name that a spreadsheet would interpret as a formula."""
     return f"'{name}" if name.startswith(_FORMULA_MARKS) else name
 
 
 def draw_into(path: Path, plot: Callable[[], Axes]) -> None:
-    """Draw a picture into a file."""
+    """Write a plot to a file."""
     with catch_warnings(record=True) as caught:
         simplefilter("always")
         figure: Any = plot().figure
     for warning in caught:
         write_message(f"truewood: warning: {path}: {in_one_line(str(warning.message))}")
     with catch_warnings():
-        # Letters that no font has were told of already.
+        # Missing characters were reported above.
         filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         write_picture(path, figure, dpi=150, bbox_inches="tight")
 
 
 def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation | None = None) -> pd.DataFrame:
-    """The table of the result, with directions, adjusted p-values and whether they are small."""
+    """Make the table of the result, with directions, adjusted p-values and significance."""
     frame, directions = result.frame(), find_directions(result, explanation, alpha)
     if directions is not None:
         frame["direction"] = [directions[j].word for j in result.order]
@@ -177,41 +157,31 @@ def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation 
     return frame
 
 
-def print_table(
-    result: ImportanceResult,
-    *,
-    X: Any = None,
-    feature_groups: CorrelatedGroups | None = None,
-    explanation: Explanation | None = None,
-    top: int,
-    alpha: float,
-    title: str,
-    skill: str | None = None,
-) -> None:
-    """Print the features, the most important first, to standard output; for a terminal of 80 characters."""
-    frame = make_frame(result, alpha, explanation)
-    columns = _list_cells(result, frame.head(top), alpha)
+def print_table(score: TableScore, *, top: int, alpha: float, title: str) -> None:
+    """Print the features in order of importance to standard output, for terminals of 80 characters."""
+    frame = make_frame(score.result, alpha, score.explanation)
+    columns = _list_cells(score.result, frame.head(top), alpha)
     headings = [heading.replace("biased ", "biased\n") for heading in list(columns)[2:]]
     table = _head_table(headings, aligned=headings[0])
     for place, name, *cells in zip(*columns.values(), strict=True):
         table.add_row(place, Text(in_one_line(name)), *map(in_one_line, cells))
-    below = _explain(result, check_table(result, X, feature_groups), len(frame) - top, alpha)
-    below += [] if explanation is None else [explain_directions(explanation)]
-    members = {} if feature_groups is None else feature_groups.several
+    below = _explain(score, len(frame) - top, alpha)
+    members = {} if score.feature_groups is None else score.feature_groups.several
     below += [f"{name}: {', '.join(map(str, columns))}" for name, columns in members.items()]
-    above = [title, *_head(result, alpha, skill)]
+    above = [f"{title} {score.describe()}", *_head(score, alpha)]
     show(["\n".join(map(in_one_line, above)), table, "\n".join(map(in_one_line, below))], sys.stdout)
 
 
-def _head(result: ImportanceResult, alpha: float, skill: str | None) -> list[str]:
-    """The answer, and what all features explain beside the model's own skill."""
+def _head(score: TableScore, alpha: float) -> list[str]:
+    """Write the summary, and what all features explain together with the performance of the model."""
+    result, performance = score.result, score.performance
     answer = [write_summary(result, alpha)] if result.inference_unavailable is None else []
-    own = "" if skill is None else f" The model's own skill: {skill}."
+    own = "" if performance is None else f" Model performance: {performance.describe()}."
     return [*answer, write_total(result, find_percent(result)) + own]
 
 
 def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> dict[str, list[str]]:
-    """The columns of a table by their headings, as text: percents where there are any."""
+    """Make the columns of the table as text, in percent if possible."""
     percent = find_percent(result)
     factor = 1.0 if percent is None else percent.factor
     what = "score" if percent is None else "share %" if percent.is_share else "% of sum"
@@ -219,7 +189,7 @@ def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> 
     columns[what] = format_column(factor * frame["importance"].to_numpy())
     if result.inference_unavailable is None:
         low, high = (factor * frame[end].to_numpy() for end in ("ci_low", "ci_high"))
-        columns["95 % interval"] = format_intervals(low, high)
+        columns["95% CI"] = format_intervals(low, high)
         columns["p-value"] = frame["p_value"].map(format_p_value).tolist()
         verdicts = classify_features(result, alpha)[result.order][: len(frame)]
         columns[""] = [STARS.get(verdict, "") for verdict in verdicts.tolist()]
@@ -229,9 +199,9 @@ def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> 
 
 
 def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
-    """Print the differences, the largest first, to standard output."""
+    """Print the differences to standard output, largest first."""
     frame = comparison.frame()
-    table = _head_table(["difference", "95 % interval", "p-value", "", "a", "b"])
+    table = _head_table(["difference", "95% CI", "p-value", "", "a", "b"])
     n_digits = _count_decimals(np.concatenate([comparison.values_a, comparison.values_b]))
     for place, row in enumerate(frame.head(top).to_dict("records"), start=1):
         table.add_row(
@@ -245,14 +215,14 @@ def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
             f"{row['importance_b']:,.{n_digits}f}",
         )
     n_hidden = len(frame) - top
-    lines = [f"{count(n_hidden, 'more feature')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
-    lines.append(f"*  significant: adjusted two-sided p-value (Benjamini & Hochberg) at most {alpha:g}.")
+    lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
+    lines.append(f"*  significant: adjusted two-sided p-value (Benjamini-Hochberg) at most {alpha:g}.")
     lines.append(f"a is {in_one_line(comparison.names[0])}, b is {in_one_line(comparison.names[1])}.")
     show([in_one_line(comparison.describe()), table, "\n".join(lines)], sys.stdout)
 
 
 def _head_table(headings: list[str], aligned: str | None = None) -> Table:
-    """A table without lines; the numbers of one column may have their points below each other already."""
+    """Make a table without lines; one column may be aligned at the decimal point already."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("#", justify="right")
     table.add_column("feature", overflow="fold", min_width=12)
@@ -262,37 +232,40 @@ def _head_table(headings: list[str], aligned: str | None = None) -> Table:
 
 
 def show(parts: Sequence[str | Table], stream: TextIO) -> None:
-    """Print lines and tables, as wide as the terminal."""
+    """Print lines and tables in the width of the terminal."""
     console = Console(file=stream, highlight=False, markup=False)
     is_plain = not console.is_terminal
     if is_plain:
         console = Console(file=stream, highlight=False, markup=False, width=_PLAIN_WIDTH)
     with console.capture() as captured:
         for part in parts:
-            # Words are not cut in a terminal; for a program a sentence is a line.
+            # Wrap at words in a terminal; elsewhere, keep each sentence in one line.
             console.print(part, soft_wrap=is_plain and isinstance(part, str))
     stream.write(captured.get())
 
 
 def _count_decimals(values: NDArray[np.float64]) -> int:
-    """Decimals that show four digits of the largest value, and line up the others with it."""
+    """Number of decimals that shows four digits of the largest value."""
     largest = float(np.abs(values).max())
     return max(0, 3 - math.floor(math.log10(largest))) if largest > 0 else 4
 
 
-def _explain(result: ImportanceResult, check: TableCheck | None, n_hidden: int, alpha: float) -> list[str]:
-    lines = [f"{count(n_hidden, 'more column')}; --top N shows {'it' if n_hidden == 1 else 'them'}."] * (n_hidden > 0)
+def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
+    """Write the legend and the caveats."""
+    result = score.result
+    lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
     if result.inference_unavailable is None:
         lines += [f"{STARS[verdict]:<3} {meaning}" for verdict, meaning in explain_verdicts(result, alpha).items()]
         lines += explain_intervals(result, alpha)
     else:
         lines.append(f"No p-values: {result.inference_unavailable}.")
-    lines.append("Biased rank: by mdi, what feature_importances_ is made of.")
-    return [*lines, *map(str, list_caveats(result, check))]
+    lines.append("Biased rank: rank by mdi, the basis of feature_importances_.")
+    lines += map(str, list_caveats(result, check_table(result, score.X, score.feature_groups)))
+    return lines if score.explanation is None else [*lines, explain_directions(score.explanation)]
 
 
 def print_json(content: dict[str, Any]) -> None:
-    """Print one JSON object; numbers that JSON does not have become null."""
+    """Print a JSON object; NaN and infinite numbers become null."""
     sys.stdout.write(json.dumps(_make_plain(content), allow_nan=False, indent=2, ensure_ascii=True) + "\n")
 
 
@@ -307,14 +280,14 @@ def _make_plain(value: Any) -> Any:
 
 
 def escape_markdown(text: str) -> str:
-    """Text that is shown as it is."""
+    """Escape Markdown syntax."""
     return _MARK.sub(r"\\\g<0>", in_one_line(text))
 
 
 def format_markdown(
     title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str], warnings: Sequence[str]
 ) -> str:
-    """A heading, warnings, a table whose second column is text and the others numbers, and a list of notes."""
+    """Format a heading, warnings, a table with text in the second column, and a list of notes."""
     rules = ["---" if place == 1 else "--:" for place in range(len(headings))]
     lines = [f"# {escape_markdown(title)}", ""]
     lines += [line for warning in warnings for line in (f"> **Warning:** {escape_markdown(warning)}", "")]

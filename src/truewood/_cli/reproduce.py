@@ -1,4 +1,4 @@
-"""`truewood reproduce`: the experiments of the paper, published beside measured."""
+"""`truewood reproduce`: rerun the experiments of the paper and compare with the published numbers."""
 
 from __future__ import annotations
 
@@ -25,42 +25,54 @@ def add_command(commands: Any) -> None:
     """Add `reproduce` to the commands."""
     parser = commands.add_parser(
         "reproduce",
-        help="run the experiments of the paper again",
-        description="Run an experiment of Zhou & Hooker's paper, print published beside measured, and write tables and "
-        "pictures. A run that is stopped and started again goes on where it was.",
+        help="rerun the experiments of the paper",
+        description="Rerun an experiment of Zhou & Hooker's paper, print published and measured numbers, and write "
+        "tables and plots. An interrupted run continues where it stopped.",
         epilog="examples: truewood reproduce table1 --repetitions 20 --peers none; "
         "truewood reproduce bias --encoding ordinal --output results",
     )
-    parser.add_argument("name", choices=[*_NAMES, "all"], help="the experiment")
+    parser.add_argument("name", choices=[*_NAMES, "all"], help="experiment to run")
     parser.add_argument(
         "--encoding",
         choices=["dummy", "ordinal"],
         default="dummy",
-        help="what becomes of categories in bias and ranking: dummy columns, or ordered integers as in the appendix "
+        help="encoding of categories in bias and ranking: dummy columns, or ordered integers as in the appendix "
         "(default: %(default)s)",
     )
     parser.add_argument(
         "--task",
         choices=["classification", "regression", "both"],
         default="both",
-        help="which simulations to run (default: %(default)s)",
+        help="task of the simulations (default: %(default)s)",
     )
-    parser.add_argument("--repetitions", type=positive, default=100, help="repetitions (default: %(default)s)")
-    parser.add_argument("--trees", type=positive, help="trees per forest (default: as in the paper)")
-    parser.add_argument("--n-jobs", type=jobs, default=-1, help="processes; -1 for all cores (default: %(default)s)")
-    parser.add_argument("--seed", type=not_negative, default=0, help="seed (default: %(default)s)")
+    parser.add_argument(
+        "--repetitions", type=positive, default=100, metavar="N", help="number of repetitions (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--n-estimators", type=positive, metavar="N", help="trees per forest (default: as in the paper)"
+    )
+    parser.add_argument(
+        "--n-jobs",
+        type=jobs,
+        default=-1,
+        metavar="N",
+        help="number of processes; -1 for all cores (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--random-state", type=not_negative, default=0, metavar="SEED", help="seed (default: %(default)s)"
+    )
     parser.add_argument(
         "--output",
         type=Path,
         default=Path("truewood-paper"),
         metavar="DIR",
-        help="folder for tables and pictures (default: %(default)s)",
+        help="folder for tables and plots (default: %(default)s)",
     )
     parser.add_argument(
         "--peers",
         choices=["auto", "none"],
         default="auto",
-        help="run R's cforest and ranger where they are installed, or not at all (default: %(default)s)",
+        help="run R's cforest and ranger if installed, or not at all (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 
@@ -78,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
     state = "not installed" if options.peers == "auto" else "not run"
     absent = {peer: state for peer, is_there in peers.items() if not is_there}
     for load in [_LOADERS[name] for name in names if name in _LOADERS]:
-        getattr(datasets, load)()  # once, and before anything that takes long
+        getattr(datasets, load)()  # download before long computations
     for name in names:
         _run_one(name, options, absent, console)
     if has_peers and options.peers == "auto" and absent:
@@ -95,17 +107,17 @@ def _run_one(name: str, options: argparse.Namespace, absent: dict[str, str], con
     stem = f"{name}_{options.encoding}" if name in _WITHOUT_PEERS else name
     check_writable(folder / f"{stem}.csv")
     tasks = TASKS if options.task == "both" else (options.task,)
-    cells = make_cells(name, tasks=tasks, encoding=options.encoding, trees=options.trees)
+    cells = make_cells(name, tasks=tasks, encoding=options.encoding, trees=options.n_estimators)
     scores = run_cells(
         cells,
         title=name,
         record=folder / f"{name}.jsonl",
         repetitions=options.repetitions,
-        seed=options.seed,
+        seed=options.random_state,
         absent=set(absent),
         n_jobs=options.n_jobs,
     )
-    table = tidy(cells, scores, repetitions=options.repetitions, seed=options.seed, absent=set(absent))
+    table = tidy(cells, scores, repetitions=options.repetitions, seed=options.random_state, absent=set(absent))
     summary = summarize(table)
     if name == "table1":
         result = make_table1(table, cells[0].methods)
@@ -143,7 +155,7 @@ def _show_table1(result: pd.DataFrame, absent: dict[str, str]) -> Table:
 
 
 def _show_claims(name: str, claims: list[tuple[str, str, str]], absent: dict[str, str]) -> Table:
-    table = Table(title=f"{name}: what the paper says", title_justify="left")
+    table = Table(title=f"{name}: claims of the paper", title_justify="left")
     for heading in ("claim", "published", "measured"):
         table.add_column(heading)
     for claim in claims:

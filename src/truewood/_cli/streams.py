@@ -1,4 +1,4 @@
-"""Standard output and standard error that may have no reader, or no room."""
+"""Write to standard streams that may be closed or full."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import rich.console
 
 
 class Console(rich.console.Console):
-    """A console that leaves a reader who has gone to the command line, where rich would exit with code 1."""
+    """A console that passes on broken pipes, where rich would exit with code 1."""
 
     def on_broken_pipe(self) -> None:
         """Pass the error on."""
@@ -18,7 +18,7 @@ class Console(rich.console.Console):
 
 
 def write_message(text: str) -> None:
-    """Write a line to standard error; if nobody can read it, the work goes on without messages."""
+    """Write a line to standard error; if that fails, the command continues without messages."""
     try:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
@@ -27,7 +27,7 @@ def write_message(text: str) -> None:
 
 
 def settle_streams() -> None:
-    """Flush the standard streams, so that Python has nothing left to write, and to fail at, when it ends."""
+    """Flush the standard streams, so that Python does not fail to do so when it exits."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -36,7 +36,7 @@ def settle_streams() -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let a stream that cannot be written to end in the null device, with what it still holds."""
+    """Redirect a stream that cannot be written to the null device, with its buffered content."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)

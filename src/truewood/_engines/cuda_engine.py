@@ -52,8 +52,7 @@ from truewood._inputs.device_arrays import is_on_device
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
-from truewood._trees.node_sums import NodeSums, aggregate_to_root
-from truewood._trees.row_terms import ClassTerms, RowTerms
+from truewood._trees.node_sums import ClassTerms, NodeSums, RowTerms, aggregate_to_root
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +83,7 @@ class CudaEngine(NativeEngine):
         """Most influence values to hold at a time on the GPU."""
         return max(MOST_INFLUENCE_VALUES, find_memory() // _BYTES_PER_INFLUENCE)
 
-    def take_rows(self, X: Any, reason: str = "", *, stacklevel: int = 2) -> Any:  # noqa: ARG002
+    def take_rows(self, X: Any, reason: str = "") -> Any:  # noqa: ARG002
         """Return X itself: the GPU reads rows of the host block by block."""
         return X
 

@@ -17,8 +17,7 @@ from truewood._inputs.device_arrays import take_from_device
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
-from truewood._trees.node_sums import NodeSums
-from truewood._trees.row_terms import RowTerms
+from truewood._trees.node_sums import NodeSums, RowTerms
 
 # Most influence values held in host memory at a time.
 MOST_INFLUENCE_VALUES = 1 << 25
@@ -211,9 +210,9 @@ class Engine(ABC):
         """
         raise NotImplementedError(f"engine {self.name!r} does not support fused scoring.")
 
-    def take_rows(self, X: Any, reason: str = "", *, stacklevel: int = 2) -> Any:
+    def take_rows(self, X: Any, reason: str = "") -> Any:
         """Return X in memory that this engine reads; `reason` ends the warning that X was copied."""
-        return take_from_device(X, f"the engine {self.name!r}{reason}", stacklevel=stacklevel + 1)
+        return take_from_device(X, f"the engine {self.name!r}{reason}")
 
     @property
     def most_influence_values(self) -> int:

@@ -24,8 +24,7 @@ from truewood._engines.row_products import RowProducts
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
-from truewood._trees.node_sums import NodeSums
-from truewood._trees.row_terms import ClassTerms, RowTerms
+from truewood._trees.node_sums import ClassTerms, NodeSums, RowTerms
 
 Floats = NDArray[np.float64]
 

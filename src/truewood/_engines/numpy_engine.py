@@ -18,8 +18,7 @@ from truewood._engines.row_products import RowProducts
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
-from truewood._trees.node_sums import NodeSums, aggregate_to_root
-from truewood._trees.row_terms import ClassTerms, NumberTerms, RowTerms
+from truewood._trees.node_sums import ClassTerms, NodeSums, NumberTerms, RowTerms, aggregate_to_root
 
 _BLOCK_VALUES = 4_000_000
 # The same values as in the kernel, so that both engines add in the same order: in trees with at most FEW_NODES nodes,

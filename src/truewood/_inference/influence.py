@@ -1,9 +1,10 @@
-"""What single rows contribute to the scores, and sums of their products: all that standard errors need."""
+"""Contributions of single rows to the scores, and the sums of their products that standard errors need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,36 +12,35 @@ from numpy.typing import NDArray
 
 from truewood._engines.row_products import RowProducts
 from truewood._engines.selection import get_engine
+from truewood._inference.rounding import SAME
 from truewood._inputs.feature_groups import Grouping, add_groups
 from truewood._inputs.row_arrays import sum_groups
 
 Floats = NDArray[np.float64]
 
 
-# Bags whose weights differ by less than this are the same bag.
-_ROUNDING = 1e-12
-
-
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What a block of rows contributes to the scores of single columns, times the sum of the trees' weights.
+    """Contributions of a block of rows to the scores of single columns, times the sum of the trees' weights.
 
-    Both influences and `bags` may be arrays of the engine, on a GPU.
+    Scoring adds to the arrays of both influences and to `bags`, which may lie on a GPU.
 
     Parameters
     ----------
     eval_influence : ndarray of shape (n_rows, n_columns)
-        What the rows add to trees that they evaluate: phi.
+        Influence on trees that the rows evaluate: phi.
     inbag_influence : ndarray of shape (n_rows, n_columns), or None
-        What they add to trees that they were in bag for: psi; None where only evaluation rows were passed.
+        Influence on trees that they were in bag for: psi; None if only evaluation rows were passed.
     is_scoring : ndarray of bool, shape (n_rows,)
-        Which of them score any tree, or may.
+        Which of them evaluate any tree, or may.
     n_scoring : int
-        Number of all rows that do, in this block and in others.
+        Number of all rows that do, in this and all other blocks.
     bags : ndarray of float32, shape (n_first, n_rows), or None
-        For the first trees, the weight of each row in the tree's fit; None without `inbag_influence`.
+        In-bag weight of each row for the first trees; None without `inbag_influence`.
     size : ndarray of float64, shape (n_rows,), or None
-        Where these are groups of rows, the number of rows of each that score any tree; None where each is one row.
+        For groups of rows, the number of rows of each that evaluate any tree; None for single rows.
+    first : int
+        Number of the first row.
     """
 
     eval_influence: Floats
@@ -49,15 +49,16 @@ class Contributions:
     n_scoring: int
     bags: NDArray[np.float32] | None
     size: Floats | None = None
+    first: int = 0
 
 
 def sum_contributions_by_group(blocks: Iterable[Contributions], groups: NDArray[np.int64]) -> Contributions:
-    """What groups of rows contribute: sums over their rows that score, which may be in several blocks.
+    """Contributions of groups: sums over their evaluation rows, which may be in several blocks.
 
     Parameters
     ----------
     blocks : iterable of Contributions
-        What all rows contribute, one block after the other.
+        Contributions of all rows, in blocks.
     groups : ndarray of int64, shape (n_rows,)
         The group of each row.
     """
@@ -87,11 +88,11 @@ class TreeScores:
     per_tree : ndarray of shape (n_trees, n_groups)
         Scores by tree.
     tree_weight : ndarray of shape (n_trees,)
-        How much each tree counts, 0 for trees without unseen rows; for trees that add up, all of it is 1.
+        Weight of each tree, 0 for trees without evaluation rows; a single 1 for additive trees.
     mdi : ndarray of shape (n_groups,)
-        What the same splits score on the rows that grew them.
+        Scores of the same splits on the in-bag rows.
     magnitude : ndarray of shape (n_groups,)
-        Size of what is added up to the scores, which rounding errors are in proportion to.
+        Size of the summands of the scores, which bounds rounding errors.
     """
 
     values: Floats
@@ -100,55 +101,48 @@ class TreeScores:
     mdi: Floats
     magnitude: Floats
 
-    def spread(self, n_first: int) -> Floats:
-        """Scores of the first trees less the model's, times how much these trees count, shape (n_first, n_groups)."""
-        return _spread_trees(self.values, self.per_tree[:n_first], self.tree_weight[:n_first])
+    def weigh_deviations(self, n_first: int) -> Floats:
+        """Scores of the first trees minus the model's, times the shares of these trees, shape (n_first, n_groups)."""
+        return _weigh_deviations(self.values, self.per_tree[:n_first], self.tree_weight[:n_first])
 
-    @property
-    def N(self) -> Floats:  # noqa: N802
-        """Forest noise, see `find_forest_noise`."""
+    @cached_property
+    def forest_noise(self) -> tuple[Floats, float]:
+        """Forest noise of each score, and of the sum of all scores, see `find_forest_noise`."""
         return find_forest_noise(self.values, self.per_tree, self.tree_weight)
 
-    @property
-    def total_N(self) -> float:  # noqa: N802
-        """Forest noise of the sum of all scores."""
-        return float(_sum_squares(self.spread(len(self.tree_weight)).sum(axis=1), self.tree_weight))
 
-
-def find_forest_noise(values: Floats, per_tree: Floats, tree_weight: Floats) -> Floats:
-    """Variance of the scores because the forest is one of many that could be grown on the same data.
+def find_forest_noise(values: Floats, per_tree: Floats, tree_weight: Floats) -> tuple[Floats, float]:
+    """Variance of the scores over forests grown on the same data, for each score and for the sum of all scores.
 
     Parameters
     ----------
     values, per_tree, tree_weight : ndarray
-        As of `TreeScores`.
+        As in `TreeScores`.
     """
-    return _sum_squares(_spread_trees(values, per_tree, tree_weight), tree_weight)
-
-
-def _spread_trees(values: Floats, per_tree: Floats, tree_weight: Floats) -> Floats:
-    share = tree_weight[:, np.newaxis] / tree_weight.sum()
-    spread: Floats = share * np.where(share > 0, per_tree - values, 0.0)
-    return spread
-
-
-def _sum_squares(spread: Floats, tree_weight: Floats) -> Floats:
+    deviations = _weigh_deviations(values, per_tree, tree_weight)
     own = float(((tree_weight / tree_weight.sum()) ** 2).sum())
-    return sum_products(spread, spread) / max(1.0 - own, own)
+    total, divisor = deviations.sum(axis=1), max(1.0 - own, own)
+    return sum_products(deviations, deviations) / divisor, float(sum_products(total, total) / divisor)
+
+
+def _weigh_deviations(values: Floats, per_tree: Floats, tree_weight: Floats) -> Floats:
+    share = tree_weight[:, np.newaxis] / tree_weight.sum()
+    weighted: Floats = share * np.where(share > 0, per_tree - values, 0.0)
+    return weighted
 
 
 @dataclass(frozen=True, eq=False)
 class Moments(RowProducts):
-    """Sums over rows of products of contributions, each less its mean; those of disjoint rows add up by ``+``.
+    """Sums over rows of products of contributions, each minus its mean; those of disjoint rows add up by ``+``.
 
-    Of phi, what rows add where they score trees, and psi, what they add where they grew trees; psi is 0 where only
-    unseen rows were passed. L is what a tree's score owes to its bag if rows only move means.
+    phi is the influence of rows on trees that they evaluate, psi that on trees that they were in bag for; psi is 0 if
+    only held-out rows were passed. L is the effect of a tree's bag on its score if rows only move node means.
 
     Parameters
     ----------
     C_C : ndarray of shape (n_groups,)
-        Sums over rows of squares of C, the mean over trees of d times the score less the model's; 0 where bags are not
-        asked for.
+        Sums over rows of squares of C, the mean over trees of d times the score minus the model's; 0 unless bags are
+        requested.
     """
 
     C_C: Floats
@@ -158,9 +152,9 @@ class Moments(RowProducts):
 
     @property
     def r(self) -> float:
-        """Variance of the weight of rows in bags, as a share of its mean: 1 for bootstrap samples of all rows."""
+        """Variance of in-bag weights over their mean: 1 for bootstrap samples of all rows, 0 for identical bags."""
         r = float(self.d_d.mean()) / self.n_inbag if self.n_inbag else 0.0
-        return r if r > _ROUNDING else 0.0
+        return r if r > SAME else 0.0
 
 
 def measure_moments(
@@ -172,20 +166,20 @@ def measure_moments(
     count: Floats | None = None,
     n_threads: int = 1,
 ) -> Moments:
-    """Sums over some rows.
+    """Sum products of contributions over some rows.
 
     Parameters
     ----------
     contributions : Contributions
-        What these rows contribute to the scores of single columns.
+        Contributions of these rows to the scores of single columns.
     scores : TreeScores
         The scores of groups of columns.
     grouping : Grouping
-        Columns that are scored together.
+        The feature groups.
     with_bags : bool
-        Whether to measure C, what each row does to the scores by its weight in the bags.
+        Whether to measure C, the effect of each row on the scores by its in-bag weights.
     count : ndarray of shape (n_rows,), or None
-        Number of rows that each of these unseen rows stands for; None where that is itself.
+        Number of rows that each of these held-out rows represents; None if that is one.
     n_threads : int
         Number of threads.
     """
@@ -214,12 +208,12 @@ def _vary_with_bags(bags: NDArray[np.float32], scores: TreeScores) -> Floats:
     mean = np.mean(bags, axis=0, dtype=np.float64)
     rate: Floats = np.divide(1.0, mean, out=np.zeros_like(mean), where=mean > 0)
     C = np.zeros((bags.shape[1], len(scores.values)))
-    for bag, spread in zip(bags, scores.spread(len(bags)), strict=True):
-        C += ((bag - mean) * rate)[:, np.newaxis] * spread
+    for bag, deviation in zip(bags, scores.weigh_deviations(len(bags)), strict=True):
+        C += ((bag - mean) * rate)[:, np.newaxis] * deviation
     return C
 
 
 def sum_products(a: Floats, b: Floats) -> Floats:
-    """Sum over rows; not a matrix product, whose order of additions depends on the machine."""
+    """Sum products over rows, without a matrix product: its order of additions depends on the machine."""
     summed: Floats = (a * b).sum(axis=0)
     return summed

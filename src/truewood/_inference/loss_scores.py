@@ -1,4 +1,4 @@
-"""Scores that are sums of what rows lose, as shares of what there is to lose, and how far they may be off."""
+"""Scores that are increases in loss, as shares of the target's variance, with standard errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from truewood._inference.rounding import drop_rounding
 
 Floats = NDArray[np.float64]
 
-# Scores are differences of squared errors, which are of the order of the variance that they are shares of.
+# Scores are differences of squared errors, which are of the order of the variance they are divided by.
 _MAGNITUDE = 512.0
 
 
@@ -23,11 +23,11 @@ class LossScores:
     Parameters
     ----------
     per_output : ndarray of shape (n_outputs, n_groups)
-        Sum of what rows lose, as a share of the sum of squared deviations of the target.
+        Increase in loss as a share of the sum of squared deviations of the target.
     phi : ndarray of shape (n_rows, n_groups), or None
-        What each row adds to the mean over outputs; None where it is not kept.
+        Contributions of rows to the mean over outputs; None if they are not kept.
     error : ndarray of shape (n_groups,)
-        Spread of a score, as far as it comes from the rows that score.
+        Standard error of each score, as far as it comes from the evaluation rows.
     """
 
     per_output: Floats
@@ -42,7 +42,7 @@ class LossScores:
 
     @classmethod
     def join(cls, parts: Sequence[LossScores]) -> LossScores:
-        """Put the scores of several blocks of groups beside each other."""
+        """Concatenate the scores of several blocks of groups."""
         phi = [part.phi for part in parts if part.phi is not None]
         return cls(
             per_output=np.hstack([part.per_output for part in parts]),
@@ -52,20 +52,21 @@ class LossScores:
 
 
 def score_losses(increase: Floats, deviation: Floats, row_weight: Floats, *, with_rows: bool = False) -> LossScores:
-    """Scores of some groups from what rows lose without them.
+    """Score groups by the increase in each row's loss without them.
 
-    Rows are taken as independent: errors do not count that they grew trees, too, nor that the variance is estimated.
+    Rows are treated as independent: errors ignore that they are in bag for other trees, and that the variance is
+    estimated.
 
     Parameters
     ----------
     increase : ndarray of shape (n_rows, n_groups, n_outputs)
-        What each row loses.
+        Increase in the loss of each row.
     deviation : ndarray of shape (n_rows, n_outputs)
-        Squared distance of each target to the mean.
+        Squared distance of each target from the mean.
     row_weight : ndarray of shape (n_rows,)
-        How much each row counts, 0 for rows that do not score.
+        Weight of each row, 0 for rows that are not evaluated.
     with_rows : bool
-        Whether to keep what each row adds.
+        Whether to keep the contributions of rows.
     """
     share = row_weight / row_weight.sum()
     variance = (share[:, np.newaxis] * deviation).sum(axis=0)

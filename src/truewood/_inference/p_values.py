@@ -1,4 +1,4 @@
-"""Tests of single features and of many at once, and confidence intervals that agree with them."""
+"""z-scores, p-values of single features and of many at once, and confidence intervals that agree with them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,23 @@ from truewood._formatting import quote
 
 Floats = NDArray[np.float64]
 
-
-# Fewer scores that are not positive than this say little about their distribution.
+# Fewest non-positive scores for an estimate of their distribution.
 _FEWEST_MIRRORED = 20
+
+
+def find_z_score(values: Floats | float, std_error: Floats | float) -> Floats:
+    """Values in units of their standard errors, of the same shape; 0 if the error is 0."""
+    z_score: Floats = np.divide(values, std_error, out=np.zeros(np.shape(values)), where=np.not_equal(std_error, 0))
+    return z_score
+
+
+def find_p_value(values: Floats | float, std_error: Floats | float, *, two_sided: bool = False) -> Floats:
+    """One-sided or two-sided p-values of values that are normal around zero; 1 if the error is 0."""
+    z_score = find_z_score(values, std_error)
+    if two_sided:
+        p_value: Floats = 2.0 * stats.norm.sf(np.abs(z_score))
+        return p_value
+    return np.where(np.equal(std_error, 0), 1.0, stats.norm.sf(z_score))
 
 
 def adjust(p_value: Floats, correction: str | None) -> Floats:
@@ -25,7 +39,7 @@ def adjust(p_value: Floats, correction: str | None) -> Floats:
         P-values of single tests.
     correction : {"bh", "by", "holm"} or None
         Benjamini & Hochberg (false discovery rate), Benjamini & Yekutieli (the same under any dependence), Holm
-        (probability of any false discovery), or none.
+        (family-wise error rate), or none.
     """
     if correction is None:
         return p_value.copy()
@@ -42,42 +56,41 @@ def adjust(p_value: Floats, correction: str | None) -> Floats:
 
 
 def janitza(values: Floats) -> Floats:
-    """P-values from all scores together (Janitza et al. 2018): the null distribution is that of the non-positive ones.
+    """P-values from all scores together (Janitza et al. 2018): non-positive scores give the null distribution.
 
     Parameters
     ----------
     values : ndarray of shape (n_features,)
-        Scores of one spread, such as z-scores.
+        Scores with equal variances, such as z-scores.
     """
     negative, zero = values[values < 0], values[values == 0]
     if len(negative) + len(zero) < _FEWEST_MIRRORED:
         raise ValueError(
-            f"mirrored p-values need at least {_FEWEST_MIRRORED} features whose score is not positive, got "
+            f"Janitza's p-values need at least {_FEWEST_MIRRORED} features with a score that is not positive, got "
             f"{len(negative) + len(zero)}; use p_value, or permutation_test."
         )
     null = np.sort(np.concatenate([negative, zero, -negative]))
     n_above = len(null) - np.searchsorted(null, values, side="left")
-    # A feature is one of those that could have been so large by chance: no p-value is zero.
+    # The score itself counts as one of the null scores: no p-value is zero.
     shares = (1.0 + n_above) / (1.0 + len(null))
     return np.asarray(shares, dtype=np.float64)
 
 
 def find_interval(values: Floats, null_std_error: Floats, std_error: Floats, level: float) -> tuple[Floats, Floats]:
-    """Ends of the expected scores that agree with the scores found, shape (n_features,).
+    """Confidence limits of the expected scores, shape (n_features,).
 
-    An expected score agrees if the score is no further from it than z standard deviations (Wilson's way): of
-    `null_std_error` at an expected score of zero, of `std_error` at the score that was found, and of variances in
-    between on the line through these two. So the interval is above zero just where a test at this level says so. Where
-    it does not, there is less and less to draw the line by.
+    An expected score is in the interval if the score is at most z standard errors from it (Wilson's method):
+    `null_std_error` at an expected score of zero, `std_error` at the observed score, and variances on the line
+    through these two in between. Thus the interval is above zero exactly if a test at this level is significant.
 
     Parameters
     ----------
     values : ndarray of shape (n_features,)
         Scores.
     null_std_error, std_error : ndarray of shape (n_features,)
-        How far they may be off, see `Errors`.
+        Their standard errors, see `Errors`.
     level : float
-        Share of data sets whose interval holds the expected score.
+        Share of data sets with an interval that covers the expected score.
     """
     z = stats.norm.ppf(0.5 + level / 2)
     low, high = values - z * null_std_error, values + z * null_std_error

@@ -1,1 +1,1 @@
-"""What comes in: tables, columns and groups of them, targets, and the losses that make targets of y."""
+"""Reading inputs: tables, feature groups, targets, and the losses that derive targets from y."""

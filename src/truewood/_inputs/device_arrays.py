@@ -1,20 +1,20 @@
-"""Arrays that lie on a GPU: those of CuPy, tensors of PyTorch, data frames of cuDF, and others with their interface."""
+"""Arrays on a GPU: CuPy arrays, PyTorch tensors, cuDF data frames, and others with the CUDA array interface."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from truewood._exceptions import DeviceWarning
+from truewood._exceptions import DeviceWarning, warn
 
 
 def is_on_device(X: Any) -> bool:
-    """Whether an array or data frame lies on a GPU."""
-    if _is_cudf(X) or (_is_tensor(X) and bool(X.is_cuda)):
-        return True
-    return not _is_tensor(X) and getattr(X, "__cuda_array_interface__", None) is not None
+    """Whether an array or data frame is on a GPU."""
+    library = type(X).__module__.partition(".")[0]
+    if library == "torch" and hasattr(X, "is_cuda"):
+        return bool(X.is_cuda)
+    return library == "cudf" or getattr(X, "__cuda_array_interface__", None) is not None
 
 
 def _is_cudf(X: Any) -> bool:
@@ -26,12 +26,12 @@ def _is_tensor(X: Any) -> bool:
 
 
 def read_device_names(X: Any) -> list[str] | None:
-    """Column names of a data frame of cuDF; None for what has none."""
+    """Column names of a cuDF data frame; None for other objects."""
     return [str(name) for name in X.columns] if _is_cudf(X) and hasattr(X, "columns") else None
 
 
 def read_device_values(X: Any, dtype: np.dtype[Any]) -> Any:
-    """X as an array of CuPy of a type, row after row, over the same memory where it has that form already."""
+    """X as a C-contiguous CuPy array of a dtype, without a copy if it has that form already."""
     import cupy
 
     if _is_cudf(X):
@@ -41,15 +41,17 @@ def read_device_values(X: Any, dtype: np.dtype[Any]) -> Any:
     else:
         values = cupy.asarray(X)
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"X must be a table of numbers, got an array of {values.dtype} on the GPU.")
+        raise ValueError(f"X must be a table of numbers, got an array of {values.dtype} on the GPU; encode it.")
     there, here = values.device.id, cupy.cuda.Device().id
     if there != here:
-        raise ValueError(f"X lies on GPU {there}, and GPU {here} is in use; call within cupy.cuda.Device({there}).")
+        raise ValueError(
+            f"X must be on GPU {here}, the one in use, got GPU {there}; call within cupy.cuda.Device({there})."
+        )
     return cupy.ascontiguousarray(values, dtype=dtype)
 
 
 def bring_to_host(values: Any) -> Any:
-    """Values as they are, or a copy in the host's memory of those that lie on a GPU; data frames stay data frames."""
+    """Return values in the host's memory, copied only if they are on a GPU; data frames stay data frames."""
     if not is_on_device(values):
         return values
     if _is_cudf(values):
@@ -61,12 +63,9 @@ def bring_to_host(values: Any) -> Any:
     return cupy.asarray(values).get()
 
 
-def take_from_device(X: Any, reason: str, *, stacklevel: int = 2) -> Any:
-    """X in the host's memory; where it was on a GPU, a warning says what it is copied for."""
-    if is_on_device(X):
-        warnings.warn(
-            f"X lies on the GPU, and is copied to the host's memory for {reason}.",
-            DeviceWarning,
-            stacklevel=stacklevel + 1,
-        )
+def take_from_device(X: Any, reason: str) -> Any:
+    """Return X in the host's memory; if it was on a GPU, warn why it is copied."""
+    if not is_on_device(X):
+        return X
+    warn(f"X is on the GPU, and is copied to the host's memory for {reason}.", DeviceWarning)
     return bring_to_host(X)

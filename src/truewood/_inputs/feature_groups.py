@@ -1,4 +1,4 @@
-"""Columns whose scores are summed: the dummy columns of one feature, or what the caller puts together."""
+"""Feature groups: columns that are scored as one feature, such as the dummy columns of a category."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from truewood._formatting import quote
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Columns whose scores are summed.
+    """Columns that are scored as one feature.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ def read_feature_groups(feature_groups: Any, names: NDArray[np.str_]) -> Groupin
     Parameters
     ----------
     feature_groups : None, dict or sequence
-        None: each column for itself. A dict from group name to columns (names or numbers): columns not mentioned stay
-        for themselves. A sequence: the group name of each column.
+        None: each column is a group. A dict from group name to columns (names or numbers): other columns are groups of
+        their own. A sequence: the group name of each column.
     names : ndarray of str, shape (n_features,)
         Column names.
     """
@@ -67,8 +67,8 @@ def _labels_from_sequence(feature_groups: list[Any], names: NDArray[np.str_]) ->
     nameless = next((name for label, name in zip(feature_groups, names, strict=True) if pd.isna(label)), None)
     if nameless is not None:
         raise ValueError(
-            f"feature_groups must name the group of each column, but gives none for {quote(str(nameless))}; a dict of "
-            "name to columns leaves the others for themselves."
+            f"feature_groups must name the group of each column, got none for {quote(str(nameless))}; a dict of "
+            "name to columns may leave out columns."
         )
     return [str(label) for label in feature_groups]
 
@@ -80,29 +80,30 @@ def _labels_from_mapping(feature_groups: Mapping[Any, Any], names: NDArray[np.st
         listed = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
         if not listed or str(label) in group_of.values():
             raise ValueError(
-                f"feature_groups must give each name once, with at least one column, but {quote(str(label))} is not so."
+                f"feature_groups must give each name once, with at least one column, got {quote(str(label))} without a "
+                "column or twice."
             )
         for column in listed:
             j = _find_column(column, labels)
             if j in group_of:
                 raise ValueError(
-                    f"feature_groups puts column {quote(labels[j])} into both {quote(group_of[j])} and "
-                    f"{quote(str(label))}."
+                    f"feature_groups must put each column into one group, got {quote(labels[j])} in both "
+                    f"{quote(group_of[j])} and {quote(str(label))}."
                 )
             group_of[j] = str(label)
     clash = next((name for j, name in enumerate(labels) if j not in group_of and name in group_of.values()), None)
     if clash is not None:
-        raise ValueError(f"feature_groups uses {quote(clash)}, which is also the name of a column outside that group.")
+        raise ValueError(f"feature_groups must not reuse names of other columns, got {quote(clash)}; rename the group.")
     return [group_of.get(j, name) for j, name in enumerate(labels)]
 
 
 def _find_column(column: Any, names: list[str]) -> int:
-    """Place of a column that is given by name or by number."""
+    """Position of a column, given its name or number."""
     if isinstance(column, str) and names.count(column) == 1:
         return names.index(column)
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
         return int(column)
-    raise ValueError(f"feature_groups names a column that X does not have, or has more than once: {quote(column)}.")
+    raise ValueError(f"feature_groups must name columns that X has exactly once, got {quote(column)}.")
 
 
 def add_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:

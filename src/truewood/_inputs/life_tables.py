@@ -1,4 +1,4 @@
-"""Life tables: a survival time as what happened to the row in each interval of time, numbers that can be summed."""
+"""Life tables: a survival time as event and time at risk in each interval, numbers that can be summed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Enough for hazards of any shape, and few enough to be summed at every node.
+# Enough for hazards of any shape, and few enough to sum at every node.
 N_INTERVALS = 16
-# Sums of weights are the same up to this part of them.
+# Relative difference up to which sums of weights count as equal.
 _ROUNDING = 1e-9
 
 
 def make_life_table(time: Floats, event: NDArray[np.bool_], weight: Floats) -> Floats:
-    """What happened to each row in each interval, shape (n_rows, 2 * N_INTERVALS).
+    """Event and exposure of each row in each interval, shape (n_rows, 2 * N_INTERVALS).
 
-    Intervals end at quantiles of the times of events. The first half of the columns is 1 for the interval in which the
-    row had its event, the second half the part of each interval for which it was at risk: 1 where it came through or
-    had its event, 0 after that. A row that was censored was at risk for the events up to its time, as a share of those
-    in the interval (the actuarial way), so that the rate of events is free of when rows are censored.
+    Intervals end at quantiles of the event times. The first half of the columns is 1 for the interval of the row's
+    event, the second half the share of each interval for which it was at risk: 1 if it survived the interval or had
+    its event in it, 0 after that. A censored row was at risk for the events up to its time, as a share of those in the
+    interval (the actuarial method), so that the event rate does not depend on the censoring times.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def make_life_table(time: Floats, event: NDArray[np.bool_], weight: Floats) -> F
     event : ndarray of bool, shape (n_rows,)
         Whether it was an event.
     weight : ndarray of shape (n_rows,)
-        How much a row counts for the quantiles.
+        Weight of each row in the quantiles.
     """
     times, place = np.unique(time[event], return_inverse=True)
     until = np.append(0.0, np.cumsum(np.bincount(place, weights=weight[event], minlength=len(times))))

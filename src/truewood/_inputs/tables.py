@@ -1,4 +1,4 @@
-"""Tables in: any data frame, array or sparse matrix becomes columns of numbers with names."""
+"""Reading tables: any data frame, array or sparse matrix becomes a matrix of numbers with column names."""
 
 from __future__ import annotations
 
@@ -24,25 +24,24 @@ from truewood._inputs.device_arrays import (
     take_from_device,
 )
 
-# Row after row, aligned, and a plain array.
+# C-contiguous, aligned, and a plain array.
 _FOR_THE_KERNEL: list[Literal["C", "A", "E"]] = ["C", "A", "E"]
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureMatrix:
-    """The rows to route, as the trees compare them, row after row.
+    """The rows to route, as the trees compare them.
 
     Parameters
     ----------
     values : ndarray of float32 or float64, shape (n_rows, n_features), or scipy.sparse.csr_array
-        The numbers; or the same as an array of CuPy on a GPU; or rows in a form of the library's own, where that finds
-        the leaves.
+        The numbers; or a CuPy array on a GPU; or an object of the library, if that finds the leaves.
     names : ndarray of str, shape (n_features,)
         Column names.
     has_missing : bool
         Whether any value is NaN.
     fill : float
-        What a sparse matrix does not store: 0, or NaN.
+        Value of entries that a sparse matrix does not store: 0 or NaN.
     """
 
     values: Any
@@ -57,12 +56,12 @@ class FeatureMatrix:
 
     @property
     def is_on_device(self) -> bool:
-        """Whether the numbers lie on a GPU."""
+        """Whether the numbers are on a GPU."""
         return is_on_device(self.values)
 
     @cached_property
     def parts(self) -> Any:
-        """What the kernel reads: the array itself, or (data, indices, indptr, fill) of a sparse matrix."""
+        """Arguments of the kernel: the array itself, or (data, indices, indptr, fill) of a sparse matrix."""
         if not sparse.issparse(self.values):
             return self.values
         data = np.require(self.values.data, self.values.data.dtype, _FOR_THE_KERNEL)
@@ -95,35 +94,34 @@ class FeatureMatrix:
 
 @dataclass(frozen=True, eq=False)
 class InputSpec:
-    """The table that a model takes.
+    """The table that a model expects.
 
     Parameters
     ----------
     model : str
         The model's name, for messages.
     n_features : int or None
-        Number of columns it was fit on; None for a model that is yet to be fit.
+        Number of columns it was fit on; None for an unfitted model.
     names : ndarray of str, shape (n_features,), or None
-        Their names, where the model knows them.
+        Their names, if the model records them.
     spell : callable
-        ``spell(name)`` gives a name as the model has it.
+        ``spell(name)`` gives a name as the model spells it.
     dtype : {"float32", "float64"} or None
-        The type in which it compares values; None where the library finds leaves itself, and `encode` gives it the rows
-        as it wants them.
+        The type in which it compares values; None if the library finds leaves itself, from the output of `encode`.
     why_no_missing : str or None
-        Why X may not hold NaN; None where NaN has a direction at every split.
+        Why X may not contain NaN; None if every split has a direction for NaN.
     takes_sparse_missing : bool
-        Whether NaN may also be stored in a sparse matrix.
+        Whether a sparse matrix may store NaN.
     takes_infinite : bool
-        Whether X may hold infinite values.
+        Whether X may contain infinite values.
     sparse_fill : float
-        What the model takes for values that a sparse matrix does not store: 0, or NaN.
+        Value of entries that a sparse matrix does not store: 0 or NaN.
     encode : callable or None
         ``encode(X)`` gives the table as the trees read it: categories as numbers, missing values as NaN.
     takes_codes : bool
-        Whether it takes categories of a data frame by their numbers there, and not by what they are called.
+        Whether it reads categories of a data frame by their codes, not by their labels.
     takes_device : bool or None
-        Whether rows on a GPU can stay there; None where they can if nothing encodes them.
+        Whether rows on a GPU can stay there; None if they can unless `encode` is set.
     """
 
     model: str
@@ -140,58 +138,59 @@ class InputSpec:
     takes_device: bool | None = None
 
 
-def read_features(X: Any, form: InputSpec, *, on_device: bool = False) -> FeatureMatrix:
-    """Read X as the model's features, and refuse what the model would not take.
+def read_features(X: Any, spec: InputSpec, *, on_device: bool = False) -> FeatureMatrix:
+    """Read X as the model's features, and refuse values that the model does not support.
 
     Parameters
     ----------
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         The features; never modified.
-    form : InputSpec
-        What the model takes.
+    spec : InputSpec
+        The table that the model expects.
     on_device : bool
-        Whether an X on a GPU is to stay there.
+        Whether an X on a GPU stays there.
     """
     names = read_names(X)
     if names is not None:
-        _check_width(len(names), form, names)
-        _check_names(names, form)
-    takes_device = form.encode is None if form.takes_device is None else form.takes_device
-    if not (on_device and takes_device and form.dtype is not None):
-        X = take_from_device(X, f"{form.model}, which is asked there" if on_device else "this call", stacklevel=5)
-    encoded = X if form.encode is None else form.encode(_open_arrow(X, form))
-    values = encoded if form.dtype is None else _read_values(encoded, names, np.dtype(form.dtype))
+        _check_columns(len(names), spec, names)
+    takes_device = spec.encode is None if spec.takes_device is None else spec.takes_device
+    if not (on_device and takes_device and spec.dtype is not None):
+        X = take_from_device(X, f"{spec.model}, which reads it there" if on_device else "this call")
+    encoded = X if spec.encode is None else spec.encode(_open_arrow(X, spec))
+    values = encoded if spec.dtype is None else _read_values(encoded, names, np.dtype(spec.dtype))
     if len(values.shape) != 2:
         raise ValueError(f"X must have two dimensions, (n_rows, n_features), got shape {values.shape}.")
-    _check_width(values.shape[1], form)
+    _check_columns(values.shape[1], spec)
     if values.shape[0] == 0:
-        raise ValueError("X must hold at least one row, got none.")
-    has_missing = form.dtype is not None and _check_finite(values, form)
-    return FeatureMatrix(values, _choose_names(names, form, values.shape[1]), has_missing, form.sparse_fill)
+        raise ValueError("X must have at least one row, got none.")
+    has_missing = spec.dtype is not None and _check_finite(values, spec)
+    if names is None:
+        names = [f"x{j}" for j in range(values.shape[1])] if spec.names is None else list(spec.names)
+    return FeatureMatrix(values, np.asarray(names, dtype=np.str_), has_missing, spec.sparse_fill)
 
 
 def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """X as a data frame with unique names, if it is a data frame."""
+    """X as a narwhals data frame with unique names; None if it is not a data frame."""
     if isinstance(X, pd.DataFrame):
-        # Names may be numbers, tuples or repeated, as scikit-learn allows; places are unique.
-        X = X.set_axis([str(j) for j in range(X.shape[1])], axis=1)
+        # Names may be numbers, tuples or repeated, as scikit-learn allows; positions are unique.
+        X = X.set_axis(list(map(str, range(X.shape[1]))), axis=1)
     frame = None if sparse.issparse(X) else nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _open_arrow(X: Any, form: InputSpec) -> Any:
-    """Give an Arrow table with categories as a data frame of pandas: of Arrow, libraries read at most the numbers."""
+def _open_arrow(X: Any, spec: InputSpec) -> Any:
+    """Convert an Arrow table with categories to pandas: from Arrow, libraries read at most numbers."""
     if not nw.dependencies.is_pyarrow_table(X):
         return X
     frame = nw.from_native(X, eager_only=True)
     are_numbers = all(dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values())
-    return X if are_numbers and form.dtype is not None else frame.to_pandas()
+    return X if are_numbers and spec.dtype is not None else frame.to_pandas()
 
 
 def read_names(X: Any) -> list[str] | None:
-    """Column names of a data frame; None for what has none."""
+    """Column names of a data frame; None for other tables."""
     if isinstance(X, pd.DataFrame):
-        return [str(name) for name in X.columns]
+        return list(map(str, X.columns))
     if is_on_device(X):
         return read_device_names(X)
     frame = _as_frame(X)
@@ -204,7 +203,9 @@ def _read_values(X: Any, names: list[str] | None, dtype: np.dtype[Any]) -> Any:
             matrix = sparse.csr_array(X, dtype=dtype)
         starts = matrix.indptr
         if starts[0] != 0 or starts[-1] > len(matrix.data) or (np.diff(starts) < 0).any():
-            raise ValueError("X must be a valid sparse matrix, whose indptr rises from 0 to the number of values.")
+            raise ValueError(
+                "X must be a valid sparse matrix, but its indptr does not rise from 0 to the number of values."
+            )
         if not matrix.has_canonical_format:
             matrix = matrix.copy()  # its arrays may be the caller's
             matrix.sum_duplicates()
@@ -251,61 +252,53 @@ def _read_column(column: nw.Series[Any], name: str, dtype: np.dtype[Any]) -> NDA
         ) from error
 
 
-def _check_finite(values: Any, form: InputSpec) -> bool:
-    """Whether any value is missing; an error where one may not be so."""
+def _check_finite(values: Any, spec: InputSpec) -> bool:
+    """Whether any value is missing; refuse missing or infinite values that the model does not support."""
     is_sparse = sparse.issparse(values)
     numbers = values.data if is_sparse else values
-    has_missing = bool(is_sparse and np.isnan(form.sparse_fill))
+    has_missing = bool(is_sparse and np.isnan(spec.sparse_fill))
     with np.errstate(invalid="ignore", over="ignore"):
         # A sum is not finite if a value is not; the sum of very large numbers may not be finite either.
         if np.isfinite(float(numbers.sum())):
             return has_missing
     blocks = np.array_split(numbers, numbers.size // 1_000_000 + 1)
-    if not form.takes_infinite and any(np.isinf(block).any() for block in blocks):
-        raise ValueError(f"X must not hold infinite values, or values too large for {form.dtype}.")
+    if not spec.takes_infinite and any(np.isinf(block).any() for block in blocks):
+        raise ValueError(f"X must not contain infinite values, or values too large for {spec.dtype}; replace them.")
     if not any(np.isnan(block).any() for block in blocks):
         return has_missing
-    why_no_missing = form.why_no_missing
-    if is_sparse and not form.takes_sparse_missing:
-        why_no_missing = f"{form.model} takes no missing values in a sparse matrix"
+    why_no_missing = spec.why_no_missing
+    if is_sparse and not spec.takes_sparse_missing:
+        why_no_missing = f"{spec.model} does not support missing values in a sparse matrix"
     if why_no_missing is not None:
-        raise ValueError(f"X must not hold NaN: {why_no_missing}.")
+        raise ValueError(f"X must not contain NaN: {why_no_missing}.")
     return True
 
 
-def _check_width(n_features: int, form: InputSpec, names: list[str] | None = None) -> None:
-    if form.n_features is not None and n_features != form.n_features:
+def _check_columns(n_features: int, spec: InputSpec, names: list[str] | None = None) -> None:
+    """Refuse another number of columns, or other names, than the model was fit on."""
+    if spec.n_features is not None and n_features != spec.n_features:
         raise ValueError(
-            f"X must have the {form.n_features} columns {form.model} was fit on, got {n_features}"
-            f"{_tell_apart(names or [], form)}."
+            f"X must have the {spec.n_features} columns {spec.model} was fit on, got {n_features}"
+            f"{_compare_names(names or [], spec)}."
         )
-
-
-def _tell_apart(names: list[str], form: InputSpec) -> str:
-    """Which columns are too many, and which are missing, as far as names are known."""
-    if not names:
-        return ""
-    if form.names is None:
-        return f": {list_names(names)}"
-    known = [str(name) for name in form.names]
-    surplus = [name for name in names if form.spell(name) not in known]
-    absent = [name for name in known if name not in set(map(form.spell, names))]
-    parts = [("without ", absent), ("it does not know ", surplus)]
-    return "".join(f"; {words}{list_names(columns)}" for words, columns in parts if columns)
-
-
-def _check_names(names: list[str], form: InputSpec) -> None:
-    if form.names is None:
+    if names is None or spec.names is None:
         return
-    for place, (name, known) in enumerate(zip(names, form.names, strict=True)):
-        if form.spell(name) != known:
+    for place, (name, known) in enumerate(zip(names, spec.names, strict=True)):
+        if spec.spell(name) != known:
             raise ValueError(
-                f"X must have the columns {form.model} was fit on, in that order: column {place} should be "
+                f"X must have the columns {spec.model} was fit on, in that order: column {place} should be "
                 f"{quote(str(known))}, got {quote(name)}."
             )
 
 
-def _choose_names(names: list[str] | None, form: InputSpec, n_features: int) -> NDArray[np.str_]:
-    if names is None:
-        names = [f"x{j}" for j in range(n_features)] if form.names is None else list(form.names)
-    return np.asarray(names, dtype=np.str_)
+def _compare_names(names: list[str], spec: InputSpec) -> str:
+    """Which columns are missing and which are unknown, as the rest of a sentence."""
+    if not names:
+        return ""
+    if spec.names is None:
+        return f": {list_names(names)}"
+    known = [str(name) for name in spec.names]
+    surplus = [name for name in names if spec.spell(name) not in known]
+    absent = [name for name in known if name not in set(map(spec.spell, names))]
+    parts = [("missing ", absent), ("unknown ", surplus)]
+    return "".join(f"; {words}{list_names(columns)}" for words, columns in parts if columns)

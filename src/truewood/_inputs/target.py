@@ -1,4 +1,4 @@
-"""What y means to a model: class labels become codes, numbers stay numbers, and everything else is refused."""
+"""Targets: class labels become codes, numbers stay numbers, and everything else is refused."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from truewood._inputs.losses import Loss
 
-# Standard errors sum fourth powers, which overflow for larger numbers.
+# Standard errors sum fourth powers, which would overflow for larger numbers.
 LARGEST = 1e75
-# Products with numbers of the target stay normal floats for weights from the one to the other.
+# Products with the target stay normal floats for weights in this range.
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 
 
@@ -153,10 +153,10 @@ class NumberTarget:
     kind : TargetKind
         What the model predicts.
     numbers : ndarray of float64, shape (n_rows, n_outputs)
-        The numbers, less `origin`.
+        The numbers minus `origin`.
     origin : ndarray of float64, shape (n_outputs,)
-        What was subtracted from the numbers. No measure changes when target and node values move together, and sums
-        of squares stay exact when they are taken near zero.
+        The number subtracted from each column. No measure changes when target and node values move together, and sums
+        of squares are precise close to zero.
     """
 
     kind: TargetKind
@@ -216,7 +216,7 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
     kind : TargetKind
         What the model predicts.
     origin : ndarray of shape (n_columns,)
-        A typical value of each number, which is taken from it; not read for classes.
+        A typical value of each number, which is subtracted; not read for classes.
     """
     _refuse_masked("y", y)
     try:
@@ -236,7 +236,7 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
 
 
 def make_loss_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] | None, n_scores: int) -> NumberTarget:
-    """What a loss makes of y: life tables, or the negative gradient at the best constant, by row and raw score."""
+    """The target that a loss derives from y: life tables, or the negative gradient at the best constant."""
     weight = np.ones(y.n_rows) if sample_weight is None else sample_weight
     target = np.asarray(loss.make_target(y.encoded, weight), dtype=np.float64)
     if loss.is_life_table:
@@ -246,11 +246,11 @@ def make_loss_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] |
             f"the loss of the model must give finite numbers of shape ({y.n_rows}, {n_scores}), a column per raw "
             f"score, got shape {target.shape}."
         )
-    return centre_target(NumberTarget.of_numbers(target), sample_weight)
+    return center_target(NumberTarget.of_numbers(target), sample_weight)
 
 
 def read_target(target: Any, y: Any, n_scores: int) -> NumberTarget:
-    """Read the caller's own target: numbers, or a function that makes them of y."""
+    """Read the caller's own target: numbers, or a function that computes them from y."""
     given = np.asarray(target(y) if callable(target) else target)
     numbers = given[:, np.newaxis] if given.ndim == 1 else given
     if numbers.ndim != 2 or numbers.shape[1] != n_scores:
@@ -259,10 +259,10 @@ def read_target(target: Any, y: Any, n_scores: int) -> NumberTarget:
     return NumberTarget.of_numbers(_read_numbers(numbers, "target", "it scores additive trees"))
 
 
-def centre_target(target: NumberTarget, sample_weight: NDArray[np.float64] | None) -> NumberTarget:
-    """Numbers minus their mean: no score of additive trees depends on it, and sums stay exact near zero.
+def center_target(target: NumberTarget, sample_weight: NDArray[np.float64] | None) -> NumberTarget:
+    """Subtract the mean: no score of additive trees depends on it, and sums are precise close to zero.
 
-    The first row is taken off before, so that a target that does not vary is zero, without rounding errors.
+    The first row is subtracted before, so that a constant target becomes exactly zero.
     """
     near_zero = target.numbers - target.numbers[:1]
     return NumberTarget.of_numbers(near_zero - np.average(near_zero, axis=0, weights=sample_weight))
@@ -276,18 +276,18 @@ def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
     elif kinds <= set("mM"):
         codes = pd.Index(labels).get_indexer(pd.Index(y))
     else:
-        # An index of strings refuses lone surrogates, and one of numbers finds no truth values among objects.
+        # A string index refuses lone surrogates, and a numeric index finds no booleans among objects.
         codes = pd.Index(labels, dtype=object).get_indexer(pd.Index(y, dtype=object))
     unknown = codes < 0
     if unknown.any():
         found = ", ".join(repr(label) for label in pd.unique(y[unknown].astype(object))[:3].tolist())
         known = ", ".join(repr(label) for label in labels[:3].tolist()) + (", ..." if len(labels) > 3 else "")
-        raise ValueError(f"y holds labels the model was not fit on: {found}; it knows {known}.")
+        raise ValueError(f"y must contain labels the model was fit on, got {found}; it was fit on {known}.")
     return np.asarray(codes, dtype=np.int32)
 
 
 def _index_numbers(labels: NDArray[Any]) -> pd.Index[Any]:
-    """Labels that are numbers or truth values, in a type of which pandas makes an index: not all have one there."""
+    """Index of numeric or boolean labels, in a dtype that pandas supports in an index."""
     if labels.dtype == bool:
         return pd.Index(labels.astype(np.int8))
     index: pd.Index[Any] = pd.Index(
@@ -300,26 +300,26 @@ def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
     try:
         if y.dtype.kind not in "biufOSU":
             raise TypeError
-        # Always in C order: the kernel reads rows, and sums must not depend on how y lies in memory.
+        # Always in C order: the kernel reads rows, and sums must not depend on the memory layout of y.
         with np.errstate(over="ignore"):
             numbers = np.array(y, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers, as {why}, got {y.dtype} values.") from error
     if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must not hold NaN or infinite values.")
+        raise ValueError(f"{name} must not contain NaN or infinite values; drop such rows.")
     if np.abs(numbers).max(initial=0.0) > LARGEST:
-        raise ValueError(f"{name} must not hold numbers beyond {LARGEST:g}, whose powers are too large.")
+        raise ValueError(f"{name} must not contain numbers beyond {LARGEST:g}; rescale it.")
     return numbers
 
 
 def _refuse_masked(name: str, values: Any) -> None:
-    """Refuse values that are masked, as numpy gives what is below the mask."""
+    """Refuse masked values, which numpy would silently unmask."""
     if np.ma.is_masked(values):
-        raise ValueError(f"{name} must not hold masked values; leave out their rows.")
+        raise ValueError(f"{name} must not contain masked values; drop such rows.")
 
 
 def read_sample_weight(sample_weight: Any, n_rows: int, *, may_be_zero: bool = False) -> NDArray[np.float64] | None:
-    """Check the weights of the scoring rows, which may all be zero for a part of them; None where each counts once."""
+    """Read the weights of rows, which may all be zero for a part of the rows; None if every row counts once."""
     if sample_weight is None:
         return None
     _refuse_masked("sample_weight", sample_weight)

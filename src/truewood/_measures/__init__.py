@@ -1,1 +1,1 @@
-"""The measures: one entry each, with its formula, its row terms, its title and its unit."""
+"""Measures of importance: an entry for each, with its formula, row terms, title and unit."""

@@ -1,10 +1,10 @@
-"""Splits by survival times: life tables at nodes become means of one number, by the hazard of the node that is split.
+"""Survival splits: life tables at nodes become means of one number, the residual from the hazard of the split node.
 
-A row's residual at a split m is its events less those expected of it: the sum over intervals of d - q_m n. d and n are
-its life table, and q_m is the hazard at m, events over numbers at risk: that of the training rows, or of the unseen
-ones where nothing is known of the others. Within m, a feature that does not move the time of the event leaves the mean
-residual at zero whenever rows are censored; residuals of the root's hazard would not, as soon as another split has made
-the hazard of m another one. The sums of residuals at the children are the numerators of the log-rank test.
+A row's residual at a split m is its events minus the expected events: the sum over intervals of d - q_m n. d and n are
+its life table, and q_m is the hazard at m, events over numbers at risk, of the training rows if they are available and
+else of the evaluation rows. Within m, a feature that does not move the time of the event leaves the mean residual at
+zero, whenever rows are censored; residuals from the root's hazard would not, once another split has changed the hazard
+of m. The sums of residuals at the children are the numerators of the log-rank test.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ from truewood._inputs.life_tables import N_INTERVALS
 from truewood._inputs.target import TargetKind
 from truewood._measures.splits import Floats
 from truewood._trees.ensemble import TreeEnsemble
-from truewood._trees.node_sums import NodeSums
-from truewood._trees.row_terms import BothTerms, NumberTerms, RowTerms
+from truewood._trees.node_sums import BothTerms, NodeSums, NumberTerms, RowTerms
 
 
-def make_room(trees: TreeEnsemble) -> TreeEnsemble:
-    """The same trees with room for the mean life table of each node."""
+def allocate_life_tables(trees: TreeEnsemble) -> TreeEnsemble:
+    """The same trees with space for the mean life table of each node."""
     kind = TargetKind((), 2 * N_INTERVALS)
     return replace(trees, value=np.zeros((len(trees.feature), kind.n_columns)), kind=kind, column=None)
 
 
 @dataclass(frozen=True, eq=False)
 class NodeHazards:
-    """Trees and sums by residuals, and the hazards that these were taken from.
+    """Trees and sums of residuals, and the hazards behind them.
 
-    What a node has is the sum over the splits above it, so that a node less its parent is the mean residual at the
-    split. The impurity of a root is the variance of its residuals, the sum over intervals of the events times 1 - q.
+    A node holds the sum over the splits above it, so a node minus its parent is the mean residual at the split. The
+    impurity of a root is the variance of its residuals, the sum over intervals of the events times 1 - q.
 
     Parameters
     ----------
     trees : TreeEnsemble
         The trees with a single value at each node.
     sums : NodeSums
-        Of the unseen rows.
+        Sums of the evaluation rows.
     at_parent : ndarray of shape (n_nodes, n_intervals)
-        Hazard of each node's parent; of roots, their own.
+        Hazard of each node's parent; for roots, their own.
     shift : ndarray of shape (n_nodes,)
-        What residuals at the split above are added to.
+        The number that residuals at the split above are added to.
     at_risk : ndarray of shape (n_nodes, n_intervals), or None
-        Numbers at risk that the hazards were taken from, where these are of the rows that score.
+        Numbers at risk behind the hazards, if these are hazards of the evaluation rows.
     """
 
     trees: TreeEnsemble
@@ -56,18 +55,18 @@ class NodeHazards:
 
     @classmethod
     def of_training_rows(cls, trees: TreeEnsemble, sums: NodeSums) -> NodeHazards:
-        """By the hazards of the training rows, given trees whose values are their mean life tables."""
+        """Use the hazards of the training rows, given trees with their mean life tables as values."""
         at_parent, residual, variance = _compare(trees, trees.value)
         value = _add_downwards(trees, residual)
         scored = replace(trees, value=value[:, np.newaxis], root_impurity=variance, kind=TargetKind())
         shift = value[trees.parent]
         return cls(
-            scored, _sum_numbers(sums, _leave_over(sums.total, at_parent) + sums.weight * shift), at_parent, shift
+            scored, _sum_numbers(sums, _find_residuals(sums.total, at_parent) + sums.weight * shift), at_parent, shift
         )
 
     @classmethod
-    def of_unseen_rows(cls, trees: TreeEnsemble, sums: NodeSums) -> NodeHazards:
-        """By the hazards of the unseen rows, given trees whose values are raw scores."""
+    def of_evaluation_rows(cls, trees: TreeEnsemble, sums: NodeSums) -> NodeHazards:
+        """Use the hazards of the evaluation rows, given trees with raw scores as values."""
         at_parent, residual, variance = _compare(trees, sums.mean)
         mean = _add_downwards(trees, residual)
         scored = replace(trees, root_impurity=variance, column=None)
@@ -75,7 +74,7 @@ class NodeHazards:
         return cls(scored, _sum_numbers(sums, sums.weight * mean), at_parent, mean[trees.parent], at_risk)
 
     def spread(self, terms: BothTerms) -> BothTerms:
-        """Terms of residuals as terms of life tables."""
+        """Convert terms of residuals to terms of life tables."""
         return BothTerms(self._spread(terms.evaluation), self._spread(terms.in_bag))
 
     def _spread(self, terms: RowTerms) -> NumberTerms:
@@ -88,13 +87,13 @@ class NodeHazards:
         return NumberTerms(np.hstack([by_event, -by_event * self.at_parent]), terms.square, constant)
 
     def _average_at_risk(self, linear: Floats) -> Floats:
-        """What a row does to the residuals of the others through the hazard: the mean of a term over those at risk.
+        """Effect of a row on the residuals of the others through the hazard: the mean of a term over those at risk.
 
-        These sum to zero over the rows at a node, whose hazard is their own.
+        The effects sum to zero over the rows at a node.
         """
         trees, at_risk = self.trees, self.at_risk
         if at_risk is None:
-            raise ValueError("the hazards are not of the rows that score.")
+            raise ValueError("the hazards are not those of the evaluation rows.")
         left, right = trees.split_children
         pulled = np.zeros_like(at_risk)
         pulled[trees.splits] = linear[left] * at_risk[left] + linear[right] * at_risk[right]
@@ -102,22 +101,22 @@ class NodeHazards:
 
 
 def _compare(trees: TreeEnsemble, mean: Floats) -> tuple[Floats, Floats, Floats]:
-    """Hazards of parents, mean residuals by these, and the variance of residuals at roots, given mean life tables."""
+    """Hazards of parents, mean residuals from these, and the variance of residuals at roots, given mean life tables."""
     events, at_risk = np.hsplit(mean, 2)
     hazard = np.divide(events, at_risk, out=np.zeros_like(events), where=at_risk > 0)
     at_parent = hazard[trees.parent]
-    return at_parent, _leave_over(mean, at_parent), (events * (1.0 - hazard))[trees.offset[:-1]].sum(axis=1)
+    return at_parent, _find_residuals(mean, at_parent), (events * (1.0 - hazard))[trees.offset[:-1]].sum(axis=1)
 
 
-def _leave_over(tables: Floats, hazard: Floats) -> Floats:
-    """Events less those expected by the hazard, shape (n_nodes,)."""
+def _find_residuals(tables: Floats, hazard: Floats) -> Floats:
+    """Events minus those expected by the hazard, shape (n_nodes,)."""
     events, at_risk = np.hsplit(tables, 2)
     residual: Floats = (events - hazard * at_risk).sum(axis=1)
     return residual
 
 
 def _add_downwards(trees: TreeEnsemble, number: Floats) -> Floats:
-    """Sum over each node and all above it; what roots have of their own is zero."""
+    """Sum over each node and all nodes above it; the numbers at roots are zero."""
     added = number.copy()
     for level in trees.levels:
         for children in (trees.left[level], trees.right[level]):

@@ -1,64 +1,262 @@
-"""The list of all measures."""
+"""`Measure`, the entry of each measure, and the choice of the measure that fits a model."""
 
 from __future__ import annotations
 
-from truewood._measures.mdi import MDI
-from truewood._measures.mdi_oob import MDI_OOB
-from truewood._measures.measure import Measure
-from truewood._measures.naive_oob import NAIVE_OOB
-from truewood._measures.permutation import PERMUTATION
-from truewood._measures.sobol_mda import SOBOL_MDA
-from truewood._measures.ufi import UFI
-from truewood._measures.ufi_centered import UFI_CENTERED
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._formatting import quote
+from truewood._inputs.target import Target, TargetKind
+from truewood._measures.prediction_measures import increase_permutation_loss, increase_projected_loss
+from truewood._measures.split_measures import (
+    make_mdi_oob_terms,
+    make_ufi_centered_terms,
+    make_ufi_terms,
+    score_mdi,
+    score_mdi_oob,
+    score_naive_oob,
+    score_ufi,
+    score_ufi_centered,
+)
+from truewood._trees.ensemble import TreeEnsemble
+from truewood._trees.node_sums import BothTerms, NodeSums
+from truewood.adapters import TreeModel
+
+Floats = NDArray[np.float64]
+SplitScore = Callable[[TreeEnsemble, NodeSums], Floats]
+MakeTerms = Callable[[TreeEnsemble, NodeSums, int | None], BothTerms]
+ForestLoss = Callable[[TargetKind, Floats, Floats], Floats]
+LossIncrease = Callable[[TreeEnsemble, NDArray[np.int32], NDArray[np.int32], Target, Floats], Floats]
+
+# The name that stands for the measure that fits the model, see `find_measure`.
+AUTO = "auto"
+_DECREASE = {
+    "classification": "decrease in Gini impurity",
+    "regression": "decrease in squared error",
+    "survival": "decrease in variance of martingale residuals",
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of importance.
+
+    Parameters
+    ----------
+    name : str
+        The name that users pass.
+    summary : str
+        One line that describes it.
+    title : str
+        Its name in plots and reports.
+    split_score : callable or None
+        ``split_score(trees, sums)``: the contribution of each split to the score of its feature, shape (n_splits,
+        n_outputs), in the order of `TreeEnsemble.splits`. None for a measure of leaves or predictions.
+    row_terms : callable or None
+        ``row_terms(trees, sums, column)``: the same score, or the part of one column of the target, as a sum over
+        rows; None if it is not such a sum.
+    loss_increase : callable or None
+        For a measure of leaves: ``loss_increase(trees, leaves, swapped, target, weight)``.
+    forest_loss : callable or None
+        For a measure of the predictions of all trees together, with columns projected out:
+        ``forest_loss(kind, residual, lost)``. Its scores are shares of the target's impurity.
+    why_no_inference : str or None
+        Why it has no standard errors and p-values, as the rest of a sentence that begins with the measure.
+    skips : bool
+        Whether a split counts only when evaluation rows reach both children.
+    uses_evaluation_rows : bool
+        Whether the score depends on evaluation rows.
+    regression_scale : float
+        The score of a perfect split in units of the variance it removes.
+    linear : str or None
+        The measure to use instead when scores must be linear in the target: for trees that add up to a raw score and
+        for trees that compare hazards; None if there is none.
+    unit : dict of str
+        The unit of the scores, by task.
+    tasks_with_share : tuple of str
+        Tasks for which scores are shares of the target's impurity.
+    """
+
+    name: str
+    summary: str
+    title: str
+    split_score: SplitScore | None = None
+    row_terms: MakeTerms | None = None
+    loss_increase: LossIncrease | None = None
+    forest_loss: ForestLoss | None = None
+    why_no_inference: str | None = None
+    skips: bool = True
+    uses_evaluation_rows: bool = True
+    regression_scale: float = 1.0
+    linear: str | None = None
+    unit: dict[str, str] = field(default_factory=lambda: _DECREASE)
+    tasks_with_share: tuple[str, ...] = ("classification", "regression")
+
+    @property
+    def is_given_others(self) -> bool:
+        """Whether a score is the model's loss without a feature, given the others, and not the sum over its splits."""
+        return self.forest_loss is not None
+
+    def find_scale(self, kind: TargetKind) -> float:
+        """The score of a perfect split in units of the impurity it removes."""
+        return 1.0 if kind.is_classification else self.regression_scale
+
+
+UFI = Measure(
+    name="ufi",
+    summary="unbiased feature importance (Zhou & Hooker)",
+    title="unbiased importance (UFI)",
+    split_score=score_ufi,
+    row_terms=make_ufi_terms,
+    regression_scale=2.0,
+    linear="ufi_centered",
+)
+UFI_CENTERED = Measure(
+    name="ufi_centered",
+    summary="unbiased feature importance in its shift-free form",
+    title="unbiased importance (centered UFI)",
+    split_score=score_ufi_centered,
+    row_terms=make_ufi_centered_terms,
+    linear="ufi_centered",
+)
+MDI = Measure(
+    name="mdi",
+    summary="mean decrease in impurity on the training rows; biased",
+    title="mean decrease in impurity (biased)",
+    split_score=score_mdi,
+    skips=False,
+    uses_evaluation_rows=False,
+    linear="mdi",
+    why_no_inference="uses no evaluation rows, and is not zero for a useless feature",
+)
+MDI_OOB = Measure(
+    name="mdi_oob",
+    summary="mean decrease in impurity on evaluation rows (Li et al.)",
+    title="mean decrease in impurity, evaluation rows",
+    split_score=score_mdi_oob,
+    row_terms=make_mdi_oob_terms,
+    skips=False,
+    linear="mdi_oob",
+)
+NAIVE_OOB = Measure(
+    name="naive_oob",
+    summary="impurity decrease of evaluation rows around training means; over-corrects",
+    title="impurity decrease of evaluation rows (over-corrected)",
+    split_score=score_naive_oob,
+    why_no_inference="is not zero on average for a useless feature",
+)
+PERMUTATION = Measure(
+    name="permutation",
+    summary="increase in each tree's loss when a column is permuted (Breiman)",
+    title="permutation importance",
+    loss_increase=increase_permutation_loss,
+    skips=False,
+    why_no_inference="has rows that depend on each other, as they exchange values",
+    unit={"classification": "increase in error rate", "regression": "increase in squared error"},
+    tasks_with_share=("regression",),  # an error rate is not a share of the Gini impurity
+)
+SOBOL_MDA = Measure(
+    name="sobol_mda",
+    summary="what the forest loses without a column, given the others (Sobol-MDA, Benard et al.); needs its bags",
+    title="importance given the others (Sobol-MDA)",
+    forest_loss=increase_projected_loss,
+    skips=False,
+    unit={
+        "classification": "increase in Brier score, share of Gini impurity",
+        "regression": "increase in squared error, share of variance",
+    },
+)
+# Scores of `corrected_importance`, which results hold and plots name; `importance` does not accept it.
+_CORRECTED = Measure(
+    name="corrected",
+    summary="mdi minus that of permuted copies of the columns (Sandri & Zuccolotto)",
+    title="pseudo-data corrected importance",
+)
 
 MEASURES: dict[str, Measure] = {
     measure.name: measure for measure in (UFI, UFI_CENTERED, MDI, MDI_OOB, NAIVE_OOB, PERMUTATION, SOBOL_MDA)
 }
-
-# The name that stands for the measure which fits the model, see `choose_measure`.
-AUTO = "auto"
-
-# What `corrected_importance` gives: no measure of a model, but scores that results hold and pictures name.
-_CORRECTED = Measure(
-    name="corrected",
-    summary="mdi less that of permuted copies of the columns (Sandri & Zuccolotto)",
-    title="pseudo-data corrected importance",
-)
 OF_RESULTS = MEASURES | {_CORRECTED.name: _CORRECTED}
 
 
 def get_measure(name: str) -> Measure:
-    """The measure whose scores a result holds."""
+    """The measure behind the scores of a result."""
     return OF_RESULTS[name]
 
 
-def choose_measure(name: str, *, scores_classes: bool, needs_linear: bool, is_weighted: bool) -> Measure | None:
-    """The measure of a name that fits the trees; None where there is none for trees that need one linear in the target.
-
-    "auto" is "ufi" for classes. For numbers it is the shift-free form: as published, a feature that moves only the size
-    of the noise would score above zero. Where rows count differently it is "mdi_oob": a weighted mean of the few rows
-    at a small node is biased towards the light ones, and its sums are not.
-    """
-    if name == AUTO and is_weighted:
-        return MDI_OOB
-    if name == AUTO:
-        return UFI if scores_classes else UFI_CENTERED
-    if not needs_linear:
-        return MEASURES[name]
-    linear = MEASURES[name].linear
-    return None if linear is None else MEASURES[linear]
-
-
 def measures() -> dict[str, str]:
-    """Names of the measures that `importance` takes, with a line on each.
+    """List the measures of `importance`, with a line on each.
+
+    Returns
+    -------
+    dict of str
+        Summaries by name.
 
     Examples
     --------
     >>> import truewood as tw
     >>> tw.measures()["mdi_oob"]
-    'mean decrease in impurity on unseen rows (Li et al.)'
+    'mean decrease in impurity on evaluation rows (Li et al.)'
     """
     automatic = {
         AUTO: "ufi for classes, ufi_centered for numbers and boosted trees, mdi_oob for weighted rows; the default"
     }
     return automatic | {name: measure.summary for name, measure in MEASURES.items()}
+
+
+def check_measure(measure: Any) -> None:
+    """Refuse anything but the name of a measure."""
+    if not isinstance(measure, str) or (measure != AUTO and measure not in MEASURES):
+        raise ValueError(f"measure must be one of {', '.join(measures())}, got {quote(measure)}.")
+
+
+def find_measure(name: str, tree_model: TreeModel, *, compares_hazards: bool, is_weighted: bool) -> Measure:
+    """The measure that fits the model and the rows.
+
+    "auto" is "ufi" for classes. For numbers it is the shift-free form: as published, a feature that moves only the
+    size of the noise would score above zero. With unequal weights it is "mdi_oob": the weighted mean of the few rows
+    at a small node is biased towards light rows, and its sums are not.
+
+    Parameters
+    ----------
+    name : str
+        A name that `check_measure` accepts.
+    tree_model : TreeModel
+        The model.
+    compares_hazards : bool
+        Whether splits are scored by the hazards of their nodes.
+    is_weighted : bool
+        Whether the weights of rows differ.
+    """
+    if name == AUTO and is_weighted:
+        return MDI_OOB
+    target, is_additive = tree_model.target, tree_model.is_additive
+    if name == AUTO:
+        return UFI if target.is_y and target.kind.is_classification and not is_additive else UFI_CENTERED
+    chosen = MEASURES[name]
+    if not is_additive and not compares_hazards:
+        return chosen
+    if chosen.linear is None:
+        linear = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.linear)
+        what = "add up" if is_additive else "compare hazards"
+        raise ValueError(
+            f"measure={quote(name)} is not defined for trees that {what}, as in {tree_model.name}; use {linear}."
+        )
+    return MEASURES[chosen.linear]
+
+
+def find_inference_problem(measure: Measure, inference: bool | str, *, contributions: bool = False) -> str | None:
+    """Why standard errors and p-values are unavailable; None if they are available."""
+    if not inference:
+        return "importance() was called with inference=False"
+    if measure.why_no_inference is None:
+        return None
+    problem = f"measure={measure.name!r} {measure.why_no_inference}"
+    if isinstance(inference, str) or contributions:
+        argument = "contributions=True" if contributions else f"inference={quote(inference)}"
+        raise ValueError(f"{argument} is unavailable: {problem}.")
+    return problem

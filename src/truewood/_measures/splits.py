@@ -1,7 +1,7 @@
-"""What formulas share: node values near zero, splits that count, and sums by feature.
+"""Building blocks of split formulas: centered node values, splits that count, and sums by feature.
 
 Notation of all formulas: omega is a node's share of the training weight, v its training mean, v' and q' mean and mean
-square of the unseen rows there, n' their weight, m a split and c its children l, r; W is the training weight of the
+square of the evaluation rows there, n' their weight, m a split and c its children l, r; W is the training weight of the
 root. Equation names are those of Zhou & Hooker, "Unbiased Measurement of Feature Importance in Tree-Based Methods".
 """
 
@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._trees.ensemble import TreeEnsemble
-from truewood._trees.node_sums import NodeSums
-from truewood._trees.row_terms import ClassTerms, NumberTerms, RowTerms
+from truewood._trees.node_sums import ClassTerms, NodeSums, NumberTerms, RowTerms
 
 Floats = NDArray[np.float64]
 
 
-def centre(trees: TreeEnsemble, sums: NodeSums) -> Floats:
-    """Node values less the sums' origin, which is zero for classes."""
+def center(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Node values minus the origin of the sums, which is zero for classes."""
     if trees.kind.is_classification:
         return trees.value
     # A scalar for a single output: numpy is slow to broadcast along a short axis.
@@ -58,10 +57,10 @@ def _find_left_share(trees: TreeEnsemble) -> Floats:
 
 
 def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floats:
-    """Size of what is added up to the score of each split, shape (n_splits,): rounding errors are in proportion to it.
+    """Size of the summands of each split's score, shape (n_splits,): rounding errors are proportional to it.
 
-    Values meet targets; of trees whose values are estimates of the target, both are also taken around each other, and
-    around the origin, whose digits values have lost.
+    Values are multiplied by targets. If values are estimates of the target, both are also centered at each other and
+    at the origin, which costs the values digits.
 
     Parameters
     ----------
@@ -72,9 +71,9 @@ def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floa
     largest : ndarray of shape (n_columns,)
         Largest absolute value of each column of the target minus its origin.
     """
-    size = np.abs(centre(trees, sums))
+    size = np.abs(center(trees, sums))
     if not trees.is_additive:
-        # Of numbers, how large they are at the node; of classes, and of residuals whose squares are not known, at most.
+        # Numbers: their size at the node. Classes, and residuals without known squares: the largest possible size.
         has_squares = not trees.kind.is_classification and not np.isnan(sums.square).any()
         size = size + (np.sqrt(sums.mean_square) if has_squares else largest)
     share = trees.omega + sums.weight / trees.repeat_for_nodes(sums.divisor[trees.offset[:-1]])
@@ -87,16 +86,16 @@ def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floa
     return magnitude
 
 
-def children_less_parent(trees: TreeEnsemble, node: Floats) -> Floats:
-    """For each split, the numbers at its children less the number at the split itself, shape (n_splits, ...)."""
+def subtract_parent(trees: TreeEnsemble, node: Floats) -> Floats:
+    """For each split, the numbers at its children minus the number at the split itself, shape (n_splits, ...)."""
     left, right = trees.split_children
     return np.take(node, left, axis=0) + np.take(node, right, axis=0) - np.take(node, trees.splits, axis=0)
 
 
 def keep_column(trees: TreeEnsemble, at_nodes: Floats, column: int | None) -> Floats:
-    """Numbers of one column of the target, and zero for all others, shape (n_nodes, n_columns); all where that is None.
+    """Numbers of one column of the target, and zeros for all others, shape (n_nodes, n_columns); all if it is None.
 
-    Of trees that speak of one column each, numbers of trees of other columns are zero.
+    If each tree predicts a single column, the numbers of trees for other columns are zero.
     """
     if column is None:
         return at_nodes
@@ -109,10 +108,10 @@ def keep_column(trees: TreeEnsemble, at_nodes: Floats, column: int | None) -> Fl
 
 
 def take_column(trees: TreeEnsemble, sums: NodeSums, column: int) -> tuple[TreeEnsemble, NodeSums]:
-    """Trees and sums whose scores are the parts that one column of the target, such as a class, has in the scores.
+    """Trees and sums that score one column of the target, such as a class.
 
-    Scores are sums over columns of products of the column's numbers, so that zero in all others leaves its part. A row
-    of a class is the square of its own indicator.
+    Scores are sums over columns of products of the column's numbers, so zeros in all others leave its part. The
+    indicator of a class is its own square.
     """
     total = keep_column(trees, sums.total, column)
     square = trees.kind.sum_columns(total) if trees.kind.is_classification else keep_column(trees, sums.square, column)
@@ -121,13 +120,13 @@ def take_column(trees: TreeEnsemble, sums: NodeSums, column: int) -> tuple[TreeE
 
 
 def multiply(a: Floats, b: Floats) -> Floats:
-    """Sum over columns of products, one after the other, shape (n_nodes,)."""
+    """Sum over columns of products, in the order of the columns, shape (n_nodes,)."""
     products: Floats = np.cumsum(a * b, axis=1)[:, -1]
     return products
 
 
 def find_skipped(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
-    """Which splits have a child without unseen rows, shape (n_splits,)."""
+    """Which splits have a child without evaluation rows, shape (n_splits,)."""
     left, right = trees.split_children
     is_empty = sums.weight <= 0
     return is_empty[left] | is_empty[right]
@@ -159,15 +158,15 @@ def weigh_roots(trees: TreeEnsemble) -> Floats:
 
 
 def average_all_rows(trees: TreeEnsemble, sums: NodeSums) -> Floats:
-    """Mean of the target at each node, of all rows that reach it, shape (n_nodes, n_columns).
+    """Mean of the target at each node over all rows that reach it, shape (n_nodes, n_columns).
 
-    It has to be a mean of what y is among the unseen rows. Values of additive trees are raw scores, not means of their
-    target, so that the unseen rows stand alone; and where training rows had class weights or came from balanced bags,
-    their classes count as they do among the unseen rows at the root.
+    It has to estimate the mean of y among evaluation rows. Values of additive trees are raw scores, not means of their
+    target, so only evaluation rows count; and if in-bag rows had class weights or came from balanced bags, their
+    classes are reweighted to the class shares of the evaluation rows at the root.
     """
     if trees.is_additive:
         return sums.mean
-    total = trees.weight[:, np.newaxis] * centre(trees, sums)
+    total = trees.weight[:, np.newaxis] * center(trees, sums)
     n_rows = trees.weight[:, np.newaxis] + sums.weight[:, np.newaxis]
     if trees.kind.is_classification:
         total = total * _find_class_factor(trees, sums)
@@ -177,26 +176,26 @@ def average_all_rows(trees: TreeEnsemble, sums: NodeSums) -> Floats:
 
 
 def _find_class_factor(trees: TreeEnsemble, sums: NodeSums) -> Floats:
-    """Share of each class among the unseen rows of the root over its share in training, (n_nodes, n_columns)."""
+    """Share of each class among evaluation rows at the root over its share in training, (n_nodes, n_columns)."""
     roots = trees.offset[:-1]
-    trained, unseen = trees.value[roots], sums.mean[roots]
-    factor = np.divide(unseen, trained, out=np.zeros_like(unseen), where=trained > 0)
+    in_bag, evaluation = trees.value[roots], sums.mean[roots]
+    factor = np.divide(evaluation, in_bag, out=np.zeros_like(evaluation), where=in_bag > 0)
     return np.broadcast_to(trees.repeat_for_nodes(factor), trees.value.shape)
 
 
 def make_terms(
     trees: TreeEnsemble, linear: Floats, square: Floats, constant: Floats, is_counted: NDArray[np.bool_]
 ) -> RowTerms:
-    """Terms with what does not count left out, averaged over outputs; of classes all in one.
+    """Row terms without the splits that do not count, averaged over outputs; for classes, all in one array.
 
     Parameters
     ----------
     trees : TreeEnsemble
         The trees.
     linear : ndarray of shape (n_nodes, n_columns)
-        Times the target less its origin.
+        Multiplied by the target minus its origin.
     square, constant : ndarray of shape (n_nodes,)
-        Times the squared target less its origin, and times one.
+        Multiplied by the squared target minus its origin, and by one.
     is_counted : ndarray of bool, shape (n_nodes,)
         Nodes below a split that counts.
     """

@@ -1,4 +1,4 @@
-"""`unwrap()`: a fitted model without the pipeline or search around it, and the table as that model takes it."""
+"""The final estimator of a fitted pipeline or search, and the table and target that it receives."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ from truewood._pipelines.provenance import (
 )
 from truewood._pipelines.provenance_probe import MOST_TRIED
 from truewood._pipelines.spark_stages import SparkPipeline
-from truewood.adapters._spark_model import find_spark_pipeline
+from truewood.adapters._spark_model import SparkModel, read_spark_model
 
-# What preprocessing does to columns is seen on so many rows, and some rare ones; on fewer of a wide table, to try out
-# its columns quickly.
+# Number of rows, besides some rare ones, on which the provenance of columns is traced; fewer for a wide table.
 _MOST_ROWS = 2_000
 _FEWEST_ROWS = 200
 _MOST_VALUES = 200_000
@@ -42,20 +41,20 @@ _MOST_VALUES = 200_000
 
 @dataclass(frozen=True, eq=False)
 class FinalEstimator:
-    """A model without what is around it.
+    """A final estimator with its inputs.
 
     Parameters
     ----------
     model : object
-        The innermost model.
+        The final estimator.
     X : array-like, data frame or sparse matrix
-        The table as that model takes it.
+        The table that it receives.
     y : array-like or None
-        The target as that model takes it.
+        The target that it receives.
     encoding : Encoding or None
-        How the columns of `X` came about; None where `X` is the caller's table.
+        How preprocessing made the columns of `X`; None if `X` is the caller's table.
     warning : str or None
-        Why scores on these rows are too good to be true.
+        Why scores on these rows are too optimistic.
     """
 
     model: Any
@@ -66,30 +65,30 @@ class FinalEstimator:
 
 
 def find_final_estimator(model: Any) -> Any:
-    """The innermost model, which `unwrap` gives with the table that it takes."""
+    """The final estimator alone, see `extract_final_estimator`."""
     while (inner := _open(model)) is not None:
         model = inner
     return model
 
 
 def _open(model: Any) -> Any | None:
-    """The model within a model; None where there is none."""
+    """The model inside a pipeline, search or wrapper; None for any other model."""
     if isinstance(model, Pipeline):
         return _get_last(model)
     if _is_search(model):
         return _find_best(model)
     if isinstance(model, TransformedTargetRegressor):
         return _get_regressor(model)
-    spark = _find_spark(model)
+    spark = find_spark_pipeline(model)
     return None if spark is None else spark.find_predictor()
 
 
 def extract_target(model: Any, y: Any) -> Any:
-    """The target as the innermost model takes it."""
+    """The target that the final estimator receives."""
     while (inner := _open(model)) is not None:
         if isinstance(model, TransformedTargetRegressor):
             y = _transform_y(model, y, check_parts=False)
-        elif (spark := _find_spark(model)) is not None:
+        elif (spark := find_spark_pipeline(model)) is not None:
             y = spark.encode_target(y)
         model = inner
     return y
@@ -98,23 +97,23 @@ def extract_target(model: Any, y: Any) -> Any:
 def extract_final_estimator(
     model: Any, X: Any, y: Any, rows: Any, *, known: Encoding | None = None, check_parts: bool = False
 ) -> FinalEstimator:
-    """Run the preprocessing of a fitted model, without fitting anything or changing what is the caller's.
+    """Run the preprocessing of a fitted model, without fitting anything or modifying the caller's data.
 
     Parameters
     ----------
     model : object
-        A Pipeline, a search over settings, or a TransformedTargetRegressor, within each other in any order, or a
-        PipelineModel of Spark ML; any other model is returned as it is.
+        A Pipeline, a search or a TransformedTargetRegressor, nested in any order, or a Spark ML PipelineModel; any
+        other model is returned unchanged.
     X : array-like, data frame or sparse matrix
         The table.
     y : array-like or None
-        The target; None where nothing asks for it.
+        The target; None if it is not needed.
     rows : object
         The argument of `importance`.
     known : Encoding or None
-        How columns come about, where other rows have told it before.
+        How preprocessing makes columns, if that is known from other rows.
     check_parts : bool
-        Whether `X` is only a part of the rows: refuse steps that look at the whole table when they transform.
+        Whether `X` is only a part of the rows: refuse steps that depend on the whole table when they transform.
     """
     unwrapped = FinalEstimator(model, X, y)
     while True:
@@ -128,7 +127,7 @@ def extract_final_estimator(
             if y is not None:
                 y = _transform_y(unwrapped.model, y, check_parts=check_parts)
             unwrapped = replace(unwrapped, model=regressor, y=y)
-        elif (spark := _find_spark(unwrapped.model)) is not None:
+        elif (spark := find_spark_pipeline(unwrapped.model)) is not None:
             unwrapped = _run_spark_stages(unwrapped, spark)
         else:
             return unwrapped if known is None else replace(unwrapped, encoding=known)
@@ -154,7 +153,7 @@ def _get_regressor(model: TransformedTargetRegressor) -> Any:
 
 
 def _transform_y(model: TransformedTargetRegressor, y: Any, *, check_parts: bool) -> Any:
-    """Y as the regressor was fit to it."""
+    """The target that the regressor was fit to."""
     y = np.asarray(y)
     y = y[:, np.newaxis] if y.ndim == 1 else y
     if check_parts:
@@ -162,13 +161,18 @@ def _transform_y(model: TransformedTargetRegressor, y: Any, *, check_parts: bool
     return model.transformer_.transform(y)
 
 
-def _find_spark(model: Any) -> SparkPipeline | None:
-    found = find_spark_pipeline(model)
-    return None if found is None else SparkPipeline(found)
+def find_spark_pipeline(model: Any) -> SparkPipeline | None:
+    """A Spark ML PipelineModel, from a session or loaded; None for any other model."""
+    kind = type(model)
+    is_live = kind.__name__ == "PipelineModel" and kind.__module__.startswith("pyspark.ml.")
+    if not is_live and not isinstance(model, SparkModel):
+        return None
+    found = read_spark_model(model)
+    return SparkPipeline(found) if found.stages else None
 
 
 def _run_spark_stages(unwrapped: FinalEstimator, pipeline: SparkPipeline) -> FinalEstimator:
-    """Run the stages of a PipelineModel of Spark that its tree model uses."""
+    """Run the stages of a Spark PipelineModel that its tree model uses."""
     inner = replace(unwrapped, model=pipeline.find_predictor(), y=pipeline.encode_target(unwrapped.y))
     if pipeline.inputs is None:
         return inner
@@ -184,14 +188,14 @@ def _get_last(pipeline: Pipeline) -> Any:
 
 
 def _run_steps(unwrapped: FinalEstimator, rows: Any, *, is_traced: bool, check_parts: bool) -> FinalEstimator:
-    """Run all steps but the last one."""
+    """Run all steps except the last one."""
     steps, last = unwrapped.model.steps[:-1], _get_last(unwrapped.model)
     unwrapped = replace(unwrapped, warning=check_rows(steps, rows) or unwrapped.warning)
     named = [(name, step) for name, step in steps if not is_skipped(step)]
     preprocessing = [step for _, step in named]
     if not preprocessing:
         return replace(unwrapped, model=last)
-    table, before = take_from_device(unwrapped.X, "the steps of the pipeline", stacklevel=5), unwrapped.encoding
+    table, before = take_from_device(unwrapped.X, "the steps of the pipeline"), unwrapped.encoding
     if before is None:
         table, inputs = adapt_table(table, preprocessing[0], _list_categories(preprocessing))
         before = Encoding(inputs, ColumnProvenance.start(inputs))
@@ -207,7 +211,7 @@ def _run_steps(unwrapped: FinalEstimator, rows: Any, *, is_traced: bool, check_p
 
 
 def _list_categories(steps: Sequence[Any]) -> list[NDArray[Any]]:
-    """The values that encoders among the steps know, column by column."""
+    """The categories of the encoders among the steps, column by column."""
     fitted = [part for step in steps for part in list_transformers(step)]
     encoders = [part for part in fitted if isinstance(part, OneHotEncoder | OrdinalEncoder | TargetEncoder)]
     for encoder in encoders:
@@ -223,13 +227,13 @@ def _find_columns(steps: Sequence[Any], table: Any, before: ColumnProvenance, n_
     if n_rows < table.shape[0] and 1 < n_inputs <= MOST_TRIED and not all(map(has_telling_names, steps)):
         rows = np.union1d(rows, find_rare_rows(table, n_inputs))
     found = _trace_steps(steps, take_rows(table, rows), before)
-    # Their number may depend on the values, as with a function that makes dummy columns.
+    # Their number may depend on the values, as with a function that creates dummy columns.
     return found if len(found.names) == n_columns else _trace_steps(steps, table, before)
 
 
 def _trace_steps(steps: Sequence[Any], sample: Any, before: ColumnProvenance) -> ColumnProvenance:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the steps have run, and given their warnings, before
+        warnings.simplefilter("ignore")  # the steps have run, and issued their warnings, before
         for step in steps:
             sample, found = trace_provenance(step, sample, before.names)
             before = before.then(found)

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from truewood._arguments import is_fraction
 from truewood._formatting import ROWS_IN_WORDS, count, in_one_line, quote
-from truewood._inference.p_values import adjust
+from truewood._inference.p_values import adjust, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
 
 if TYPE_CHECKING:
@@ -80,13 +80,12 @@ class Comparison:
     @property
     def z_score(self) -> Floats:
         """Differences divided by `std_error`, shape (n_features,); 0 if the standard error is 0."""
-        return np.divide(self.difference, self.std_error, out=np.zeros(len(self.difference)), where=self.std_error > 0)
+        return find_z_score(self.difference, self.std_error)
 
     @property
     def p_value(self) -> Floats:
         """Two-sided p-values, shape (n_features,), of the null hypothesis that the expected scores are equal."""
-        p_value: Floats = 2.0 * norm.sf(np.abs(self.z_score))
-        return p_value
+        return find_p_value(self.difference, self.std_error, two_sided=True)
 
     def adjusted_p_value(self, correction: str | None = "bh") -> Floats:
         """Return p-values adjusted for testing all features at once; see `ImportanceResult.adjusted_p_value`."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.stats import rankdata
 
 from truewood._arguments import is_fraction
 from truewood._formatting import quote
-from truewood._inference.p_values import adjust, find_interval, janitza
+from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score, janitza
 from truewood._read_only import make_read_only, restore_read_only
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ class ScoresWithErrors:
     @property
     def z_score(self) -> NDArray[np.float64]:
         """Scores divided by `null_std_error`, shape (n_features,); 0 for features that no split uses."""
-        return np.divide(
-            self.values, self.null_std_error, out=np.zeros(len(self.values)), where=self.null_std_error != 0
-        )
+        return find_z_score(self.values, self.null_std_error)
 
     @property
     def p_value(self) -> NDArray[np.float64]:
@@ -53,7 +51,7 @@ class ScoresWithErrors:
 
         1 for features that no split uses, NaN without inference.
         """
-        return np.where(self.null_std_error == 0, 1.0, norm.sf(self.z_score))
+        return find_p_value(self.values, self.null_std_error)
 
     @property
     def total_p_value(self) -> float:
@@ -62,7 +60,7 @@ class ScoresWithErrors:
         If they do not, the importances are meaningless. 1 for a model without splits, NaN without inference and for
         "sobol_mda".
         """
-        return 1.0 if self.total_error == 0 else float(norm.sf(self.values.sum() / self.total_error))
+        return float(find_p_value(self.values.sum(), self.total_error))
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return confidence intervals of the expected scores.
@@ -214,9 +212,7 @@ class ClassScores:
     @property
     def p_value(self) -> NDArray[np.float64]:
         """One-sided p-values, shape (n_classes, n_features); 1 without any split, NaN without inference."""
-        is_used = self.null_std_error != 0
-        z_score = np.divide(self.values, self.null_std_error, out=np.zeros_like(self.values), where=is_used)
-        return np.where(is_used, norm.sf(z_score), 1.0)
+        return find_p_value(self.values, self.null_std_error)
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return confidence intervals of the expected scores, two arrays of shape (n_classes, n_features)."""

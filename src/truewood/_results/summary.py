@@ -29,6 +29,7 @@ _MAX_DECIMALS = 6
 _MAIN_PART = 2 / 3
 _FEW = 4
 _N_TOP = 5
+_ROW_NAMES = {"oob": "out-of-bag row", "heldout": "held-out row", "folds": "held-out row"}
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Which rows score which tree, and the guard: is this the data of the fit?"""
+"""Which rows evaluate which tree, and the check whether rows are the training data."""

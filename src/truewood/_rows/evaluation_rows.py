@@ -17,43 +17,57 @@ from truewood._exceptions import TrainingRowsError
 from truewood._formatting import quote
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
-from truewood._rows.training_check import RowData, have_training_sums, is_counted, is_training_data
+from truewood._rows.training_check import RowData, have_leaf_weights, have_training_sums, is_training_data
 from truewood._trees.node_sums import NodeSums, aggregate_to_root
 from truewood.adapters import TreeModel
 
-# What `rows` is where rows are known to be unseen: "heldout" without a look at whether they could be those of the fit,
-# which new rows that fall into the same leaves look like.
-UNSEEN = "unseen"
-_MOST_WITNESSES = 20
+_MOST_CHECKED = 20
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluationRows:
-    """The unseen rows of each tree, found when they are asked for.
+    """The evaluation rows of each tree, found on demand.
 
     Parameters
     ----------
-    name : str
-        "oob", "heldout" or "lists".
-    unseen : callable
-        ``unseen(tree)`` gives the tree's rows.
+    name : {"oob", "heldout", "lists"}
+        Where they come from.
+    of_tree : callable
+        ``of_tree(tree)`` gives the row numbers for a tree.
     are_training : bool
-        Whether rows are those of the fit, so that a row scores some trees and grew the others.
+        Whether the rows are the training data, so that a row evaluates some trees and is in bag for others.
     """
 
     name: str
-    unseen: Callable[[int], NDArray[np.int64]]
+    of_tree: Callable[[int], NDArray[np.int64]]
     are_training: bool = False
 
 
-def choose_rows(rows: Any, tree_model: TreeModel, data: RowData, n_threads: int = 1) -> EvaluationRows:
-    """Read the argument `rows` of `importance`, and check that the data fits it."""
+def choose_rows(
+    rows: Any, tree_model: TreeModel, data: RowData, n_threads: int = 1, *, check_heldout: bool = True
+) -> EvaluationRows:
+    """Read the argument `rows` of `importance`, and check that the data matches it.
+
+    Parameters
+    ----------
+    rows : str or sequence of array-like
+        The argument of `importance`.
+    tree_model : TreeModel
+        The model.
+    data : RowData
+        All rows.
+    n_threads : int
+        Number of threads.
+    check_heldout : bool
+        Whether to refuse held-out rows that look like the training data. New rows that happen to fall into the same
+        leaves look so, too; pass False if rows are known to be held out.
+    """
     if isinstance(rows, str) and rows in ("auto", "oob"):
         return _choose_oob(rows, tree_model, data, n_threads)
-    if isinstance(rows, str) and rows not in ("heldout", UNSEEN):
-        raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {quote(rows)}.")
     if isinstance(rows, str):
-        if rows != UNSEEN:
+        if rows != "heldout":
+            raise ValueError(f"rows must be 'auto', 'oob', 'heldout' or one list of rows per tree, got {quote(rows)}.")
+        if check_heldout:
             _refuse_training(tree_model, data, n_threads)
         every_row = np.arange(data.n_rows, dtype=np.int64)
         return EvaluationRows("heldout", lambda _tree: every_row)
@@ -63,17 +77,17 @@ def choose_rows(rows: Any, tree_model: TreeModel, data: RowData, n_threads: int 
 def choose_rows_without_target(
     rows: Any, tree_model: TreeModel, matrix: FeatureMatrix, n_threads: int = 1
 ) -> EvaluationRows:
-    """Read the argument `rows` where y is not known: rows are held-out ones, as far as counts at leaves tell."""
-    nothing = np.zeros((matrix.n_rows, tree_model.read(range(1)).kind.n_columns))
-    data = RowData(matrix, NumberTarget.of_numbers(nothing), None)
+    """Read the argument `rows` without y: rows must be held out, as far as counts at leaves show."""
+    zeros = np.zeros((matrix.n_rows, tree_model.read(range(1)).kind.n_columns))
+    data = RowData(matrix, NumberTarget.of_numbers(zeros), None)
     if tree_model.is_additive:
         return choose_rows(rows, tree_model, data, n_threads)
     if not isinstance(rows, str) or rows != "heldout":
         if isinstance(rows, str) and not tree_model.has_bags:
-            return choose_rows(rows, tree_model, data, n_threads)  # says what is wrong
+            return choose_rows(rows, tree_model, data, n_threads)  # raises
         raise ValueError(
-            f"rows={quote(rows)} needs y, to recognise the rows of the fit; pass it, or rows='heldout' for rows "
-            "that the model never saw."
+            f"rows={quote(rows)} needs y, to recognize the training data; pass y, or rows='heldout' for rows that the "
+            "model never saw."
         )
 
     def find_sums(tree: int) -> NodeSums:
@@ -86,12 +100,12 @@ def choose_rows_without_target(
         return NodeSums(count, zeros, zeros, np.zeros(1))
 
     every_row = np.arange(matrix.n_rows, dtype=np.int64)
-    # Where nodes hold no means of y, y is not needed to compare all that they do hold.
+    # If nodes hold no means of y, everything they do hold can be compared without y.
     is_known = tree_model.why_no_heldout is not None and is_training_data(
         tree_model, int(tree_model.n_nodes.argmax()), data, n_threads
     )
     if is_known or have_training_sums(tree_model, find_sums, matrix.n_rows, are_counts=True, has_y=False):
-        raise TrainingRowsError("rows='heldout' needs rows the model never saw, got the rows it was fit on.")
+        raise TrainingRowsError("rows='heldout' needs rows the model never saw, got its training data.")
     return EvaluationRows("heldout", lambda _tree: every_row)
 
 
@@ -105,69 +119,65 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
             f"rows={quote(asked)} needs recorded out-of-bag rows, but {tree_model.name} {tree_model.why_no_bags}; "
             f"{remedy}."
         )
+    alternative = "; for other rows pass rows='heldout'" if tree_model.why_no_heldout is None else ""
     if not training.fits(data.n_rows):
         least = "" if training.is_exact else "at least "
         raise ValueError(
             f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {data.n_rows}"
-            f"{_offer_heldout(tree_model)}."
+            f"{alternative}."
         )
-    if not _are_training(tree_model, _sample_trees_to_check(tree_model), data, n_threads):
+    if not _are_training(tree_model, data, n_threads):
         raise ValueError(
-            "rows='oob' needs X and y as this forest was fit on, in the same order, but these rows do not give the "
-            f"counts and values its trees have stored{_offer_heldout(tree_model)}; if it was fit with sample_weight "
-            "pass it."
+            "rows='oob' needs the X and y this forest was fit on, in the same order, but these rows do not reproduce "
+            f"the counts and values stored in its trees{alternative}; if it was fit with sample_weight, pass it."
         )
 
+    engine, n_rows = get_engine(), data.n_rows
+
     def list_oob_rows(tree: int) -> NDArray[np.int64]:
-        return get_engine().list_oob_rows(training.list_bag(tree, data.n_rows), data.n_rows)
+        return engine.list_oob_rows(training.list_bag(tree, n_rows), n_rows)
 
     return EvaluationRows("oob", list_oob_rows, are_training=True)
 
 
-def _are_training(tree_model: TreeModel, witnesses: list[int], data: RowData, n_threads: int) -> bool:
-    """Whether rows are those of the fit, as far as some trees can tell."""
-    n_at_once = min(n_threads, len(witnesses))
-    check = partial(is_training_data, tree_model, data=data, n_threads=max(1, n_threads // n_at_once))
-    if n_at_once == 1:
-        return all(map(check, witnesses))
-    with ThreadPoolExecutor(n_at_once) as pool:
-        return all(pool.map(keep_engine(check), witnesses))
+def _are_training(tree_model: TreeModel, data: RowData, n_threads: int) -> bool:
+    """Whether rows are the training data, as far as a sample of trees shows.
 
-
-def _offer_heldout(tree_model: TreeModel) -> str:
-    return "; for other rows pass rows='heldout'" if tree_model.why_no_heldout is None else ""
-
-
-def _sample_trees_to_check(tree_model: TreeModel) -> list[int]:
-    """Trees that the data is checked with: the first, the last, and some that split on columns these do not."""
-    witnesses = sorted({0, tree_model.n_trees - 1})
+    The sample is the first tree, the last one, and some that split on columns these do not split on.
+    """
+    sample = sorted({0, tree_model.n_trees - 1})
     is_used = np.zeros(tree_model.n_features, dtype=np.bool_)
-    for tree in [*witnesses, *range(1, min(tree_model.n_trees - 1, _MOST_WITNESSES))]:
+    for tree in [*sample, *range(1, min(tree_model.n_trees - 1, _MOST_CHECKED))]:
         if is_used.all():
             break
         columns = tree_model.read(range(tree, tree + 1)).split_features
-        if tree not in witnesses and not is_used[columns].all():
-            witnesses.append(tree)
+        if tree not in sample and not is_used[columns].all():
+            sample.append(tree)
         is_used[columns] = True
-    return witnesses
+    n_at_once = min(n_threads, len(sample))
+    check = partial(is_training_data, tree_model, data=data, n_threads=max(1, n_threads // n_at_once))
+    if n_at_once == 1:
+        return all(map(check, sample))
+    with ThreadPoolExecutor(n_at_once) as pool:
+        return all(pool.map(keep_engine(check), sample))
 
 
 def _refuse_training(tree_model: TreeModel, data: RowData, n_threads: int) -> None:
-    """Refuse rows that the model was fit on as held-out ones."""
+    """Refuse training rows as held-out rows."""
     largest = int(tree_model.n_nodes.argmax())
     is_known = (
-        is_counted(tree_model, data, n_threads)
+        have_leaf_weights(tree_model, data, n_threads)
         if tree_model.is_additive
         else is_training_data(tree_model, largest, data, n_threads)
     )
     if tree_model.n_nodes[largest] > 1 and is_known:
-        remedy = "rows='oob' uses what each tree never saw"
+        remedy = "pass rows='oob' to score each tree on its out-of-bag rows"
         if not tree_model.has_bags:
             remedy = (
                 f"{tree_model.name} {tree_model.why_no_bags}; if they are new rows that fall into the same leaves, "
                 "pass rows=[range(len(X))] * number of trees"
             )
-        raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got the rows it was fit on; {remedy}.")
+        raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got its training data; {remedy}.")
 
 
 def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: int) -> EvaluationRows:
@@ -183,18 +193,17 @@ def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: in
     has_bags, largest = training is not None and training.has_bags, int(tree_model.n_nodes.argmax())
     are_training = has_bags and is_training_data(tree_model, largest, data, n_threads)
     if training is not None and are_training:
-        bags = (training.list_bag(tree, data.n_rows) for tree in range(tree_model.n_trees))
-        pairs = enumerate(zip(lists, bags, strict=True))
-        seen = next((tree for tree, (listed, bag) in pairs if np.isin(listed, bag).any()), None)
-        if seen is not None:
-            raise ValueError(
-                f"rows[{seen}] must hold rows that tree {seen} never saw, got some of its bag; rows='oob' takes others."
-            )
+        for tree, listed in enumerate(lists):
+            if np.isin(listed, training.list_bag(tree, data.n_rows)).any():
+                raise ValueError(
+                    f"rows[{tree}] must hold rows outside the bag of tree {tree}, got some in-bag rows; for all "
+                    "out-of-bag rows pass rows='oob'."
+                )
     return EvaluationRows("lists", lists.__getitem__, are_training)
 
 
 def _read_list(tree: int, given: Any, n_rows: int) -> NDArray[np.int64]:
-    # As objects, a ragged list is an array that is refused below rather than an error of numpy's.
+    # As objects, so that a ragged list becomes an array that is refused below and not an error from numpy.
     listed = given if isinstance(given, np.ndarray) else np.array(given, dtype=object)
     if listed.dtype == object and listed.ndim == 1:
         listed = np.array(given)
@@ -203,23 +212,28 @@ def _read_list(tree: int, given: Any, n_rows: int) -> NDArray[np.int64]:
     if listed.size == 0:
         return np.empty(0, dtype=np.int64)
     if listed.ndim != 1 or not np.issubdtype(listed.dtype, np.integer):
-        raise ValueError(f"rows[{tree}] must be a list of row numbers or a mask of {n_rows} rows.")
+        raise ValueError(
+            f"rows[{tree}] must be a list of row numbers or a mask of {n_rows} rows, "
+            f"got an array of {listed.dtype}, shape {listed.shape}."
+        )
     if listed.min() < 0 or listed.max() >= n_rows:
-        raise ValueError(f"rows[{tree}] must hold row numbers from 0 to {n_rows - 1}.")
+        raise ValueError(
+            f"rows[{tree}] must hold row numbers from 0 to {n_rows - 1}, got {listed.min()}..{listed.max()}."
+        )
     return listed.astype(np.int64)
 
 
 def check_group_bags(groups: NDArray[np.int64], evaluation_rows: EvaluationRows, tree_model: TreeModel) -> None:
-    """Refuse groups of which some rows grew a tree that others score, as far as bags are known."""
+    """Refuse groups with rows both in the bag of a tree and among its evaluation rows, as far as bags are known."""
     n_rows, n_groups = len(groups), int(groups.max()) + 1
     if tree_model.training is None or not evaluation_rows.are_training or n_groups == n_rows:
         return
     for tree in range(tree_model.n_trees):
         is_in_bag = np.zeros(n_groups, dtype=np.bool_)
         is_in_bag[groups[tree_model.training.list_bag(tree, n_rows)]] = True
-        if is_in_bag[groups[evaluation_rows.unseen(tree)]].any():
+        if is_in_bag[groups[evaluation_rows.of_tree(tree)]].any():
             raise ValueError(
-                f"groups must be on one side of each tree, but tree {tree} has rows of a group both in its bag and "
-                "among those that score it; use cross_importance with cv=GroupKFold(), held-out groups with "
+                f"groups must not be split by bags, but tree {tree} has rows of a group both in its bag and among its "
+                "evaluation rows; use cross_importance with cv=GroupKFold(), held-out groups with "
                 "rows='heldout', or a forest whose bags were drawn by group."
             )

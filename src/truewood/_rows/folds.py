@@ -1,4 +1,4 @@
-"""`Folds`: the rows that fit a model and those that score it, fold by fold."""
+"""`Folds`: training and test rows of each fold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Rows that grew the model of each fold, and those that score it.
+    """Training and test rows of each fold.
 
     Parameters
     ----------
@@ -31,38 +31,38 @@ class Folds:
 
     @property
     def is_held_out(self) -> NDArray[np.bool_]:
-        """Rows that score the model of any fold, shape (n_rows,)."""
+        """Rows that are held out in any fold, shape (n_rows,)."""
         is_held_out = np.zeros(self.n_rows, dtype=np.bool_)
         is_held_out[np.concatenate(self.test)] = True
         return is_held_out
 
     def weigh(self, sample_weight: Floats | None) -> Floats:
-        """How much each fold counts, shape (n_folds,): by the rows that score it, or by their weight."""
+        """Weight of each fold, shape (n_folds,): its share of the test rows, or of their weight."""
         weight = np.array([len(rows) if sample_weight is None else sample_weight[rows].sum() for rows in self.test])
         share: Floats = weight / weight.sum()
         return share
 
-    def measure_both_roles(self, share: Floats) -> float:
-        """Of the rows that grew the model which a row scores, the share that score a model which that row grew.
+    def measure_reciprocity(self, share: Floats) -> float:
+        """Share of a test row's training rows that are themselves tested by a model trained on that row.
 
         Parameters
         ----------
         share : ndarray of shape (n_folds,)
-            How much each fold counts.
+            Weight of each fold.
         """
         train, test = _mark(self.train, self.n_rows), _mark(self.test, self.n_rows)
-        grows = train.astype(np.float32) @ test.T.astype(np.float32) > 0  # [l, k]: rows of test k grew model l
-        answers = grows.T.astype(np.float32) @ test.astype(np.float32) > 0  # [k, j]: j scores such a model
+        grows = train.astype(np.float32) @ test.T.astype(np.float32) > 0  # [l, k]: rows of test k train model l
+        answers = grows.T.astype(np.float32) @ test.astype(np.float32) > 0  # [k, j]: j tests such a model
         return float(share @ ((train & answers).sum(axis=1) / train.sum(axis=1)))
 
     @property
-    def unseen_per_grown(self) -> float:
-        """Rows that score a model, as a multiple of those that grew it, mean over folds."""
+    def test_per_train(self) -> float:
+        """Number of test rows over number of training rows, mean over folds."""
         return float(np.mean([len(test) / len(train) for train, test in zip(self.train, self.test, strict=True)]))
 
 
 def read_folds(train: Sequence[Any], test: Sequence[Any], n_rows: int, groups: Rows | None, name: str) -> Folds:
-    """Check rows of folds.
+    """Read and validate the rows of folds.
 
     Parameters
     ----------
@@ -71,23 +71,23 @@ def read_folds(train: Sequence[Any], test: Sequence[Any], n_rows: int, groups: R
     n_rows : int
         Number of rows of the table.
     groups : ndarray of int64, shape (n_rows,), or None
-        The group of each row, where rows belong together.
+        The group of each row; None if rows are not grouped.
     name : str
-        The argument that the folds are from.
+        The argument that the folds come from.
     """
     if not len(train):
-        raise ValueError(f"{name} must give at least one fold, got none, so that no row is held out.")
+        raise ValueError(f"{name} must give at least one fold, got none.")
     read = [[_read_rows(name, k, rows, n_rows) for k, rows in enumerate(part, start=1)] for part in (train, test)]
     folds = Folds(read[0], read[1], n_rows)
-    for k, (in_bag, unseen) in enumerate(zip(folds.train, folds.test, strict=True), start=1):
-        both = np.intersect1d(in_bag, unseen)
+    for k, (in_train, in_test) in enumerate(zip(folds.train, folds.test, strict=True), start=1):
+        both = np.intersect1d(in_train, in_test)
         if len(both):
-            raise ValueError(f"{name} must hold rows out of the fit, but row {both[0]} fits and scores fold {k}.")
-        if groups is not None and len(split := np.intersect1d(groups[in_bag], groups[unseen])):
-            row = int(unseen[np.argmax(groups[unseen] == split[0])])
+            raise ValueError(f"{name} must not test on training rows, but row {both[0]} is in both parts of fold {k}.")
+        if groups is not None and len(split := np.intersect1d(groups[in_train], groups[in_test])):
+            row = int(in_test[np.argmax(groups[in_test] == split[0])])
             raise ValueError(
-                f"{name} must keep the rows of a group together, but fold {k} holds row {row} out and not all rows of "
-                "its group in groups; pass cv=GroupKFold(), or another splitter that knows groups."
+                f"{name} must keep the rows of a group together, but fold {k} holds out row {row} and not all rows of "
+                "its group in groups; pass cv=GroupKFold(), or another splitter for groups."
             )
     return folds
 
@@ -96,12 +96,13 @@ def _read_rows(name: str, fold: int, given: Any, n_rows: int) -> Rows:
     rows = np.asarray(given)
     if rows.ndim != 1 or not len(rows) or not np.issubdtype(rows.dtype, np.integer):
         raise ValueError(
-            f"{name} must give row numbers for the fit and for scoring, at least one each, in fold {fold}."
+            f"{name} must give at least one row number each for training and testing, got an array of {rows.dtype}, "
+            f"shape {rows.shape}, in fold {fold}."
         )
     if rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(
-            f"{name} must give numbers of the {n_rows} rows of X, got row {rows.max()} in fold {fold}; pass X and y as "
-            "they were split."
+            f"{name} must give row numbers of X, below {n_rows}, got row {rows.max()} in fold {fold}; "
+            "pass the X and y that were split."
         )
     return rows.astype(np.int64)
 

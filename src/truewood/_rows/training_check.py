@@ -1,4 +1,4 @@
-"""Whether given rows are those that the model was fit on."""
+"""Training-data check: do given rows reproduce the counts and values stored in the trees?"""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NodeSums
 from truewood.adapters import InBagRows, TrainingRecord, TreeModel
 
-# Relative difference up to which two sums of the same numbers, taken in another order, are called the same.
+# Relative difference up to which two sums of the same numbers, added in another order, count as equal.
 _SAME_SUM = 1e-6
-# The same for sums that a library keeps as float32.
+# The same for sums that a library stores as float32.
 _SAME_HESSIAN = 1e-5
-# Leaves, and trees at most, whose weights tell that rows are those of the fit.
+# Number of leaves with equal weights that identify the training data, and of trees to look at.
 _ENOUGH_LEAVES = 6
 _MOST_COUNTED = 20
-# Rows of a small leaf, and number of those that tell that rows grew the trees: 0.9^200 is 1e-9.
+# Most rows of a small leaf, and number of small leaves that identify the training data: 0.9^200 is 1e-9.
 _SMALL_LEAF = 5
 _ENOUGH_SMALL = 200
 
 
 def is_training_data(tree_model: TreeModel, tree: int, data: RowData, n_threads: int = 1) -> bool:
-    """Whether the tree's training rows, routed again, give the counts, weights and values that it has stored."""
+    """Whether the tree's training rows, routed again, reproduce its stored counts, weights and values."""
     training, trees = tree_model.training, range(tree, tree + 1)
     if training is None or not training.fits(data.n_rows):
         return False
@@ -52,19 +52,19 @@ def is_training_data(tree_model: TreeModel, tree: int, data: RowData, n_threads:
 
 
 def have_same_weights(ensemble: TreeEnsemble, sums: NodeSums) -> bool:
-    """Whether rows give the weights that the nodes have stored."""
+    """Whether rows reproduce the stored weights of the nodes."""
     return bool(np.allclose(sums.weight, ensemble.weight, rtol=_SAME_SUM, atol=0.0))
 
 
 def _have_same_values(ensemble: TreeEnsemble, sums: NodeSums, target: Target, rows: InBagRows) -> bool:
-    """Whether the rows have the values of the nodes: means at all nodes, or mean or median at the root."""
+    """Whether rows reproduce the values of the nodes: means at all nodes, or mean or median at the root."""
     if ensemble.statistic == "leaf":
         return True
     if ensemble.statistic == "median" and isinstance(target, NumberTarget):
         return _is_median(ensemble.value[0] - target.origin, target, rows.weight)
     nodes: Any = slice(None) if ensemble.statistic == "mean" else slice(1)
     value = ensemble.value[nodes] - sums.origin
-    # The library's means carry the rounding of sums of numbers that were not centred, however near zero the means are.
+    # The library's means carry the rounding errors of sums of uncentered numbers, however close to zero they are.
     size = np.abs(target.numbers).max(axis=0) + np.abs(target.origin) if isinstance(target, NumberTarget) else 1.0
     rounding = len(rows.counted) * np.finfo(np.float64).eps * size
     tolerance = _SAME_SUM * np.abs(value).max(axis=0) + rounding
@@ -74,7 +74,7 @@ def _have_same_values(ensemble: TreeEnsemble, sums: NodeSums, target: Target, ro
 def _is_median(value: NDArray[np.float64], target: NumberTarget, weight: NDArray[np.float64]) -> bool:
     """Whether at most half of the weight lies on either side of the value, for each output."""
     numbers = target.numbers
-    # Centring moved the numbers by a rounding error at most.
+    # Centering moved the numbers by a rounding error at most.
     near = 4 * np.finfo(np.float64).eps * (np.abs(numbers).max() + np.abs(target.origin).max())
     half = (0.5 + _SAME_SUM) * weight.sum()
     for outside in (numbers < value - near, numbers > value + near):
@@ -83,24 +83,22 @@ def _is_median(value: NDArray[np.float64], target: NumberTarget, weight: NDArray
     return True
 
 
-def is_counted(tree_model: TreeModel, data: RowData, n_threads: int = 1) -> bool:
-    """Whether rows give the weights of the leaves of additive trees: then they grew them."""
+def have_leaf_weights(tree_model: TreeModel, data: RowData, n_threads: int = 1) -> bool:
+    """Whether rows reproduce the weights of the leaves of additive trees, as only the training data does."""
     every_row = RowLists.join([np.arange(data.n_rows)])
 
     def count_leaves(tree: int, ensemble: TreeEnsemble) -> list[NDArray[Any]]:
         leaves = tree_model.find_leaves(range(tree, tree + 1), ensemble, data.matrix, every_row, n_threads)
         return [np.bincount(leaves, weights=weight, minlength=len(ensemble.left)) for weight in (None, data.weight)]
 
-    return _are_weights_of_leaves(tree_model, count_leaves)
+    return _match_leaf_weights(tree_model, count_leaves)
 
 
-def _are_weights_of_leaves(
-    tree_model: TreeModel, count_leaves: Callable[[int, TreeEnsemble], list[NDArray[Any]]]
-) -> bool:
-    """Whether any of the counts of rows at nodes, tree by tree, has at leaves the weights of additive trees.
+def _match_leaf_weights(tree_model: TreeModel, count_leaves: Callable[[int, TreeEnsemble], list[NDArray[Any]]]) -> bool:
+    """Whether any of the counts of rows at nodes equals the weights of the leaves of additive trees, tree by tree.
 
-    The first tree is grown at a constant score, so that weights of its leaves are proportional to those of the training
-    rows even where they are sums of hessians. Later ones are looked at where the first has too few leaves to tell.
+    The first tree is fit at a constant score, so the weights of its leaves are proportional to those of the training
+    rows even if they are sums of hessians. Later trees are checked if the first has too few leaves.
     """
     n_leaves = 0
     for tree in range(min(tree_model.n_trees, _MOST_COUNTED)):
@@ -121,11 +119,11 @@ def _are_weights_of_leaves(
 def have_training_sums(
     tree_model: TreeModel, find_sums: Callable[[int], NodeSums], n_rows: int, *, are_counts: bool, has_y: bool = True
 ) -> bool:
-    """Whether rows are those of the fit, as far as their sums at nodes tell.
+    """Whether rows are the training data, as far as their sums at nodes show.
 
     Parameters
     ----------
-    view : TreeModel
+    tree_model : TreeModel
         The model.
     find_sums : callable
         ``find_sums(tree)`` gives the sums over all rows at the nodes of a tree.
@@ -134,10 +132,10 @@ def have_training_sums(
     are_counts : bool
         Whether weights in the sums are numbers of rows.
     has_y : bool
-        Whether the sums are those of y, so that means can be compared, too.
+        Whether the sums are those of y, so that means can be compared as well.
     """
     if tree_model.is_additive:
-        return _are_weights_of_leaves(tree_model, lambda tree, _ensemble: [find_sums(tree).weight])
+        return _match_leaf_weights(tree_model, lambda tree, _ensemble: [find_sums(tree).weight])
     training = tree_model.training
     if training is None or not training.fits(n_rows):
         return False
@@ -152,10 +150,10 @@ def have_training_sums(
 
 
 def _hold_bags(tree_model: TreeModel, training: TrainingRecord, find_sums: Callable[[int], NodeSums]) -> bool:
-    """Whether every leaf has at least as many rows as grew it: of other rows, many small leaves have fewer.
+    """Whether every leaf has at least as many rows as in-bag rows: with other rows, many small leaves have fewer.
 
-    A small leaf has enough of other rows with a probability of at most 0.9, or there would be more of these than grew
-    the trees.
+    A small leaf has enough of other rows with a probability of at most 0.9, or these would outnumber the training
+    rows.
     """
     n_small = 0
     for tree in range(tree_model.n_trees):
@@ -173,16 +171,16 @@ def _are_proportional(a: NDArray[Any], b: NDArray[np.float64]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class RowData:
-    """The rows that were passed.
+    """The rows passed by the caller.
 
     Parameters
     ----------
     matrix : FeatureMatrix
         Their features.
     target : ClassTarget or NumberTarget
-        What the trees are scored by.
+        The target of the trees.
     weight : ndarray of shape (n_rows,), or None
-        Their weights when they score; None where every row counts once.
+        Their weights; None if every row counts once.
     """
 
     matrix: FeatureMatrix

@@ -1,8 +1,8 @@
-"""`Job`: what is scored, read from the caller's arguments and checked."""
+"""`ScoringInputs`: model, rows and target, read from the caller's arguments and validated."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from truewood._inputs.row_arrays import read_groups
 from truewood._inputs.tables import read_features
 from truewood._inputs.target import (
     Target,
-    centre_target,
+    center_target,
     encode_target,
     make_loss_target,
     read_sample_weight,
@@ -28,26 +28,31 @@ from truewood.adapters._verification import verify_against_library
 
 @dataclass(frozen=True, eq=False)
 class ScoringInputs:
-    """The model, the rows, and which rows score which tree.
+    """The model, the rows, and which rows evaluate which tree.
 
     Parameters
     ----------
-    view : TreeModel
+    tree_model : TreeModel
         The model.
     data : RowData
         The rows.
-    choice : EvaluationRows
-        Which of them score which tree.
+    evaluation_rows : EvaluationRows
+        Which of them evaluate which tree.
     row_weight : ndarray of shape (n_rows,), or None
-        Weights of rows when they score; None where every row counts once.
+        Weights of evaluation rows; None if every row counts once.
     draws : WeightedDraws or None
-        How the rows were drawn into bags, where that was by weight.
+        How rows were drawn into bags, if that was by weight.
     groups : ndarray of int64, shape (n_rows,), or None
-        The group of each row, where rows belong together.
+        The group of each row; None if rows are not grouped.
     has_own_target : bool
-        Whether the caller gave the numbers that trees are scored by.
-    doubt : str or None
-        Why scores may not mean what they seem to.
+        Whether the caller passed the target of the trees.
+    caveat : str or None
+        Why scores may be misleading.
+
+    Attributes
+    ----------
+    compares_hazards : bool
+        Whether the target is life tables, so that splits are scored by the hazards of their nodes.
     """
 
     tree_model: TreeModel
@@ -57,13 +62,13 @@ class ScoringInputs:
     draws: WeightedDraws | None = None
     groups: NDArray[np.int64] | None = None
     has_own_target: bool = False
-    doubt: str | None = None
+    caveat: str | None = None
+    compares_hazards: bool = field(init=False)
 
-    @property
-    def compares_hazards(self) -> bool:
-        """Whether the target is life tables, so that splits are scored by the hazards of their nodes."""
+    def __post_init__(self) -> None:
         loss = self.tree_model.target.loss
-        return loss is not None and loss.is_life_table and not self.has_own_target
+        compares_hazards = loss is not None and loss.is_life_table and not self.has_own_target
+        object.__setattr__(self, "compares_hazards", compares_hazards)
 
 
 def make_scoring_inputs(
@@ -76,57 +81,53 @@ def make_scoring_inputs(
     groups: Any = None,
     target: Any = None,
     n_threads: int = 1,
+    check_heldout: bool = True,
 ) -> ScoringInputs:
-    """Read rows, target and weights as the model takes them, and choose the rows that score; see `importance`."""
+    """Read rows, target and weights as the model takes them, and choose the evaluation rows; see `importance`.
+
+    `check_heldout` says whether to refuse held-out rows that look like the training data.
+    """
     matrix = read_features(X, tree_model.table, on_device=get_engine().reads_device_rows)
     verify_against_library(tree_model, matrix)
     weight = read_sample_weight(sample_weight, matrix.n_rows)
     y = y if tree_model.target.read_y is None or target is not None else tree_model.target.read_y(y)
     data = RowData(matrix, _find_target(y, target, tree_model, weight, matrix.n_rows), weight)
     groups = read_groups(groups, matrix.n_rows)
-    evaluation_rows = choose_rows(rows, tree_model, data, n_threads)
+    evaluation_rows = choose_rows(rows, tree_model, data, n_threads, check_heldout=check_heldout)
     if groups is not None:
         check_group_bags(groups, evaluation_rows, tree_model)
-    doubt = None if tree_model.target.find_doubt is None else tree_model.target.find_doubt(matrix, y)
     draws = tree_model.training.draws if tree_model.training is not None and evaluation_rows.are_training else None
-    row_weight = weight if draws is None else weigh_by_probability(data, draws)
     return ScoringInputs(
         tree_model,
         data,
         evaluation_rows,
-        row_weight,
+        weight if draws is None else weigh_by_probability(data, draws),
         draws,
         groups,
         has_own_target=target is not None,
-        doubt=doubt,
+        caveat=None if tree_model.target.find_caveat is None else tree_model.target.find_caveat(matrix, y),
     )
 
 
 def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: NDArray[np.float64] | None, n_rows: int) -> Target:
-    """What the trees are scored by: y itself, what the loss makes of it, or the caller's own numbers."""
-    form = tree_model.target
+    """The target of the trees: y itself, the target that the loss derives from y, or the caller's own."""
+    spec = tree_model.target
     if own is not None:
         if not tree_model.is_additive:
-            raise ValueError(
-                f"target is for boosted trees; {tree_model.name} is scored by y, so pass what you want as y."
-            )
-        given = read_target(own, y, form.n_scores)
-        _check_rows("target", given, n_rows)
-        return centre_target(given, weight)
-    if form.why_no_loss is not None:
-        raise ValueError(f"{form.why_no_loss}; pass target=, a number per row or a function that makes it of y.")
-    origin = np.zeros(form.kind.n_columns) if form.kind.is_classification or not form.is_y else _find_origin(tree_model)
-    encoded = encode_target(y, form.kind, origin)
-    _check_rows("y", encoded, n_rows)
-    return encoded if form.loss is None else make_loss_target(encoded, form.loss, weight, form.n_scores)
+            raise ValueError(f"target is for boosted trees, got {tree_model.name}, which is scored by y; pass it as y.")
+        given = read_target(own, y, spec.n_scores)
+        _check_n_rows("target", given, n_rows)
+        return center_target(given, weight)
+    if spec.why_no_loss is not None:
+        raise ValueError(f"{spec.why_no_loss}; pass target=, a number per row or a function that computes it from y.")
+    origin = np.zeros(spec.kind.n_columns)
+    if spec.is_y and not spec.kind.is_classification:
+        origin = tree_model.read(range(1)).value[0].copy()  # a typical y: the mean at the first root
+    encoded = encode_target(y, spec.kind, origin)
+    _check_n_rows("y", encoded, n_rows)
+    return encoded if spec.loss is None else make_loss_target(encoded, spec.loss, weight, spec.n_scores)
 
 
-def _check_rows(name: str, target: Target, n_rows: int) -> None:
+def _check_n_rows(name: str, target: Target, n_rows: int) -> None:
     if target.n_rows != n_rows:
         raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {target.n_rows}.")
-
-
-def _find_origin(tree_model: TreeModel) -> NDArray[np.float64]:
-    """A typical target, known from the model alone: the mean at the first root."""
-    root: NDArray[np.float64] = tree_model.read(range(1)).value[0].copy()
-    return root

@@ -1,4 +1,4 @@
-"""Results of folds as one: means over folds, with errors from all rows that were held out."""
+"""Join the results of folds: means over folds, with standard errors from all held-out rows."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def join_folds(
     Parameters
     ----------
     results : sequence of ImportanceResult
-        Of the rows that each fold holds out, with their contributions where errors are wanted.
+        Results on the held-out rows of each fold, with contributions if errors are needed.
     folds : Folds
         The folds.
     sample_weight : ndarray of shape (n_rows,), or None
         Weights of the rows.
     groups : ndarray of int64, shape (n_rows,), or None
-        The group of each row, where rows belong together.
+        The group of each row; None if rows are not grouped.
     inference, contributions : bool
-        Whether to add errors, and to keep contributions.
+        Whether to add standard errors, and whether to keep contributions.
     """
     for name in ("measure", "task"):
         found = {getattr(result, name) for result in results}
         if len(found) > 1:
-            raise ValueError(f"folds must be of one {name}, got {', '.join(sorted(found))}; pass {name}= one of them.")
+            raise ValueError(f"folds must have the same {name}, got {', '.join(sorted(found))}; pass {name}= one.")
     joined = _join(results, folds, sample_weight, groups, inference, contributions)
     if all(result.columns is not None for result in results):
         columns = [result.expand() for result in results]
@@ -57,7 +57,7 @@ def join_folds(
     notes = [note for result in results for note in result.notes]
     n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
     if n_never:
-        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out: they fit models and score none.")
+        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out: they are used for training only.")
     return replace(joined, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -69,11 +69,11 @@ def _join(
     inference: bool,
     contributions: bool,
 ) -> ImportanceResult:
-    """Means over folds of all that results hold, with errors."""
+    """Means over folds of all fields of the results, with standard errors."""
     results, share = _match_features(results), folds.weigh(sample_weight)
     first, per_fold = results[0], np.stack([result.values for result in results])
     if len({len(result.per_output) for result in results}) > 1:
-        raise ValueError("folds must have the same classes, but some lack rows of a class; pass cv=StratifiedKFold().")
+        raise ValueError("folds must have the same classes, but some lack a class; pass cv=StratifiedKFold().")
 
     def mean(name: str) -> Any:
         return np.tensordot(share, np.stack([getattr(result, name) for result in results]), axes=1)
@@ -82,7 +82,7 @@ def _join(
     shares, is_varied = np.stack([result.share for result in results]), impurity > 0
     joined = ImportanceResult(
         values=mean("values"),
-        # The mean score as a part of the mean impurity: where y does not vary, scores are zero and shares are none.
+        # The mean score as a share of the mean impurity: if y does not vary, scores are zero and shares are undefined.
         share=impurity[is_varied] @ shares[is_varied] / impurity.sum() if is_varied.any() else shares[0],
         per_tree=np.concatenate([result.per_tree for result in results]),
         per_output=mean("per_output"),
@@ -103,33 +103,33 @@ def _join(
     if first.contributions is None:
         return replace(joined, inference_unavailable=first.inference_unavailable)
     is_scoring = folds.is_held_out if sample_weight is None else folds.is_held_out & (sample_weight > 0)
-    phi, centred = (np.zeros((folds.n_rows, len(first.values))) for _ in range(2))
+    phi, centered = (np.zeros((folds.n_rows, len(first.values))) for _ in range(2))
     for rows, result, part in zip(folds.test, results, share, strict=True):
         own, scoring = part * np.asarray(result.contributions), is_scoring[rows]
         np.add.at(phi, rows, own)
         varied = own[scoring] - own.sum(axis=0) / np.count_nonzero(scoring)
-        np.add.at(centred, rows[scoring], np.where(result.std_error == 0, 0.0, varied))  # zero: rounding errors
+        np.add.at(centered, rows[scoring], np.where(result.std_error == 0, 0.0, varied))  # zero: rounding errors
     if contributions:
         joined = replace(joined, contributions=phi, groups=groups)
     problem = find_problem(int(np.count_nonzero(is_scoring)))
     if groups is not None:
         n_groups = int(groups.max()) + 1
         size = np.bincount(groups[is_scoring], minlength=n_groups).astype(np.float64)
-        centred = np.sqrt(correct_for_clusters(size)) * sum_groups(centred, groups, n_groups)
+        centered = np.sqrt(correct_for_clusters(size)) * sum_groups(centered, groups, n_groups)
         problem = find_cluster_problem(size)
     if problem is not None:
         return replace(joined, inference_unavailable=problem)
     errors = measure_fold_errors(
-        centred,
+        centered,
         per_fold,
-        both_roles=folds.measure_both_roles(share),
-        unseen_per_grown=folds.unseen_per_grown,
+        reciprocity=folds.measure_reciprocity(share),
+        test_per_train=folds.test_per_train,
     )
     return replace(joined, **vars(errors))
 
 
 def _match_features(results: Sequence[ImportanceResult]) -> list[ImportanceResult]:
-    """Results of the features that any fold has: a column that a fold's pipeline does not make scores 0 there."""
+    """Results with the features of all folds: a column that a fold's pipeline does not output scores 0 there."""
     if all(result.feature_names.tolist() == results[0].feature_names.tolist() for result in results):
         return list(results)
     names = list(dict.fromkeys(name for result in results for name in result.feature_names.tolist()))
@@ -137,7 +137,7 @@ def _match_features(results: Sequence[ImportanceResult]) -> list[ImportanceResul
 
 
 def _place(result: ImportanceResult, names: list[str]) -> ImportanceResult:
-    """A result with its features in the places that names have, and zeros elsewhere."""
+    """A result with its features at the positions of `names`, and zeros elsewhere."""
     places = [names.index(name) for name in result.feature_names.tolist()]
 
     def spread(values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Training means at the nodes, for trees that store something else there."""
+"""Training means at the nodes, for trees that store other values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
-from truewood._measures.hazards import make_room
+from truewood._measures.hazards import allocate_life_tables
 from truewood._rows.training_check import RowData, have_same_weights
 from truewood._scoring.inputs import ScoringInputs
 from truewood._trees.ensemble import TreeEnsemble
@@ -16,30 +16,30 @@ from truewood.adapters import TreeModel
 
 
 def read_with_means(inputs: ScoringInputs, trees: range) -> TreeEnsemble:
-    """The trees of a range with training means at their nodes."""
+    """Read the trees of a range with training means at their nodes."""
     training = inputs.tree_model.training if inputs.evaluation_rows.are_training else None
     if training is None:
         return read_fitted_means(inputs.tree_model, trees)
     ensemble = inputs.tree_model.read(trees)
     if ensemble.statistic == "mean" and not training.is_honest:
         return ensemble
-    return recompute_means(
-        make_room(ensemble) if inputs.compares_hazards else ensemble, trees, inputs.tree_model, inputs.data
-    )
+    if inputs.compares_hazards:
+        ensemble = allocate_life_tables(ensemble)
+    return recompute_means(ensemble, trees, inputs.tree_model, inputs.data)
 
 
 def read_fitted_means(tree_model: TreeModel, trees: range) -> TreeEnsemble:
-    """The trees of a range with means at their nodes, as the fitted model alone tells them."""
+    """Read the trees of a range with means at their nodes, from the fitted model alone."""
     ensemble = tree_model.read(trees)
     return ensemble if ensemble.statistic == "mean" else average_leaves(ensemble)
 
 
 def recompute_means(ensemble: TreeEnsemble, trees: range, tree_model: TreeModel, data: RowData) -> TreeEnsemble:
-    """Replace node values by training means, and weights of honest trees too, from the training rows themselves."""
+    """Compute node values from the training rows, and for honest trees the weights as well."""
     training = tree_model.training
     if training is None:
         raise ValueError(
-            f"{tree_model.name} does not remember its training rows, which its node means have to come from."
+            f"the node means of {tree_model.name} have to be computed from its training rows, which it does not record."
         )
     means, weights, impurity = [], [], []
     for k, tree in enumerate(trees):
@@ -50,8 +50,8 @@ def recompute_means(ensemble: TreeEnsemble, trees: range, tree_model: TreeModel,
         sums = get_engine().sum_leaves(one, leaves, rows, data.target, weight)
         if not training.is_honest and not have_same_weights(one, sums):
             raise ValueError(
-                "the training means of this model have to be recomputed, and its rows do not have the weights it was "
-                "fit with; pass the sample_weight of the fit."
+                "sample_weight must be that of the fit, as the node means of this model have to be computed from its "
+                "training rows, got weights that do not reproduce the node weights; pass the sample_weight of the fit."
             )
         means.append(sums.mean)
         weights.append(sums.weight if training.is_honest else one.weight)
@@ -61,14 +61,14 @@ def recompute_means(ensemble: TreeEnsemble, trees: range, tree_model: TreeModel,
 
 
 def average_leaves(ensemble: TreeEnsemble) -> TreeEnsemble:
-    """Replace values of inner nodes by the weighted means of their leaves' values, and weights by the leaves' sums.
+    """Set inner nodes to the weighted means of their leaves' values, and their weights to the sums of the leaves'.
 
-    Libraries round the weights of inner nodes, and a score is free of the target's mean only where they add up.
+    Libraries round the weights of inner nodes, and a score is independent of the target's mean only if they add up.
     """
     weight = aggregate_to_root(ensemble, np.where(ensemble.left < 0, ensemble.weight, 0.0))
     value = ensemble.value.copy()
     for level in reversed(ensemble.levels):
-        # By the difference of the children: the mean of equal values is that value, to the last bit.
+        # From the difference of the children: the mean of equal values is that value, to the last bit.
         left, right = ensemble.left[level], ensemble.right[level]
         share = np.divide(weight[right], weight[level], out=np.zeros(len(level)), where=weight[level] > 0)
         value[level] = value[left] + share[:, np.newaxis] * (value[right] - value[left])

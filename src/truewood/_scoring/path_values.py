@@ -1,4 +1,4 @@
-"""What splits did to the prediction of each row, feature by feature, along the paths of trees that never saw it."""
+"""Changes of the prediction along the path of each row, by feature, over the trees that the row evaluates."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from truewood._scoring.node_means import average_leaves
 from truewood._scoring.results import weigh_trees
 from truewood._scoring.trees import split_trees
 from truewood._trees.ensemble import TreeEnsemble
-from truewood._trees.row_terms import NumberTerms
+from truewood._trees.node_sums import NumberTerms
 from truewood.adapters import TreeModel
 
 Floats = NDArray[np.float64]
 
-# What one step holds at a time; a single tree may be larger.
+# Size of one step; a single tree may be larger.
 _BATCH_NODES = 1 << 16
 _BATCH_ROWS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
 class PathValues:
-    """Means over the trees that never saw a row, or sums where trees add up.
+    """Means over the trees that a row evaluates, or sums for additive trees.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows, n_features, n_columns)
-        Sum of v_c - v_m over the splits m on the feature that a row passes on its way to their children c.
+        Sum of v_c - v_m over the splits m on the feature along the row's path, with c the child on the path.
     roots : ndarray of shape (n_rows, n_columns)
         Values of the roots.
     is_explained : ndarray of bool, shape (n_rows,)
-        Whether any tree never saw the row; values and roots of the others are NaN.
+        Whether the row evaluates any tree; values and roots of the others are NaN.
     """
 
     values: Floats
@@ -48,14 +48,16 @@ class PathValues:
 def sum_paths(
     tree_model: TreeModel, matrix: FeatureMatrix, evaluation_rows: EvaluationRows, n_threads: int
 ) -> PathValues:
-    """Sum what splits did along the paths of all trees, a run of trees after the other."""
+    """Sum the changes along the paths of all trees, one run of trees at a time."""
     n_rows, n_columns = matrix.n_rows, count_columns(tree_model)
     values, roots = np.zeros((n_columns, n_rows, tree_model.n_features)), np.zeros((n_columns, n_rows))
     tree_weight, weight = weigh_trees(tree_model), np.zeros(n_rows)
     most_trees = max(1, _BATCH_ROWS // n_rows)
     for trees in split_trees(tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees):
-        ensemble = _read_predicting(tree_model, trees)
-        rows = RowLists.join([evaluation_rows.unseen(tree) for tree in trees])
+        ensemble = tree_model.read(trees)
+        if ensemble.statistic == "leaf":
+            ensemble = average_leaves(ensemble)
+        rows = RowLists.join([evaluation_rows.of_tree(tree) for tree in trees])
         leaves = tree_model.find_leaves(trees, ensemble, matrix, rows, n_threads)
         own = tree_weight[trees.start : trees.stop]
         weight += np.bincount(rows.index, weights=np.repeat(own, np.diff(rows.offset)), minlength=n_rows)
@@ -70,15 +72,9 @@ def sum_paths(
 
 
 def count_columns(tree_model: TreeModel) -> int:
-    """Number of values that trees predict together: classes, outputs, raw scores or risks."""
+    """Number of values that the model predicts: classes, outputs, raw scores or risks."""
     target = tree_model.target
     return target.kind.n_columns if target.is_y and not tree_model.is_additive else target.n_scores
-
-
-def _read_predicting(tree_model: TreeModel, trees: range) -> TreeEnsemble:
-    """The trees of a range with the values they predict by; inner nodes without one have the mean of their leaves."""
-    ensemble = tree_model.read(trees)
-    return average_leaves(ensemble) if ensemble.statistic == "leaf" else ensemble
 
 
 def _add_run(
@@ -89,13 +85,13 @@ def _add_run(
     values: Floats,
     roots: Floats,
 ) -> None:
-    """Add what some trees did, column by column of what they predict."""
+    """Add the changes in some trees, by column of the prediction."""
     n_columns, n_rows = roots.shape
     step, at_root = ensemble.value - ensemble.value[ensemble.parent], ensemble.value[ensemble.offset[:-1]]
     target = NumberTarget.of_numbers(np.zeros((n_rows, n_columns)))  # terms are constant
     nothing = np.zeros(len(ensemble.left))
     for column in range(n_columns):
-        # Of trees that speak of one column each, those of this one.
+        # If each tree predicts a single column, the trees of this one.
         place = column if ensemble.column is None else 0
         is_own = np.ones(ensemble.n_trees, dtype=np.bool_) if ensemble.column is None else ensemble.column == column
         if not is_own.any():

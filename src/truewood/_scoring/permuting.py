@@ -1,4 +1,4 @@
-"""Scores by permuting columns: rows of a tree swap one column at a time with other rows of the same tree."""
+"""Scores by permuting columns: the rows of a tree swap one column at a time with other rows of the same tree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines.row_lists import RowLists
-from truewood._measures.measure import Measure
+from truewood._measures.registry import Measure
 from truewood._scoring.inputs import ScoringInputs
 from truewood._trees.ensemble import TreeEnsemble
 
@@ -26,24 +26,24 @@ def permute_columns(
 
     Parameters
     ----------
-    job : Job
+    inputs : ScoringInputs
         Model and rows.
     measure : Measure
-        One that has a `loss_increase`.
+        A measure with a `loss_increase`.
     trees : range
         Which trees.
     means : TreeEnsemble
-        These, with training means at their nodes.
+        These trees, with training means at their nodes.
     rows : RowLists
-        Their unseen rows.
+        Their evaluation rows.
     seeds : ndarray of int, shape (n_trees of the model,)
         Seeds of the permutations.
     """
     if measure.loss_increase is None or seeds is None:
         raise ValueError(f"measure {measure.name!r} has neither a formula of splits nor one of leaves with seeds.")
-    ensemble, data = inputs.tree_model.read(trees), inputs.data  # with the values it predicts by
+    ensemble, data = inputs.tree_model.read(trees), inputs.data  # with the values it predicts
     if ensemble.statistic in ("mean", "leaf"):
-        # Means where it has no such values, or where unseen rows gave honest trees theirs.
+        # Means if it has no such values, or if other rows gave honest trees theirs.
         ensemble = means
     scores = np.zeros((len(trees), ensemble.n_features, ensemble.kind.n_outputs))
     block = max(1, _BLOCK_LEAVES // ensemble.n_features)

@@ -1,12 +1,11 @@
-"""Scores by projecting columns out of trees: what the forest loses when its trees cannot ask for a group of columns.
+"""Scores by projecting columns out of trees: the increase in the forest's loss when it cannot split on a feature group.
 
-A score is that of the forest: a row's loss with all trees that never saw it, and the same without the group. So there
-are no scores by tree, and a group's score is not the sum of those of its columns.
+A score compares a row's loss over all trees that it is out of bag for, with and without the group. Therefore there are
+no scores by tree, and the score of a group is not the sum over its columns.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -15,13 +14,13 @@ from numpy.typing import NDArray
 
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
+from truewood._exceptions import warn
 from truewood._formatting import quote
 from truewood._inference.loss_scores import LossScores, score_losses
 from truewood._inference.standard_errors import find_problem
 from truewood._inputs.feature_groups import Grouping, add_groups
 from truewood._inputs.target import ClassTarget
-from truewood._measures.mdi import MDI
-from truewood._measures.measure import ForestLoss, Measure
+from truewood._measures.registry import MDI, ForestLoss, Measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.bag_weights import match_classes
 from truewood._scoring.influence import weigh_in_bag
@@ -33,7 +32,7 @@ from truewood._trees.ensemble import TreeEnsemble
 
 Floats = NDArray[np.float64]
 
-# What one step holds at a time; a single tree, or a single group, may be larger.
+# Size of one step; a single tree, or a single group, may be larger.
 _BATCH_NODES = 1 << 18
 _BATCH_VALUES = 1 << 22
 _MOST_VALUES = 1 << 25
@@ -48,10 +47,10 @@ def score_projected(
     contributions: bool,
     n_threads: int,
 ) -> list[ImportanceResult]:
-    """Results of each grouping, by a measure that has a `forest_loss`."""
+    """Results of each grouping, for a measure with a `forest_loss`."""
     if measure.forest_loss is None:
-        raise ValueError(f"measure {measure.name!r} has no formula of the forest's predictions.")
-    _check_job(inputs, measure, inference)
+        raise ValueError(f"measure {measure.name!r} has no formula for the forest's predictions.")
+    _check_inputs(inputs, measure, inference)
     forest = _predict(inputs, n_threads)
     problem = inference_unavailable or find_problem(int(np.count_nonzero(forest.row_weight)))
     results = []
@@ -79,27 +78,27 @@ def score_projected(
     return results
 
 
-def _check_job(inputs: ScoringInputs, measure: Measure, inference: bool | str) -> None:
-    """Refuse models whose trees cannot be walked without a column, or whose training rows are not at hand."""
+def _check_inputs(inputs: ScoringInputs, measure: Measure, inference: bool | str) -> None:
+    """Refuse models without routable trees of y, and rows other than the training data."""
     tree_model, needs = inputs.tree_model, f"measure={measure.name!r} needs"
     if tree_model.finds_leaves or not tree_model.target.is_y:
-        raise ValueError(f"{needs} trees of y whose splits are known, and those of {tree_model.name} are not.")
+        raise ValueError(f"{needs} trees that were fit to y and whose splits are known, got {tree_model.name}.")
     if not inputs.evaluation_rows.are_training or tree_model.training is None:
         raise ValueError(
-            f"{needs} the rows that grew the trees, which give their means without a column: pass X and y of the fit "
-            f"and rows='oob', got other rows with rows={quote(inputs.evaluation_rows.name)}."
+            f"{needs} the training data, to compute node means without a column, got other rows with "
+            f"rows={quote(inputs.evaluation_rows.name)}; pass X and y of the fit and rows='oob'."
         )
     if not tree_model.training.has_weights:
-        raise ValueError(f"{needs} the weights that rows had in the fit, and {tree_model.name} does not tell them.")
+        raise ValueError(f"{needs} the weights of rows in the fit, which {tree_model.name} does not record.")
     if inputs.groups is not None:
-        raise ValueError(f"groups needs a measure of splits, got {measure.name!r}, whose rows are taken one by one.")
+        raise ValueError(f"groups needs a measure of splits, got {measure.name!r}, which treats rows as independent.")
     if inference == "bags":
-        raise ValueError(f"inference='bags' needs scores by tree, and {measure.name!r} has none; use inference=True.")
+        raise ValueError(f"inference='bags' needs scores by tree, which {measure.name!r} lacks; use inference=True.")
 
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """Some trees, the rows that grew them, the rows that score them, and what they say of the latter."""
+    """Some trees with their in-bag rows, their evaluation rows, and predictions for the latter."""
 
     ensemble: TreeEnsemble
     tree_weight: Floats
@@ -111,7 +110,7 @@ class _Batch:
 
 
 def _read_batches(inputs: ScoringInputs, n_threads: int) -> Iterator[_Batch]:
-    """All trees, a run of them after the other."""
+    """Read all trees, one run at a time."""
     tree_model, data = inputs.tree_model, inputs.data
     tree_weight = weigh_trees(tree_model)
     most_trees = max(1, _BATCH_VALUES // (data.n_rows * tree_model.target.kind.n_columns))
@@ -119,16 +118,15 @@ def _read_batches(inputs: ScoringInputs, n_threads: int) -> Iterator[_Batch]:
         ensemble = read_with_means(inputs, trees)
         weights = [weigh_in_bag(inputs, tree) for tree in trees]
         in_bag = [np.flatnonzero(weight) for weight in weights]
-        unseen = RowLists.join(
-            [np.unique(inputs.evaluation_rows.unseen(tree)) for tree in trees]
-        )  # lists may repeat rows
-        leaves = tree_model.find_leaves(trees, ensemble, data.matrix, unseen, n_threads)
+        # Lists may repeat rows.
+        evaluation = RowLists.join([np.unique(inputs.evaluation_rows.of_tree(tree)) for tree in trees])
+        leaves = tree_model.find_leaves(trees, ensemble, data.matrix, evaluation, n_threads)
         yield _Batch(
             ensemble=ensemble,
             tree_weight=np.ascontiguousarray(tree_weight[trees.start : trees.stop]),
             in_bag=RowLists.join(in_bag),
             in_bag_weight=np.concatenate([weight[rows] for weight, rows in zip(weights, in_bag, strict=True)]),
-            evaluation=unseen,
+            evaluation=evaluation,
             leaves=leaves,
             prediction=ensemble.value[leaves] - data.target.origin,
         )
@@ -136,20 +134,20 @@ def _read_batches(inputs: ScoringInputs, n_threads: int) -> Iterator[_Batch]:
 
 @dataclass(frozen=True, eq=False)
 class _Forest:
-    """What the trees that never saw a row say of it together.
+    """The forest's out-of-bag predictions.
 
     Parameters
     ----------
     n_trees : ndarray of shape (n_rows,)
-        Number of these trees, by their weights; 1 for rows that every tree saw.
+        Weight of the trees that a row is out of bag for; 1 for rows that are in every bag.
     residual : ndarray of shape (n_rows, n_columns)
-        y less the trees' mean.
+        y minus the mean prediction of these trees.
     deviation : ndarray of shape (n_rows, n_outputs)
-        Squared distance of y to its mean.
+        Squared distance of y from its mean.
     row_weight : ndarray of shape (n_rows,)
-        How much each row counts, 0 for rows that every tree saw.
+        Weight of each row, 0 for rows that are in every bag.
     mdi : ndarray of shape (n_trees, n_features, n_outputs)
-        The biased score.
+        Biased scores.
     """
 
     n_trees: Floats
@@ -160,7 +158,7 @@ class _Forest:
 
 
 def _predict(inputs: ScoringInputs, n_threads: int) -> _Forest:
-    """Average what trees say of the rows they never saw."""
+    """Average the out-of-bag predictions of the trees."""
     data, kind = inputs.data, inputs.tree_model.target.kind
     n_trees, total, parts = np.zeros(data.n_rows), np.zeros((data.n_rows, kind.n_columns)), []
     in_bags, square = np.zeros(data.n_rows), 0.0
@@ -184,23 +182,19 @@ def _predict(inputs: ScoringInputs, n_threads: int) -> _Forest:
     y, n_trees = data.target.vectors, np.where(n_trees > 0, n_trees, 1.0)
     deviation = kind.sum_columns((y - np.average(y, axis=0, weights=row_weight)) ** 2)
     if not (np.average(deviation, axis=0, weights=row_weight) > 0).all():
-        raise ValueError("measure='sobol_mda' needs a y that varies, got the same in all rows that score.")
+        raise ValueError("measure='sobol_mda' needs a y that varies, got the same value in all evaluation rows.")
     return _Forest(n_trees, y - total / n_trees[:, np.newaxis], deviation, row_weight, Scores.join(parts).mdi)
 
 
-def _weigh_rows(is_unseen: NDArray[np.bool_], weight: Floats | None) -> Floats:
-    """How much rows count: those that every tree saw do not."""
-    weight = np.ones(len(is_unseen)) if weight is None else weight
-    n_lost = int(np.count_nonzero(~is_unseen & (weight > 0)))
-    row_weight = np.where(is_unseen, weight, 0.0)
+def _weigh_rows(is_oob: NDArray[np.bool_], weight: Floats | None) -> Floats:
+    """Weights of rows, 0 for rows that are in every bag."""
+    weight = np.ones(len(is_oob)) if weight is None else weight
+    n_lost = int(np.count_nonzero(~is_oob & (weight > 0)))
+    row_weight = np.where(is_oob, weight, 0.0)
     if not row_weight.any():
-        raise ValueError("no tree has a row it never saw; fit with bootstrap=True and more trees.")
+        raise ValueError("no tree has out-of-bag rows; fit with bootstrap=True and more trees.")
     if n_lost:
-        warnings.warn(
-            f"{n_lost} of {len(is_unseen)} rows do not score, as every tree saw them; with more trees, some did not.",
-            UserWarning,
-            stacklevel=6,
-        )
+        warn(f"{n_lost} of {len(is_oob)} rows are in every bag and are not evaluated; fit more trees to evaluate them.")
     return row_weight
 
 
@@ -213,7 +207,7 @@ def _score_groups(
     *,
     with_rows: bool,
 ) -> LossScores:
-    """Score the groups, as many at a time as memory holds."""
+    """Score the groups, as many at a time as fit into memory."""
     kind, n_rows, n_groups = inputs.tree_model.target.kind, inputs.data.n_rows, len(grouping.names)
     n_at_once = max(1, _MOST_VALUES // (n_rows * kind.n_columns))
     parts = []

@@ -1,4 +1,4 @@
-"""Scores of all trees: by the engine's fused scoring, or a batch at a time."""
+"""Scores of all trees: by the engine's fused scoring, or a batch of trees at a time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from truewood._engines.fused_scoring import (
 )
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine, keep_engine
-from truewood._measures.hazards import NodeHazards, make_room
-from truewood._measures.mdi import score_splits as score_mdi
-from truewood._measures.measure import Measure
+from truewood._inference.influence import Contributions
+from truewood._measures.hazards import NodeHazards, allocate_life_tables
+from truewood._measures.registry import Measure
+from truewood._measures.split_measures import score_mdi
 from truewood._measures.splits import add_features, find_magnitude, find_skipped, take_column
-from truewood._scoring.influence import InfluenceAccumulator, weigh_evaluation, weigh_in_bag
+from truewood._scoring.influence import OrderedInfluence, weigh_evaluation, weigh_in_bag
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.node_means import read_with_means, root_impurity
 from truewood._scoring.permuting import permute_columns
@@ -38,7 +39,7 @@ from truewood.adapters import BagSeeds, TreeModel
 # Nodes, and rows times trees, of a batch; a single tree may be larger.
 _BATCH_NODES = 1 << 15
 _BATCH_ROWS = 1 << 20
-# The same for fused scoring, where trees have to be read and rows have to be listed.
+# The same for fused scoring, if trees have to be read and rows have to be listed.
 _FUSED_NODES = 1 << 18
 _BATCH_WEIGHTS = 1 << 22
 
@@ -50,7 +51,7 @@ def score_trees(
     inputs: ScoringInputs,
     measure: Measure,
     *,
-    influence: InfluenceAccumulator | None = None,
+    influence: Contributions | None = None,
     column: int | None = None,
     seeds: Seeds = None,
     n_jobs: int | None = None,
@@ -62,33 +63,28 @@ def score_trees(
     inputs : ScoringInputs
         Model and rows.
     measure : Measure
-        What to score by.
-    influence : InfluenceAccumulator or None
-        Where to add the influence of single rows; None where it is not needed.
+        How to score.
+    influence : Contributions or None
+        Where to add the influence of single rows; None if it is not needed.
     column : int or None
-        The column of the target, such as a class, whose part of the scores is wanted; None for all of them.
+        The column of the target, such as a class, to score; None for all of them.
     seeds : ndarray of int, shape (n_trees,), or None
         Seeds of a measure that permutes columns.
     n_jobs : int or None
         Number of threads.
     """
     if column is None and can_fuse(inputs, measure):
-        return Scores.join(list(score_fused(inputs, measure, influence, check_n_jobs(n_jobs))))
+        return Scores.join(list(_score_fused(inputs, measure, influence, check_n_jobs(n_jobs))))
+    ordered = None if influence is None else OrderedInfluence(inputs, influence)
     most_trees = max(1, _BATCH_ROWS // inputs.data.n_rows)
     score_batch = keep_engine(_score_batch)  # here, as joblib may ask for the next batch from a thread of its own
     parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(score_batch)(inputs, measure, number, trees, seeds, influence, column)
+        delayed(score_batch)(inputs, measure, number, trees, seeds, ordered, column)
         for number, trees in enumerate(
             split_trees(inputs.tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees)
         )
     )
     return Scores.join(parts)
-
-
-def _compare_hazards(ensemble: TreeEnsemble, sums: NodeSums) -> NodeHazards:
-    """Trees and sums by the hazards that are known: of training rows, or of evaluation rows for raw scores."""
-    compare = NodeHazards.of_unseen_rows if ensemble.is_additive else NodeHazards.of_training_rows
-    return compare(ensemble, sums)
 
 
 def _score_batch(
@@ -97,25 +93,27 @@ def _score_batch(
     number: int,
     trees: range,
     seeds: Seeds,
-    influence: InfluenceAccumulator | None,
+    influence: OrderedInfluence | None,
     column: int | None,
 ) -> Scores:
     """Score some trees, and add the influence of single rows."""
     try:
-        ensemble = read_with_means(inputs, trees)
-        rows = RowLists.join([inputs.evaluation_rows.unseen(tree) for tree in trees])
+        ensemble, hazards = read_with_means(inputs, trees), None
+        rows = RowLists.join([inputs.evaluation_rows.of_tree(tree) for tree in trees])
         leaves = inputs.tree_model.find_leaves(trees, ensemble, inputs.data.matrix, rows)
-        with_room = make_room(ensemble) if inputs.compares_hazards else ensemble
-        sums = get_engine().sum_leaves(with_room, leaves, rows, inputs.data.target, inputs.row_weight)
-        hazards = _compare_hazards(ensemble, sums) if inputs.compares_hazards else None
-        if hazards is not None:
+        summed = allocate_life_tables(ensemble) if inputs.compares_hazards else ensemble
+        sums = get_engine().sum_leaves(summed, leaves, rows, inputs.data.target, inputs.row_weight)
+        if inputs.compares_hazards:
+            # Raw scores hold no hazards of the training rows.
+            compare = NodeHazards.of_evaluation_rows if ensemble.is_additive else NodeHazards.of_training_rows
+            hazards = compare(ensemble, sums)
             ensemble, sums = hazards.trees, hazards.sums
         if influence is not None and measure.row_terms is not None:
             terms = measure.row_terms(ensemble, sums, column)
             influence.add(number, trees, ensemble, rows, terms if hazards is None else hazards.spread(terms))
     except BaseException:  # Ctrl-C too
         if influence is not None:
-            influence.give_up()
+            influence.release()
         raise
     permuted = None
     if measure.split_score is None:
@@ -136,107 +134,98 @@ def can_fuse(inputs: ScoringInputs, measure: Measure) -> bool:
     )
 
 
-def score_fused(
-    inputs: ScoringInputs, measure: Measure, influence: InfluenceAccumulator | None, n_threads: int
+def _score_fused(
+    inputs: ScoringInputs, measure: Measure, influence: Contributions | None, n_threads: int
 ) -> Iterator[Scores]:
     """Score all trees, run by run, and add the influence of single rows."""
-    in_place = inputs.tree_model.find_tree_arrays() if _has_means(inputs) else None
-    seeds = _find_seeds(inputs, with_rows=influence is not None)
-    needs_lists = inputs.evaluation_rows.name == "lists" or (inputs.evaluation_rows.name == "oob" and seeds is None)
+    tree_model, evaluation_rows, n_rows = inputs.tree_model, inputs.evaluation_rows, inputs.data.n_rows
+    training = tree_model.training if evaluation_rows.are_training else None
+    # Nodes of honest trees hold other means than those of the rows that chose the splits.
+    in_place = None if training is not None and training.is_honest else tree_model.find_tree_arrays()
+    seeds = _find_seeds(inputs, with_influence=influence is not None)
+    needs_lists = evaluation_rows.name == "lists" or (evaluation_rows.name == "oob" and seeds is None)
     most_nodes = sys.maxsize if in_place is not None else _FUSED_NODES
-    most_trees = max(1, _BATCH_WEIGHTS // inputs.data.n_rows) if needs_lists else inputs.tree_model.n_trees
-    for trees in split_trees(inputs.tree_model.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
+    most_trees = max(1, _BATCH_WEIGHTS // n_rows) if needs_lists else tree_model.n_trees
+    for trees in split_trees(tree_model.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
         rows: TreeRows = EveryRow()
         if needs_lists:
-            rows = _list_rows(inputs, trees, with_rows=influence is not None)
+            rows = _list_rows(inputs, trees, with_influence=influence is not None)
         elif seeds is not None:
             rows = SeededBags(seeds.seeds[trees.start : trees.stop], seeds.n_draws)
-        if in_place is None:
-            yield _score(inputs, measure, trees, read_with_means(inputs, trees), rows, influence, n_threads)
-            continue
+        run = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
         try:
-            yield _score(inputs, measure, trees, in_place[trees.start : trees.stop], rows, influence, n_threads)
+            yield _score_run(inputs, measure, trees, run, rows, influence, n_threads)
         except BrokenTreeError:
             for tree in trees:  # raises an error that says what is wrong
-                inputs.tree_model.read(range(tree, tree + 1))
+                tree_model.read(range(tree, tree + 1))
             raise
 
 
-def _has_means(inputs: ScoringInputs) -> bool:
-    """Whether nodes hold training means: values of honest trees are replaced by means of the splitting rows."""
-    training = inputs.tree_model.training
-    return not (inputs.evaluation_rows.are_training and training is not None and training.is_honest)
-
-
-def _find_seeds(inputs: ScoringInputs, *, with_rows: bool) -> BagSeeds | None:
-    """Seeds of the bags, where the first and the last bag drawn are the library's own; None to list the bags."""
-    training, n_rows = inputs.tree_model.training, inputs.data.n_rows
+def _find_seeds(inputs: ScoringInputs, *, with_influence: bool) -> BagSeeds | None:
+    """Seeds of the bags, if they reproduce the first and the last bag of the library; None to list the bags."""
+    training, n_rows, n_trees = inputs.tree_model.training, inputs.data.n_rows, inputs.tree_model.n_trees
     if inputs.evaluation_rows.name != "oob" or training is None or training.bag_seeds is None:
         return None
-    if with_rows and not training.weighs_by_count(inputs.data.weight is not None):
+    if with_influence and not training.weighs_by_count(inputs.data.weight is not None):
         return None
     found, draw_bag = training.bag_seeds, get_engine().draw_bag
-    if len(found.seeds) != inputs.tree_model.n_trees or not 0 < n_rows < 1 << 31:
+    if len(found.seeds) != n_trees or not 0 < n_rows < 1 << 31:
         return None
-    for tree in (0, inputs.tree_model.n_trees - 1):
+    for tree in (0, n_trees - 1):
         if not np.array_equal(draw_bag(int(found.seeds[tree]), found.n_draws, n_rows), training.list_bag(tree, n_rows)):
             return None
     return found
 
 
-def _list_rows(inputs: ScoringInputs, trees: range, *, with_rows: bool) -> TreeRows:
-    """Bags, where weights in the fit follow from these; else the evaluation rows, and weights in both roles."""
-    training, n_rows = inputs.tree_model.training, inputs.data.n_rows
-    follows = training is not None and (not with_rows or training.weighs_by_count(inputs.data.weight is not None))
-    if inputs.evaluation_rows.name == "oob" and training is not None and follows:
+def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool) -> TreeRows:
+    """Bags, if in-bag weights follow from these; else the evaluation rows, and the weights of rows in both roles."""
+    training, n_rows, are_training = inputs.tree_model.training, inputs.data.n_rows, inputs.evaluation_rows.are_training
+    is_oob = inputs.evaluation_rows.name == "oob"
+    if is_oob and training and (not with_influence or training.weighs_by_count(inputs.data.weight is not None)):
         return Bags([training.list_bag(tree, n_rows).astype(np.int64, copy=False) for tree in trees])
-    rows = [inputs.evaluation_rows.unseen(tree) for tree in trees]
-    if not with_rows:
+    rows = [inputs.evaluation_rows.of_tree(tree) for tree in trees]
+    if not with_influence:
         return ListedRows(rows)
-    in_bag = [weigh_in_bag(inputs, tree) for tree in trees] if inputs.evaluation_rows.are_training else None
+    in_bag = [weigh_in_bag(inputs, tree) for tree in trees] if are_training else None
     return ListedRows(rows, [weigh_evaluation(inputs, own) for own in rows], in_bag)
 
 
-def _score(
+def _score_run(
     inputs: ScoringInputs,
     measure: Measure,
     trees: range,
-    ensemble: TreeEnsemble | list[TreeArrays],
+    run: TreeEnsemble | list[TreeArrays],
     rows: TreeRows,
-    influence: InfluenceAccumulator | None,
+    influence: Contributions | None,
     n_threads: int,
 ) -> Scores:
-    if isinstance(ensemble, TreeEnsemble):
-        kind, impurity, column = ensemble.kind, ensemble.root_impurity, ensemble.column
+    """Score a run of trees with one call of the engine."""
+    tree_model = inputs.tree_model
+    if isinstance(run, TreeEnsemble):
+        kind, impurity, column = run.kind, run.root_impurity, run.column
     else:
-        kind, impurity, column = (
-            inputs.tree_model.target.kind,
-            np.array([tree.root_impurity for tree in ensemble]),
-            None,
-        )
-    criterion = SplitCriterion(measure.name, measure.skips, measure.find_scale(kind), inputs.tree_model.is_additive)
-    tree_weight = inputs.tree_model.tree_weight
+        kind, column = tree_model.target.kind, None
+        impurity = np.fromiter((tree.root_impurity for tree in run), np.float64, len(run))
     buffers = None
     if influence is not None:
         bags = None if influence.bags is None else influence.bags[trees.start : trees.stop]
-        buffers = InfluenceBuffers(
-            influence.eval_influence, influence.inbag_influence, bags, first=int(influence.rows[0])
-        )
+        buffers = InfluenceBuffers(influence.eval_influence, influence.inbag_influence, bags, influence.first)
+    tree_weight = tree_model.tree_weight
     found = get_engine().score_trees(
-        ensemble,
+        run,
         kind,
         inputs.data.matrix,
         inputs.data.target,
         rows=rows,
         row_weight=inputs.row_weight,
-        criterion=criterion,
+        criterion=SplitCriterion(measure.name, measure.skips, measure.find_scale(kind), tree_model.is_additive),
         tree_weight=None if tree_weight is None else tree_weight[trees.start : trees.stop],
         influence=buffers,
         n_threads=n_threads,
     )
-    if not inputs.tree_model.is_additive:
+    if not tree_model.is_additive:
         impurity = np.where(np.isnan(impurity), found.evaluation_impurity, impurity)
-    n_scores = inputs.tree_model.target.n_scores
+    n_scores = tree_model.target.n_scores
     return Scores(
         scores=place_outputs(column, found.scores, n_scores),
         mdi=place_outputs(column, found.mdi, n_scores),
@@ -255,7 +244,7 @@ class Scores:
 
     scores: Floats  # (n_trees, n_features, n_outputs)
     mdi: Floats  # (n_trees, n_features, n_outputs)
-    counted_mdi: Floats  # the same for splits that count, on the scale of the scores
+    counted_mdi: Floats  # the same of the splits that count, on the scale of the scores
     magnitude: Floats  # (n_trees, n_features): size of the summands of scores, which bounds rounding errors
     impurity: Floats
     split_weight: Floats
@@ -265,12 +254,14 @@ class Scores:
     @classmethod
     def join(cls, parts: list[Scores]) -> Scores:
         """Concatenate the scores of several runs."""
+        if len(parts) == 1:
+            return parts[0]
         names = cls.__dataclass_fields__
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 def split_trees(n_nodes: NDArray[np.int64], *, most_nodes: float, most_trees: int) -> Iterator[range]:
-    """Runs of trees that are small enough together, given the sizes of all; a single tree may be larger."""
+    """Split trees into runs of limited size, given the size of each; a single tree may be larger."""
     start, size = 0, 0
     for tree, own in enumerate(n_nodes):
         if tree > start and (size + own > most_nodes or tree - start == most_trees):
@@ -281,7 +272,7 @@ def split_trees(n_nodes: NDArray[np.int64], *, most_nodes: float, most_trees: in
 
 
 def place_outputs(column: NDArray[np.int32] | None, scores: Floats, n_scores: int) -> Floats:
-    """Scores by all outputs, for trees that predict one of them."""
+    """Scores of all outputs, for trees that predict one of them."""
     if column is None or n_scores == 1:
         return scores
     placed = np.zeros((*scores.shape[:2], n_scores))
@@ -302,9 +293,9 @@ def score_sums(
     Parameters
     ----------
     tree_model : TreeModel
-        The model that the trees belong to.
+        The model of the trees.
     measure : Measure
-        What to score by.
+        How to score.
     ensemble : TreeEnsemble
         The trees, with training means at their nodes.
     sums : NodeSums
@@ -312,7 +303,7 @@ def score_sums(
     largest : ndarray of shape (n_columns,)
         Largest absolute target by column.
     permuted : ndarray of shape (n_trees, n_features, n_outputs), or None
-        The scores, for a measure that sums at nodes do not determine.
+        The scores of a measure that sums at nodes do not determine.
     """
     biased_splits = score_mdi(ensemble, sums)
     counted = biased = add_features(ensemble, biased_splits)
@@ -320,9 +311,9 @@ def score_sums(
     is_counted, magnitude = np.ones(len(omega), dtype=np.bool_), np.zeros(biased.shape[:2])
     if measure.split_score is None:
         if permuted is None:
-            raise ValueError(f"measure={measure.name!r} looks at single rows, and sums of rows do not give it.")
+            raise ValueError(f"measure={measure.name!r} needs single rows, got sums of rows; use another measure.")
         scores = permuted
-    elif not measure.uses_unseen:
+    elif not measure.uses_evaluation_rows:
         scores = biased
     else:
         if measure.skips:
@@ -343,7 +334,7 @@ def score_sums(
         impurity=impurity,
         split_weight=_add_by_tree(ensemble, omega),
         skipped_weight=_add_by_tree(ensemble, np.where(is_counted, 0.0, omega)),
-        is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & measure.uses_unseen,
+        is_left_out=(sums.weight[ensemble.offset[:-1]] <= 0) & measure.uses_evaluation_rows,
     )
 
 

@@ -20,14 +20,13 @@ from truewood._inference.influence import Contributions, Moments, TreeScores, me
 from truewood._inference.standard_errors import find_problem
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, Target
+from truewood._measures.registry import find_inference_problem, find_measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.training_check import have_training_sums
 from truewood._scoring.results import (
     Metadata,
     add_errors,
     find_groupings,
-    find_inference_problem,
-    find_measure,
     join_results,
     make_results,
     make_tree_scores,
@@ -37,8 +36,7 @@ from truewood._scoring.trees import Scores, score_sums
 from truewood._streaming.model import BLOCK_ROWS, Part, Rows, StreamingModel
 from truewood._streaming.partial_sums import ROUNDING, PartialSums
 from truewood._streaming.row_sample import RowSample
-from truewood._trees.node_sums import NodeSums, aggregate_to_root
-from truewood._trees.row_terms import RowTerms
+from truewood._trees.node_sums import NodeSums, RowTerms, aggregate_to_root
 
 Floats = NDArray[np.float64]
 
@@ -148,13 +146,14 @@ class AggregatedScores:
             tree_model=model.tree_model,
             rows="heldout",
             n_rows=sums.n_rows,
-            is_weighted=sums.least_weight < sums.largest_weight,
             target_variance=variance,
             has_own_target=bool(sums.settings[0]),
         )
-        self.measure = find_measure(measure, self._metadata)
+        is_weighted = sums.least_weight < sums.largest_weight
+        self.measure = find_measure(measure, model.tree_model, compares_hazards=False, is_weighted=is_weighted)
         self._names = np.asarray(sums.names, dtype=np.str_)
         self.groupings, self._notes = find_groupings(feature_groups, self._names, sums.encoding, model.tree_model)
+        self._block_rows = max(1, _MOST_VALUES // model.tree_model.n_features)
         self._arguments = model, sums, measure, feature_groups
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -216,7 +215,7 @@ class AggregatedScores:
     @cached_property
     def results(self) -> list[ImportanceResult]:
         """Results of each grouping, without errors."""
-        return make_results(self._metadata, self.measure, self.scores, self.groupings, stacklevel=4)
+        return make_results(self._metadata, self.measure, self.scores, self.groupings)
 
     @cached_property
     def tree_scores(self) -> list[TreeScores]:
@@ -253,7 +252,7 @@ class AggregatedScores:
     def _measure_rows(self, rows: Rows, n_threads: int, multiplicity: Floats | None = None) -> tuple[Moments, ...]:
         """Moments of the contributions of some rows, each standing for `multiplicity` rows, for each grouping."""
         parts = []
-        for start, stop in self._split_rows(rows.matrix.n_rows):
+        for start, stop in self.model.split_rows(rows.matrix.n_rows, self._block_rows):
             matrix, target = rows.matrix.take_range(start, stop), self._make_target(rows.y[start:stop])
             weight = None if rows.weight is None else rows.weight[start:stop]
             influence = self._find_influence(matrix, target, weight, n_threads)
@@ -271,15 +270,11 @@ class AggregatedScores:
         """Moments of all rows, estimated from a sample."""
         multiplicity = sample.count * (self.sums.n_scoring / sample.count.sum())
         parts = []
-        for start, stop in self._split_rows(len(sample.key)):
+        for start, stop in self.model.split_rows(len(sample.key), self._block_rows):
             matrix = sample.make_matrix(self.model, self._names, start, stop)
             rows = Rows(matrix, sample.y[start:stop], sample.weight[start:stop])
             parts.append(self._measure_rows(rows, n_threads, multiplicity[start:stop]))
         return reduce(_add_moments, parts)
-
-    def _split_rows(self, n_rows: int) -> list[tuple[int, int]]:
-        """Blocks of rows with contributions that fit into memory."""
-        return list(self.model.split_rows(n_rows, max(1, _MOST_VALUES // self.model.tree_model.n_features)))
 
     def _find_influence(self, matrix: FeatureMatrix, target: Target, weight: Floats | None, n_threads: int) -> Floats:
         """Influence of some rows on each feature over all trees, shape (n_rows, n_features)."""

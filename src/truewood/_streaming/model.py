@@ -130,7 +130,7 @@ class StreamingModel:
             )
         if target is not None and not self.tree_model.is_additive:
             raise ValueError(f"target is for boosted trees, got {name}, which is scored by y; pass the target as y.")
-        if form.find_doubt is not None or (form.loss is not None and form.loss.is_life_table):
+        if form.find_caveat is not None or (form.loss is not None and form.loss.is_life_table):
             raise ValueError(
                 f"{name} compares rows with each other, so its rows cannot be read in parts; pass a table in memory."
             )

@@ -12,18 +12,15 @@ import numpy as np
 from truewood._arguments import check_n_jobs, read_flag
 from truewood._formatting import list_names, quote
 from truewood._inputs.row_arrays import check_named, read_column
-from truewood._measures.registry import MEASURES
-from truewood._pipelines.final_estimator import find_final_estimator
-from truewood._pipelines.spark_stages import SparkPipeline
+from truewood._measures.registry import MEASURES, check_measure, find_inference_problem
+from truewood._pipelines.final_estimator import find_final_estimator, find_spark_pipeline
 from truewood._progress import Update, show_progress
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.results import check_measure, find_inference_problem
 from truewood._streaming.aggregated import AggregatedScores
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.partial_sums import PartialSums
 from truewood._streaming.sources import Source
 from truewood._streaming.target_counts import TargetCounts
-from truewood.adapters._spark_model import find_spark_pipeline
 
 Summed = TypeVar("Summed")
 
@@ -202,7 +199,7 @@ def choose_columns(model: StreamingModel, known: Sequence[str], others: Sequence
     if is_plain:
         names, n_columns = form.names if form.names is None else form.names.tolist(), form.n_features
     elif (spark := find_spark_pipeline(fitted)) is not None:
-        names, n_columns = SparkPipeline(spark).inputs, form.n_features
+        names, n_columns = spark.inputs, form.n_features
     else:
         names, n_columns = getattr(fitted, "feature_names_in_", None), getattr(fitted, "n_features_in_", None)
     given = [name for name in known if name not in others]

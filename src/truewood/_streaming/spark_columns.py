@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from truewood._formatting import quote
-from truewood._pipelines.spark_stages import SparkPipeline
+from truewood._pipelines.final_estimator import find_spark_pipeline
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.passes import choose_columns, make_part
 from truewood.adapters import SparkModel
-from truewood.adapters._spark_model import find_spark_pipeline
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,7 @@ def _find_vector(model: Any) -> str | None:
     """The column of vectors that a Spark model is set to take."""
     pipeline = find_spark_pipeline(model)
     if pipeline is not None:
-        stages = SparkPipeline(pipeline)
-        return stages.features[0] if stages.inputs is None else None
+        return pipeline.features[0] if pipeline.inputs is None else None
     if isinstance(model, SparkModel):
         return str(model.params["featuresCol"])
     if hasattr(model, "getFeaturesCol"):  # such as XGBoost's

@@ -1,4 +1,8 @@
-"""`NodeSums`: what rows say at the nodes of trees, as sums that can be added up in any order."""
+"""`NodeSums`, sums over the rows at each node, and `RowTerms`, what one row adds to the scores of the splits above.
+
+Sums add up in any order. A row of weight s that reaches a node adds s (linear . y + square |y|^2 + constant) to the
+score of the split above it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from numpy.typing import NDArray
 
 from truewood._inputs.target import TargetKind
 from truewood._trees.ensemble import TreeEnsemble
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,17 +29,17 @@ class NodeSums:
     weight : ndarray of float64, shape (n_nodes,)
         Sum of the rows' weights.
     total : ndarray of float64, shape (n_nodes, n_columns)
-        Weighted sum of the target less `origin`; for classes, the weight of each class.
+        Weighted sum of the target minus `origin`; for classes, the weight of each class.
     square : ndarray of float64, shape (n_nodes, n_outputs)
-        Weighted sum of the squared target less `origin`; for classes, the weight.
+        Weighted sum of the squared target minus `origin`; for classes, the weight.
     origin : ndarray of float64, shape (n_columns,)
-        What was subtracted from the target.
+        The number subtracted from the target.
     """
 
-    weight: NDArray[np.float64]
-    total: NDArray[np.float64]
-    square: NDArray[np.float64]
-    origin: NDArray[np.float64]
+    weight: Floats
+    total: Floats
+    square: Floats
+    origin: Floats
 
     @classmethod
     def unpack(
@@ -59,24 +65,75 @@ class NodeSums:
         return NodeSums(self.weight[nodes], self.total[nodes], self.square[nodes], self.origin)
 
     @cached_property
-    def divisor(self) -> NDArray[np.float64]:
-        """The weight, or 1 where there is none, shape (n_nodes,)."""
+    def divisor(self) -> Floats:
+        """The weight, or 1 at nodes without any, shape (n_nodes,)."""
         return np.where(self.weight > 0, self.weight, 1.0)
 
     @property
-    def mean(self) -> NDArray[np.float64]:
-        """Mean of the target less `origin`, shape (n_nodes, n_columns); 0 where no weight is."""
+    def mean(self) -> Floats:
+        """Mean of the target minus `origin`, shape (n_nodes, n_columns); 0 at nodes without weight."""
         return self.total / self.divisor[:, np.newaxis]
 
     @property
-    def mean_square(self) -> NDArray[np.float64]:
-        """Mean of the squared target less `origin`, shape (n_nodes, n_outputs); 0 where no weight is."""
+    def mean_square(self) -> Floats:
+        """Mean of the squared target minus `origin`, shape (n_nodes, n_outputs); 0 at nodes without weight."""
         return self.square / self.divisor[:, np.newaxis]
 
 
-def aggregate_to_root(ensemble: TreeEnsemble, leaf_sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def aggregate_to_root(ensemble: TreeEnsemble, leaf_sums: Floats) -> Floats:
     """Fill in the inner nodes: each is the sum of its left and its right child."""
     sums = leaf_sums.copy()
     for level in reversed(ensemble.levels):
         sums[level] = sums[ensemble.left[level]] + sums[ensemble.right[level]]
     return sums
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTerms:
+    """What a row adds at each node on its path; zero at roots and below splits that do not count.
+
+    Parameters
+    ----------
+    by_class : ndarray of shape (n_nodes, n_columns)
+        What a row of the class adds; with several outputs, the sum over them.
+    """
+
+    by_class: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTerms:
+    """What a row adds at each node on its path; zero at roots and below splits that do not count.
+
+    Parameters
+    ----------
+    linear : ndarray of shape (n_nodes, n_columns)
+        Multiplied by the target minus its origin.
+    square : ndarray of shape (n_nodes,)
+        Multiplied by the squared target minus its origin.
+    constant : ndarray of shape (n_nodes,)
+        Multiplied by one.
+    """
+
+    linear: Floats
+    square: Floats
+    constant: Floats
+
+
+RowTerms = ClassTerms | NumberTerms
+
+
+@dataclass(frozen=True, eq=False)
+class BothTerms:
+    """What rows add to the scores of some trees, as evaluation rows and as in-bag rows.
+
+    Parameters
+    ----------
+    evaluation : ClassTerms or NumberTerms
+        For evaluation rows of a tree: phi, the evaluation influence, is the sum of these over trees.
+    in_bag : ClassTerms or NumberTerms
+        For its in-bag rows: psi, the in-bag influence, is the sum of these over trees.
+    """
+
+    evaluation: RowTerms
+    in_bag: RowTerms

@@ -57,7 +57,7 @@ def open_model(model: Any) -> TreeModel:
             TargetKind((), 2 if is_causal else n_outputs),
             loss=_effect(model.fit_intercept) if is_causal else None,
             read_y=(lambda y: _read_outcome(model, draw_rows, y)) if is_causal else None,
-            find_doubt=_find_confounding if is_causal else None,
+            find_caveat=_find_confounding if is_causal else None,
         ),
         reader=TreeReader(
             np.array([tree.node_count for tree in inner], dtype=np.int64),
@@ -72,7 +72,7 @@ def open_model(model: Any) -> TreeModel:
                 find_leaves=lambda trees, values: np.column_stack([inner[t].apply(values) for t in trees]),
             ),
         ),
-        training=_remember_rows(model, draw_rows) if has_bags else None,
+        training=_record_training(model, draw_rows) if has_bags else None,
         why_no_bags="was fit with warm_start=True on different numbers of rows",
         has_predictions=not is_causal,
         why_no_heldout="has no node means of the outcome that effects are scored by: pass its training data"
@@ -106,7 +106,7 @@ def _read_trees(model: Any, inner: list[Any], n_outputs: int, is_causal: bool) -
     )
 
 
-def _remember_rows(model: Any, draw_rows: Callable[[], list[NDArray[Any]]]) -> TrainingRecord:
+def _record_training(model: Any, draw_rows: Callable[[], list[NDArray[Any]]]) -> TrainingRecord:
     trees = model.estimators_
 
     def halves(tree: int) -> list[NDArray[Any]]:

@@ -353,3 +353,15 @@ _LOSSES: dict[str, tuple[Callable[..., losses.Loss], str | None]] = {
     "cross_entropy": (losses.logistic, None),
     "cross_entropy_lambda": (losses.logistic, None),
 }
+
+
+def read_levels(booster: lightgbm.Booster) -> dict[str, Sequence[Any] | None] | None:
+    """Read the levels of the categorical columns, by name; None if the Booster does not record which ones they are."""
+    known = booster.pandas_categorical or []
+    if not known:
+        return {}
+    text = _ModelText.parse(booster.model_to_string())
+    # Numbers have a range, "[0:1]"; categories a list, "0:1:2".
+    infos = zip(text.names, text.header["feature_infos"].split(" "), strict=True)
+    categorical = [name for name, info in infos if not info.startswith("[") and info != "none"]
+    return dict(zip(categorical, known, strict=True)) if len(categorical) == len(known) else None

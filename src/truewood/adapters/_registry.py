@@ -12,9 +12,9 @@ from truewood._inputs.tables import InputSpec
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._tree_model import TargetSpec, TreeModel, TreeReader
 
-# Entry points of other packages, by which they bring adapters of their own: class path = adapter module.
+# Entry points with which other packages provide adapters: class path = adapter module.
 _ENTRY_POINTS = "truewood.adapters"
-# The only list of what is supported: class path -> adapter module.
+# The only list of supported models: class path -> adapter module.
 _REGISTRY = {
     "catboost.CatBoost": "truewood.adapters._catboost",
     "cuml.ensemble.BaseRandomForestModel": "truewood.adapters._cuml",
@@ -40,13 +40,13 @@ _REGISTRY = {
 
 
 def register_adapter(class_path: str, module: str) -> None:
-    """Teach truewood a new kind of model.
+    """Register an adapter for a class of models.
 
     Parameters
     ----------
     class_path : str
-        Class the adapter reads, such as "lib.module.Class"; subclasses are read too. The class may be defined deeper
-        than the path says: "sklearn.ensemble.BaggingClassifier" finds it in ``sklearn.ensemble._bagging``.
+        Class that the adapter reads, such as "lib.module.Class", including subclasses. The class may be defined in a
+        submodule: "sklearn.ensemble.BaggingClassifier" matches the class in ``sklearn.ensemble._bagging``.
     module : str
         Importable module with a function ``open_model(model)`` that returns a `truewood.adapters.TreeModel`.
 
@@ -55,14 +55,14 @@ def register_adapter(class_path: str, module: str) -> None:
     >>> import truewood as tw
     >>> tw.register_adapter("my_library.MyForest", "my_package.adapter")
 
-    A package that is installed beside truewood need not be imported first if its ``pyproject.toml`` names the adapter::
+    An installed package can provide an adapter without being imported, by an entry point in its ``pyproject.toml``::
 
         [project.entry-points."truewood.adapters"]
         "my_library.MyForest" = "my_package.adapter"
     """
     if "." not in class_path:
         raise ValueError(
-            f"class_path must be a module and a class, such as 'lib.module.Class', got {quote(class_path)}."
+            f"class_path must name a module and a class, such as 'lib.module.Class', got {quote(class_path)}."
         )
     _REGISTRY[class_path] = module
 
@@ -79,16 +79,17 @@ def open_model(model: Any) -> TreeModel:
         return tree_model
     known = ", ".join(sorted(_REGISTRY))
     raise TypeError(
-        f"model must be a tree model that truewood can read, got {type(model).__name__}; it reads {known} and their "
+        f"model must be a supported tree model, got {type(model).__name__}; supported are {known} and their "
         "subclasses, and tw.register_adapter adds others."
     )
 
 
 def _find_adapter(model_class: type, registry: dict[str, str]) -> str | None:
-    """The adapter of the nearest class that the registry names; None where it names none."""
+    """The adapter of the nearest base class in the registry; None if there is none."""
     for cls in model_class.__mro__:
         for class_path, module in registry.items():
-            if _is_class(cls, class_path):
+            package, _, name = class_path.rpartition(".")
+            if cls.__name__ == name and f"{cls.__module__}.".startswith(f"{package}."):
                 return module
     return None
 
@@ -96,11 +97,6 @@ def _find_adapter(model_class: type, registry: dict[str, str]) -> str | None:
 @cache
 def _list_entry_points() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=_ENTRY_POINTS)}
-
-
-def _is_class(cls: type, class_path: str) -> bool:
-    module, _, name = class_path.rpartition(".")
-    return cls.__name__ == name and f"{cls.__module__}.".startswith(f"{module}.")
 
 
 def _view_ensemble(ensemble: TreeEnsemble) -> TreeModel:

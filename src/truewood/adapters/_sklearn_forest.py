@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,20 +16,20 @@ from truewood.adapters._sklearn_tree import list_every_row, view_trees
 from truewood.adapters._training_record import BagSeeds, InBagRows, TrainingRecord, WeightedDraws
 from truewood.adapters._tree_model import TreeModel
 
-# Rows of bags that are remembered.
+# Rows of cached bags.
 _ROWS_KEPT = 1 << 21
-WHY_NO_BAGS = "was fit with bootstrap=False, so every tree saw every row"
+WHY_NO_BAGS = "was fit with bootstrap=False, so every tree was fit on every row"
 
 
 def open_model(model: Any) -> TreeModel:
     """Read a fitted forest."""
     check_is_fitted(model)
-    return view_trees(model, model.estimators_, training=remember_rows(model), why_no_bags=WHY_NO_BAGS)
+    return view_trees(model, model.estimators_, training=record_training(model), why_no_bags=WHY_NO_BAGS)
 
 
-def remember_rows(model: Any) -> TrainingRecord:
-    """What a forest knows of its training rows."""
-    # The bags of a run of trees are asked for twice, by what scores a tree and by what grew it.
+def record_training(model: Any) -> TrainingRecord:
+    """What a forest records about its training data."""
+    # The bags of a run of trees are read twice, for evaluation rows and for in-bag rows.
     n_kept = 2 + _ROWS_KEPT // count_training_rows(model)
     bag = lru_cache(maxsize=n_kept)(lambda tree: draw_bag(model, tree))
 
@@ -46,20 +46,20 @@ def remember_rows(model: Any) -> TrainingRecord:
         bag=bag if model.bootstrap else None,
         draws=describe_draws(model) if model.bootstrap else None,
         bag_seeds=_find_seeds(model) if model.bootstrap else None,
-        weighs_by_count=lambda has_weight: _weighs_by_count(model, has_weight),
+        weighs_by_count=partial(_weighs_by_count, model),
     )
 
 
 def _find_seeds(model: Any) -> BagSeeds | None:
-    """What the bags were drawn from, where that was not by weights."""
-    seeds = [tree.random_state for tree in model.estimators_]
-    if find_draw_weights(model) is not None or not all(isinstance(seed, int | np.integer) for seed in seeds):
+    """Seeds of the bags, unless rows were drawn by weight."""
+    seeds = np.array([tree.random_state for tree in model.estimators_])
+    if seeds.dtype.kind not in "iu" or find_draw_weights(model) is not None:
         return None
-    return BagSeeds(np.array(seeds, dtype=np.uint32), count_draws(model))
+    return BagSeeds(seeds.astype(np.uint32), count_draws(model))
 
 
 def _weighs_by_count(model: Any, has_weight: bool) -> bool:
-    """Whether a row counts in the fit as often as it is in the bag."""
+    """Whether a row's weight in the fit is its number of draws."""
     class_weight = getattr(model, "class_weight", None)
     if WEIGHTS_ARE_DRAWN:
         return bool(model.bootstrap) and class_weight != "balanced_subsample"
@@ -67,7 +67,7 @@ def _weighs_by_count(model: Any, has_weight: bool) -> bool:
 
 
 def describe_draws(model: Any) -> WeightedDraws | None:
-    """How a forest or Bagging drew rows into bags, where that was by weights that differ."""
+    """How a forest or Bagging drew rows into bags, if by weights that differ."""
     weight = find_draw_weights(model)
     if weight is None or np.ptp(weight) == 0:
         return None
@@ -88,7 +88,7 @@ def weigh_bag(
 
 
 def _overall_class_weight(forest: Any) -> Any:
-    """The class weights that do not depend on the bag."""
+    """Class weights that do not depend on the bag."""
     class_weight = getattr(forest, "class_weight", None)
     if class_weight == "balanced_subsample":
         return None if forest.bootstrap else "balanced"

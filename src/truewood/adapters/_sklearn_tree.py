@@ -1,4 +1,4 @@
-"""scikit-learn's DecisionTree and ExtraTree, and what every ensemble of them shares."""
+"""scikit-learn's DecisionTree and ExtraTree, and functions shared by the adapters of their ensembles."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ def open_model(model: Any) -> TreeModel:
         training_rows=lambda _tree, target, weight: list_every_row(model.class_weight, target, weight),
         is_exact=False,  # rows of weight 0 are not counted
     )
-    return view_trees(
-        model, [model], training=training, why_no_bags="is a single tree, which saw every row it was fit on"
-    )
+    return view_trees(model, [model], training=training, why_no_bags="is a single tree, which was fit on every row")
 
 
 def list_every_row(class_weight: Any, target: Target, sample_weight: NDArray[np.float64] | None) -> InBagRows:
-    """Training rows of a tree that was given all rows, with weights of classes and of rows."""
+    """Training rows of a tree that was fit on all rows, with class weights and sample weights."""
     weight = np.ones(target.n_rows) if sample_weight is None else sample_weight.copy()
     if class_weight is not None and isinstance(target, ClassTarget):
         weight *= compute_sample_weight(class_weight, target.labels)
@@ -60,16 +58,16 @@ def view_trees(
         The ensemble, or the tree itself.
     trees : sequence of BaseDecisionTree
         Its trees.
-    training : Training or None
-        What is known of their training rows.
+    training : TrainingRecord or None
+        What is recorded about their training data.
     why_no_bags : str
-        Why there are no bags, if there are none.
+        Why there are no bags, if so.
     features : sequence of ndarray or None
-        For each tree, the column of X behind each column the tree knows.
+        For each tree, the column of X for each of its own columns.
     tree_weight : ndarray of shape (n_trees,), or None
-        How much each tree counts; None where all count the same.
+        Weight of each tree; None if all are equal.
     takes_missing : bool
-        Whether the ensemble takes missing values where its trees do.
+        Whether the ensemble supports missing values if its trees do.
     """
     kind = _target_kind(model)
 
@@ -94,7 +92,7 @@ def view_trees(
 
 
 def _ask_library(trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind) -> ReferencePredictor:
-    """What the trees themselves predict."""
+    """Leaves and predictions of the trees themselves."""
 
     def pick(tree: int, values: NDArray[Any]) -> NDArray[Any]:
         return values if features is None else np.ascontiguousarray(values[:, features[tree]])
@@ -119,7 +117,7 @@ def _predict(tree: Any, values: NDArray[Any], kind: TargetKind) -> NDArray[np.fl
     probabilities = tree.predict_proba(values, check_input=False)
     if kind.n_outputs > 1:
         return np.hstack(probabilities)
-    # A bagged tree that met only some classes knows them by their codes.
+    # A bagged tree that was fit on some of the classes stores their codes.
     placed = np.zeros((len(values), kind.n_columns))
     has_all = probabilities.shape[1] == kind.n_columns
     placed[:, slice(None) if has_all else tree.classes_.astype(np.intp)] = probabilities
@@ -132,7 +130,7 @@ def count_nodes(trees: Sequence[Any]) -> NDArray[np.int64]:
 
 
 def describe_table(model: Any, tree: Any, *, takes_missing: bool = True) -> InputSpec:
-    """The table that an ensemble of trees takes."""
+    """The table that an ensemble of trees expects."""
     return InputSpec(
         type(model).__name__,
         model.n_features_in_,
@@ -149,18 +147,20 @@ def _target_kind(model: Any) -> TargetKind:
     if is_regressor(model):
         tree = model.estimators_[0] if hasattr(model, "estimators_") else model
         return TargetKind((), tree.n_outputs_)
-    raise TypeError(f"{type(model).__name__} has no target, so its splits cannot be scored by one.")
+    raise TypeError(
+        f"model must be a classifier or regressor, got {type(model).__name__}, which has no target to score by."
+    )
 
 
 def _find_missing_problem(model: Any, tree: Any, takes_missing: bool) -> str | None:
-    """Why a model's trees may not be given NaN."""
+    """Why X may not contain NaN."""
     if not MISSING_IS_TRUSTED:
         return (
-            "trees of scikit-learn before 1.8 send missing values elsewhere in prediction than in training "
+            "trees of scikit-learn before 1.8 route missing values differently in prediction and training "
             "(scikit-learn/scikit-learn#32351); fit the model with 1.8 or later"
         )
     accepts = takes_missing and tree.__sklearn_tags__().input_tags.allow_nan
-    return None if accepts else f"{type(model).__name__} does not take missing values"
+    return None if accepts else f"{type(model).__name__} does not support missing values"
 
 
 def _read_trees(
@@ -180,7 +180,7 @@ def _read_trees(
 
 
 def _find_tree_arrays(tree: Any, kind: TargetKind) -> TreeArrays | None:
-    """A tree where it lies; None where its values are not in the order of the model's columns."""
+    """Views of a tree's arrays; None if its values are not in the order of the model's columns."""
     inner = tree.tree_
     value = inner.value
     if kind.is_classification:
@@ -202,11 +202,11 @@ def _find_tree_arrays(tree: Any, kind: TargetKind) -> TreeArrays | None:
 
 
 def join_structure(inner: Sequence[Any], features: Sequence[NDArray[Any]] | None = None) -> dict[str, Any]:
-    """Put the splits and weights of scikit-learn's inner trees behind each other, as arguments of `TreeEnsemble`."""
+    """Concatenate the splits and weights of scikit-learn's inner trees, as arguments of `TreeEnsemble`."""
     offset = np.cumsum([0, *(tree.node_count for tree in inner)])
     columns = [tree.feature for tree in inner]
     if features is not None:
-        # At leaves the feature is negative and stays unread.
+        # At leaves the feature is negative and not read.
         columns = [chosen[np.maximum(column, 0)] for column, chosen in zip(columns, features, strict=True)]
     return {
         "feature": _join([column.astype(np.int32) for column in columns]),
@@ -236,7 +236,7 @@ def _read_values(tree: Any, kind: TargetKind) -> NDArray[np.float64]:
         return np.concatenate([value[:, o, : len(labels)] for o, labels in enumerate(kind.classes)], axis=1)
     if value.shape[2] == kind.n_columns:
         return value[:, 0, :]
-    # A bagged tree that met only some classes knows them by their codes.
+    # A bagged tree that was fit on some of the classes stores their codes.
     placed = np.zeros((len(value), kind.n_columns))
     placed[:, tree.classes_.astype(np.intp)] = value[:, 0, : len(tree.classes_)]
     return placed

@@ -18,7 +18,7 @@ from truewood._inputs import losses
 from truewood._inputs.target import TargetKind
 from truewood._sklearn_compat import count_training_rows, draw_bag
 from truewood._trees.ensemble import TreeEnsemble
-from truewood.adapters._sklearn_forest import WHY_NO_BAGS, remember_rows
+from truewood.adapters._sklearn_forest import WHY_NO_BAGS, record_training
 from truewood.adapters._sklearn_tree import count_nodes, describe_table, join_structure
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
@@ -59,7 +59,7 @@ def open_model(model: Any) -> TreeModel:
                 ),
             ),
         ),
-        training=remember_rows(model),
+        training=record_training(model),
         why_no_bags=WHY_NO_BAGS,
         why_no_heldout="has no life tables of its nodes: fit with bootstrap=True and pass the training data",
     )

@@ -38,7 +38,7 @@ def open_model(model: Any) -> TreeModel:
             TargetKind((np.arange(2),)) if is_classifier else ensemble.kind, loss=loss, why_no_loss=why_no_loss
         ),
         reader=TreeReader.of_ensemble(ensemble, library=None if model.live is None else _ask_spark(model)),
-        training=_remember_rows(model, ensemble),
+        training=_record_training(model, ensemble),
         why_no_bags=_WHY_NO_BAGS[model.name],
     )
 
@@ -107,7 +107,7 @@ def _ask_spark(model: SparkModel) -> ReferencePredictor:
     return ReferencePredictor("Spark", model.version, add_values if model.name in BOOSTED else None, find_leaves)
 
 
-def _remember_rows(model: SparkModel, ensemble: TreeEnsemble) -> TrainingRecord | None:
+def _record_training(model: SparkModel, ensemble: TreeEnsemble) -> TrainingRecord | None:
     """What a model of which each tree saw each row once knows of them; weights are not compared."""
     saw_every_row = model.name in TREES or (
         model.name in FORESTS and not model.params.get("bootstrap", True) and model.params["subsamplingRate"] == 1.0

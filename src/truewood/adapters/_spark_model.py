@@ -1,4 +1,4 @@
-"""`SparkModel`: a model of Spark ML outside of Spark, whether it comes from a saved folder or from a session."""
+"""`SparkModel`: a Spark ML model outside of Spark, from a saved folder or from a session."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SparkModel:
 
 
 def read_spark_model(model: Any) -> SparkModel:
-    """A fitted stage of Spark ML, of a session or loaded already."""
+    """Read a fitted stage of Spark ML, from a session or loaded already."""
     if isinstance(model, SparkModel):
         return model
     from truewood.adapters._spark_session import read_live
@@ -68,16 +68,5 @@ def read_spark_model(model: Any) -> SparkModel:
 
 
 def take_from_session(model: Any) -> Any:
-    """A fitted stage of pyspark.ml as a `SparkModel`; any other model as it is."""
+    """Convert a fitted stage of pyspark.ml to a `SparkModel`; return any other model unchanged."""
     return read_spark_model(model) if type(model).__module__.startswith("pyspark.ml.") else model
-
-
-def find_spark_pipeline(model: Any) -> SparkModel | None:
-    """A PipelineModel of Spark ML, of a session or loaded; None for any other model."""
-    kind = type(model)
-    if isinstance(model, SparkModel) or (
-        kind.__name__ == "PipelineModel" and kind.__module__.startswith("pyspark.ml.")
-    ):
-        found = read_spark_model(model)
-        return found if found.stages else None
-    return None

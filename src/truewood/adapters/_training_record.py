@@ -1,4 +1,4 @@
-"""What a fitted model remembers of the rows it was fit on."""
+"""What a fitted model records about its training data."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class InBagRows(NamedTuple):
     Parameters
     ----------
     counted : ndarray of int, shape (n,)
-        Rows as the tree's stored counts count them: a row drawn twice is one row of weight two for some libraries, and
-        two rows for others.
+        Rows as in the tree's stored counts: a row drawn twice is one row of weight two for some libraries, and two rows
+        for others.
     weight : ndarray of float64, shape (n_rows,)
-        Weight of every row of the data in the tree's fit, 0 for rows it never saw.
+        Weight of every row in the tree's fit, 0 for rows that are not in bag.
     """
 
     counted: NDArray[Any]
@@ -39,9 +39,9 @@ class WeightedDraws:
     Parameters
     ----------
     weight : ndarray of float64, shape (n_rows,)
-        What the probability of each row to be drawn is proportional to.
+        The probability of drawing a row is proportional to this.
     n_draws : int
-        Number of draws for a bag.
+        Number of draws per bag.
     with_replacement : bool
         Whether a row can be drawn again.
     """
@@ -56,10 +56,10 @@ class WeightedDraws:
 
     @property
     def oob_probability(self) -> Floats:
-        """Probability of each row to be left out of a bag, shape (n_rows,).
+        """Probability that each row is out of bag, shape (n_rows,).
 
-        Without replacement it is about that of being drawn by none of the clocks that run for a time each at the rate
-        of the row's weight, for so long that as many rows are drawn on average (Rosen 1972).
+        Without replacement, it is approximated by a Poisson process for each row, with a rate proportional to its
+        weight, that runs until as many rows are drawn on average (Rosen 1972).
         """
         share: Floats = self.weight / self.weight.sum()
         if self.with_replacement:
@@ -79,14 +79,14 @@ class WeightedDraws:
 
 @dataclass(frozen=True, eq=False)
 class BagSeeds:
-    """Bags that numpy's legacy generator draws, each row alike: ``RandomState(seed).randint(0, n_rows, n_draws)``.
+    """Bags drawn uniformly by numpy's legacy generator: ``RandomState(seed).randint(0, n_rows, n_draws)``.
 
     Parameters
     ----------
     seeds : ndarray of uint32, shape (n_trees,)
         The seed of each bag.
     n_draws : int
-        Number of draws for a bag.
+        Number of draws per bag.
     """
 
     seeds: NDArray[np.uint32]
@@ -97,7 +97,7 @@ ListRows = Callable[[int, Target, Floats | None], InBagRows]
 
 
 class TrainingRecord:
-    """What a model remembers of the rows it was fit on; what the adapter says is checked each time it is asked.
+    """What a model records about its training data; everything that the adapter returns is validated.
 
     Parameters
     ----------
@@ -106,33 +106,33 @@ class TrainingRecord:
     node_counts : callable
         ``node_counts(tree)`` gives the number of training rows at each node.
     training_rows : callable
-        ``training_rows(tree, target, sample_weight)`` gives the tree's `InBagRows`, if `target` and `sample_weight`
-        are those of the fit.
+        ``training_rows(tree, target, sample_weight)`` gives the tree's `InBagRows`, given `target` and `sample_weight`
+        of the fit.
     bag : callable or None
         ``bag(tree)`` gives the rows of the tree's bag, in any order and as often as they were drawn; None for a model
-        whose trees saw every row, or whose bags are not recorded.
+        with trees that were fit on every row, or without recorded bags.
     splitting_rows : callable or None
-        Like `training_rows`, for honest trees: the rows that chose the splits, where other rows gave nodes their
-        values. The latter are then unseen rows too, and out-of-bag scores take means and weights of nodes from the
+        Like `training_rows`, for honest trees: the rows that determined the splits, while other rows determined the
+        node values. The latter are then evaluation rows as well, and out-of-bag scores use means and weights of the
         former.
     is_exact : bool
-        Whether `n_rows` is that number, or only known not to be above it.
+        Whether `n_rows` is the exact number, or a lower bound.
     has_weights : bool
-        Whether `training_rows` gives the weights of the fit; where it does not, rows are known by their counts alone.
+        Whether `training_rows` gives the weights of the fit; if not, only counts identify the training data.
     draws : WeightedDraws or None
-        How rows were drawn into bags, where that was by weight; None where all were drawn alike.
+        How rows were drawn into bags, if by weight; None if all had the same probability.
     bag_seeds : BagSeeds or None
-        What bags are likely to be drawn from; whoever uses it compares it with `bag`.
+        The likely seeds of the bags; users of it compare the result with `bag`.
     weighs_by_count : callable
-        ``weighs_by_count(has_weight)`` says whether a row's weight in the fit is the number of times it is in the bag,
-        given whether rows had weights.
+        ``weighs_by_count(has_weight)`` tells whether a row's weight in the fit is its number of draws, given whether
+        rows had weights.
 
     Attributes
     ----------
     has_bags : bool
         Whether the rows of each tree's bag are known.
     is_honest : bool
-        Whether other rows chose the splits than gave nodes their values.
+        Whether the splits and the node values come from different rows.
     """
 
     def __init__(
@@ -175,13 +175,13 @@ class TrainingRecord:
         return _check_rows(self._bag(tree), n_rows, f"bag({tree})")
 
     def list_training_rows(self, tree: int, target: Target, sample_weight: Floats | None) -> InBagRows:
-        """Rows that gave a tree's nodes their values."""
+        """Rows that determined the values of a tree's nodes."""
         return _check_training(
             self._training_rows(tree, target, sample_weight), target.n_rows, f"training_rows({tree})"
         )
 
     def list_splitting_rows(self, tree: int, target: Target, sample_weight: Floats | None) -> InBagRows:
-        """Rows that chose a tree's splits: those of `list_training_rows`, unless trees are honest."""
+        """Rows that determined a tree's splits: those of `list_training_rows`, unless trees are honest."""
         if self._splitting_rows is None:
             return self.list_training_rows(tree, target, sample_weight)
         listed = self._splitting_rows(tree, target, sample_weight)

@@ -22,23 +22,23 @@ from truewood.adapters._training_record import TrainingRecord
 
 @dataclass(frozen=True, eq=False)
 class TargetSpec:
-    """What y is to a model, and how it becomes the target of its trees.
+    """The form of y, and how it becomes the target of the trees.
 
     Parameters
     ----------
     kind : TargetKind
-        What the model predicts: what y is.
+        What the model predicts: the form of y.
     loss : Loss or None
-        How y becomes the target of the trees; None where the trees were fit to y itself.
+        How y becomes the target of the trees; None if the trees were fit to y itself.
     why_no_loss : str or None
-        Why no target follows from y, for a model whose trees were not fit to y and that has no `loss`.
+        Why y determines no target, for a model with trees that were not fit to y and without a `loss`.
     n_scores : int
-        Number of columns of the target that `loss` makes: of raw scores per row.
+        Number of columns of the target that `loss` computes, i.e. of raw scores per row.
     read_y : callable or None
-        ``read_y(y)`` gives y in the form of `kind`, where the library has a form of its own.
-    find_doubt : callable or None
-        ``find_doubt(matrix, y)`` says, given the rows and y as `read_y` gives it, why scores may not mean what they
-        seem to, in a sentence for the caller; None where there is nothing to say.
+        ``read_y(y)`` converts y to the form of `kind`, if the library uses another form.
+    find_caveat : callable or None
+        ``find_caveat(matrix, y)`` gives, from the rows and the output of `read_y`, a sentence for the user on why
+        scores may be misleading, or None.
     """
 
     kind: TargetKind
@@ -46,7 +46,7 @@ class TargetSpec:
     why_no_loss: str | None = None
     n_scores: int = 1
     read_y: Callable[[Any], Any] | None = None
-    find_doubt: Callable[[FeatureMatrix, Any], str | None] | None = None
+    find_caveat: Callable[[FeatureMatrix, Any], str | None] | None = None
 
     @property
     def is_y(self) -> bool:
@@ -56,15 +56,15 @@ class TargetSpec:
 
 @dataclass(frozen=True, eq=False)
 class ReferencePredictor:
-    """What a model's own library says of rows, to compare the trees with that were read.
+    """Leaves and predictions of the model's own library, to verify the trees that were read.
 
     Parameters
     ----------
     name, version : str
         The library, for messages.
     add_values : callable or None
-        ``add_values(trees, values)`` gives the library's own sum of the values of the trees of a range, shape (n_rows,
-        n_columns). Of additive trees it is asked for all of them, and a constant per column does not matter.
+        ``add_values(trees, values)`` gives the library's own sum of the values of a range of trees, shape (n_rows,
+        n_columns). For additive trees the range is all of them, and a constant per column does not matter.
     find_leaves : callable or None
         ``find_leaves(trees, values)`` gives the library's own leaves, shape (n_rows, n_trees), in any numbering.
     """
@@ -77,29 +77,29 @@ class ReferencePredictor:
 
 @dataclass(frozen=True, eq=False)
 class TreeReader:
-    """How the trees of a model are read.
+    """How to read the trees of a model.
 
     Parameters
     ----------
     n_nodes : ndarray of int, shape (n_trees,)
         Number of nodes of each tree.
     read : callable
-        ``read(trees)`` gives the trees of a range as a `TreeEnsemble`, so that a large forest is never held twice.
+        ``read(trees)`` gives a range of trees as a `TreeEnsemble`, so that a large forest is never in memory twice.
     is_additive : bool
-        Whether the trees' values add up to a raw score, rather than each being an estimate of the target.
+        Whether the values of the trees add up to a raw score, rather than each being an estimate of the target.
     tree_weight : ndarray of shape (n_trees,), or None
-        How much each tree counts in the mean; None where all count the same.
+        Weight of each tree in the mean; None if all are equal.
     find_leaves : callable or None
         ``find_leaves(trees, values)`` gives the leaf of each row in each tree of a range, shape (n_rows, n_trees), as
-        node numbers within the tree, for a library that has to find them itself.
+        node numbers within the tree, for a library that has to route rows itself.
     combined : tuple of str
-        Names of features that are made of several columns, which follow the columns in the numbering of features; only
-        a library that finds leaves itself can have such.
+        Names of features that combine several columns, numbered after the columns; only for a library that finds leaves
+        itself.
     library : ReferencePredictor or None
-        What the library itself says of rows; None where it cannot be asked.
+        Leaves and predictions of the library itself; None if they are unavailable.
     find_tree_arrays : callable or None
-        ``find_tree_arrays(tree)`` gives a tree whose values are training means where it lies, and None where it has to
-        be read; None where that holds for all trees.
+        ``find_tree_arrays(tree)`` gives views of the library's arrays for a tree that holds training means, or None if
+        the tree has to be read; None if that is so for all trees.
     """
 
     n_nodes: NDArray[np.int64]
@@ -113,7 +113,7 @@ class TreeReader:
 
     @classmethod
     def of_ensemble(cls, ensemble: TreeEnsemble, **parts: Any) -> TreeReader:
-        """Read from trees that have been read already, with the other parts of a reader."""
+        """Make a reader of an ensemble, with the other arguments of a reader."""
         return cls(
             n_nodes=np.diff(ensemble.offset),
             read=lambda trees: ensemble[trees.start : trees.stop],
@@ -124,36 +124,36 @@ class TreeReader:
 
 @dataclass(frozen=True, eq=False)
 class TreeModel:
-    """A fitted model as truewood sees it. Trees and leaves are checked each time they are read: the kernel trusts them.
+    """A fitted model. Trees and leaves are validated each time they are read, because the kernel trusts them.
 
     Parameters
     ----------
     table : InputSpec
-        The table it takes.
+        The table it expects.
     target : TargetSpec
-        What y is, and how it becomes the target of the trees.
+        The form of y, and how it becomes the target of the trees.
     reader : TreeReader
-        How its trees are read; only this class uses it.
+        How to read its trees; only this class uses it.
     training : TrainingRecord or None
-        What it remembers of the rows it was fit on.
+        What it records about its training data.
     why_no_bags : str
         Why there are no bags, as the rest of a sentence that begins with the model's name.
     why_no_heldout : str or None
-        Why only out-of-bag rows can score, as the rest of a sentence that begins with the model's name: it has no node
-        means of its target, and only the training rows give them.
+        Why only out-of-bag rows can evaluate trees, as the rest of a sentence that begins with the model's name: its
+        nodes hold no means of the target, which then have to come from the training data.
     has_predictions : bool
-        Whether the values of leaves are what the trees predict; if not, predictions cannot be explained.
+        Whether the values of leaves are predictions; if not, predictions cannot be explained.
 
     Attributes
     ----------
     name : str
         The model's class, for messages.
     n_nodes, tree_weight, is_additive, combined, library
-        As of `TreeReader`.
+        As in `TreeReader`.
     n_trees : int
         Number of trees.
     n_features : int
-        Number of features that trees may split on: the columns, and what is made of several of them.
+        Number of features that trees may split on: the columns, and combinations of them.
     finds_leaves : bool
         Whether the library finds leaves itself.
     has_bags : bool
@@ -194,52 +194,45 @@ class TreeModel:
             "library": reader.library,
             "has_bags": self.training is not None and self.training.has_bags,
             "_reader": reader,
-            "_read_one": lru_cache(maxsize=4)(reader.read),  # several checks ask for the same trees
+            "_read_one": lru_cache(maxsize=4)(reader.read),  # several checks read the same trees
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
         self._check_reader()
 
     def _check_reader(self) -> None:
-        """Refuse what no tree could make good."""
+        """Refuse a reader that contradicts itself."""
         n_nodes, tree_weight = self.n_nodes, self.tree_weight
         if self.table.n_features is None:
-            raise self._contradict("must say how many columns the model was fit on")
+            raise self._contradict("must declare the number of columns the model was fit on")
         if n_nodes.ndim != 1 or not len(n_nodes) or n_nodes.dtype.kind not in "iu" or n_nodes.min() < 1:
-            raise self._contradict("must give the number of nodes of at least one tree, each with at least one node")
+            raise self._contradict("must declare the number of nodes of at least one tree, each with at least one node")
         if tree_weight is not None and not (
             tree_weight.shape == n_nodes.shape and np.isfinite(tree_weight).all() and tree_weight.min() >= 0
         ):
-            raise self._contradict("must give each tree a weight that is finite and not negative")
+            raise self._contradict("must declare a tree weight that is finite and not negative for each tree")
         if not self.finds_leaves and (self.combined or self.table.dtype is None):
-            raise self._contradict("must find leaves itself, as its trees do not split on columns of numbers alone")
+            raise self._contradict("must find leaves itself, as its trees split on more than columns of numbers")
 
     def _contradict(self, problem: str) -> AdapterError:
         return AdapterError(f"the adapter of {self.name} {problem}.")
 
     def read(self, trees: range) -> TreeEnsemble:
-        """Read the trees of a range.
-
-        Trees that contradict what the adapter says of the model are refused: engines read memory by their numbers.
-        """
+        """Read a range of trees, and refuse trees that contradict the adapter: engines read memory by their numbers."""
         ensemble = self._read_one(trees) if len(trees) == 1 else self._reader.read(trees)
         if not np.array_equal(np.diff(ensemble.offset), self.n_nodes[trees.start : trees.stop]):
-            raise self._contradict("gives trees of other sizes than it says the model has")
+            raise self._contradict("reads trees of other sizes than it declares")
         if ensemble.n_features != self.n_features:
-            raise self._contradict(
-                f"gives trees over {ensemble.n_features} columns, and says the model has {self.n_features}"
-            )
+            raise self._contradict(f"reads trees over {ensemble.n_features} columns, but declares {self.n_features}")
         if self.table.dtype not in (None, ensemble.x_dtype):
-            raise self._contradict(
-                f"gives trees that compare {ensemble.x_dtype}, and says the model compares {self.table.dtype}"
-            )
+            raise self._contradict(f"reads trees that compare {ensemble.x_dtype}, but declares {self.table.dtype}")
         if ensemble.is_additive != self.is_additive:
-            raise self._contradict("must say of the model and of its trees alike whether they are additive")
+            raise self._contradict("must declare the model additive if and only if its trees are")
         self._check_columns(ensemble)
         return ensemble
 
     def find_tree_arrays(self) -> list[TreeArrays] | None:
-        """All trees where they lie; None where they have to be read. Engines check what they find there."""
+        """Views of the library's arrays for all trees; None if trees have to be read. Engines validate them."""
         find = self._reader.find_tree_arrays
         if find is None:
             return None
@@ -249,16 +242,16 @@ class TreeModel:
             if found is None:
                 return None
             if len(found.feature) != n_nodes or found.value.shape != (n_nodes, self.target.kind.n_columns):
-                raise self._contradict("gives trees of other sizes than it says the model has")
+                raise self._contradict("reads trees of other sizes than it declares")
             trees.append(found)
         return trees
 
     def _check_columns(self, ensemble: TreeEnsemble) -> None:
-        """Refuse trees that speak of other columns of the target than there are."""
+        """Refuse trees that predict other columns of the target than declared."""
         if self.target.is_y and not self.is_additive:
-            expected = [len(labels) for labels in self.target.kind.classes]
-            is_right = [len(labels) for labels in ensemble.kind.classes] == expected
-            n_columns = self.target.kind.n_columns
+            kind = self.target.kind
+            is_right = list(map(len, ensemble.kind.classes)) == list(map(len, kind.classes))
+            n_columns = kind.n_columns
         else:
             is_right, n_columns = not ensemble.kind.is_classification, self.target.n_scores
         if ensemble.column is None:
@@ -266,12 +259,12 @@ class TreeModel:
         else:
             is_right = is_right and int(ensemble.column.max()) < n_columns
         if not is_right:
-            raise self._contradict(f"gives trees of another target than the {n_columns} columns it says the model has")
+            raise self._contradict(f"reads trees of another target than the {n_columns} columns it declares")
 
     def find_leaves(
         self, trees: range, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1
     ) -> NDArray[np.int32]:
-        """Leaf of each listed row, shape (n,): from the engine, or from the library where it finds them itself.
+        """Leaf of each listed row, shape (n,): from the engine, or from the library if it finds leaves itself.
 
         Parameters
         ----------
@@ -304,7 +297,7 @@ class TreeModel:
         if not self.finds_leaves:
             return get_engine().find_swapped_leaves(ensemble, matrix, rows, donors)
         if not isinstance(matrix.values, np.ndarray):
-            raise ValueError(f"columns of X cannot be permuted one by one in the form that {self.name} takes it in.")
+            raise ValueError(f"measure='permutation' needs an X of numbers, got that of {self.name}; use another one.")
         trees, values, donated = range(tree, tree + 1), matrix.values[rows], matrix.values[donors]
         leaves = np.repeat(self._ask_library(trees, ensemble, values), ensemble.n_features, axis=1)
         for feature in np.unique(ensemble.split_features):
@@ -327,5 +320,5 @@ class TreeModel:
         if found.size and not ((found >= 0) & (found < np.diff(ensemble.offset))).all():
             raise self._contradict("finds leaves that the trees do not have")
         if not (ensemble.left[found + ensemble.offset[:-1]] < 0).all():
-            raise self._contradict("finds nodes that are no leaves")
+            raise self._contradict("finds nodes that are not leaves")
         return found

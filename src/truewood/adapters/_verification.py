@@ -1,7 +1,7 @@
-"""Whether trees that were read say of a few rows what the library itself says: a changed file format is an error.
+"""Verify the trees that were read against the library itself on a few rows, to detect a changed file format.
 
-Leaves and the sum of values are compared. Weights of nodes are not: no library tells them but where they are read from.
-Nothing is compared for a `TreeEnsemble`, which has no library.
+Leaves and sums of values are compared. Node weights are not: libraries do not provide them elsewhere. A `TreeEnsemble`
+has no library to compare with.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from truewood.adapters._tree_model import ReferencePredictor, TreeModel
 # Rows, and trees of a forest, that are compared.
 _N_ROWS = 8
 _N_TREES = 3
-# What libraries that add up in float32 may be off by, of the sum of all that is added, and of the raw score itself.
+# Tolerance for libraries that sum in float32, relative to the sum of absolute summands and to the raw score.
 _ROUNDING_OF_SUMMANDS = 1e-4
 _ROUNDING_OF_SCORE = 1e-5
 
@@ -28,21 +28,21 @@ _ROUNDING_OF_SCORE = 1e-5
 def verify_against_library(
     tree_model: TreeModel, matrix: FeatureMatrix, *, every_tree: bool = False
 ) -> NDArray[np.float64] | None:
-    """Refuse a model whose trees, as they were read, give a few of the rows other leaves or values than its library.
+    """Refuse a model if its trees, as they were read, give other leaves or values than its library.
 
     Parameters
     ----------
     tree_model : TreeModel
-        The model; one whose adapter knows of no library to ask is taken as it is.
+        The model; one without a `ReferencePredictor` is not verified.
     matrix : FeatureMatrix
-        The rows to be scored, of which some are compared.
+        The rows to be scored; some of them are compared.
     every_tree : bool
         Whether to compare every tree and every row.
 
     Returns
     -------
     ndarray of shape (n_scores,), or None
-        What the library adds to the values of additive trees; None for other trees, or where it cannot be asked.
+        The constant that the library adds to the values of additive trees; None if there is none or it is unknown.
     """
     library, constant = tree_model.library, None
     if library is None:
@@ -65,7 +65,7 @@ def verify_against_library(
 
 
 def _choose_trees(tree_model: TreeModel, *, every_tree: bool) -> list[range]:
-    """All trees where they add up, and else a few, as a forest may be large."""
+    """All trees if they are additive; otherwise a few, as a forest may be large."""
     if tree_model.is_additive:
         return [range(tree_model.n_trees)]
     if every_tree:
@@ -74,7 +74,7 @@ def _choose_trees(tree_model: TreeModel, *, every_tree: bool) -> list[range]:
 
 
 def _compare_leaves(found: NDArray[Any], own: NDArray[Any], name: str, library: ReferencePredictor) -> None:
-    """Whether the same rows share a leaf, whatever number a library gives it."""
+    """Check that the same rows share a leaf, whatever its number in the library."""
     own = own.reshape(len(found), -1)
     if own.shape != found.shape:
         raise _disagree(name, library, f"{found.shape[1]} trees, where it has {own.shape[1]}")
@@ -87,7 +87,7 @@ def _compare_leaves(found: NDArray[Any], own: NDArray[Any], name: str, library: 
 def _compare_values(
     ensemble: TreeEnsemble, leaves: NDArray[Any], own: NDArray[Any], tree_model: TreeModel, library: ReferencePredictor
 ) -> NDArray[np.float64]:
-    """Whether values add up to the library's own sum, of additive trees but for a constant per raw score: give that."""
+    """Check values against the library's own sum; return the difference, a constant per raw score of additive trees."""
     own = own.reshape(len(leaves), -1).astype(np.float64)
     n_columns = tree_model.target.n_scores if tree_model.is_additive else ensemble.kind.n_columns
     if own.shape[1] != n_columns:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import narwhals as nw
@@ -307,3 +308,28 @@ def _read_bounds(y: Any) -> Any:
 
 
 _Y_READERS: dict[str, Callable[[Any], Any]] = {"survival:aft": _read_bounds, "survival:cox": losses.read_signed_times}
+
+
+def read_levels(booster: xgboost.Booster) -> dict[str, Sequence[Any] | None] | None:
+    """Read the levels of the categorical columns, by name; None if the Booster does not store them.
+
+    The levels of a column are None if some have non-ASCII characters, which XGBoost truncates. XGBoost itself maps an
+    unknown level to the next one in alphabetical order, or fails.
+    """
+    categorical = [place for place, kind in enumerate(booster.feature_types or []) if kind == "c"]
+    if not categorical:
+        return {}
+    names = booster.feature_names or [str(place) for place in range(booster.num_features())]
+    encodings = _get_model(_dump(booster, "Booster")["gradient_booster"]).get("cats", {}).get("enc")
+    return {names[place]: _read_encoding(encodings[place]) for place in categorical} if encodings else None
+
+
+def _read_encoding(encoding: dict[str, Any]) -> Sequence[Any] | None:
+    """The levels of a column: numbers, or strings with their bytes concatenated."""
+    values: list[Any] = np.asarray(encoding["values"]).tolist()
+    if "offsets" not in encoding:
+        return values
+    if any(value < 0 for value in values):
+        return None
+    text = bytes(values).decode("ascii")
+    return [text[start:end] for start, end in pairwise(np.asarray(encoding["offsets"]).tolist())]

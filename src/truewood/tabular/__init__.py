@@ -1,4 +1,4 @@
-"""From a table to understood columns, a fitted or loaded model and its scores, without the command line."""
+"""Score the columns of a table: infer their types, fit or load a model, and compute importances."""
 
 from truewood.tabular._checks.performance import ModelPerformance
 from truewood.tabular._describe_table import ColumnDescription, describe_table

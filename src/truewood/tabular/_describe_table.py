@@ -1,4 +1,4 @@
-"""What a table is taken for, column by column, without a fit."""
+"""`describe_table`: the inferred type of each column, without fitting a model."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pandas as pd
 
 from truewood.tabular._checks.leaks import warn_of_leaks
 from truewood.tabular._columns.columns import MISSING_LEVEL, Column, describe, take_rows
-from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_kinds
+from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
 from truewood.tabular._columns.identifiers import warn_of_units
 from truewood.tabular._columns.roles import check_name, read_roles
 from truewood.tabular._columns.target import find_target
 from truewood.tabular._errors import TableError
-from truewood.tabular._files.tables import read_table
+from truewood.tabular._files.reading import read_table
 from truewood.tabular._messages import Messages, read_messages
 
 _MOST_EXAMPLES = 3
@@ -23,22 +23,23 @@ _MOST_EXAMPLES = 3
 
 @dataclass(frozen=True)
 class ColumnDescription:
-    """What a column is taken for, and what it holds.
+    """The type of a column, and what it contains.
 
     Parameters
     ----------
-    name, kind, is_used, note : str, str, bool, str or None
-        As of `ColumnSummary`.
-    n_missing, n_distinct : int
-        Number of rows without a value, and of different values.
+    name, dtype, is_used, note : str, str, bool, str or None
+        As in `ColumnSummary`.
+    n_rows, n_missing, n_distinct : int
+        Number of rows, of missing values, and of distinct values.
     examples : tuple of str
-        The first different values, as they are in the table.
+        The first distinct values.
     """
 
     name: str
-    kind: str
+    dtype: str
     is_used: bool
     note: str | None
+    n_rows: int
     n_missing: int
     n_distinct: int
     examples: tuple[str, ...]
@@ -51,59 +52,60 @@ def describe_table(
     task: str | None = None,
     drop: str | Iterable[str] = (),
     keep: str | Iterable[str] = (),
-    kinds: Mapping[str, str] | None = None,
+    dtypes: Mapping[str, str] | None = None,
     event: str | None = None,
     messages: Messages | None = None,
 ) -> list[ColumnDescription]:
-    """Say what `score_table` would take the columns of a table for; nothing is fit.
+    """Describe the columns of a table as `score_table` reads them, without fitting a model.
 
     Parameters
     ----------
-    table, task, drop, keep, kinds, event, messages
-        As of `score_table`; an event needs a target, which is the time until it.
+    table, task, drop, keep, dtypes, event, messages
+        As in `score_table`.
     target : str, default=None
-        The column to predict, which is then told of, and columns that nearly determine it are warned of.
+        The column to predict. If given, the task is reported, with warnings about possible target leakage; required
+        with `event`, and then the column of times.
 
     Returns
     -------
     list of ColumnDescription
-        One for each column, but those of `drop`.
+        One for each column that is not dropped.
 
     Raises
     ------
     TableError
-        If the input cannot be used; its attribute `argument` says which argument to change.
+        If the input cannot be used; the attribute `argument` names the argument to change.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from truewood.tabular import describe_table
     >>> cars = pd.DataFrame({"city": ["26 mpg", "30 mpg", "19 mpg"] * 10, "built": ["2012Q1", "2012Q2", "2013Q1"] * 10})
-    >>> [(column.name, column.kind, column.note) for column in describe_table(cars)]
-    [('city', 'number', 'numbers of mpg'), ('built', 'date', 'read as year and quarter')]
+    >>> [(column.name, column.dtype, column.note) for column in describe_table(cars)]
+    [('city', 'number', 'numbers (unit: mpg)'), ('built', 'date', 'read as year and quarter')]
     """
     messages = read_messages(messages)
     if event is not None and target is None:
-        raise TableError("an event needs the time until it; pass that column as target.", "event")
+        raise TableError("requires the column of times; pass it as target.", "event")
     rows = read_table(table, messages)
     names = list(map(str, rows))
-    kinds = read_kinds(kinds, names, target)
+    dtypes = read_dtypes(dtypes, names, target)
     roles = read_roles(target or "", sample_weight=None, groups=None, event=event, drop=drop, keep=keep)
     for argument, given in (("drop", roles.drop), ("keep", roles.keep)):
         for name in given:
             check_name(name, names, argument)
-    absent = {*roles.drop, *list_dropped(kinds)}
+    absent = {*roles.drop, *list_dropped(dtypes)}
     predicted = {str(name) for name in (target, event) if name is not None}
-    columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, *predicted}, kinds)
+    columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, *predicted}, dtypes)
     features = [column for column in columns if column.name not in predicted]
     for line in describe(features):
         messages.add(line)
     warn_of_units(_join(features), messages)
     if target is not None:
         roles.check(names)
-        has_target, goal = find_target(rows, roles, task, kinds, messages)
+        has_target, outcome = find_target(rows, roles, task, dtypes, messages)
         X = _join(take_rows(features, has_target))
-        warn_of_leaks(X, goal, roles.target, messages)
+        warn_of_leaks(X, outcome, roles.target, messages)
     return [_describe_column(column, rows[column.name]) for column in columns]
 
 
@@ -118,5 +120,12 @@ def _describe_column(column: Column, given: pd.Series[Any]) -> ColumnDescription
     there = given[~is_missing.to_numpy()].map(str)
     examples = tuple(dict.fromkeys(there.head(1000)))[:_MOST_EXAMPLES]
     return ColumnDescription(
-        column.name, column.kind, column.is_used, column.note, int(is_missing.sum()), there.nunique(), examples
+        name=column.name,
+        dtype=column.dtype,
+        is_used=column.is_used,
+        note=column.note,
+        n_rows=len(given),
+        n_missing=int(is_missing.sum()),
+        n_distinct=there.nunique(),
+        examples=examples,
     )

@@ -1,4 +1,4 @@
-"""Errors about tables and saved models, which name the argument that cannot be used."""
+"""Errors about tables and saved models; each names the argument to change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TableError(ValueError):
     reason : str
         What is wrong, and what to do about it.
     argument : str
-        The argument it is about, as `score_table`, `score_saved_model` or `FitSettings` name it, such as "target".
+        The argument to change, as `score_table`, `score_saved_model` or `FitSettings` names it, such as "target".
     """
 
     def __init__(self, reason: str, argument: str) -> None:
@@ -29,23 +29,23 @@ class TableError(ValueError):
 
 
 class UnknownFormatError(TableError):
-    """A file whose name does not tell its format."""
+    """A file with an extension that belongs to no known format."""
 
 
 class UnusableModelError(ValueError):
-    """A saved model that was read, but cannot be scored; the text goes on after the name of the model."""
+    """A saved model that was read but cannot be scored; the text continues a sentence that begins with its name."""
 
 
 @contextmanager
 def name_damage(name: str, kind: str) -> Iterator[None]:
-    """Turn whatever a library raises on a damaged file into one line that names the file."""
+    """Turn any error that a library raises on a damaged file into one line that names the file."""
     try:
         yield
     except TableError:
         raise
     except Exception as error:
+        # Arrow's own memory errors come from sizes that the damaged file claims.
         if isinstance(error, MemoryError) and type(error).__module__ == "builtins":
             raise
-        # Arrow's own errors of memory are sizes that the bytes of the file claim.
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise TableError(f"{name} cannot be read as {kind}: {shorten(reason, 200)}.", "table") from error

@@ -1,77 +1,61 @@
-"""What there is to say while a table is scored: messages of what was done or assumed, and warnings."""
+"""`Messages`: collects messages and warnings while a table is scored."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from truewood._arguments import check_type
+from truewood._message import Message, as_message
 
-Show = Callable[[str], None]
-# Such as task='regression', keep=[...] and kinds={'height': 'number'}.
-_ARGUMENT = re.compile(r"""(?<![\w'"/])[a-z_]+=(?:[\['{\d]|True|False)""")
-
-
-def without_hints(text: str) -> str:
-    """Text without the clauses that mention arguments, for readers who give none; all where nothing would be left.
-
-    Examples
-    --------
-    >>> from truewood.tabular._messages import without_hints
-    >>> without_hints("left out: id (names the rows; keep=[...] uses it all the same)")
-    'left out: id (names the rows)'
-    """
-    clauses = [clause for clause in re.split(r"; |(?<=\.) (?=If so, )", text) if not _ARGUMENT.search(clause)]
-    if not clauses:
-        return text
-    kept = "; ".join(clauses)
-    return kept + ")" * (kept.count("(") - kept.count(")"))
+Show = Callable[[Message], None]
 
 
 class Messages:
-    """Collect messages and warnings, and show them as they come.
+    """Collect messages and warnings, and show them as they arrive.
 
     Parameters
     ----------
     show_message, show_warning : callable, default=None
-        Take each text at once; None only collects.
+        Called with each message or warning, a str; None collects only.
 
     Attributes
     ----------
     messages : list of str
         What was done or assumed.
     warnings : list of str
-        What makes the scores doubtful.
+        Reasons to doubt the scores.
 
     Examples
     --------
     >>> from truewood.tabular import Messages
-    >>> heard = Messages(show_message=print)
-    >>> heard.add("read data.csv: 300 rows")
+    >>> messages = Messages(show_message=print)
+    >>> messages.add("read data.csv: 300 rows")
     read data.csv: 300 rows
     """
 
     def __init__(self, show_message: Show | None = None, show_warning: Show | None = None) -> None:
         self._show_message = show_message
         self._show_warning = show_warning
-        self.messages: list[str] = []
-        self.warnings: list[str] = []
+        self.messages: list[Message] = []
+        self.warnings: list[Message] = []
 
     def add(self, text: str) -> None:
         """Add a message."""
-        self.messages.append(text)
+        message = as_message(text)
+        self.messages.append(message)
         if self._show_message is not None:
-            self._show_message(text)
+            self._show_message(message)
 
     def warn(self, text: str) -> None:
         """Add a warning."""
-        self.warnings.append(text)
+        warning = as_message(text)
+        self.warnings.append(warning)
         if self._show_warning is not None:
-            self._show_warning(text)
+            self._show_warning(warning)
 
 
 def read_messages(messages: Messages | None) -> Messages:
-    """The argument `messages`, or new ones for None."""
+    """Return the argument `messages`, or a new collector for None."""
     if messages is None:
         return Messages()
     check_type(messages, Messages, "messages", "Messages or None")

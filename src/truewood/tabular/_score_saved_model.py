@@ -1,4 +1,4 @@
-"""Scoring a model that is fit already on a table: `score_saved_model`."""
+"""`score_saved_model`: importances of a fitted model on a table of held-out rows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from truewood.tabular._checks.leaks import warn_of_leaks
 from truewood.tabular._columns.roles import read_roles
 from truewood.tabular._columns.target import Target, find_rows_with_target, read_group_column, read_weight
 from truewood.tabular._errors import TableError
-from truewood.tabular._files.tables import open_table
+from truewood.tabular._files.reading import is_many_files, open_table
 from truewood.tabular._messages import Messages, read_messages
 from truewood.tabular._models.boosters import Progress
 from truewood.tabular._models.distributed import score_distributed
 from truewood.tabular._models.fitting import Fitted
 from truewood.tabular._models.input_table import match_target, prepare_table
-from truewood.tabular._models.loading import open_model
-from truewood.tabular._models.many_files import is_many_files, score_many_files
+from truewood.tabular._models.loading import open_saved_model
+from truewood.tabular._models.many_files import NEEDS_MEMORY, score_many_files
 from truewood.tabular._models.saved_model import SavedModel
 from truewood.tabular._models.scoring import Scoring, score_model
 from truewood.tabular._table_score import ColumnSummary, TableScore
@@ -47,63 +47,63 @@ def score_saved_model(
     alpha: float = 0.05,
     random_state: int = 0,
     n_jobs: int | None = None,
-    engine: str = "local",
+    backend: str = "local",
     address: str | None = None,
     messages: Messages | None = None,
     progress: Progress | None = None,
 ) -> TableScore:
-    """Score a model that is fit already on a table that it has not seen.
+    """Score a fitted model on a table of held-out rows.
 
     Parameters
     ----------
     saved_model : path or object
-        A file of XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), skops or pickle, the folder of a saved
-        model of Spark ML, or a model of these libraries or of scikit-learn that is loaded already.
+        An XGBoost (.json, .ubj), LightGBM (.txt), CatBoost (.cbm, .json), skops or pickle file, the folder of a Spark
+        ML model, or a loaded model of these libraries or of scikit-learn.
     table : data frame, path or FileContent
-        As of `score_table`; a text file is read as `pandas.read_csv` does. Columns that the model does not have are not
-        used. A folder or glob of Parquet or Arrow files is read in batches, and need not fit into memory.
+        As in `score_table`; text files are read as `pandas.read_csv` reads them. Columns that the model does not have
+        are ignored. A folder or glob of Parquet or Arrow files is read in batches and need not fit into memory.
     target : str
         The column that the model predicts; rows without it are not used.
     drop : str or iterable of str, default=()
-        Columns to leave out.
+        Columns to drop.
     sample_weight : str, default=None
-        The column with weights of the rows.
+        The column of row weights.
     groups : str, default=None
-        The column that says which rows belong together, such as a patient; it is no feature.
+        The column that groups rows, such as a patient; it is not a feature.
     trust_pickle : bool, default=False
-        Whether to open a file though it is a pickle, which can run any program.
+        Whether to open pickles, which can execute arbitrary code.
     measure : str, default="auto"
-        What to compute; see `truewood.measures`.
+        The importance measure; see `truewood.measures`.
     contributions : bool, default=False
-        Whether to keep what each row adds to the scores, which `truewood.compare` needs for results of the same rows.
+        Whether to keep the contribution of each row, which `truewood.compare` needs for results on the same rows.
     group_correlated : float, default=None
-        Score columns together that correlate so strongly, see `truewood.correlated_groups`; None is each for itself.
+        Score columns together if their rank correlation is at least this large; see `truewood.correlated_groups`.
     alpha : float, default=0.05
-        p-values above this are no evidence that the model is better than chance.
+        Significance level of the check that the model is better than chance.
     random_state : int, default=0
-        Seed of ``measure="permutation"``.
+        Seed for ``measure="permutation"``.
     n_jobs : int, default=None
-        Number of threads, as in scikit-learn; those of Dask and Spark have their own.
-    engine : {"local", "dask", "spark"}, default="local"
-        What reads Parquet files: this process, or a cluster, for which `table` is where the files are, as its workers
+        Number of threads, as in scikit-learn; ignored by Dask and Spark.
+    backend : {"local", "dask", "spark"}, default="local"
+        What reads Parquet files: this process or a cluster. For a cluster, `table` is their location as its workers
         see it.
     address : str, default=None
-        Of the scheduler of Dask, or the master of Spark, such as "spark://host:7077", or "sc://host" for Connect; None
-        is this machine, or what Spark is set to.
+        The Dask scheduler or Spark master, such as "spark://host:7077", or "sc://host" for Spark Connect; None uses
+        this machine, or the configuration of Spark.
     messages : Messages, default=None
-        Hears messages and warnings as they come.
+        Receives messages and warnings as they arise.
     progress : callable, default=None
         ``progress(n_done, n_rows)`` is called while rows are read in batches.
 
     Returns
     -------
     TableScore
-        Scores and what belongs to them; warnings as of `score_table`, and of levels that the model does not know.
+        The importances; warnings as in `score_table`, and about category levels that the model does not know.
 
     Raises
     ------
     TableError
-        If the input cannot be used; its attribute `argument` says which argument to change.
+        If the input cannot be used; the attribute `argument` names the argument to change.
 
     Examples
     --------
@@ -118,26 +118,26 @@ def score_saved_model(
     """
     messages = read_messages(messages)
     scoring = Scoring(measure, contributions, group_correlated, alpha, random_state, n_jobs)
-    saved = open_model(saved_model, trust_pickle=trust_pickle)
+    saved = open_saved_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, drop=drop)
-    if groups is not None and (engine != "local" or is_many_files(table)):
-        raise TableError("it needs a table in memory, and these rows are read in parts; pass one file.", "groups")
-    if engine != "local":
-        return _score_unseen(
+    if groups is not None and (backend != "local" or is_many_files(table)):
+        raise TableError(NEEDS_MEMORY, "groups")
+    if backend != "local":
+        return _score_held_out(
             partial(
                 score_distributed,
                 saved,
                 table,
                 roles,
-                engine=engine,
+                backend=backend,
                 address=address,
                 scoring=scoring,
                 messages=messages,
             )
         )
     if is_many_files(table):
-        return _score_unseen(
+        return _score_held_out(
             partial(
                 score_many_files,
                 saved,
@@ -156,7 +156,7 @@ def score_saved_model(
     task = "regression" if saved.classes is None else "classification"
     warn_of_leaks(X, Target(task, y), roles.target, messages, is_fit=True)
     warn_of_duplicates(X, y, messages)
-    return _score_unseen(
+    return _score_held_out(
         partial(
             score_model,
             Fitted(saved.model, X, y, weight, group_of, "heldout", _predict(saved, X), saved.classes),
@@ -170,16 +170,15 @@ def score_saved_model(
     )
 
 
-def _score_unseen(score: Callable[[], TableScore]) -> TableScore:
-    """Score, with errors about the model and its training rows as errors about the arguments."""
+def _score_held_out(score: Callable[[], TableScore]) -> TableScore:
+    """Score, and turn errors about the model into errors about the argument."""
     try:
         return score()
     except TypeError as error:  # not a tree model
         raise TableError(str(error), "saved_model") from error
     except TrainingRowsError as error:
         raise TableError(
-            "the table holds the rows that the model was fit on, which cannot judge it; pass a table of rows it has "
-            "never seen.",
+            "the table contains the training rows of the model; pass a table of held-out rows.",
             "saved_model",
         ) from error
 
@@ -195,6 +194,6 @@ def _predict(saved: SavedModel, X: pd.DataFrame) -> NDArray[np.float64]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return saved.predict_probabilities(X)
-    except Exception as error:  # each library has exceptions of its own for tables it does not take
+    except Exception as error:  # each library has its own exceptions
         reason = str(error).strip().partition("\n")[0]
-        raise TableError(f"the model does not take this table: {reason}", "saved_model") from error
+        raise TableError(f"the model cannot predict this table: {reason}", "saved_model") from error

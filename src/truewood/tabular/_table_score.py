@@ -1,7 +1,8 @@
-"""The result of scoring a table: importances, the model they belong to, and how far to trust them."""
+"""`TableScore`: importances of the columns of a table, the model, and how far to trust them."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 
 from truewood._correlated_groups import CorrelatedGroups
 from truewood._formatting import ROWS_IN_WORDS, count, in_one_line
+from truewood._message import as_message
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood.tabular._checks.performance import ModelPerformance
@@ -16,14 +18,14 @@ from truewood.tabular._checks.performance import ModelPerformance
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """What a column was taken for.
+    """The type of a column.
 
     Parameters
     ----------
     name : str
         The name.
-    kind : str
-        Such as "number", "category" or "identifier"; for a saved model the type of its values.
+    dtype : str
+        The inferred type, such as "number", "category" or "identifier"; for a saved model, the dtype of the data frame.
     is_used : bool
         Whether it is a feature.
     note : str or None
@@ -31,39 +33,38 @@ class ColumnSummary:
     """
 
     name: str
-    kind: str
+    dtype: str
     is_used: bool
     note: str | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableScore:
-    """Scores of the columns of a table, and what belongs to them.
+    """Importances of the columns of a table.
 
     Parameters
     ----------
     result : ImportanceResult
-        The scores, with table, pictures and report.
+        The importances.
     explanation : Explanation or None
-        Which way each feature moved the prediction of the rows, or of 2,000 of them; None for models that cannot tell,
-        and where rows were read in parts.
+        The effect of each feature on the predictions of the rows, or of 2,000 of them; None if the model cannot be
+        explained or rows were read in parts.
     X : DataFrame or None
-        The columns as the model takes them: of the rows that scored it, or the first of them; None where Dask or Spark
-        has read them.
+        The features of the evaluation rows, or of the first batch; None if Dask or Spark has read them.
     model : object
-        The fitted model: a scikit-learn Pipeline of encoder and trees, of folds a list of these, or the saved model.
+        The fitted model: a scikit-learn Pipeline of encoder and trees, a list of them for folds, or the saved model.
     model_name : str
         The name of the model, such as "random-forest".
     columns : list of ColumnSummary
-        What each column that was looked at was taken for.
-    skill : Skill or None
-        How well the model predicts rows it never saw; None where that could not be measured.
+        The type of each column.
+    performance : ModelPerformance or None
+        How well the model predicts evaluation rows; None if that could not be measured.
     feature_groups : CorrelatedGroups or None
-        Columns that were scored together, where that was asked for.
+        Columns that were scored together, if `group_correlated` was given.
     messages : list of str
         What was done and assumed.
     warnings : list of str
-        What makes the scores doubtful, such as a model that predicts no better than chance.
+        Reasons to doubt the scores, such as a model that is no better than chance.
     """
 
     result: ImportanceResult
@@ -72,13 +73,18 @@ class TableScore:
     model: Any
     model_name: str
     columns: list[ColumnSummary]
-    skill: ModelPerformance | None
+    performance: ModelPerformance | None
     feature_groups: CorrelatedGroups | None
     messages: list[str]
     warnings: list[str]
 
+    @property
+    def notes(self) -> list[str]:
+        """Messages without hints and without the performance, for readers who cannot change arguments."""
+        return [as_message(text).text for text in self.messages if text != str(self.performance)]
+
     def describe(self) -> str:
-        """What was scored, in a line: model, trees, rows and measure."""
+        """Describe model, trees, rows and measure in one line."""
         result = self.result
         rows = f"{result.n_rows:,} {ROWS_IN_WORDS[result.rows]}"
         trees = count(result.n_trees, "tree")
@@ -86,6 +92,30 @@ class TableScore:
             trees += f" in {count(len(result.per_fold), 'fold')}"
         return f"{self.model_name}, {trees}, {rows}, {result.measure}"
 
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None, alpha: float = 0.05) -> None:
+        """Write the HTML report, with performance, notes and warnings.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        title : str, default=None
+            The heading; None means that of `ImportanceResult.report`.
+        alpha : float, default=0.05
+            False discovery rate.
+        """
+        self.result.report(
+            path,
+            X=self.X,
+            feature_groups=self.feature_groups,
+            title=title,
+            performance=None if self.performance is None else self.performance.describe(),
+            notes=self.notes,
+            warnings=[as_message(text).text for text in self.warnings],
+            explanation=self.explanation,
+            alpha=alpha,
+        )
+
     def __repr__(self) -> str:
-        lines = [self.describe(), *map(str, [self.skill] * (self.skill is not None))]
+        lines = [self.describe(), *map(str, [self.performance] * (self.performance is not None))]
         return "\n".join(map(in_one_line, [*lines, *(f"warning: {warning}" for warning in self.warnings)]))

@@ -144,9 +144,10 @@ void run_forest_pass(const Job& job, const TreesAndRows& inputs, const Table& ta
 
 inline TreesAndRows join_score_inputs(const Forest& forest, const Table& table, const TargetArrays& target,
                                       const TreeRowArrays& rows, const SplitCriterion& criterion) {
+    const Target view = view_target(target, criterion);  // checks the columns, which check_codes() relies on
     target.check_rows(table.n_rows());
     target.check_codes();
-    return join_inputs(forest, table, view_target(target, criterion), rows);
+    return join_inputs(forest, table, view, rows);
 }
 
 inline void bind_score_trees(const Forest& forest, const Table& table, const TargetArrays& target,

@@ -1,1 +1,1 @@
-"""Check a table and a model before their scores are believed."""
+"""Check a table and a model before trusting their scores."""

@@ -1,7 +1,7 @@
-"""What a fit to a table will take, in time and memory, and how many of its rows are used to keep that within bounds.
+"""Estimate the time and memory of a fit, and choose how many rows to use.
 
-Which rows are used depends on the table and the settings only, so that the same command gives the same numbers on any
-machine: the time is that of cores as measured for rows, columns, classes and models, not that of a clock.
+The choice depends only on the table and the settings, so that a command gives the same numbers on any machine: the
+time follows from measured costs per row, column and class of each model, not from a clock.
 """
 
 from __future__ import annotations
@@ -16,41 +16,42 @@ from numpy.typing import NDArray
 
 from truewood._arguments import check_n_jobs
 from truewood._formatting import count
+from truewood._message import Message
 from truewood.tabular._errors import TableError
 from truewood.tabular._messages import Messages
 from truewood.tabular._models.settings import ALL_ROWS, FitSettings
 
-# A table whose fit would take more than this is sampled: seconds of one core, and bytes of trees.
+# Rows are sampled if a fit would exceed this: seconds on one core, and bytes of trees.
 MOST_SECONDS, MOST_BYTES = 120.0, 4 * 2**30
-# However many columns there are, so many rows are used.
+# Rows to use at least, however many columns there are.
 FEWEST_SAMPLED = 2_000
-# Nanoseconds of a 2020s core for each row, level of the tree and column that is tried, with those of each class; and of
-# boosting for each row, column and class: those of fit and scores, by experiments/tables/cost.py.
+# Nanoseconds of a 2020s core for fit and scores: forests per row, tree level, candidate column and class; boosting per
+# row, column and class. Measured by experiments/tables/cost.py.
 _NANOSECONDS = {"regression": 70.0, "classification": 90.0, "survival": 20.0}
 _NANOSECONDS_OF_CLASS, _NANOSECONDS_OF_BOOSTING = 5.0, 30.0
 _EASE_OF_EXTRA_TREES, _EFFORT_OF_FLAG = 0.15, 0.1
-# Part of the rows that are in a bag; bytes of a node, without what it holds of each class.
+# Share of rows in a bag; bytes of a node, without those of each class.
 _PART_IN_BAG, _BYTES_OF_NODE = 0.632, 64 + 8
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a model takes, by the size of its task.
+    """The cost of a fit as a function of the number of rows.
 
     Parameters
     ----------
     settings : FitSettings
         The model.
     task : {"classification", "regression", "survival"}
-        What it predicts.
+        The task.
     n_columns : int
         Number of encoded columns.
     n_flags : int
-        How many of these have two values only: they are sorted at once, and seldom tried again below a split.
+        Number of encoded columns with two values, which are cheap to sort and rarely split twice.
     n_classes : int
-        Number of classes; 1 for numbers.
+        Number of classes; 1 for regression.
     is_out_of_bag : bool
-        Whether it is fit once, to all rows.
+        Whether the model is fit once, to all rows.
     """
 
     settings: FitSettings
@@ -61,12 +62,12 @@ class Cost:
     is_out_of_bag: bool
 
     def find_seconds(self, n_rows: int) -> float:
-        """Seconds that one core takes for the fit."""
+        """Estimate the seconds of the fit on one core."""
         settings, levels = self.settings, math.log2(max(n_rows, 2))
         if settings.is_forest:
             ease = _EASE_OF_EXTRA_TREES if settings.model == "extra-trees" else 1.0
             unit = _NANOSECONDS[self.task] + _NANOSECONDS_OF_CLASS * self.n_classes * (self.task == "classification")
-            depth = n_rows if self.task == "survival" else levels  # each split compares life tables of all times
+            depth = n_rows if self.task == "survival" else levels  # each split compares life tables over all times
             tried = settings.count_candidates(self.task, self.n_columns) * self._find_mean_effort()
             work = ease * unit * depth * tried
         else:
@@ -74,7 +75,7 @@ class Cost:
         return 1e-9 * work * n_rows * settings.count_trees() * self._count_fits()
 
     def find_bytes(self, n_rows: int) -> float:
-        """Bytes that the trees of a forest may take, at most; boosted trees are small."""
+        """Estimate the largest size of a forest in bytes; boosted trees are small."""
         settings = self.settings
         if not settings.is_forest:
             return 0.0
@@ -85,18 +86,18 @@ class Cost:
         return 2 * n_leaves * settings.count_trees() * n_models * (_BYTES_OF_NODE + 8 * self.n_classes)
 
     def _find_mean_effort(self) -> float:
-        """Time that a forest takes for a column, of that for one of numbers."""
+        """Mean cost of a column in a forest, relative to a numeric one."""
         return 1.0 - (1.0 - _EFFORT_OF_FLAG) * self.n_flags / self.n_columns
 
     def _count_fits(self) -> float:
-        """Number of fits to all rows that take as long."""
+        """Cost of all fits, in fits to all rows."""
         if self.is_out_of_bag:
             return 1.0
         n_folds = self.settings.count_folds()
         return 1.0 - (self.settings.test_size or 0.0) if n_folds is None else n_folds - 1.0
 
     def count_affordable(self, n_rows: int) -> int:
-        """The most rows, of so many, that stay within the bounds, to two digits."""
+        """Largest number of rows within the limits, rounded down to two digits."""
         low, high = min(FEWEST_SAMPLED, n_rows), n_rows
         if self._is_affordable(high):
             return n_rows
@@ -113,40 +114,46 @@ class Cost:
 def choose_rows(
     cost: Cost, y: NDArray[Any], groups: NDArray[np.int64] | None, messages: Messages
 ) -> NDArray[np.int64] | None:
-    """The rows to use, in their order; None for all. What takes long, or much memory, is said.
+    """Choose the rows to use, in order; None for all.
 
     Parameters
     ----------
     cost : Cost
-        What the fit takes.
+        The cost of the fit.
     y : ndarray of shape (n_rows,)
-        The target; classes keep their shares.
+        The target; the sample is stratified by class.
     groups : ndarray of shape (n_rows,), or None
-        Groups of rows, which are drawn whole.
+        Groups of rows, which are sampled as a whole.
     messages : Messages
-        Hears how many rows are used, and why.
+        Receives how many rows are used, and why.
     """
     wanted, n_rows = cost.settings.sample, len(y)
     n_used = n_rows if wanted == ALL_ROWS else min(n_rows, int(wanted or cost.count_affordable(n_rows)))
     _check_memory(cost, n_used)
     if n_used == n_rows:
         if cost.find_seconds(n_rows) > MOST_SECONDS or cost.find_bytes(n_rows) > MOST_BYTES:
-            messages.add(f"the fit {_describe(cost, n_rows, 'takes')}; fewer rows take less: sample=20000")
+            text = f"the fit takes {_describe(cost, n_rows)}."
+            messages.add(Message(text, "To use fewer rows, pass {sample}", sample=20000))
         return None
     seed = cost.settings.random_state
     chosen = _draw(n_used, y, groups, np.random.default_rng(seed), is_classifier=cost.task == "classification")
-    why = "" if wanted else f", as a fit to all {_describe(cost, n_rows, 'would take')}; sample='all' takes them all"
-    messages.add(f"{len(chosen):,} of {count(n_rows, 'row')} are used, drawn at random with seed {seed}{why}")
+    text = f"using {len(chosen):,} of {count(n_rows, 'row')}, sampled with random state {seed}"
+    if wanted is None:
+        text += f", because a fit to all rows would take {_describe(cost, n_rows)}."
+        messages.add(Message(text, "To use all rows, pass {sample}", sample=ALL_ROWS))
+    else:
+        messages.add(text)
     if wanted is None and cost.find_seconds(n_used) > MOST_SECONDS:
-        hint = "; max_features='sqrt' takes less" if cost.settings.is_forest else "; n_trees=50 takes less"
-        messages.add(f"the fit to these still {_describe(cost, n_used, 'takes')}{hint}")
+        faster: dict[str, Any] = {"max_features": "sqrt"} if cost.settings.is_forest else {"n_estimators": 50}
+        hint = f"For a faster fit, pass {{{next(iter(faster))}}}"
+        messages.add(Message(f"the fit to these rows still takes {_describe(cost, n_used)}.", hint, **faster))
     return chosen
 
 
 def _draw(
     n_used: int, y: NDArray[Any], groups: NDArray[np.int64] | None, rng: np.random.Generator, *, is_classifier: bool
 ) -> NDArray[np.int64]:
-    """Rows at random: whole groups, or of each class its share, two rows at least."""
+    """Sample whole groups, or rows stratified by class with at least two of each."""
     if groups is not None:
         order = rng.permutation(groups.max() + 1)
         n_groups = max(2, int(np.searchsorted(np.cumsum(np.bincount(groups)[order]), n_used, side="right")))
@@ -161,36 +168,38 @@ def _draw(
 
 
 def _check_memory(cost: Cost, n_rows: int) -> None:
-    """Refuse trees that do not fit into the machine, before they are grown."""
+    """Refuse a forest that does not fit into memory before it is grown."""
     n_bytes, there = cost.find_bytes(n_rows), _find_memory()
     if there is not None and n_bytes > there:
         classes = f" and {cost.n_classes} classes" if cost.task == "classification" else ""
         raise TableError(
-            f"{cost.settings.count_trees():,} trees of {count(n_rows, 'row')}{classes} may take "
-            f"{n_bytes / 2**30:.1f} GiB, and this machine has {there / 2**30:.1f}; take fewer rows or trees, larger "
-            "leaves with min_leaf=20, or max_depth=10.",
-            "sample" if cost.settings.sample else "n_trees",
+            Message(
+                f"{cost.settings.count_trees():,} trees for {count(n_rows, 'row')}{classes} may take "
+                f"{n_bytes / 2**30:.1f} GiB, but this machine has {there / 2**30:.1f} GiB.",
+                "Use fewer rows or trees, or limit their size with {min_samples_leaf} or {max_depth}.",
+                min_samples_leaf=20,
+                max_depth=10,
+            ),
+            "sample" if cost.settings.sample else "n_estimators",
         )
 
 
 def _find_memory() -> int | None:
-    """Bytes of memory that this machine has; None where it does not say."""
+    """Return the physical memory of this machine in bytes; None if unknown."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return None
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _describe(cost: Cost, n_rows: int, verb: str) -> str:
-    """Time and, where it is much, memory in words."""
+def _describe(cost: Cost, n_rows: int) -> str:
+    """Describe the time of a fit, and its memory if that is much."""
     n_threads, n_bytes = check_n_jobs(cost.settings.n_jobs), cost.find_bytes(n_rows)
     memory = f" and up to {n_bytes / 2**30:.1f} GiB of memory" if n_bytes > MOST_BYTES else ""
-    return (
-        f"{verb} about {format_duration(cost.find_seconds(n_rows) / n_threads)} on {count(n_threads, 'core')}{memory}"
-    )
+    return f"about {format_duration(cost.find_seconds(n_rows) / n_threads)} on {count(n_threads, 'core')}{memory}"
 
 
 def format_duration(seconds: float) -> str:
-    """Seconds, minutes or hours, as one says it."""
+    """Format seconds as seconds, minutes or hours."""
     if seconds < 90:
         return count(max(1, round(seconds)), "second")
     return count(round(seconds / 60), "minute") if seconds < 5400 else count(round(seconds / 3600), "hour")

@@ -1,4 +1,4 @@
-"""Rows of a table that look like duplicates of others."""
+"""Find duplicate rows."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from numpy.typing import NDArray
 
 from truewood.tabular._messages import Messages
 
-# Fewer repeated rows than this part do little harm.
+# A smaller share of repeated rows does little harm.
 _FEW = 0.05
-# Numbers and dates of more values than these seldom agree by chance.
+# Numbers and dates with more distinct values than this rarely agree by chance.
 _FEW_VALUES = 20
-# Of flags and few levels: repeated rows that chance may make, and how often the most frequent one may be there.
+# For low-cardinality columns: largest share of repeats explained by chance, and largest relative count of one row.
 _RARE = 0.1
 _OFTEN = 5
-# Where numbers and dates agree, nearly all else does in duplicates.
+# If numbers and dates agree, nearly everything else agrees in true duplicates.
 _NEARLY_ALL = 0.9
 
 
 def warn_of_duplicates(X: pd.DataFrame, y: NDArray[Any], messages: Messages) -> None:
-    """Warn of rows that look like duplicates of others; arguments as of `count_duplicates`."""
+    """Warn about rows that look like duplicates; arguments as in `count_duplicates`."""
     n_duplicates = count_duplicates(X, y)
     if n_duplicates:
         messages.warn(
-            f"{n_duplicates:,} of {len(X):,} rows are duplicates of other rows, in all columns and the target; if they "
-            "are the same observations again, scores and p-values are far too good: remove duplicates"
+            f"{n_duplicates:,} of {len(X):,} rows are exact duplicates. If they repeat the same observations, scores "
+            "and p-values are far too optimistic: remove the duplicates"
         )
 
 
 def count_duplicates(X: pd.DataFrame, y: NDArray[Any]) -> int:
-    """Number of rows that repeat an earlier one in all columns and the target; 0 where that looks natural.
+    """Count rows that repeat an earlier row in all columns and the target; 0 if that looks natural.
 
-    Rows of few levels repeat each other anyway, unless there are many such columns. Rows whose numbers and dates agree,
-    and then everything else does, are duplicates, unless these numbers come together as often when each column is
+    Rows of low-cardinality columns repeat by nature, unless there are many such columns. If rows agree in all numbers
+    and dates, and then in everything else, they are duplicates, unless the numbers agree as often when each column is
     shuffled.
 
     Parameters
@@ -48,7 +48,7 @@ def count_duplicates(X: pd.DataFrame, y: NDArray[Any]) -> int:
     table = X.set_axis(range(X.shape[1]), axis=1).assign(target=y)
     try:
         is_repeated = table.duplicated()
-    except TypeError:  # lists and dictionaries cannot be compared
+    except TypeError:  # lists and dictionaries are not hashable
         return 0
     if is_repeated.mean() <= _FEW:
         return 0
@@ -63,17 +63,17 @@ def count_duplicates(X: pd.DataFrame, y: NDArray[Any]) -> int:
 
 
 def _count_by_chance(table: pd.DataFrame) -> int:
-    """Number of repeated rows when each column is shuffled."""
+    """Count repeated rows when each column is shuffled."""
     rng = np.random.default_rng(0)
     shuffled = pd.DataFrame({name: rng.permutation(table[name].to_numpy()) for name in table})
     return int(shuffled.duplicated().sum())
 
 
 def _are_copies(table: pd.DataFrame) -> bool:
-    """Whether repeated rows of flags and few levels look like copies: chance would make few, and none of them often.
+    """Whether repeated rows of low-cardinality columns look like copies.
 
-    Columns that depend on each other repeat rows, too, but then the most typical row again and again. And copies have
-    the same target, where rows that only look alike may differ.
+    Chance would repeat few rows, and none of them often. Dependent columns also repeat rows, but the most typical row
+    most often. Copies have the same target, whereas rows that merely look alike may differ in it.
     """
     n_repeated = int(table.duplicated().sum())
     if n_repeated < _NEARLY_ALL * table.drop(columns="target").duplicated().sum():

@@ -1,16 +1,16 @@
-"""Columns that nearly determine the target: it in other words, which would win without telling anything.
+"""Find columns that nearly determine the target: possible target leakage.
 
-A column determines the target as far as rows next to each other in its order (or of the same level, for a category)
-have the same target. With D the mean of half the squared differences of such neighbours' targets, and V the target's
-variance,
+A column determines the target as far as neighboring rows in its order (or rows of the same level, for a category) have
+the same target. With D the mean of half the squared target differences between such neighbors, and V the variance of
+the target,
 
     share = 1 - D / V
 
-estimates the part of the variance that any function of the column explains (Rice 1984; of ranks it is a relative of
-Chatterjee's coefficient, 2021), without a fit: a copy, a monotone transform, a rounded copy and a recoding all come
-near to 1. Classes count as vectors of zeros and a one, so that V is their Gini impurity; numbers count by their ranks.
+estimates the share of variance that any function of the column explains (Rice 1984; on ranks it is related to
+Chatterjee's coefficient, 2021), without fitting a model: it is close to 1 for a copy, a monotone transform, a rounded
+copy and a recoding. Classes are one-hot vectors, so V is their Gini impurity; numbers are replaced by their ranks.
 
-Texts that mostly differ have no neighbors. Of these, two things are looked at that a text may hold: a number, and for
+Mostly unique texts have no neighbors. For these, two things that a text may contain are checked: a number, and for
 each class the word that marks it best.
 """
 
@@ -30,6 +30,7 @@ from scipy.special import gammaln
 from scipy.stats import rankdata
 
 from truewood._formatting import list_names
+from truewood._message import Message
 from truewood.tabular._columns.identifiers import find_units, is_time_name
 from truewood.tabular._columns.target import Target
 from truewood.tabular._columns.text_values import parse_numbers
@@ -37,28 +38,28 @@ from truewood.tabular._messages import Messages
 
 Floats = NDArray[np.float64]
 
-# A column that tells so much of the target is nearly it.
+# Smallest share of the target that counts as possible leakage.
 NEARLY_ALL = 0.99
-# So many rows, drawn at random, show it.
+# Largest number of rows to use, drawn at random, and smallest.
 _MOST_ROWS = 5_000
 _FEWEST_ROWS = 20
-# Chance puts fewer rows side by side, that are unlike all others, now and then.
+# Fewer rows with another target than most can be neighbors by chance.
 _FEWEST_OTHERS = 5
-# Pairs of so many columns are looked at: those most correlated with the target.
+# Pairs are searched among this many columns: those most correlated with the target.
 _MOST_PAIRED = 1_000
-# Of a pair, each column alone leaves so many times as much of the target as both.
+# Each column of a pair alone must leave this many times as much variance as both.
 _WORTH_OF_PAIR = 10.0
-# So many columns are warned of one by one.
+# Number of separate warnings.
 _MOST_NAMED = 5
-# Expected number of words that match the classes by chance in a table without a leak, at most.
+# Largest expected number of words that match the classes by chance.
 _MOST_BY_CHANCE = 1e-3
-# A word that is right in 97% of rows is right in all of fewer texts now and then: in 200, once in 400 tables.
+# In fewer texts, a word that is right 97% of the time may be right in all: in 200 texts, once in 400 tables.
 _FEWEST_TEXTS = 200
-# Words of a text, and classes, that are looked at.
+# Largest number of words per text, and of classes.
 _MOST_WORDS, _MOST_CLASSES = 50, 50
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
-# Columns without so many values would leave too few rows for pairs.
+# Smallest share of rows with a value for columns in pairs.
 _MOSTLY_THERE = 0.8
 
 
@@ -69,9 +70,9 @@ class Leak:
     Parameters
     ----------
     columns : tuple of str
-        One column, or two whose weighted sum or product does.
+        One column, or two with a weighted sum or product that does.
     share : float
-        The part of the target's variance (numbers: of their ranks) that they determine.
+        The share of the target's variance (of its ranks, for numbers) that they determine.
     """
 
     columns: tuple[str, ...]
@@ -80,7 +81,7 @@ class Leak:
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """Ranks of numbers, or numbers of classes."""
+    """Ranks of numbers, or class codes."""
 
     values: NDArray[Any]
     are_ranks: bool
@@ -90,39 +91,39 @@ class _Target:
 
     @cached_property
     def smallest(self) -> float:
-        """D of the best of all orders, which is not 0 in few rows."""
+        """D for the best order, which is not 0 for few rows."""
         order = np.argsort(self.values, kind="stable")
         return self.differ(order[1:], order[:-1])
 
     @cached_property
     def variance(self) -> float:
-        """V; NaN where nearly all rows are the same."""
+        """V; NaN if nearly all rows have the same target."""
         counts = np.unique(self.values, return_counts=True)[1]
         if len(self.values) - counts.max() < _FEWEST_OTHERS:
             return np.nan
         return float(np.var(self.values) if self.are_ranks else 1.0 - np.sum((counts / len(self.values)) ** 2))
 
     def differ(self, first: NDArray[Any], second: NDArray[Any]) -> float:
-        """D of pairs of rows."""
+        """D for pairs of rows."""
         a, b = self.values[first], self.values[second]
         return float(np.mean(0.5 * (a - b) ** 2 if self.are_ranks else a != b))
 
 
 def warn_of_leaks(X: pd.DataFrame, target: Target, name: str, messages: Messages, *, is_fit: bool = False) -> None:
-    """Warn of columns that nearly determine the target.
+    """Warn about columns that nearly determine the target.
 
     Parameters
     ----------
     X : DataFrame
-        The columns; see `find_leaks`. Those that name what rows belong to are not looked at.
+        The columns; see `find_leaks`. Group identifiers are ignored.
     target : Target
-        What is to be predicted.
+        The target.
     name : str
-        Its name.
+        The name of the target.
     messages : Messages
-        Hears the warnings.
+        Receives the warnings.
     is_fit : bool, default=False
-        Whether there is a model already, which would have to be fit again without them.
+        Whether the model is already fit, so that dropping a column requires a new fit.
     """
     task = "classification" if target.task == "classification" else "regression"
     leaks = find_leaks(X.drop(columns=find_units(X)), target.values, task)
@@ -130,34 +131,33 @@ def warn_of_leaks(X: pd.DataFrame, target: Target, name: str, messages: Messages
         messages.warn(_describe(leak, name, is_fit=is_fit))
     if leaks[_MOST_NAMED:]:
         more = list_names([" with ".join(leak.columns) for leak in leaks[_MOST_NAMED:]])
-        messages.warn(f"the same holds for {more}")
+        messages.warn(f"possible target leakage also in {more}")
 
 
-def _describe(leak: Leak, target: str, *, is_fit: bool) -> str:
+def _describe(leak: Leak, target: str, *, is_fit: bool) -> Message:
     is_one = len(leak.columns) == 1
-    them = "it" if is_one else "them"
-    remedy = f"drop {them} with {', '.join(f'drop=[{column!r}]' for column in leak.columns)}"
-    if is_fit:
-        remedy = f"fit a model without {them}"
-    explain = "alone explains" if is_one else "together explain"
+    them, explain = ("it", "alone explains") if is_one else ("them", "together explain")
     share = f"{round(100 * leak.share, 1):g}%"
-    return f"{' and '.join(leak.columns)} {explain} {share} of {target}: possible target leakage. If so, {remedy}"
+    text = f"{' and '.join(leak.columns)} {explain} {share} of {target}: possible target leakage."
+    if is_fit:
+        return Message(text, f"If so, fit a model without {them}")
+    return Message(text, f"If so, drop {them} with {{drop}}", drop=list(leak.columns))
 
 
 def find_leaks(X: pd.DataFrame, y: NDArray[Any], task: str) -> list[Leak]:
-    """Columns that nearly determine the target, the strongest first, then pairs of columns that make up numbers.
+    """Find columns that nearly determine the target, strongest first, then a pair of columns that adds up to it.
 
-    Dates and times are not looked at: they nearly tell whatever follows a trend. Nor are numbers that only rise or fall
-    from row to row while the target does not, as the population of a country does in a series.
+    Dates and times are ignored: they nearly determine any target with a trend. So are numbers that are monotone over
+    the rows while the target is not, such as the population of a country in a time series.
 
     Parameters
     ----------
     X : DataFrame
-        Numbers, booleans and dates by their types; other columns are categories.
+        Numbers, booleans and dates by dtype; all other columns are categories.
     y : ndarray of shape (n_rows,)
         Labels, or numbers.
     task : {"classification", "regression"}
-        Which of both.
+        The task.
     """
     if len(np.unique(y)) < 2:
         return []
@@ -165,11 +165,11 @@ def find_leaks(X: pd.DataFrame, y: NDArray[Any], task: str) -> list[Leak]:
     names = [str(name) for name in X if X[name].dtype.kind != "M" and not is_time_name(str(name))]
     if are_numbers and not _is_sorted(y):
         names = [name for name in names if not (_is_number(X[name]) and _runs_on(X[name]))]
-    # In random order, so that rows with the same value are not neighbours as they are in the file.
+    # In random order, so that ties are not in the order of the file.
     rows = np.random.default_rng(0).permutation(len(X))[:_MOST_ROWS]
     X, y = X.iloc[rows], y[rows]
     target = _Target(rankdata(y) if are_numbers else np.unique(y, return_inverse=True)[1], are_numbers)
-    order = np.argsort(rows)  # as in the table
+    order = np.argsort(rows)  # the order of the table
     shares = {name: _measure_column(X[name], target, order) for name in names}
     found = [Leak((name,), share) for name, share in shares.items() if share >= NEARLY_ALL]
     found.sort(key=lambda leak: -leak.share)
@@ -184,19 +184,19 @@ def _is_number(values: pd.Series[Any]) -> bool:
 
 
 def _is_sorted(y: NDArray[Any]) -> bool:
-    """Whether numbers rise or fall with the rows, or nearly."""
+    """Whether numbers nearly rise or fall with the row number."""
     return abs(float(np.corrcoef(rankdata(y), np.arange(len(y)))[0, 1])) >= NEARLY_ALL
 
 
 def _runs_on(values: pd.Series[Any]) -> bool:
-    """Whether numbers only rise, or only fall."""
+    """Whether numbers are monotone over the rows."""
     return bool(values.is_monotonic_increasing or values.is_monotonic_decreasing)
 
 
 def _measure_column(values: pd.Series[Any], target: _Target, order: NDArray[np.int64]) -> float:
-    """The share that a column determines: with missing values as a level, or where there are none.
+    """Measure the share that a column determines, with missing values as a level or without them.
 
-    `order` has the rows as they are in the table.
+    `order` sorts the rows as in the table.
     """
     if _is_number(values):
         return _measure_numbers(values, target)
@@ -213,13 +213,13 @@ def _measure_numbers(values: pd.Series[Any], target: _Target) -> float:
 
 
 def _measure_order(x: Floats, target: _Target) -> float:
-    """The share by neighbours in the order of x, with D less the smallest."""
+    """Measure the share by neighbors in the order of x, with D minus its smallest value."""
     order = np.argsort(x, kind="stable")
     return 1.0 - (target.differ(order[1:], order[:-1]) - target.smallest) / target.variance
 
 
 def _measure_levels(levels: NDArray[np.int64], target: _Target) -> float | None:
-    """The share by neighbours of the same level; None where most rows have none."""
+    """Measure the share by neighbors of the same level; None if most rows have none."""
     order = np.argsort(levels, kind="stable")
     is_pair = np.diff(levels[order]) == 0
     if is_pair.sum() < 0.5 * len(levels):
@@ -228,7 +228,7 @@ def _measure_levels(levels: NDArray[np.int64], target: _Target) -> float | None:
 
 
 def _measure_texts(values: pd.Series[Any], target: _Target, order: NDArray[np.int64]) -> float:
-    """The share that texts determine of which most differ: by a number in each, or by words that mark classes."""
+    """Measure the share that mostly unique texts determine, by a number in each or by words that mark classes."""
     if len(values) < _FEWEST_TEXTS:
         return 0.0
     texts = ["" if missing else str(value) for value, missing in zip(values, values.isna(), strict=True)]
@@ -236,7 +236,7 @@ def _measure_texts(values: pd.Series[Any], target: _Target, order: NDArray[np.in
     found = [_NUMBER.findall(text) for text in texts]
     for place in (0, -1):
         numbers = pd.Series(parse_numbers([numbers[place] if numbers else "" for numbers in found])[0])
-        # Numbers that only rise with the rows name them.
+        # Numbers that rise with the row number identify rows.
         if numbers.notna().mean() >= _MOSTLY_THERE and not _runs_on(numbers.iloc[order].dropna()):
             shares.append(_measure_numbers(numbers, target))
     if not target.are_ranks:
@@ -245,11 +245,11 @@ def _measure_texts(values: pd.Series[Any], target: _Target, order: NDArray[np.in
 
 
 def _measure_words(texts: list[str], target: _Target) -> float:
-    """The share of the impurity of classes that goes if each class is told by the word that marks it best.
+    """Measure the share of class impurity that is removed by the best word for each class.
 
-    Many words are tried, and one of them could fit by chance: with m rows in the smaller part of n, a word that is in
-    rows at random is in exactly these with a probability of at most 1 in C(n, m). Where so few rows are in the smaller
-    part that more than `_MOST_BY_CHANCE` of the words are expected to be, nothing is found.
+    Many words are tried, and one could fit by chance: if the smaller part has m of n rows, a word in random rows is in
+    exactly these rows with a probability of at most 1 in C(n, m). A class is skipped if more than `_MOST_BY_CHANCE`
+    words are expected to fit by chance.
     """
     n_rows, counts = len(texts), np.bincount(target.values)
     if len(counts) > _MOST_CLASSES:
@@ -281,7 +281,7 @@ def _measure_words(texts: list[str], target: _Target) -> float:
 
 
 def _find_pairs(X: pd.DataFrame, y: Floats, target: _Target) -> list[Leak]:
-    """The pair of columns that makes up the target best, as a weighted sum or else as a product, if it nearly does."""
+    """Find the pair of columns with the weighted sum, or else the product, closest to the target, if it is close."""
     X = X.loc[:, X.notna().mean() >= _MOSTLY_THERE]
     is_there = X.notna().all(axis=1).to_numpy()
     X, y, target = X[is_there], y[is_there], target.take(is_there)
@@ -295,7 +295,7 @@ def _find_pairs(X: pd.DataFrame, y: Floats, target: _Target) -> list[Leak]:
 
 
 def _find_sum(X: pd.DataFrame, y: Floats, target: _Target) -> Leak | None:
-    """The two columns whose weighted sum leaves least of the variance of y, if that is next to nothing."""
+    """Find the pair of columns that leaves the least variance of y, if that is almost none."""
     X = X.loc[:, X.std(ddof=0) > 0]
     z = ((X - X.mean()) / X.std(ddof=0)).to_numpy()
     with_y = z.T @ (y - y.mean()) / (len(y) * y.std())
@@ -304,7 +304,7 @@ def _find_sum(X: pd.DataFrame, y: Floats, target: _Target) -> Leak | None:
         return None
     z, with_y = z[:, chosen], with_y[chosen]
     between = z.T @ z / len(y)
-    # R2 of each pair from its three correlations; columns that are the same have none.
+    # R2 of each pair from its three correlations; undefined for identical columns.
     apart = np.where(1.0 - between**2 > 1e-6, 1.0 - between**2, np.nan)
     left = 1.0 - (with_y[:, None] ** 2 + with_y**2 - 2.0 * np.outer(with_y, with_y) * between) / apart
     alone = 1.0 - np.maximum(with_y[:, None] ** 2, with_y**2)

@@ -1,7 +1,8 @@
-"""How well a model predicts rows it never saw, and whether that is better than chance."""
+"""Measure how well a model predicts evaluation rows, and warn if that is no better than chance."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,25 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from truewood._formatting import format_p_value
+from truewood._message import Message
+from truewood.tabular._messages import Messages
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class ModelPerformance:
-    """A score of predictions, what chance would score, and how sure that is.
+    """How well a model predicts, with standard error and chance level.
 
     Parameters
     ----------
     name : {"AUC", "one-vs-rest AUC", "R2", "concordance"}
-        Area under the ROC curve for two classes, that of each class against the others for more,
-        explained variance for numbers, Harrell's share of pairs in the right order for survival times.
+        The metric: area under the ROC curve for two classes, one-vs-rest for more, explained variance for regression,
+        Harrell's concordance index for survival times.
     value : float
         The score.
     std_error : float
-        Its standard error, over rows, or over groups of rows that belong together.
+        The standard error of the score, clustered if rows are grouped.
     chance : float
-        The score of a model that knows nothing of the columns: 0.5, or 0 for numbers.
+        The score of a model without features: 0.5, or 0 for regression.
     rows : str
         Which rows were predicted, in words.
     """
@@ -40,25 +45,25 @@ class ModelPerformance:
 
     @property
     def p_value(self) -> float:
-        """One-sided p-value of a score that is no better than chance."""
+        """One-sided p-value of the hypothesis that the score is no better than chance."""
         if self.std_error == 0:
             return 0.0 if self.value > self.chance else 1.0
         return float(norm.sf((self.value - self.chance) / self.std_error))
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Ends of the 95 % interval, within what is possible."""
+        """95% confidence interval, clipped to possible scores."""
         half, lowest = 1.96 * self.std_error, -np.inf if self.name == "R2" else 0.0
         return max(self.value - half, lowest), min(self.value + half, 1.0)
 
     def describe(self) -> str:
-        """The score with its interval, and what chance would score."""
+        """Describe the score with its interval and the chance level."""
         low, high = self.interval
-        nothing = "0 is the mean" if self.name == "R2" else "0.5 is chance"
-        return f"{self.name} {self.value:.3f} (95 % interval {low:.3f} to {high:.3f}; {nothing})"
+        chance = "0 for the mean" if self.name == "R2" else "0.5 for chance"
+        return f"{self.name} {self.value:.3f} (95% CI {low:.3f} to {high:.3f}; {chance})"
 
     def __str__(self) -> str:
-        return f"the model predicts {self.rows} with {self.describe()}"
+        return f"model performance on {self.rows}: {self.describe()}"
 
 
 def measure_performance(
@@ -70,22 +75,22 @@ def measure_performance(
     *,
     groups: Integers | None = None,
 ) -> ModelPerformance | None:
-    """Compare predictions of unseen rows with their target; None where there are too few of them.
+    """Score the predictions of evaluation rows; None if there are too few rows.
 
     Parameters
     ----------
     y : ndarray of shape (n_rows,)
-        The target; of survival times, records of event and time.
+        The target; records of event and time for survival targets.
     predicted : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        Numbers, or probabilities of classes; NaN for rows without a prediction.
+        Numbers, or class probabilities; NaN for rows without a prediction.
     classes : array-like of shape (n_classes,), or None
         The labels; None for regression.
     weight : ndarray of shape (n_rows,), or None
-        Weights of the rows.
+        Row weights.
     rows : str
-        Which rows these are, in words.
+        Which rows were predicted, in words.
     groups : ndarray of shape (n_rows,), or None
-        Their groups, where rows belong together.
+        Groups of rows.
     """
     weight = np.ones(len(y)) if weight is None else weight
     groups = np.arange(len(y)) if groups is None else groups
@@ -100,8 +105,62 @@ def measure_performance(
     return _measure_classes(y, predicted, np.asarray(classes), weight, groups, rows)
 
 
+def check_quality(
+    performance: ModelPerformance | None,
+    total_p_value: float,
+    messages: Messages,
+    *,
+    alpha: float,
+    may_be_too_deep: bool,
+) -> None:
+    """Report the performance of the model, and warn if its importances are meaningless.
+
+    Parameters
+    ----------
+    performance : ModelPerformance or None
+        The performance on evaluation rows; None if it could not be measured.
+    total_p_value : float
+        The p-value of all columns together; NaN if there is none.
+    messages : Messages
+        Receives the report and the warnings.
+    alpha : float
+        Significance level.
+    may_be_too_deep : bool
+        Whether the depth of the trees is unlimited.
+    """
+    if performance is None:
+        messages.warn("model performance could not be measured: too few evaluation rows, or all of one class")
+        return
+    messages.add(str(performance))
+    has_test = not math.isnan(total_p_value)
+    is_noise = has_test and total_p_value > alpha
+    if performance.p_value <= alpha:
+        if is_noise:
+            warn_of_noise(total_p_value, messages)
+        return
+    tested = (
+        f"{performance.name} {performance.value:.3f} vs. {performance.chance:.3f}, one-sided p = "
+        f"{format_p_value(performance.p_value)}"
+    )
+    if is_noise or not has_test:
+        together = f"; all columns together p = {format_p_value(total_p_value)}" if has_test else ""
+        messages.warn(f"the model is no better than chance ({tested}{together}), so its importances are meaningless")
+        return
+    text = (
+        f"the model is no better than chance ({tested}), although its splits hold up on evaluation rows (p = "
+        f"{format_p_value(total_p_value)})"
+    )
+    hint = "The trees may be too deep for a weak signal; try {max_depth}"
+    messages.warn(Message(f"{text}.", hint, max_depth=3) if may_be_too_deep else text)
+
+
+def warn_of_noise(total_p_value: float, messages: Messages) -> None:
+    """Warn that the splits of all columns together are not significant."""
+    messages.warn(f"all splits taken together may be noise (p = {format_p_value(total_p_value)})")
+
+
 def _measure_numbers(y: Floats, predicted: Floats, weight: Floats, groups: Integers, rows: str) -> ModelPerformance:
-    """One less a ratio of two means, whose error is that of both."""
+    """R2: one minus a ratio of two means; the standard error accounts for both."""
     squares, around_mean = (y - predicted) ** 2, (y - np.average(y, weights=weight)) ** 2
     variance = np.average(around_mean, weights=weight)
     ratio = np.average(squares, weights=weight) / variance
@@ -112,7 +171,7 @@ def _measure_numbers(y: Floats, predicted: Floats, weight: Floats, groups: Integ
 def _measure_times(
     times: Floats, events: NDArray[np.bool_], risk: Floats, groups: Integers, rows: str
 ) -> ModelPerformance | None:
-    """Harrell's concordance: of pairs of which one is known to end first, those where it has the higher risk."""
+    """Harrell's concordance: among pairs with a known order, the share in which the earlier event has higher risk."""
     places, pairs = np.zeros(len(times)), np.zeros(len(times))
     for row in np.flatnonzero(events):
         is_later = (times > times[row]) | ((times == times[row]) & ~events)
@@ -124,7 +183,7 @@ def _measure_times(
     if not pairs.any():
         return None
     share = float(places.sum() / pairs.sum())
-    # Each pair has two rows, and so counts twice in both sums.
+    # A pair has two rows and counts twice in both sums.
     error = _find_error(2.0 * (places - share * pairs) / pairs.mean(), np.ones(len(times)), groups)
     return ModelPerformance("concordance", share, error, 0.5, rows)
 
@@ -132,11 +191,11 @@ def _measure_times(
 def _measure_classes(
     y: NDArray[Any], predicted: Floats, classes: NDArray[Any], weight: Floats, groups: Integers, rows: str
 ) -> ModelPerformance:
-    """Area under the ROC curve with the standard error of DeLong et al. (1988), with weights.
+    """Area under the ROC curve with the standard error of DeLong et al. (1988), weighted.
 
-    Of more than two classes each is compared with the others, and a class counts by its number of pairs of rows.
-    Probabilities need only be in the right order for it: a forest of deep trees can order rows well and yet miss the
-    target by more than the shares of the classes would.
+    With more than two classes, each is compared with the rest and weighted by its number of pairs of rows. AUC depends
+    only on the order of the probabilities: a forest of deep trees can rank rows well and still have a larger error
+    than the class frequencies.
     """
     places, pairs = np.zeros(len(y)), np.zeros(len(y))
     for label, score in zip(classes, predicted.T, strict=True):
@@ -148,13 +207,13 @@ def _measure_classes(
         places[~is_label] += share * (1.0 - _place(score, ~is_label, weight))
         pairs += np.where(is_label, 1.0 - share, share)
     area = float(np.average(places, weights=weight) / np.average(pairs, weights=weight))
-    # Each pair has two rows, and so counts twice in both means.
+    # A pair has two rows and counts twice in both means.
     error = _find_error(2.0 * (places - area * pairs) / np.average(pairs, weights=weight), weight, groups)
     return ModelPerformance("AUC" if len(classes) == 2 else "one-vs-rest AUC", area, error, 0.5, rows)
 
 
 def _place(score: Floats, is_placed: NDArray[np.bool_], weight: Floats) -> Floats:
-    """Share of the other class that scores lower than each row of this one; equal scores count half."""
+    """Share of the other class that scores lower than each row of this one; ties count half."""
     others = np.argsort(score[~is_placed], kind="stable")
     sorted_score, sums = score[~is_placed][others], np.append(0.0, np.cumsum(weight[~is_placed][others]))
     below, up_to = (np.searchsorted(sorted_score, score[is_placed], side=side) for side in ("left", "right"))
@@ -163,5 +222,5 @@ def _place(score: Floats, is_placed: NDArray[np.bool_], weight: Floats) -> Float
 
 
 def _find_error(influence: Floats, weight: Floats, groups: Integers) -> float:
-    """Standard error of a weighted mean, given what each row adds to it, and which rows belong together."""
+    """Standard error of a weighted mean, from the influence and the group of each row."""
     return float(np.sqrt(np.sum(np.bincount(groups, weights=weight * influence) ** 2)) / weight.sum())

@@ -1,1 +1,1 @@
-"""Understand columns: their kinds, their roles, and the target."""
+"""Infer column types, and read roles and the target."""

@@ -1,4 +1,4 @@
-"""What kind a column is by its looks, and its values read as such."""
+"""Infer the type of each column and read its values accordingly."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._formatting import count, list_names, quote
+from truewood._message import Message, as_message
 from truewood.tabular._columns.identifiers import numbers_rows
 from truewood.tabular._columns.text_values import (
     is_missing,
@@ -23,65 +24,68 @@ from truewood.tabular._columns.text_values import (
 )
 from truewood.tabular._errors import TableError
 
-NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE = "number", "boolean", "category", "category of many levels", "date"
+NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE = "number", "boolean", "category", "high-cardinality category", "date"
 TEXT, IDENTIFIER, CONSTANT, EMPTY, NESTED = "free text", "identifier", "constant", "empty", "nested values"
 USED = (NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE)
 
-# Level of the rows in which a category is missing.
+# Level of a category that stands for missing values.
 MISSING_LEVEL = "(missing)"
-# A category of up to so many levels gets a column for each of them.
+# Categories with at most this many levels are one-hot encoded.
 FEW_LEVELS = 12
-# A column is one of numbers or dates if so many of its values are; the others are then missing.
+# A column is numeric, or a date, if at least this share of its values is; the rest become missing.
 _MOST = 0.95
-# With so many numbers, people are told that others hinder.
+# From this share of numbers on, a note says why the column is not numeric.
 _MANY = 0.75
-# Strings that differ in so many rows name the rows.
+# Strings of which at least this share is unique identify rows.
 _NEARLY_ALL = 0.95
-# Strings of so many words that mostly differ are written by people for people.
+# Mostly unique strings with at least this many words, on average, are free text.
 _WORDS_OF_TEXT = 4.0
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column: its name, its kind, and what the user should know of how it was read.
+    """A column with its inferred type.
 
     Parameters
     ----------
     name : str
         The name.
-    kind : str
-        One of the kinds of this module.
+    dtype : str
+        One of the types defined in this module.
     values : Series
-        The values: floats of numbers and booleans (NaN where missing), strings of categories, datetime64 of dates.
+        The values: float for numbers and booleans (NaN if missing), str for categories, datetime64 for dates.
     note : str or None
-        What was assumed.
+        What was assumed when the column was read.
     """
 
     name: str
-    kind: str
+    dtype: str
     values: pd.Series[Any]
     note: str | None = None
 
     @property
     def is_used(self) -> bool:
-        """Whether columns of this kind can be features."""
-        return self.kind in USED
+        """Whether columns of this type can be features."""
+        return self.dtype in USED
 
 
 def check_finite(columns: list[Column]) -> None:
-    """Refuse columns of numbers that trees do not take."""
+    """Refuse numbers that trees cannot handle."""
     for column in columns:
         if column.is_used and (n_infinite := count_infinite(column)):
             raise TableError(
-                f"column {quote(column.name)} holds {count(n_infinite, 'infinite or far too large number')}; "
-                f"replace such numbers, or leave the column out with drop=[{column.name!r}].",
+                Message(
+                    f"column {quote(column.name)} contains {count(n_infinite, 'infinite or too large number')}.",
+                    "Replace them, or drop the column with {drop}.",
+                    drop=[column.name],
+                ),
                 "table",
             )
 
 
 def take_rows(columns: list[Column], is_taken: NDArray[np.bool_]) -> list[Column]:
-    """The columns in some of the rows; kinds stay, unless a column is the same, or missing, in all of them."""
+    """Select rows; types stay the same, unless a column becomes constant or empty."""
     if is_taken.all():
         return columns
     return [_take_rows(column, is_taken) for column in columns]
@@ -89,7 +93,7 @@ def take_rows(columns: list[Column], is_taken: NDArray[np.bool_]) -> list[Column
 
 def _take_rows(column: Column, is_taken: NDArray[np.bool_]) -> Column:
     values = column.values[is_taken].reset_index(drop=True)
-    kind = column.kind
+    kind = column.dtype
     if column.is_used and not values.notna().any():
         kind = EMPTY
     elif column.is_used and values.notna().all() and (values == values.iloc[0]).all():
@@ -98,9 +102,9 @@ def _take_rows(column: Column, is_taken: NDArray[np.bool_]) -> Column:
 
 
 def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> Column:
-    """Find the kind of a column and read its values as such."""
+    """Infer the type of a column and read its values accordingly."""
     column = _read_typed(name, given)
-    if column.kind == NESTED:
+    if column.dtype == NESTED:
         return column
     is_there = column.values.notna()
     if not is_there.any():
@@ -108,24 +112,24 @@ def read_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> C
     n_distinct = column.values.nunique()
     if n_distinct == 1 and is_there.all():
         return Column(name, CONSTANT, column.values)
-    if column.kind == NUMBER:
+    if column.dtype == NUMBER:
         if (days := read_day_numbers(column.values.to_numpy())) is not None:
-            return Column(name, DATE, pd.Series(pd.DatetimeIndex(days)), "read as year, month and day in eight digits")
+            return Column(name, DATE, pd.Series(pd.DatetimeIndex(days)), "read as YYYYMMDD dates")
         is_name = not is_kept and numbers_rows(name, column.values.to_numpy())
         return Column(name, IDENTIFIER, column.values) if is_name else column
-    if column.kind != CATEGORY:
+    if column.dtype != CATEGORY:
         return column
     unusable = None if is_kept else _find_unusable(column.values[is_there], n_distinct)
     return Column(name, unusable or choose_category(n_distinct), column.values.fillna(MISSING_LEVEL), column.note)
 
 
 def choose_category(n_levels: int) -> str:
-    """The kind of a category, by its number of levels."""
+    """Choose the type of a category by its number of levels."""
     return CATEGORY if n_levels <= FEW_LEVELS else MANY_LEVELS
 
 
 def _read_typed(name: str, given: pd.Series[Any]) -> Column:
-    """Read by the type of the column, or by what its strings say."""
+    """Read a column by its pandas dtype, or else by what its strings look like."""
     if pd.api.types.is_bool_dtype(given.dtype):
         return Column(name, BOOLEAN, given.astype("Float64").astype(np.float64))
     if pd.api.types.is_numeric_dtype(given.dtype) and given.dtype.kind != "c":
@@ -138,7 +142,7 @@ def _read_typed(name: str, given: pd.Series[Any]) -> Column:
 
 
 def _read_objects(name: str, given: pd.Series[Any]) -> Column:
-    """Read strings, or what Parquet files hold beside: dates, times of day, decimal numbers."""
+    """Read strings, and the Python objects that Parquet files contain: dates, times, decimals."""
     try:
         codes, levels = pd.factorize(given.astype(object))
     except TypeError:  # lists and dictionaries cannot be compared
@@ -155,7 +159,7 @@ def _read_objects(name: str, given: pd.Series[Any]) -> Column:
 
 
 def clean_levels(levels: Any, codes: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
-    """The different strings, and which of them each row has: levels that differ in blanks only become one."""
+    """Strip the distinct strings, merge those that become equal, and map rows to them (-1: missing)."""
     codes_of, texts = pd.factorize(np.array([_clean(str(level)) for level in levels], dtype=object))
     return list(texts), np.where(codes < 0, -1, np.append(codes_of, -1)[codes])
 
@@ -166,7 +170,7 @@ def _clean(text: str) -> str | None:
 
 
 def _read_texts(name: str, texts: list[str], codes: NDArray[Any]) -> Column:
-    """Read strings, given the different ones and which of them each row has (-1: missing)."""
+    """Read strings, given the distinct ones and a code for each row (-1: missing)."""
     if texts and (truth := parse_truth(texts)) is not None:
         return Column(name, BOOLEAN, pd.Series(take_levels(truth, codes)))
     numbers, note, part = find_numbers(texts, codes)
@@ -183,18 +187,23 @@ def _read_texts(name: str, texts: list[str], codes: NDArray[Any]) -> Column:
     others = [
         text for text, number, blank in zip(texts, numbers, is_blank, strict=True) if np.isnan(number) and not blank
     ]
-    return Column(name, CATEGORY, levels, _tell_nearly(name, others[0], part) if part >= _MANY else None)
+    return Column(name, CATEGORY, levels, _note_nearly_numeric(name, others[0], part) if part >= _MANY else None)
 
 
 def find_numbers(texts: list[str], codes: NDArray[Any]) -> tuple[NDArray[np.float64], str | None, float]:
-    """Numbers of strings, also with a unit: what each string stands for, a note, and for how many of the rows it holds.
+    """Parse strings as numbers, with or without a unit.
 
     Parameters
     ----------
     texts : list of str
-        The different strings.
+        The distinct strings.
     codes : ndarray of shape (n_rows,)
-        Which of them each row has; -1 where it is missing.
+        The string of each row; -1 if it is missing.
+
+    Returns
+    -------
+    tuple of ndarray, str or None, float
+        The number of each string (NaN if it has none), a note, and the share of rows with a number.
     """
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
     numbers, is_blank = parse_numbers(texts)
@@ -205,40 +214,39 @@ def find_numbers(texts: list[str], codes: NDArray[Any]) -> tuple[NDArray[np.floa
             numbers[~is_blank], read = measures
     is_other = np.isnan(numbers) & ~is_blank
     part = 1.0 - counts[is_other].sum() / max(counts.sum(), 1) if not np.isnan(numbers).all() else 0.0
-    notes = [note for note in (read, _tell_others(texts, is_other, counts)) if note is not None]
+    notes = [note for note in (read, _note_others(texts, is_other, counts)) if note is not None]
     return numbers, "; ".join(notes) or None, float(part)
 
 
-def _tell_nearly(name: str, other: str, part: float) -> str:
-    return (
-        f"{part:.0%} numbers, the rest like {other}: read as text; kinds={{{name!r}: 'number'}} takes the rest as "
-        "missing"
+def _note_nearly_numeric(name: str, other: str, part: float) -> Message:
+    return Message(
+        f"{part:.0%} numbers, the rest like {other}: treated as text.",
+        "To treat the rest as missing, pass {dtypes}",
+        dtypes={name: "number"},
     )
 
 
-def _tell_others(texts: list[str], is_other: NDArray[np.bool_], counts: NDArray[Any]) -> str | None:
+def _note_others(texts: list[str], is_other: NDArray[np.bool_], counts: NDArray[Any]) -> str | None:
     if not is_other.any():
         return None
     shown = ", ".join(repr(texts[k]) for k in np.flatnonzero(is_other)[:3])
-    n_others = int(counts[is_other].sum())
-    what = "1 value is no number and is" if n_others == 1 else f"{n_others:,} values are no numbers and are"
-    return f"{what} taken as missing: {shown}"
+    return f"{count(int(counts[is_other].sum()), 'non-numeric value')} treated as missing: {shown}"
 
 
 def take_levels(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
-    """The level of each row, missing where the code is -1."""
+    """Look up the level of each row; code -1 is missing."""
     absent = np.array(["NaT" if levels.dtype.kind == "M" else np.nan], dtype=levels.dtype)
     taken: NDArray[Any] = np.concatenate([levels, absent])[codes]
     return taken
 
 
 def count_infinite(column: Column) -> int:
-    """Number of values that are infinite, or too large for trees."""
-    return int(np.count_nonzero(np.abs(column.values) > _LARGEST)) if column.kind == NUMBER else 0
+    """Count values that are infinite or too large for float32."""
+    return int(np.count_nonzero(np.abs(column.values) > _LARGEST)) if column.dtype == NUMBER else 0
 
 
 def _find_unusable(values: pd.Series[Any], n_distinct: int) -> str | None:
-    """The kind of strings that say nothing as levels, None for a category."""
+    """Choose the type of strings that are useless as levels; None for a category."""
     if n_distinct <= FEW_LEVELS or n_distinct < 0.5 * len(values):
         return None
     if np.mean([len(str(value).split()) for value in values]) >= _WORDS_OF_TEXT:
@@ -246,26 +254,31 @@ def _find_unusable(values: pd.Series[Any], n_distinct: int) -> str | None:
     return IDENTIFIER if n_distinct >= _NEARLY_ALL * len(values) else None
 
 
-def describe(columns: list[Column]) -> list[str]:
-    """What was found, in words: the columns of each kind, what was assumed, and what is left out and why."""
+def describe(columns: list[Column]) -> list[Message]:
+    """List the columns of each type, what was assumed, and which columns are left out and why."""
     lines = []
-    for kind in USED:
-        names = [column.name for column in columns if column.kind == kind]
+    for dtype in USED:
+        names = [column.name for column in columns if column.dtype == dtype]
         if names:
-            plural = {CATEGORY: "categories", MANY_LEVELS: "categories of many levels"}.get(kind, f"{kind}s")
-            lines.append(f"{len(names)} {kind if len(names) == 1 else plural}: {list_names(names)}")
-    lines += [f"{column.name}: {column.note}" for column in columns if column.note]
-    for kind, reason in _WHY_LEFT_OUT.items():
-        names = [column.name for column in columns if column.kind == kind]
+            plural = {CATEGORY: "categories", MANY_LEVELS: "high-cardinality categories"}.get(dtype, f"{dtype}s")
+            lines.append(Message(f"{len(names)} {dtype if len(names) == 1 else plural}: {list_names(names)}"))
+    lines += [as_message(column.note).prefix(f"{column.name}: ") for column in columns if column.note]
+    for dtype, (reason, hint) in _WHY_LEFT_OUT.items():
+        names = [column.name for column in columns if column.dtype == dtype]
         if names:
-            lines.append(f"left out: {list_names(names)} ({reason})")
+            text = f"left out: {list_names(names)} ({reason[len(names) > 1]})"
+            lines.append(Message(f"{text}.", hint, keep=names[:1]) if hint else Message(text))
     return lines
 
 
+# The reason for one and for several columns, and a hint.
 _WHY_LEFT_OUT = {
-    IDENTIFIER: "names the rows, and says nothing of new ones; keep=[...] uses it all the same",
-    TEXT: "free text; keep=[...] uses it as a category",
-    CONSTANT: "the same in every row",
-    EMPTY: "no values",
-    NESTED: "neither numbers nor text",
+    IDENTIFIER: (
+        ("looks like a row identifier", "look like row identifiers"),
+        "To use such a column anyway, pass {keep}",
+    ),
+    TEXT: (("free text", "free text"), "To use such a column as a category, pass {keep}"),
+    CONSTANT: (("same value in every row", "same value in every row"), ""),
+    EMPTY: (("no values", "no values"), ""),
+    NESTED: (("neither numbers nor text", "neither numbers nor text"), ""),
 }

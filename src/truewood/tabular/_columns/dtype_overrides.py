@@ -1,4 +1,4 @@
-"""Columns read as the user wants them, or else as they look."""
+"""Read columns as the types that the user asks for, and infer all other types."""
 
 from __future__ import annotations
 
@@ -33,52 +33,50 @@ from truewood.tabular._errors import TableError
 _WANTED = ("number", "category", "date", "text", "drop")
 
 
-def read_kinds(kinds: Mapping[str, str] | None, names: list[str], target: str | None) -> Mapping[str, str]:
-    """The argument `kinds`; refuses kinds that there are not, and columns that the table does not have."""
-    if kinds is None:
+def read_dtypes(dtypes: Mapping[str, str] | None, names: list[str], target: str | None) -> Mapping[str, str]:
+    """Read the argument `dtypes`; refuse unknown types and columns."""
+    if dtypes is None:
         return {}
-    check_type(kinds, Mapping, "kinds", "a dict from columns to kinds")
-    kinds = {str(name): str(wanted) for name, wanted in kinds.items()}
-    for name, wanted in kinds.items():
-        check_name(name, names, "kinds")
+    check_type(dtypes, Mapping, "dtypes", "a dict of column names to types")
+    dtypes = {str(name): str(wanted) for name, wanted in dtypes.items()}
+    for name, wanted in dtypes.items():
+        check_name(name, names, "dtypes")
         kind, _, form = wanted.partition(":")
         if kind not in _WANTED or (form and kind != "date"):
             raise TableError(
-                f"column {quote(name)} can be read as {', '.join(_WANTED)} or date:FORMAT, got {quote(wanted)}.",
-                "kinds",
+                f"column {quote(name)} must be one of {', '.join(_WANTED)} or date:FORMAT, got {quote(wanted)}.",
+                "dtypes",
             )
         if name == target and kind not in ("number", "category"):
-            raise TableError(
-                f"the target {quote(name)} can be read as number or category, got {quote(wanted)}.", "kinds"
-            )
-    return kinds
+            raise TableError(f"the target {quote(name)} must be number or category, got {quote(wanted)}.", "dtypes")
+    return dtypes
 
 
-def list_dropped(kinds: Mapping[str, str]) -> tuple[str, ...]:
-    """Names of columns that are wanted as nothing."""
-    return tuple(name for name, wanted in kinds.items() if wanted == "drop")
+def list_dropped(dtypes: Mapping[str, str]) -> tuple[str, ...]:
+    """List the columns to drop."""
+    return tuple(name for name, wanted in dtypes.items() if wanted == "drop")
 
 
-def choose_task(kinds: Mapping[str, str], target: str) -> str | None:
-    """What the kind that is wanted of the target makes of it; None where none is."""
-    return {"number": "regression", "category": "classification"}.get(kinds.get(target, ""))
+def choose_task(dtypes: Mapping[str, str], target: str) -> str | None:
+    """Choose the task from the requested type of the target; None if no type is requested."""
+    return {"number": "regression", "category": "classification"}.get(dtypes.get(target, ""))
 
 
 def read_columns(
-    table: pd.DataFrame, kept: Collection[str] = (), kinds: Mapping[str, str] | None = None
+    table: pd.DataFrame, kept: Collection[str] = (), dtypes: Mapping[str, str] | None = None
 ) -> list[Column]:
-    """Find the kind of each column and read its values as such.
+    """Read all columns, with inferred or requested types.
 
     Parameters
     ----------
     table : DataFrame
-        The table, with columns of text or of types of their own.
+        The table, with columns of text or of any pandas dtype.
     kept : collection of str
-        Names of columns to use even if they look like identifiers or free text.
-    kinds : mapping of str to str
-        What columns are to be read as; see `score_table`.
+        Columns to use even if they look like identifiers or free text.
+    dtypes : mapping of str to str
+        Requested types; see `score_table`.
     """
-    wanted = kinds or {}
+    wanted = dtypes or {}
     return [
         read_column_as(str(name), table[name], wanted[str(name)])
         if str(name) in wanted
@@ -88,14 +86,14 @@ def read_columns(
 
 
 def read_column_as(name: str, given: pd.Series[Any], wanted: str) -> Column:
-    """Read a column as a kind, with what does not fit as missing."""
+    """Read a column as the requested type; values that do not fit become missing."""
     kind, _, form = wanted.partition(":")
     looked = read_column(name, given, is_kept=True)
-    if looked.kind in (NESTED, EMPTY, CONSTANT) or kind == "text":
+    if looked.dtype in (NESTED, EMPTY, CONSTANT) or kind == "text":
         return Column(name, TEXT, looked.values) if kind == "text" else looked
-    if kind == looked.kind and not form:
+    if kind == looked.dtype and not form:
         return looked
-    if kind == "number" and looked.kind == BOOLEAN:
+    if kind == "number" and looked.dtype == BOOLEAN:
         return Column(name, NUMBER, looked.values)
     if kind == "number" and pd.api.types.is_numeric_dtype(given.dtype):
         return Column(name, NUMBER, given.astype("Float64").astype(np.float64))
@@ -107,31 +105,35 @@ def read_column_as(name: str, given: pd.Series[Any], wanted: str) -> Column:
     if kind == "number":
         numbers, note, part = find_numbers(texts, codes)
         if part == 0.0:
-            raise TableError(f"column {quote(name)} cannot be read as numbers: it has {quote(texts[0])}.", "kinds")
+            raise TableError(
+                f"column {quote(name)} cannot be read as numbers: it contains {quote(texts[0])}.", "dtypes"
+            )
         return Column(name, NUMBER, pd.Series(take_levels(numbers, codes)), note)
     return _read_dates(name, texts, codes, form)
 
 
 def _write(level: Any) -> str:
-    """A level as text: whole numbers without a decimal point."""
+    """Write a level as text; integers have no decimal point."""
     return f"{level:.15g}" if isinstance(level, float | np.floating) else str(level)
 
 
 def _read_dates(name: str, texts: list[str], codes: Any, form: str) -> Column:
-    """Dates in the form that is given, those in another missing; or in one that all of them have."""
+    """Read dates in the given format, others as missing; or in a format that fits all of them."""
     if not form:
         found = parse_dates(texts)
         if found is None:
             raise TableError(
-                f"column {quote(name)} has no form of dates that is known, such as {quote(texts[0])}; give it, as in "
-                "date:%d.%m.%Y.",
-                "kinds",
+                f"column {quote(name)} has dates in an unknown format, such as {quote(texts[0])}; specify it, for "
+                "example date:%d.%m.%Y.",
+                "dtypes",
             )
         dates, note = found[0], f"read as {found[1]}"
     else:
         dates = _parse(texts, form, name)
         n_others = int(np.isin(codes, np.flatnonzero(dates.isna())).sum())
-        note = f"read as {form}" + (f"; {count(n_others, 'value')} in another form taken as missing" * (n_others > 0))
+        note = f"read as {form}" + (
+            f"; {count(n_others, 'value')} in another format treated as missing" * (n_others > 0)
+        )
     return Column(name, DATE, pd.Series(pd.DatetimeIndex(take_levels(dates.to_numpy(), codes))), note)
 
 
@@ -139,9 +141,9 @@ def _parse(texts: list[str], form: str, name: str) -> pd.DatetimeIndex:
     try:
         dates = pd.to_datetime(np.array(texts, dtype=object), format=form, errors="coerce", utc=True)
     except ValueError as error:
-        raise TableError(f"{quote(form)} is no form of dates: {error}.", "kinds") from error
+        raise TableError(f"{quote(form)} is not a date format: {error}.", "dtypes") from error
     if dates.isna().all():
         raise TableError(
-            f"no value of column {quote(name)} has the form {quote(form)}: it has {quote(texts[0])}.", "kinds"
+            f"no value of column {quote(name)} has the format {quote(form)}: it contains {quote(texts[0])}.", "dtypes"
         )
     return pd.DatetimeIndex(dates).tz_localize(None)

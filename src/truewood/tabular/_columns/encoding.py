@@ -1,10 +1,10 @@
-"""Columns of the user's table as numbers that trees can split: the preprocessing step of the pipeline.
+"""Encode columns as numbers that trees can split: the preprocessing step of the pipeline.
 
-What a category becomes must not depend on the target, or splits on it would be judged by rows that the encoding has
-seen: there is no target encoding here. Few levels get a column each, so that a few splits tell any levels apart. Many
-levels would make as many columns, each nearly constant, and become one column of codes in order of frequency instead:
-frequent levels, where most rows are, lie at one end and can be cut off one by one, rare ones together at the other.
-That such a column has more places to split does no harm, as scores are unbiased.
+The encoding of a category must not depend on the target: splits on it would then be scored on rows that the encoding
+has seen, so target encoding is not used. Categories with few levels are one-hot encoded, so that a few splits can
+separate any set of levels. Many levels would give many nearly constant columns; such a category becomes one column of
+codes in order of frequency instead. Frequent levels, which hold most rows, are at one end and can be split off one by
+one; rare levels are together at the other end. More possible splits do no harm, as scores are unbiased.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from truewood.tabular._columns.columns import BOOLEAN, CATEGORY, DATE, MANY_LEVELS, NUMBER, Column
 
-# Years are not here: days tell them.
+# The number of days already contains the year.
 _PARTS = ("month", "day", "day_of_week", "hour", "minute")
-# To count columns.
+# Rows used to count encoded columns.
 _FIRST_ROWS = 1000
 
 
 class DateParts(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """One column of dates as numbers: days since the first, and the parts of date and time that vary.
+    """Encode dates as days since the first date, and as the parts of date and time that vary.
 
     Attributes
     ----------
     first_ : Timestamp
         The earliest date.
     parts_ : list of str
-        Parts beside the days.
+        Parts that vary.
     """
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:
@@ -50,19 +50,19 @@ class DateParts(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: pd.DataFrame) -> NDArray[np.float64]:
-        """Dates as numbers, NaN where they are missing, shape (n_rows, 1 + number of parts)."""
+        """Encode dates, NaN if missing, shape (n_rows, 1 + number of parts)."""
         dates = pd.DatetimeIndex(X.iloc[:, 0])
         days = (dates - self.first_) / pd.Timedelta(days=1)
         return np.column_stack([days, *(getattr(dates, part) for part in self.parts_)]).astype(np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names such as "signup_days" and "signup_month"."""
+        """Return names such as "signup_days" and "signup_month"."""
         names = self.feature_names_in_ if input_features is None else input_features
         return np.array([f"{names[0]}_{part}" for part in ("days", *self.parts_)], dtype=object)
 
 
 def make_encoder(columns: list[Column]) -> ColumnTransformer:
-    """The step that makes numbers of the columns; it is fit on the table of their values.
+    """Make the transformer that encodes the columns; fit it to the table of their values.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def make_encoder(columns: list[Column]) -> ColumnTransformer:
     """
     by_kind: dict[str, list[Column]] = {}
     for column in columns:
-        by_kind.setdefault(column.kind, []).append(column)
-    numbers = [column.name for column in columns if column.kind in (NUMBER, BOOLEAN)]
+        by_kind.setdefault(column.dtype, []).append(column)
+    numbers = [column.name for column in columns if column.dtype in (NUMBER, BOOLEAN)]
     few, many = by_kind.get(CATEGORY, []), by_kind.get(MANY_LEVELS, [])
     steps: list[tuple[str, Any, list[str]]] = []
     if numbers:
@@ -90,13 +90,13 @@ def make_encoder(columns: list[Column]) -> ColumnTransformer:
 
 
 def count_encoded(columns: list[Column], X: pd.DataFrame) -> tuple[int, int]:
-    """Number of columns that the encoder makes, and how many of them have two values at most, by the first rows."""
+    """Count the encoded columns, and those with at most two values, in the first rows."""
     encoded = make_encoder(columns).fit_transform(X.head(_FIRST_ROWS))
     return encoded.shape[1], sum(len(np.unique(values)) <= 2 for values in encoded.T)
 
 
 def _make_imputer() -> SimpleImputer:
-    """Medians for missing numbers, with a column that says where: old scikit-learn's trees take no NaN."""
+    """Impute medians and add missing indicators; trees of older scikit-learn versions do not accept NaN."""
     return SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
 
 

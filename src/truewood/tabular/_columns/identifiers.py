@@ -1,4 +1,4 @@
-"""Columns that name rows, or what several rows belong to, rather than describe them."""
+"""Find columns that identify rows, or groups of rows, rather than describe them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._formatting import count
+from truewood._message import Message
 from truewood.tabular._messages import Messages
 
-# Of a column that has no name in a text file, and what R, pandas and polars call the numbers of rows.
+# Columns without a name in a text file, and names that R, pandas and polars give to row numbers.
 _UNNAMED = re.compile(
     r"unnamed 1|Unnamed: 0|rownames|row\.names|row_?(names?|nr|number|index|id)|index|", re.IGNORECASE
 )
@@ -24,29 +25,29 @@ _NAMES_UNITS = re.compile(
 _NAMES_TIME = re.compile(
     r"(^|[^A-Za-z])(?i:time|date|day|year|yr|month|week|quarter|period|season)$|[a-z](Time|Date|Day|Year)$"
 )
-# So many rows for each unit, on average, and at least so many units.
+# Minimum of rows per group, on average, and of groups.
 _ROWS_OF_UNIT, _FEWEST_UNITS = 1.2, 5
-# Whole numbers drawn at random from a range of n ** 2 / 10 repeat each other but once in 150 times (exp(-5)).
+# n random integers from a range of n ** 2 / 10 are all distinct only once in 150 times (exp(-5)).
 _RANGE_OF_NAMES = 0.1
 
 
 def is_time_name(name: str) -> bool:
-    """Whether a name says that numbers are points in time."""
+    """Whether a column name denotes a point in time."""
     return _NAMES_TIME.search(name) is not None
 
 
 def numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
-    """Whether whole numbers are names of rows.
+    """Whether integers identify rows.
 
-    Each occurs once, in every row. Beyond that the column has no name of its own, or one that says so, or its numbers
-    lie so close together that measured ones would repeat each other; those of points in time need a reason of name.
+    All values are distinct and none is missing. In addition, the column has no name or a typical name, or its values
+    are so close together that measurements would repeat; points in time need a typical name.
 
     Parameters
     ----------
     name : str
         The name of the column.
     values : ndarray of shape (n_rows,)
-        Its values.
+        The values.
     """
     if np.isnan(values).any() or (values != np.floor(values)).any() or len(np.unique(values)) < len(values):
         return False
@@ -58,22 +59,26 @@ def numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
 
 
 def find_units(X: pd.DataFrame) -> list[str]:
-    """Names of the columns that name what several rows belong to, such as patients."""
+    """List the columns that identify groups of rows, such as patients."""
     return [str(name) for name in X if _names_units(str(name), X[name])]
 
 
 def warn_of_units(X: pd.DataFrame, messages: Messages) -> None:
-    """Warn of rows that belong together."""
+    """Warn about rows that appear to be grouped."""
     for name in find_units(X):
-        n_units = X[name].nunique()
         messages.warn(
-            f"rows seem to belong together: {name} has {count(n_units, 'value')} in {count(len(X), 'row')}; if rows of "
-            f"one {name} are alike, scores and p-values are too good: keep them together with groups={name!r}"
+            Message(
+                f"{name} looks like a group identifier ({count(X[name].nunique(), 'value')} in "
+                f"{count(len(X), 'row')}). If rows of the same {name} are similar, scores and p-values are too "
+                "optimistic.",
+                "To keep groups together, pass {groups}",
+                groups=name,
+            )
         )
 
 
 def _names_units(name: str, values: pd.Series[Any]) -> bool:
-    """Whether the name says so, and the values are whole numbers or levels that repeat."""
+    """Whether the name is typical, and the values are repeated integers or levels."""
     if not _NAMES_UNITS.search(name):
         return False
     if pd.api.types.is_numeric_dtype(values.dtype) and (values.dropna() % 1 != 0).any():

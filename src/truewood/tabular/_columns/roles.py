@@ -1,4 +1,4 @@
-"""What each column of a table is there for: target, weights, groups of rows, left out, or a feature."""
+"""Column roles: target, weights, groups, event, dropped, or feature."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from truewood.tabular._errors import TableError
 
 @dataclass(frozen=True)
 class Roles:
-    """Names of the columns that are not plain features.
+    """Names of the columns that are not ordinary features.
 
     Parameters
     ----------
     target : str
         The column to predict.
     sample_weight : str or None
-        The column with weights of the rows.
+        The column of row weights.
     groups : str or None
-        The column that says which rows belong together.
+        The column that groups rows.
     event : str or None
-        The column that says whether there was an event, of targets that are times.
+        The column of event indicators, for survival targets.
     drop : tuple of str
-        Columns to leave out.
+        Columns to drop.
     keep : tuple of str
         Columns to use even if they look like identifiers or free text.
     """
@@ -40,7 +40,7 @@ class Roles:
     keep: tuple[str, ...] = ()
 
     def check(self, names: list[str]) -> None:
-        """Refuse names that the table does not have, and columns with two roles."""
+        """Refuse unknown columns, and roles for the target."""
         check_name(self.target, names, "target")
         single = {"sample_weight": self.sample_weight, "groups": self.groups, "event": self.event}
         roles = {"drop": self.drop, "keep": self.keep}
@@ -49,10 +49,10 @@ class Roles:
             for name in given:
                 check_name(name, names, argument)
                 if name == self.target:
-                    raise TableError(f"{quote(name)} is the target.", argument)
+                    raise TableError(f"{quote(name)} is the target; choose another column.", argument)
 
     def choose_features(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The table without target, weights, groups of rows, and what is left out."""
+        """Select the features."""
         absent = {self.target, self.sample_weight, self.groups, self.event, *self.drop}
         return table[[name for name in table if name not in absent]]
 
@@ -66,7 +66,7 @@ def read_roles(
     drop: str | Iterable[str],
     keep: str | Iterable[str] = (),
 ) -> Roles:
-    """Roles as a user gives them: one name or several, which may be numbers in a data frame."""
+    """Read roles as the user passes them: one name or several, which may be numbers in a data frame."""
     weight, groups, happened = (None if name is None else str(name) for name in (sample_weight, groups, event))
     return Roles(str(target), weight, groups, happened, _read_names(drop), _read_names(keep))
 
@@ -76,7 +76,7 @@ def _read_names(given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def check_name(name: str, names: list[str], argument: str) -> None:
-    """Refuse a name that the table does not have, and suggest others."""
+    """Refuse an unknown column, and suggest others."""
     if name in names:
         return
     close = get_close_matches(name, names, n=3, cutoff=0.6)
@@ -85,5 +85,5 @@ def check_name(name: str, names: list[str], argument: str) -> None:
         hint = "did you mean " + " or ".join(map(quote, dict.fromkeys([*folded, *close]))) + "?"
     else:
         more = ", ..." if len(names) > 10 else ""
-        hint = f"it has {', '.join(map(quote, names[:10]))}{more}"
+        hint = f"it has {', '.join(map(quote, names[:10]))}{more}."
     raise TableError(f"the table has no column {quote(name)}; {hint}", argument)

@@ -1,4 +1,4 @@
-"""The target column of a table: which rows have one, classes or numbers, and the weights of the rows."""
+"""Read the target column, row weights and groups."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from truewood._formatting import count, quote
 from truewood._inputs.row_arrays import read_groups
+from truewood._message import Message
 from truewood.tabular._columns.columns import (
     BOOLEAN,
     CONSTANT,
@@ -30,26 +31,26 @@ from truewood.tabular._errors import TableError
 from truewood.tabular._messages import Messages
 from truewood.tabular._models.settings import FEWEST_ROWS, FORESTS, FitSettings
 
-# Whole numbers of up to so many values are taken for classes.
+# Integers with at most this many distinct values are classes.
 MOST_CLASSES = 10
-# Of more classes than these, those of fewest rows become one.
+# With more classes than this, the rarest are merged into one.
 MOST_KEPT_CLASSES = 50
-# Whole numbers up to here are numbers of labels; larger ones are not exact, and the largest are no integers of numpy.
+# Largest integer label; larger floats are not exact, and the largest exceed numpy's integers.
 _LARGEST_LABEL = 2.0**53
-# The field's type of a survival target, as scikit-survival takes it.
+# The structured dtype of a survival target in scikit-survival.
 _SURVIVAL_TYPE = np.dtype([("event", np.bool_), ("time", np.float64)])
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What is to be predicted.
+    """The target.
 
     Parameters
     ----------
     task : {"classification", "regression", "survival"}
-        Classes, numbers, or times until an event.
+        The task.
     y : ndarray of shape (n_rows,)
-        Labels as strings (numbers where they are numbers), floats, or records of event and time.
+        Labels (integers or strings), floats, or records of event and time.
     """
 
     task: str
@@ -57,13 +58,13 @@ class Target:
 
     @property
     def values(self) -> NDArray[Any]:
-        """Labels or numbers, shape (n_rows,): of survival targets the times."""
+        """Labels or numbers, shape (n_rows,); the times of a survival target."""
         values: NDArray[Any] = self.y["time"] if self.task == "survival" else self.y
         return values
 
 
 def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) -> NDArray[np.bool_]:
-    """Whether each row has a target; says how many have none."""
+    """Find the rows with a target, and report how many have none."""
     given = table[target]
     is_there = given.notna().to_numpy(dtype=np.bool_, copy=True)
     if not pd.api.types.is_numeric_dtype(given.dtype):
@@ -71,42 +72,40 @@ def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) 
         is_there[is_there] = ~levels.str.strip().map(is_missing).to_numpy(dtype=np.bool_)
     n_dropped = int((~is_there).sum())
     if n_dropped == len(table):
-        raise TableError(f"column {quote(target)} is missing in every row.", "target")
+        raise TableError(f"column {quote(target)} is empty.", "target")
     if n_dropped:
-        messages.add(f"{n_dropped:,} of {len(table):,} rows have no {target}, and are not used")
+        messages.add(f"{n_dropped:,} of {len(table):,} rows have no {target} and are not used")
     if len(table) - n_dropped < FEWEST_ROWS:
         raise TableError(
-            f"it takes at least {FEWEST_ROWS} rows with a target to say anything, got {len(table) - n_dropped}.",
+            f"at least {FEWEST_ROWS} rows with a target are needed, got {len(table) - n_dropped}.",
             "table",
         )
     return is_there
 
 
 def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Messages) -> Target:
-    """Read the target as classes or numbers, as asked for or as it looks.
+    """Read the target as classes or numbers.
 
     Parameters
     ----------
     given : Series
         The column, without missing values.
     name : str
-        Its name.
+        The name of the column.
     task : {"classification", "regression"} or None
-        What was asked for.
+        The task; None infers it.
     messages : Messages
-        Hears what was inferred.
+        Receives the inferred task.
     """
     column = read_column(name, given, is_kept=True)
-    if column.kind in (NESTED, DATE):
-        raise TableError(f"column {quote(name)} must hold classes or numbers, got {column.kind}s.", "target")
-    if column.kind == CONSTANT:
-        raise TableError(
-            f"column {quote(name)} has the same value in every row: there is nothing to predict.", "target"
-        )
+    if column.dtype in (NESTED, DATE):
+        raise TableError(f"column {quote(name)} must contain classes or numbers, got {column.dtype}s.", "target")
+    if column.dtype == CONSTANT:
+        raise TableError(f"column {quote(name)} is constant, so there is nothing to predict.", "target")
     if n_infinite := count_infinite(column):
         raise TableError(
-            f"column {quote(name)} holds {count(n_infinite, 'infinite or far too large number')}; replace such "
-            "numbers, or remove their rows.",
+            f"column {quote(name)} contains {count(n_infinite, 'infinite or too large number')}; replace "
+            "them, or remove these rows.",
             "target",
         )
     chosen = task or _choose_task(column)
@@ -116,34 +115,43 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
         return Target(chosen, column.values.to_numpy(dtype=np.float64))
     labels = _read_labels(column, given)
     classes, counts = np.unique(labels, return_counts=True)
+    is_number = column.dtype == NUMBER
     if len(classes) > max(0.5 * len(labels), 2):
-        hint = "; for numbers pass task='regression'" if column.kind == NUMBER else ""
         raise TableError(
-            f"column {quote(name)} has {len(classes):,} different values in {len(labels):,} rows, too many for classes"
-            f"{hint}.",
+            _hint_regression(
+                f"column {quote(name)} has {len(classes):,} distinct values in {len(labels):,} rows, too many for "
+                "classification.",
+                is_number,
+            ),
             "target",
         )
     labels, n_joined = _join_rare(labels, classes, counts)
     if n_joined:
         part = np.mean(labels == _name_rest(n_joined))
-        hint = "; for numbers pass task='regression'" if column.kind == NUMBER else ""
         messages.warn(
-            f"{name} has {len(classes):,} classes, too many to tell apart: the {MOST_KEPT_CLASSES - 1} with most rows "
-            f"stay, and the other {n_joined:,}, {part:.0%} of the rows, are taken as one{hint}"
+            _hint_regression(
+                f"{name} has {len(classes):,} classes: the {MOST_KEPT_CLASSES - 1} most frequent are kept, and the "
+                f"other {n_joined:,} ({part:.0%} of rows) are merged into one.",
+                is_number,
+            )
         )
         classes, counts = np.unique(labels, return_counts=True)
-    override = ""
-    if task is None and column.kind == NUMBER and column.values.notna().all() and len(classes) > 2:
-        override = "; pass task='regression' to take them as numbers"
     order = np.argsort(-counts, kind="stable")
     shown = ", ".join(f"{classes[k]} {counts[k] / len(labels):.1%}" for k in order[:5])
     more = ", ..." if len(classes) > 5 else ""
-    messages.add(f"target {name}: classification, {len(classes)} classes ({shown}{more}){override}")
+    is_open = task is None and is_number and column.values.notna().all() and len(classes) > 2
+    text = f"target {name}: classification, {len(classes)} classes ({shown}{more})"
+    messages.add(_hint_regression(f"{text}.", True) if is_open else text)
     return Target(chosen, labels)
 
 
+def _hint_regression(text: str, is_number: bool) -> str:
+    """Suggest regression for numbers."""
+    return Message(text, "To predict numbers, pass {task}", task="regression") if is_number else text
+
+
 def _join_rare(labels: NDArray[Any], classes: NDArray[Any], counts: NDArray[np.int64]) -> tuple[NDArray[Any], int]:
-    """Labels of which the rare ones are one, as text, if there are too many, and how many were joined."""
+    """Merge the rarest classes if there are too many; also return how many were merged."""
     if len(classes) <= MOST_KEPT_CLASSES:
         return labels, 0
     kept = classes[np.argsort(-counts, kind="stable")[: MOST_KEPT_CLASSES - 1]]
@@ -156,18 +164,22 @@ def _name_rest(n_classes: int) -> str:
 
 
 def _check_numbers(column: Column, given: pd.Series[Any]) -> None:
-    """Refuse a target that is not made of numbers only."""
-    is_odd = column.values.isna() if column.kind in (NUMBER, BOOLEAN) else pd.Series([True] * len(given))
+    """Refuse a regression target with other values than numbers."""
+    is_odd = column.values.isna() if column.dtype in (NUMBER, BOOLEAN) else pd.Series([True] * len(given))
     if is_odd.any():
         raise TableError(
-            f"for regression column {quote(column.name)} must hold numbers, got {quote(str(given[is_odd].iloc[0]))} in "
-            f"{is_odd.sum():,} of {len(given):,} rows; remove such rows, or pass task='classification'.",
+            Message(
+                f"for regression, column {quote(column.name)} must contain only numbers, got "
+                f"{quote(str(given[is_odd].iloc[0]))} in {is_odd.sum():,} of {len(given):,} rows.",
+                "Remove these rows, or pass {task}.",
+                task="classification",
+            ),
             "target",
         )
 
 
 def _choose_task(column: Column) -> str:
-    if column.kind != NUMBER:
+    if column.dtype != NUMBER:
         return "classification"
     levels = np.unique(column.values.dropna())
     if len(levels) <= 2 or (len(levels) <= MOST_CLASSES and (levels == np.floor(levels)).all()):
@@ -176,12 +188,12 @@ def _choose_task(column: Column) -> str:
 
 
 def _read_labels(column: Column, given: pd.Series[Any]) -> NDArray[Any]:
-    """Whole numbers, or strings: scikit-learn takes no other numbers for labels."""
+    """Read labels as integers or strings; scikit-learn accepts no other numbers as labels."""
     texts = np.array([str(label).strip() for label in given], dtype=np.str_)
-    if column.kind not in (NUMBER, BOOLEAN) or column.values.isna().any():
+    if column.dtype not in (NUMBER, BOOLEAN) or column.values.isna().any():
         return texts
     numbers = column.values.to_numpy()
-    if column.kind == BOOLEAN:  # Yes and yes are one label, the one that is there more often
+    if column.dtype == BOOLEAN:  # Yes and yes are one label: the more frequent spelling
         no, yes = (pd.Series(texts[numbers == value]).mode()[0] for value in (0.0, 1.0))
         return np.array([no, yes])[numbers.astype(np.int64)]
     if (numbers == np.floor(numbers)).all() and np.abs(numbers).max() <= _LARGEST_LABEL:
@@ -190,7 +202,7 @@ def _read_labels(column: Column, given: pd.Series[Any]) -> NDArray[Any]:
 
 
 def read_group_column(table: pd.DataFrame, name: str | None) -> NDArray[np.int64] | None:
-    """The group of each row; None without such a column."""
+    """Read the group of each row; None without a group column."""
     if name is None:
         return None
     labels = table[name].map(lambda label: None if str(label).strip() == "" else label)
@@ -198,62 +210,64 @@ def read_group_column(table: pd.DataFrame, name: str | None) -> NDArray[np.int64
         return read_groups(labels, len(table))
     except ValueError as error:
         raise TableError(
-            f"column {quote(name)} must have a label in every row, got {labels.isna().sum():,} without.", "groups"
+            f"column {quote(name)} must have a label in every row, got {labels.isna().sum():,} missing.", "groups"
         ) from error
 
 
 def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | None:
-    """The weights of the rows, numbers that are neither missing nor negative; None without such a column."""
+    """Read row weights, which must not be missing or negative; None without a weight column."""
     if name is None:
         return None
     column = read_column(name, table[name], is_kept=True)
     weight = column.values.to_numpy()
-    is_usable = column.kind in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
+    is_usable = column.dtype in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
     if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
-        raise TableError(f"column {quote(name)} must hold numbers from 0 up, in every row, not all 0.", "sample_weight")
+        raise TableError(
+            f"column {quote(name)} must contain a number >= 0 in every row, and not only zeros.", "sample_weight"
+        )
     return np.asarray(weight, dtype=np.float64)
 
 
 def find_target(
-    table: pd.DataFrame, roles: Roles, task: str | None, kinds: Mapping[str, str], messages: Messages
+    table: pd.DataFrame, roles: Roles, task: str | None, dtypes: Mapping[str, str], messages: Messages
 ) -> tuple[NDArray[np.bool_], Target]:
-    """Whether each row has a target, and the target of those that have.
+    """Find the rows with a target, and read it.
 
     Parameters
     ----------
     table : DataFrame
         All rows.
     roles : Roles
-        Which column is the target, and which the event.
-    task, kinds : str or None, mapping of str to str
-        What was asked for, as of `score_table`.
+        The columns of target and event.
+    task, dtypes : str or None, mapping of str to str
+        As in `score_table`.
     messages : Messages
-        Hears what was inferred.
+        Receives the inferred task.
     """
     has_target = find_rows_with_target(table, roles.target, messages)
     if roles.event is None:
         given = table[roles.target][has_target].reset_index(drop=True)
-        return has_target, read_target(given, roles.target, task or choose_task(kinds, roles.target), messages)
+        return has_target, read_target(given, roles.target, task or choose_task(dtypes, roles.target), messages)
     has_target &= find_rows_with_target(table, roles.event, messages)
     rows = table[has_target].reset_index(drop=True)
     return has_target, read_survival_target(rows, roles.target, roles.event, messages)
 
 
 def check_survival_settings(settings: FitSettings, sample_weight: str | None, groups: str | None) -> None:
-    """Refuse what survival forests cannot do."""
+    """Refuse settings that survival forests do not support."""
     if find_spec("sksurv") is None:
         raise TableError(
             "survival forests need scikit-survival, which is not installed: pip install 'truewood[scikit-survival]'.",
             "event",
         )
     if not settings.is_forest:
-        raise TableError(f"survival times are for {' and '.join(FORESTS)}, got {quote(settings.model)}.", "model")
-    unseen = {"cv": settings.cv, "test_size": settings.test_size, "groups": groups}
-    for argument, given in unseen.items():
+        raise TableError(f"must be {' or '.join(FORESTS)} for survival targets, got {quote(settings.model)}.", "model")
+    unsupported = {"cv": settings.cv, "test_size": settings.test_size, "groups": groups}
+    for argument, given in unsupported.items():
         if given is not None:
-            raise TableError("survival forests are scored on out-of-bag rows only; leave it out.", argument)
+            raise TableError("not supported for survival forests, which are scored on out-of-bag rows only.", argument)
     if sample_weight is not None:
-        raise TableError("weights are not taken with survival times; leave it out.", "sample_weight")
+        raise TableError("not supported for survival targets.", "sample_weight")
 
 
 def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Messages) -> Target:
@@ -266,14 +280,14 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
     time : str
         The column of times.
     event : str
-        The column that says whether there was an event: true and false, 0 and 1, or R's 1 and 2.
+        The column of event indicators: true and false, 0 and 1, or R's 1 and 2.
     messages : Messages
-        Hears how many events there are.
+        Receives the number of events.
     """
     column = read_column(time, rows[time], is_kept=True)
     times = column.values.to_numpy()
-    if column.kind != NUMBER or column.values.isna().any() or count_infinite(column) or (times <= 0).any():
-        raise TableError(f"column {quote(time)} must hold numbers above 0.", "target")
+    if column.dtype != NUMBER or column.values.isna().any() or count_infinite(column) or (times <= 0).any():
+        raise TableError(f"column {quote(time)} must contain only numbers above 0.", "target")
     happened = _read_events(rows[event], event)
     y = np.empty(len(rows), dtype=_SURVIVAL_TYPE)
     y["event"], y["time"] = happened, times
@@ -286,10 +300,10 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
 
 def _read_events(given: pd.Series[Any], name: str) -> NDArray[np.bool_]:
     column = read_column(name, given, is_kept=True)
-    levels = np.unique(column.values.dropna()) if column.kind in (NUMBER, BOOLEAN) else np.empty(0)
+    levels = np.unique(column.values.dropna()) if column.dtype in (NUMBER, BOOLEAN) else np.empty(0)
     if column.values.isna().any() or levels.tolist() not in ([0.0, 1.0], [1.0, 2.0]):
         raise TableError(
-            f"column {quote(name)} must say whether there was an event, by true and false, 0 and 1, or 1 and 2, got "
+            f"column {quote(name)} must be an event indicator: true and false, 0 and 1, or 1 and 2, got "
             f"{', '.join(map(str, given.unique()[:3]))}.",
             "event",
         )

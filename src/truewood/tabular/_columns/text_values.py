@@ -1,4 +1,4 @@
-"""What strings stand for: numbers, truth values, dates, or missing values."""
+"""Parse strings: numbers, booleans, dates and missing values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-# Missing in any column. "none" and dashes are levels of many a category, so they are missing among numbers only.
+# Missing in any column. "none" and dashes are often levels of a category: they are missing only among numbers.
 _MISSING = {"", "?", "na", "n/a", "nan", "null", "<na>", "#n/a", "nat"}
 _MISSING_NUMBERS = {"none", "-", "--", ".", "missing", "unknown"}
 _PAIRS = ({"true": True, "false": False}, {"yes": True, "no": False}, {"t": True, "f": False}, {"y": True, "n": False})
@@ -20,10 +20,10 @@ _PAIRS = ({"true": True, "false": False}, {"yes": True, "no": False}, {"t": True
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+|[1-9]\d{0,2}(\.\d{3})+),\d+")
 _THOUSANDS_BY_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
-# 1,234 can be either; 1,234.5 and 1,234,567 cannot.
+# 1,234 is ambiguous; 1,234.5 and 1,234,567 are not.
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _UNITS = re.compile(r"^([+-]?)[$€£]\s*|\s*%$")
-# An amount of money: EUR 1,234.00, 1.234,00 €, -$5, CHF 1'234.50, US$ 12.5k.
+# Amounts of money: EUR 1,234.00, 1.234,00 €, -$5, CHF 1'234.50, US$ 12.5k.
 _CODES = (
     "AED|ARS|AUD|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|JPY|KES|KRW|MXN|MYR|NGN|NOK|NZD|PEN|"
     "PHP|PKR|PLN|RON|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
@@ -34,16 +34,16 @@ _MONEY = re.compile(
     rf"(?:([kKmMbB]|[mM]n|[bB]n)\b)?\s*({_SYMBOL})?"
 )
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "mn": 1e6, "b": 1e9, "bn": 1e9}
-# Marks between thousands that are no part of a number otherwise.
+# Thousands separators that never occur in a number otherwise.
 _GAPS = re.compile(r"(?<=\d)['’\u00a0\u202f ](?=\d{3}(?!\d))")
 _IN_PARENTHESES = re.compile(r"\(([^()]*\d[^()]*)\)")
-# A number and what it counts: 26 mpg, 11,622 sq ft.
+# A number and its unit: 26 mpg, 11,622 sq ft.
 _MEASURE = re.compile(r"([+-]?[\d.,]*\d)\s*([^\W\d_][^\W\d_./²³°]*(?:[ ./][^\W\d_][^\W\d_./²³°]*){0,2}[²³]?|°\s*[A-Z])")
 _FEET = re.compile(r"(\d+)\s*(?:'|′|’|ft|feet)\s*(?:(\d+(?:\.\d+)?)\s*(?:\"|″|”|''|in|inches)?)?")
 _HAS_DATE = re.compile(r"\d[-/.: ]\d|\d[ -][A-Za-z]{3}|[A-Za-z]{3}[ -]\d|\d{4}[ -]?Q[1-4]|Q[1-4][ -]?\d{4}")
 _QUARTER = re.compile(r"(?:(\d{4})[ -]?Q([1-4])|Q([1-4])[ -]?(\d{4}))", re.IGNORECASE)
 
-# ISO 8601 comes first. Where days and months cannot be told apart, months first, as the message then says.
+# ISO 8601 comes first. If day and month are ambiguous, the month comes first, and the note says so.
 _DATES = {
     "ISO8601": "year-month-day",
     "%Y/%m/%d": "year/month/day",
@@ -69,19 +69,19 @@ _DATES = {
 }
 _QUARTERS = "year and quarter"
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-# Numbers that are days; one in thirty of all between is one.
+# Range of YYYYMMDD dates; one in thirty integers between is a date.
 _FIRST_DAY, _LAST_DAY, _FEWEST_DAYS = 1800_01_01, 2200_12_31, 3
-# Of so many different strings, a look at the first ones finds the form before all are read.
+# Formats are tried on this many strings before all strings are parsed.
 _FIRST = 50
 
 
 def is_missing(text: str) -> bool:
-    """Whether a string stands for a missing value in any column."""
+    """Whether a string means a missing value in any column."""
     return text.lower() in _MISSING
 
 
 def parse_truth(texts: Sequence[str]) -> NDArray[np.float64] | None:
-    """1 and 0 for strings that say true and false, None where they say something else or only one of the two."""
+    """Parse true and false as 1 and 0; None unless both occur and nothing else does."""
     folded = [text.lower() for text in texts]
     for pair in _PAIRS:
         if set(folded) == set(pair):
@@ -90,13 +90,13 @@ def parse_truth(texts: Sequence[str]) -> NDArray[np.float64] | None:
 
 
 def parse_numbers(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Numbers, NaN for other strings, and whether a string that is no number means a missing one."""
+    """Parse numbers, NaN for other strings; also return whether a string means a missing number."""
     numbers = np.array(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce"), dtype=np.float64)
     is_blank = np.array([text.lower() in _MISSING_NUMBERS for text in texts], dtype=np.bool_)
     others = np.flatnonzero(np.isnan(numbers) & ~is_blank).tolist()
     if others:
         bare, times = _strip_marks(texts)
-        # What 1,234 and 1.234 are, the other numbers of the column tell: 1,5 and 0,512 have decimal commas.
+        # Other numbers of the column resolve 1,234 and 1.234: 1,5 and 0,512 have decimal commas.
         has_comma = any(_DECIMAL_COMMA.fullmatch(bare[k]) and not _THOUSANDS.fullmatch(bare[k]) for k in others)
         has_point = any("." in text and _is_decimal(text) for text in bare)
         chosen = range(len(texts)) if has_comma and not has_point else others
@@ -105,7 +105,7 @@ def parse_numbers(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def _strip_marks(texts: Sequence[str]) -> tuple[list[str], list[float]]:
-    """Numbers without what stands around them, and what each is multiplied by: -1 in parentheses, 1,000 before a k."""
+    """Strip currencies and units; also return factors: -1 for parentheses, 1,000 for a k."""
     bare, times, currencies = [_UNITS.sub(r"\1", text) for text in texts], [1.0] * len(texts), set()
     amounts = {}
     for k, text in enumerate(texts):
@@ -124,39 +124,39 @@ def _strip_marks(texts: Sequence[str]) -> tuple[list[str], list[float]]:
             sign + inner_sign + _GAPS.sub("", number),
             (-1.0 if bracketed else 1.0) * _FACTORS[multiplier.lower()],
         )
-    if len(currencies) <= 1:  # amounts in several currencies do not compare
+    if len(currencies) <= 1:  # amounts in several currencies are not comparable
         for k, (number, factor) in amounts.items():
             bare[k], times[k] = number, factor
     return bare, times
 
 
 def parse_measures(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | None:
-    """Numbers with a unit, and what was read; NaN for other strings, None without units, or with several."""
+    """Parse numbers with a unit, NaN for other strings, and describe them; None without a unit, or with several."""
     feet = [_FEET.fullmatch(text) for text in texts]
     if any(match and match[2] for match in feet):
         inches = [12.0 * float(match[1]) + float(match[2] or 0) if match else np.nan for match in feet]
-        return np.array(inches), "feet and inches read as inches"
+        return np.array(inches), "feet and inches converted to inches"
     matches = [_MEASURE.fullmatch(text) for text in texts]
     units = Counter(_fold_unit(match[2]) for match in matches if match)
     if len(units) != 1:
         return None
     bare = [match[1] if match else text for match, text in zip(matches, texts, strict=True)]
-    return parse_numbers(bare)[0], f"numbers of {next(match[2] for match in matches if match)}"
+    return parse_numbers(bare)[0], f"numbers (unit: {next(match[2] for match in matches if match)})"
 
 
 def _fold_unit(unit: str) -> str:
-    """A unit in any letters, of one or of several: Year and years."""
+    """Ignore case and plural: Year and years are one unit."""
     return unit.lower().rstrip("s.")
 
 
 def _is_decimal(text: str) -> bool:
-    """Whether a point cannot be a mark between thousands."""
+    """Whether a point is a decimal point, not a thousands separator."""
     is_number = re.fullmatch(r"[+-]?(\d+\.\d*|\.\d+)", text) is not None or _THOUSANDS.fullmatch(text) is not None
     return is_number and not _THOUSANDS_BY_POINT.fullmatch(text)
 
 
 def prefer_decimal_comma(values: pd.Series[Any]) -> pd.Series[Any]:
-    """1.234 for 1,234 in a column of strings without a number that tells: for tables with semicolons between fields."""
+    """Read 1,234 as 1.234 if no number of the column resolves it: for files with semicolons between fields."""
     texts = [str(text).strip() for text in values.unique()]
     marked = [text for text in texts if "," in text]
     if not marked or any("." in text for text in texts) or not all(map(_EITHER.fullmatch, marked)):
@@ -165,7 +165,7 @@ def prefer_decimal_comma(values: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _read_marked(text: str, has_comma: bool, has_point: bool) -> float:
-    """A number with marks between thousands, or with a decimal comma; NaN for anything else."""
+    """Parse a number with thousands separators or a decimal comma; NaN for anything else."""
     if has_comma and (_DECIMAL_COMMA.fullmatch(text) or (not has_point and _THOUSANDS_BY_POINT.fullmatch(text))):
         return float(text.replace(".", "").replace(",", "."))
     if _THOUSANDS.fullmatch(text):
@@ -177,7 +177,7 @@ def _read_marked(text: str, has_comma: bool, has_point: bool) -> float:
 
 
 def parse_dates(texts: Sequence[str]) -> tuple[pd.DatetimeIndex, str] | None:
-    """Points in time, without their zone, and the form they were read in; None where strings are not dates."""
+    """Parse dates, without time zone, and describe their format; None if the strings are not dates."""
     first = texts[:_FIRST]
     if not first or sum(bool(_HAS_DATE.search(text)) for text in first) < len(first):
         return None
@@ -192,11 +192,11 @@ def parse_dates(texts: Sequence[str]) -> tuple[pd.DatetimeIndex, str] | None:
     form, dates = read[0]
     words = _DATES.get(form, _DATES.get(re.sub(r" %[HI].*", "", form), "hours:minutes"))
     is_open = any(not other.equals(dates) for _, other in read)
-    return dates, words + (", though day and month could change places" if is_open else "")
+    return dates, words + (" (day and month are ambiguous)" if is_open else "")
 
 
 def read_day_numbers(numbers: NDArray[np.float64]) -> NDArray[Any] | None:
-    """Dates in eight digits such as 20120101, NaT for NaN; None unless all numbers are such, and three differ."""
+    """Parse YYYYMMDD numbers, NaT for NaN; None unless all are dates and at least three are distinct."""
     is_there = ~np.isnan(numbers)
     if not ((numbers[is_there] >= _FIRST_DAY) & (numbers[is_there] <= _LAST_DAY)).all():
         return None
@@ -217,7 +217,7 @@ def _list_forms() -> list[str]:
 
 
 def read_dates(texts: Sequence[str], form: str) -> pd.DatetimeIndex | None:
-    """Points in time in one form, such as "%d.%m.%Y"; None unless all strings have it."""
+    """Parse dates in one format, such as "%d.%m.%Y"; None unless all strings have it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

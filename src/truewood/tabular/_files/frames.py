@@ -1,4 +1,4 @@
-"""Tables in memory: data frames of any library as one of pandas, with a name of its own for each column."""
+"""Tables in memory: data frames of any library as pandas data frames with unique column names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from truewood.tabular._errors import TableError
 
 
 def read_frame(table: Any) -> pd.DataFrame:
-    """A data frame of a library that narwhals knows in memory, or a LazyFrame of polars; it stays as it is."""
+    """Convert an in-memory data frame that narwhals supports, or a polars LazyFrame; the input is not modified."""
     return name_columns(table if isinstance(table, pd.DataFrame) else _convert(table), "the table")
 
 
@@ -25,14 +25,14 @@ def _convert(table: Any) -> pd.DataFrame:
         raise TableError("several columns have the same name; rename them.", "table") from error
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
-            "table must be a data frame in memory, such as of pandas or polars, or the path of a file, got "
+            "table must be an in-memory data frame, such as pandas or polars, or the path of a file, got "
             f"{type(table).__name__}."
         )
     return frame.to_pandas()
 
 
 def name_columns(table: pd.DataFrame, source: str) -> pd.DataFrame:
-    """The table with strings as names; an index with a name is a column to its owner, and becomes one."""
+    """Convert column names to strings, and turn named index levels into columns."""
     named = [level for level, label in enumerate(table.index.names) if label is not None]
     table = table.reset_index(level=named, allow_duplicates=True) if named else table
     names = [str(column) for column in table]
@@ -41,7 +41,7 @@ def name_columns(table: pd.DataFrame, source: str) -> pd.DataFrame:
 
 
 def check_names(names: list[str], source: str) -> None:
-    """Refuse names that several columns have."""
+    """Refuse duplicate column names."""
     twice = sorted({column for column in names if names.count(column) > 1}) if len(set(names)) < len(names) else []
     if twice:
         raise TableError(f"{source} has several columns named {', '.join(map(repr, twice[:3]))}; rename them.", "table")

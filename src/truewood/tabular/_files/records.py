@@ -1,4 +1,4 @@
-"""Files whose rows are records: JSON lines, and sheets of Excel."""
+"""Parse JSON lines and Excel sheets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from truewood.tabular._messages import Messages
 
 
 def parse_json_lines(data: bytes, name: str) -> pd.DataFrame:
-    """Make a table of lines that hold a JSON object each; a key that an object lacks is missing there."""
+    """Parse one JSON object per line; keys that an object lacks are missing values."""
     records = []
     for place, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines(), start=1):
         if not line.strip():
@@ -24,40 +24,43 @@ def parse_json_lines(data: bytes, name: str) -> pd.DataFrame:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise TableError(f"{name} is not JSON lines: line {place} cannot be read ({error}).", "table") from error
+            raise TableError(
+                f"{name} is not a JSON lines file: line {place} cannot be parsed ({error}).", "table"
+            ) from error
         if not isinstance(record, dict):
             raise TableError(
-                f"{name} is not JSON lines: line {place} must hold an object, got a {type(record).__name__}.", "table"
+                f"{name} is not a JSON lines file: line {place} must be an object, got {type(record).__name__}.",
+                "table",
             )
         records.append(record)
     return pd.DataFrame.from_records(records).astype(object)
 
 
 def parse_excel(data: bytes, name: str, limit: int, messages: Messages) -> pd.DataFrame:
-    """Make a table of the first sheet, whose first row has the names.
+    """Parse the first sheet; its first row holds the column names.
 
     Parameters
     ----------
     data, name : bytes, str
         The file.
     limit : int
-        Most bytes that it may become in memory.
+        Largest size in memory, in bytes.
     messages : Messages
-        Hears of other sheets.
+        Receives a note about other sheets.
     """
     if find_spec("openpyxl") is None:
         raise TableError(f"{name} needs openpyxl, which is not installed: pip install 'truewood[excel]'.", "table")
     import openpyxl
 
     with name_damage(name, "an Excel file"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of styles and the like, which are not read
+        warnings.simplefilter("ignore")  # about styles and the like, which are not read
         _check_size(data, name, limit)
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         cells = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
     if len(book.sheetnames) > 1:
-        messages.add(f"{name} has {len(book.sheetnames)} sheets, and the first is read: {book.sheetnames[0]}")
+        messages.add(f"{name} has {len(book.sheetnames)} sheets; reading the first one, {book.sheetnames[0]}")
     if not cells:
-        raise TableError(f"{name} holds no table.", "table")
+        raise TableError(f"{name} is empty.", "table")
     width = max(map(len, cells))
     rows = [row + [None] * (width - len(row)) for row in cells]
     names = [f"unnamed {k}" if cell in (None, "") else str(cell).strip() for k, cell in enumerate(rows[0], start=1)]
@@ -66,14 +69,14 @@ def parse_excel(data: bytes, name: str, limit: int, messages: Messages) -> pd.Da
 
 
 def _check_size(data: bytes, name: str, limit: int) -> None:
-    """Refuse a file that takes far more room when it is unpacked."""
+    """Refuse a file that expands to far more than its size."""
     if not zipfile.is_zipfile(io.BytesIO(data)):
         return
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         n_bytes = sum(part.file_size for part in packed.infolist())
     if n_bytes > limit:
         raise TableError(
-            f"{name} is {len(data):,} bytes that would take more than {limit / 2**30:.1f} GiB of memory; save it as "
-            "CSV.",
+            f"{name} has {len(data):,} bytes but would expand to more than {limit / 2**30:.1f} GiB in memory; save it "
+            "as CSV.",
             "table",
         )

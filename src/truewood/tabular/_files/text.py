@@ -1,4 +1,4 @@
-"""Text files with tables: encoding, delimiter, and rows that do not have a field for each name."""
+"""Parse text files: find the encoding and the delimiter, and refuse ragged rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from truewood.tabular._files.frames import check_names
 from truewood.tabular._messages import Messages
 
 _DELIMITERS = (",", ";", "\t", "|")
-# The names are within so many.
+# The header is searched for within this many characters.
 _FIRST_CHARACTERS = 1_000_000
-# The most that the csv module takes as a limit on every platform.
+# Largest limit that the csv module accepts on every platform.
 _LARGEST_FIELD = 2**31 - 1
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
@@ -26,20 +26,20 @@ _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe
 def parse_text(
     data: bytes, name: str, delimiter: str | None, messages: Messages, *, model_target: str | None
 ) -> pd.DataFrame:
-    """Make a table of the bytes of a text file; arguments as of `parse_file`, and the delimiter if it is known."""
+    """Parse the bytes of a text file; arguments as in `parse_file`, and the delimiter if it is known."""
     encoding = _find_encoding(data, name)
     if encoding == "cp1252":
-        messages.add(f"{name} is not UTF-8 and was read as Windows-1252; letters beyond ASCII may be wrong")
+        messages.add(f"{name} is not UTF-8 and was read as Windows-1252; non-ASCII characters may be wrong")
     text = data.decode(encoding)
     delimiter = delimiter or _find_delimiter(text)
     strips = model_target is None
     try:
-        # Names are read as a row, so that pandas does not rename those that occur twice.
+        # The header is read as a row, so that pandas does not rename duplicate names.
         cells = pd.read_csv(
             io.StringIO(text), sep=delimiter, header=None, dtype=str, keep_default_na=False, skipinitialspace=strips
         )
     except pd.errors.EmptyDataError as error:
-        raise TableError(f"{name} holds no table.", "table") from error
+        raise TableError(f"{name} is empty.", "table") from error
     except pd.errors.ParserError as error:
         _refuse_rows(text, delimiter, name, strips=strips, differs=operator.gt)
         reason = str(error).removeprefix("Error tokenizing data. C error: ")
@@ -48,14 +48,14 @@ def parse_text(
     names = [column or f"unnamed {place}" for place, column in enumerate(names, start=1)]
     if len(names) < 2:
         raise TableError(
-            f"{name} has a single column, {names[0][:40]!r}, but needs the target and at least one other; fields are "
-            "separated by comma, semicolon, tab or |.",
+            f"{name} has a single column, {names[0][:40]!r}, but needs the target and at least one feature; separate "
+            "fields with a comma, semicolon, tab or |.",
             "table",
         )
-    if (cells.iloc[:, -1] == "").any():  # empty, or not there at all: pandas fills up rows that are too short
+    if (cells.iloc[:, -1] == "").any():  # empty, or absent: pandas pads rows that are too short
         _refuse_rows(text, delimiter, name, strips=strips, differs=operator.lt)
     if model_target is not None:
-        # What the model saw when it was fit: pandas' missing values, blanks, types and names.
+        # As the model most likely saw it: pandas' own missing values, blanks, types and names.
         return pd.read_csv(
             io.StringIO(text), sep=delimiter, dtype={model_target: str}, index_col=False, low_memory=False
         )
@@ -65,7 +65,7 @@ def parse_text(
 
 
 def _refuse_rows(text: str, delimiter: str, name: str, *, strips: bool, differs: Callable[[int, int], bool]) -> None:
-    """Refuse the first row whose number of fields differs so from that of the names."""
+    """Refuse the first row with more, or fewer, fields than the header."""
     lines = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=strips)
     filled = (fields for fields in lines if fields not in ([], [""]))
     usual_limit = csv.field_size_limit(min(len(text), _LARGEST_FIELD))
@@ -78,7 +78,7 @@ def _refuse_rows(text: str, delimiter: str, name: str, *, strips: bool, differs:
         csv.field_size_limit(usual_limit)
     if odd is not None:
         raise TableError(
-            f"{name} is ragged: line {lines.line_num} has {len(odd)} fields, the first line has {n_names}.", "table"
+            f"{name} is ragged: line {lines.line_num} has {len(odd)} fields, the header has {n_names}.", "table"
         )
 
 
@@ -87,7 +87,7 @@ def _find_encoding(data: bytes, name: str) -> str:
         if data.startswith(mark) and _is_decodable(data, encoding):
             return encoding
     if b"\0" in data:
-        raise TableError(f"{name} is not a text file: it holds zero bytes; save it as UTF-8.", "table")
+        raise TableError(f"{name} is not a text file: it contains null bytes; save it as UTF-8.", "table")
     for encoding in ("utf-8", "cp1252"):
         if _is_decodable(data, encoding):
             return encoding
@@ -103,6 +103,6 @@ def _is_decodable(data: bytes, encoding: str) -> bool:
 
 
 def _find_delimiter(text: str) -> str:
-    """The candidate that separates the names into most fields; what is in quotes, line breaks too, does not count."""
+    """Choose the delimiter that splits the header into the most fields, ignoring anything in quotes."""
     bare = re.sub(r'"[^"]*"', "", text[:_FIRST_CHARACTERS])
     return max(_DELIMITERS, key=bare.lstrip("\r\n").partition("\n")[0].count)

@@ -1,1 +1,1 @@
-"""Fit, load and score models of tables."""
+"""Fit, load and score models."""

@@ -1,4 +1,4 @@
-"""Boosted trees of any library, with progress to show."""
+"""Fit boosted trees of any library and report progress."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from threadpoolctl import threadpool_limits
 from truewood._arguments import check_n_jobs
 from truewood.tabular._models.settings import FitSettings
 
-# Takes the number of trees so far, and of all trees.
+# ``progress(n_done, n_trees)``
 Progress = Callable[[int, int], None]
 
 _LEARNING_RATE = 0.1
-# scikit-learn sorts the rows into bins again in each step.
+# scikit-learn bins all rows again at each step.
 _STEPS = 5
 
 
@@ -34,17 +34,17 @@ def fit_booster(
     Parameters
     ----------
     encoded : ndarray of shape (n_rows, n_columns)
-        The rows.
+        The encoded rows.
     y : ndarray of shape (n_rows,)
-        Their target; of classes, their numbers.
+        The target; integer codes for classes.
     weight : ndarray of shape (n_rows,), or None
-        Their weights.
+        Row weights.
     task : {"classification", "regression"}
-        What is predicted.
+        The task.
     settings : FitSettings
         The model.
     progress : callable
-        Takes the number of trees so far, and of all trees.
+        ``progress(n_done, n_trees)`` is called as trees are grown.
     """
     return _FITS[settings.model](encoded, y, weight, task == "classification", settings, progress)
 
@@ -70,7 +70,7 @@ def _fit_xgboost(
         verbosity=0,
     )
     model.fit(encoded, y, sample_weight=weight)
-    return model.set_params(callbacks=None)  # which cannot be pickled
+    return model.set_params(callbacks=None)  # they cannot be pickled
 
 
 def _fit_lightgbm(
@@ -78,7 +78,9 @@ def _fit_lightgbm(
 ) -> Any:
     import lightgbm
 
-    leaves: dict[str, Any] = {} if settings.min_leaf is None else {"min_child_samples": settings.min_leaf}
+    leaves: dict[str, Any] = (
+        {} if settings.min_samples_leaf is None else {"min_child_samples": settings.min_samples_leaf}
+    )
     model = (lightgbm.LGBMClassifier if is_classifier else lightgbm.LGBMRegressor)(
         n_estimators=settings.count_trees(),
         learning_rate=_LEARNING_RATE,
@@ -100,7 +102,7 @@ def _fit_catboost(
     class Report:
         def after_iteration(self, info: Any) -> bool:
             progress(info.iteration, settings.count_trees())
-            return True  # go on
+            return True  # continue
 
     model = (catboost.CatBoostClassifier if is_classifier else catboost.CatBoostRegressor)(
         n_estimators=settings.count_trees(),
@@ -117,13 +119,15 @@ def _fit_catboost(
 def _fit_hist_gradient_boosting(
     encoded: Any, y: Any, weight: Any, is_classifier: bool, settings: FitSettings, progress: Progress
 ) -> Any:
-    leaves: dict[str, Any] = {} if settings.min_leaf is None else {"min_samples_leaf": settings.min_leaf}
+    leaves: dict[str, Any] = (
+        {} if settings.min_samples_leaf is None else {"min_samples_leaf": settings.min_samples_leaf}
+    )
     model = (HistGradientBoostingClassifier if is_classifier else HistGradientBoostingRegressor)(
         learning_rate=_LEARNING_RATE,
         max_depth=settings.max_depth,
-        early_stopping=False,  # it would hold out rows of its own, of large tables only
+        early_stopping=False,  # it would hold out rows, and only in large tables
         random_state=settings.random_state,
-        warm_start=True,  # grows on where it stopped
+        warm_start=True,  # adds trees to the existing ones
         **leaves,
     )
     n_trees = settings.count_trees()

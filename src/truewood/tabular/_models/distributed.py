@@ -1,4 +1,4 @@
-"""A saved model on Parquet files that Dask or Spark reads: rows stay with their workers, and sums come back."""
+"""Score a saved model on Parquet files with Dask or Spark: workers keep the rows and return sums."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from truewood._arguments import is_choice
 from truewood._formatting import quote
 from truewood._importance import importance
+from truewood._message import Message
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._errors import TableError
 from truewood.tabular._messages import Messages
@@ -26,36 +27,42 @@ def score_distributed(
     table: Any,
     roles: Roles,
     *,
-    engine: str,
+    backend: str,
     address: str | None,
     scoring: Scoring,
     messages: Messages,
 ) -> TableScore:
-    """Score a saved model on Parquet files by "dask" or "spark"; see `score_saved_model`."""
-    if not is_choice(engine, _OPENERS):
-        raise TableError(f"must be one of {', '.join(ENGINES)}, got {quote(engine)}.", "engine")
+    """Score a saved model on Parquet files with "dask" or "spark"; see `score_saved_model`."""
+    if not is_choice(backend, _OPENERS):
+        raise TableError(f"must be one of {', '.join(BACKENDS)}, got {quote(backend)}.", "backend")
     check_parts_suffice(scoring)
     if not isinstance(table, str | os.PathLike):
-        raise TableError(f"must be where Parquet files are, got {type(table).__name__}.", "table")
+        raise TableError(f"must be the location of Parquet files, got {type(table).__name__}.", "table")
     if saved.levels:
         raise TableError(
-            f"has columns with categories, which only the engine local makes of values in files, got {engine}.",
+            Message(
+                f"the model has categorical columns, which backend {backend!r} does not support.",
+                "Pass {backend}.",
+                backend="local",
+            ),
             "saved_model",
         )
-    with _OPENERS[engine](os.fspath(table), address) as frame:
+    with _OPENERS[backend](os.fspath(table), address) as frame:
         roles.check([str(name) for name in frame.columns])
         result = importance(
             saved.model,
-            frame.drop(*roles.drop) if engine == "spark" else frame.drop(columns=list(roles.drop)),
+            frame.drop(*roles.drop) if backend == "spark" else frame.drop(columns=list(roles.drop)),
             roles.target,
             rows="heldout",
             measure=scoring.measure,
             sample_weight=roles.sample_weight,
         )
-        kinds = {str(name): str(kind) for name, kind in (frame.dtypes if engine == "spark" else frame.dtypes.items())}
-    used = [name for name in result.feature_names.tolist() if name in kinds]
-    columns = [ColumnSummary(name, kinds[name], is_used=True) for name in used]
-    return make_score(saved, table, result, None, columns, read_by=f"by {engine}", scoring=scoring, messages=messages)
+        dtypes = {
+            str(name): str(dtype) for name, dtype in (frame.dtypes if backend == "spark" else frame.dtypes.items())
+        }
+    used = [name for name in result.feature_names.tolist() if name in dtypes]
+    columns = [ColumnSummary(name, dtypes[name], is_used=True) for name in used]
+    return make_score(saved, table, result, None, columns, read_by=f"by {backend}", scoring=scoring, messages=messages)
 
 
 @contextmanager
@@ -67,7 +74,7 @@ def _open_dask(path: str, address: str | None) -> Iterator[Any]:
     try:
         client = None if address is None else Client(address)
     except (OSError, ValueError) as error:
-        raise TableError(f"there is no scheduler of Dask at {address}: {error}.", "scheduler") from error
+        raise TableError(f"no Dask scheduler at {address}: {error}.", "address") from error
     try:
         try:
             frame = dd.read_parquet(path)
@@ -81,7 +88,7 @@ def _open_dask(path: str, address: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _open_spark(path: str, address: str | None) -> Iterator[Any]:
-    """A frame in a session that ends with it, unless there was one before."""
+    """Open a frame in a Spark session, which is stopped afterwards unless it existed before."""
     _check_installed("pyspark")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -93,7 +100,7 @@ def _open_spark(path: str, address: str | None) -> Iterator[Any]:
     try:
         session = builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
-        raise TableError(f"there is no Spark at {address}: {_take_line(error)}.", "master") from error
+        raise TableError(f"no Spark master at {address}: {_take_line(error)}.", "address") from error
     try:
         yield session.read.parquet(path)
     except PySparkException as error:
@@ -110,12 +117,12 @@ def _take_line(error: Exception) -> str:
 def _check_installed(library: str) -> None:
     if find_spec(library) is None:
         extra = library.removeprefix("py")
-        raise TableError(f"{library} is not installed: pip install 'truewood[{extra}]'.", "engine")
+        raise TableError(f"{library} is not installed: pip install 'truewood[{extra}]'.", "backend")
 
 
 _OPENERS: dict[str, Callable[[str, str | None], AbstractContextManager[Any]]] = {
     "dask": _open_dask,
     "spark": _open_spark,
 }
-# What reads a folder or glob of files, the default first.
-ENGINES = ("local", *_OPENERS)
+# What reads the files, the default first.
+BACKENDS = ("local", *_OPENERS)

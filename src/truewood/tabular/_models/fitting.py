@@ -1,4 +1,4 @@
-"""Fitting a model to a table: a forest with its out-of-bag rows, or models whose folds, or a part, are held out."""
+"""Fit a model to a table: a forest with out-of-bag rows, or models with held-out folds or a held-out part."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ _FORESTS = {
     "random-forest": {"classification": RandomForestClassifier, "regression": RandomForestRegressor},
     "extra-trees": {"classification": ExtraTreesClassifier, "regression": ExtraTreesRegressor},
 }
-# A forest grows in so many steps at most, so that there is progress to show.
+# Largest number of steps in which a forest is grown, to report progress.
 _STEPS = 25
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted model with the rows that judge it.
+    """A fitted model with its evaluation rows.
 
     Parameters
     ----------
     model : object
-        What `importance` takes: encoder and model in a pipeline, or a saved model; of folds a list of such.
+        What `importance` accepts: a pipeline of encoder and model, or a saved model; a list of these for folds.
     X : DataFrame
-        The rows: all of them where these are out of bag or in folds, otherwise the held-out ones.
+        The rows: all of them for out-of-bag rows and folds, otherwise the held-out rows.
     y : ndarray of shape (n_rows,)
-        Their target.
+        The target.
     weight : ndarray of shape (n_rows,), or None
-        Their weights.
+        Row weights.
     groups : ndarray of shape (n_rows,), or None
-        Their groups, where rows belong together.
+        Groups of rows.
     rows : {"oob", "folds", "heldout"}
-        Which of these.
+        The kind of evaluation rows.
     predicted : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        Predictions for these rows by trees that never saw them; NaN where there is no such tree.
+        Out-of-bag or held-out predictions; NaN if there are none.
     classes : ndarray or None
-        The labels in y; None for regression.
+        Class labels in y; None for regression.
     splits : list of (ndarray, ndarray)
-        Of folds, the rows that each model was fit to and those that judge it.
+        Training and test rows of each fold.
     """
 
     model: Any
@@ -76,24 +76,24 @@ def fit_model(
     settings: FitSettings,
     progress: Progress,
 ) -> Fitted:
-    """Fit the encoder and the model that the settings ask for.
+    """Fit the encoder and the model.
 
     Parameters
     ----------
     columns : list of Column
         The columns to use.
     X : DataFrame
-        Their values.
+        The values of the columns.
     target : Target
-        What to predict.
+        The target.
     weight : ndarray of shape (n_rows,), or None
-        Weights of the rows.
+        Row weights.
     groups : ndarray of shape (n_rows,), or None
-        Groups of the rows, which are held out together.
+        Groups of rows, which are held out together.
     settings : FitSettings
         The model.
     progress : callable
-        Takes the number of trees so far, and of all trees.
+        ``progress(n_done, n_trees)`` is called as trees are grown.
     """
     if is_out_of_bag(settings, groups):
         return _fit_out_of_bag(columns, X, target, weight, settings, progress)
@@ -101,7 +101,7 @@ def fit_model(
 
 
 def is_out_of_bag(settings: FitSettings, groups: NDArray[np.int64] | None) -> bool:
-    """Whether a forest is fit to all rows, and judged by those that each tree left out."""
+    """Whether a forest is fit to all rows and scored on out-of-bag rows."""
     return settings.is_forest and groups is None and settings.cv is None and settings.test_size is None
 
 
@@ -113,7 +113,7 @@ def _fit_out_of_bag(
     settings: FitSettings,
     progress: Progress,
 ) -> Fitted:
-    """Fit encoder and forest, which has out-of-bag rows."""
+    """Fit encoder and forest to all rows."""
     encoder = make_encoder(columns)
     encoded = encoder.fit_transform(X).astype(np.float32)
     forest = _grow_forest(
@@ -144,43 +144,44 @@ def _grow_forest(
         min_samples_leaf=settings.choose_leaf_size(task, len(encoded)),
         bootstrap=True,
         max_samples=max_samples,
-        warm_start=True,  # grows on where it stopped
+        warm_start=True,  # adds trees to the existing ones
         n_jobs=settings.n_jobs,
         random_state=settings.random_state,
     )
-    for n_trees in np.unique(np.linspace(0, settings.count_trees(), _STEPS + 1).astype(int))[1:]:
-        forest.set_params(n_estimators=int(n_trees)).fit(encoded, y, sample_weight=weight)
-        progress(int(n_trees), settings.count_trees())
+    n_trees = settings.count_trees()
+    for n_grown in np.unique(np.linspace(0, n_trees, _STEPS + 1).astype(int))[1:]:
+        forest.set_params(n_estimators=int(n_grown)).fit(encoded, y, sample_weight=weight)
+        progress(int(n_grown), n_trees)
     return forest.set_params(warm_start=False)
 
 
 def _choose_forest(model: str, task: str) -> tuple[Any, dict[str, Any]]:
-    """The class of a forest, and what only it takes."""
+    """Choose the class of a forest and its extra parameters."""
     if task != "survival":
         return _FORESTS[model][task], {}
     from sksurv.ensemble import ExtraSurvivalTrees, RandomSurvivalForest
 
-    # Without low_memory each node would hold the survival at all times.
+    # Without low_memory, each node would store the survival function at all times.
     return (RandomSurvivalForest if model == "random-forest" else ExtraSurvivalTrees), {"low_memory": True}
 
 
 def _choose_bag_size(weight: NDArray[np.float64] | None, target: Target) -> int | None:
-    """Number of draws for a bag; None for as many as there are rows, unless weights would put a class into all bags."""
+    """Choose `max_samples`; None for all rows, unless weights would put all rows of a class into every bag."""
     if weight is None or not WEIGHTS_ARE_DRAWN or target.task != "classification":
         return None
     return choose_bag_size(weight, np.unique(target.y, return_inverse=True)[1])
 
 
 def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int | None) -> NDArray[np.float64]:
-    """Mean predictions of the trees that did not see a row, NaN where all did."""
+    """Average the out-of-bag predictions of each row; NaN if it is in every bag."""
     is_classifier = hasattr(forest, "classes_")
     width = (len(forest.classes_),) if is_classifier else ()
     total, count = np.zeros((len(encoded), *width)), np.zeros(len(encoded))
 
     def predict(tree: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        is_unseen = np.ones(len(encoded), dtype=np.bool_)
-        is_unseen[draw_bag(forest, tree)] = False
-        rows, fitted = np.flatnonzero(is_unseen), forest.estimators_[tree]
+        is_oob = np.ones(len(encoded), dtype=np.bool_)
+        is_oob[draw_bag(forest, tree)] = False
+        rows, fitted = np.flatnonzero(is_oob), forest.estimators_[tree]
         return rows, (fitted.predict_proba if is_classifier else fitted.predict)(encoded[rows])
 
     for rows, values in Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")(
@@ -201,9 +202,9 @@ def _fit_held_out(
     settings: FitSettings,
     progress: Progress,
 ) -> Fitted:
-    """Fit encoder and model to all folds but one, for each of these, or to a part of the rows."""
+    """Fit encoder and model to the training rows of each fold, or of a single split."""
     is_classifier = target.task == "classification"
-    # XGBoost knows classes by their numbers only.
+    # XGBoost accepts classes as integer codes only.
     labels, y = np.unique(target.y, return_inverse=True) if is_classifier else (None, target.y)
     classes = None if labels is None else np.arange(len(labels))
     splits = split_rows(y, labels, groups, settings)
@@ -219,14 +220,14 @@ def _fit_held_out(
             settings,
             _count_on(progress, k * n_trees, len(splits) * n_trees),
         )
-        unseen = X.iloc[test].reset_index(drop=True)
-        predicted[test] = (model.predict_proba if is_classifier else model.predict)(unseen)
+        held_out = X.iloc[test].reset_index(drop=True)
+        predicted[test] = (model.predict_proba if is_classifier else model.predict)(held_out)
         models.append(model)
     if settings.count_folds() is not None:
         return Fitted(models, X, y, weight, groups, "folds", predicted, classes, splits)
     return Fitted(
         models[0],
-        unseen,
+        held_out,
         y[test],
         None if weight is None else weight[test],
         None if groups is None else groups[test],
@@ -237,7 +238,7 @@ def _fit_held_out(
 
 
 def _count_on(progress: Progress, n_before: int, n_all: int) -> Progress:
-    """Progress of one of several fits, as that of all."""
+    """Convert the progress of one of several fits to the progress of all."""
     return lambda n_done, _n_trees: progress(n_before + n_done, n_all)
 
 
@@ -250,7 +251,7 @@ def _fit_pipeline(
     settings: FitSettings,
     progress: Progress,
 ) -> Pipeline:
-    """Fit encoder and model to some rows."""
+    """Fit encoder and model to training rows."""
     encoder = make_encoder(columns)
     encoded = encoder.fit_transform(X)
     if settings.is_forest:

@@ -1,7 +1,8 @@
-"""A table as a saved model takes it: its columns, in its order and types, and the target in its labels."""
+"""Prepare a table for a saved model: its columns, order and types, and the labels of the target."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._formatting import count, list_names, quote
-from truewood.tabular._checks.unknown_levels import describe_others, describe_unknown_levels
+from truewood._message import Message
+from truewood._pipelines.provenance import list_transformers
 from truewood.tabular._columns.text_values import parse_truth
 from truewood.tabular._errors import TableError
 from truewood.tabular._messages import Messages
@@ -17,7 +19,7 @@ from truewood.tabular._models.saved_model import SavedModel
 
 
 def prepare_table(saved: SavedModel, table: pd.DataFrame, messages: Messages) -> pd.DataFrame:
-    """The model's columns, as categories where the model has some.
+    """Select and convert the columns of the model.
 
     Parameters
     ----------
@@ -26,13 +28,20 @@ def prepare_table(saved: SavedModel, table: pd.DataFrame, messages: Messages) ->
     table : DataFrame
         The table without its target.
     messages : Messages
-        Hears of columns and of levels that the model does not know.
+        Receives columns and levels that are unknown to the model.
     """
     chosen = table if saved.columns is None else _choose(saved, table, messages)
     if chosen.shape[1] != saved.n_columns:
         raise TableError(
-            f"the model has {count(saved.n_columns, 'column')} without names, the table {chosen.shape[1]} beside the "
-            "target; leave others out with drop=[...].",
+            Message(
+                f"the model has {count(saved.n_columns, 'column')} without names, but the table has "
+                f"{count(chosen.shape[1], 'column')} besides the target.",
+                "Drop columns that the model does not have, such as {drop}.",
+                drop=[str(chosen.columns[-1])],
+            )
+            if chosen.shape[1] > saved.n_columns
+            else f"the model has {count(saved.n_columns, 'column')} without names, but the table has only "
+            f"{chosen.shape[1]} besides the target.",
             "saved_model",
         )
     names = saved.columns or [str(j) for j in range(saved.n_columns)]
@@ -41,9 +50,24 @@ def prepare_table(saved: SavedModel, table: pd.DataFrame, messages: Messages) ->
         for column, name in zip(chosen, names, strict=True)
     }
     X = pd.DataFrame(prepared)
-    for sentence in describe_unknown_levels(saved.model, X):
-        messages.warn(sentence)
+    for name, levels in dict(_list_encoder_levels(saved.model)).items():
+        if name in X:
+            _warn_of_unknown_levels(name, X[name], levels, messages)
     return X
+
+
+def _list_encoder_levels(model: Any) -> Iterator[tuple[str, Any]]:
+    """List columns and levels of the encoders of a scikit-learn pipeline that are applied to the raw columns."""
+    for encoder in list_transformers(getattr(model, "best_estimator_", model), only_first=True):
+        if hasattr(encoder, "categories_") and hasattr(encoder, "feature_names_in_"):
+            yield from zip(map(str, encoder.feature_names_in_), encoder.categories_, strict=True)
+
+
+def _warn_of_unknown_levels(name: str, values: pd.Series[Any], levels: Sequence[Any], messages: Messages) -> None:
+    is_unknown = values.notna() & ~values.isin(list(levels))
+    if is_unknown.any():
+        shown = list_names([repr(level) for level in values[is_unknown].unique().tolist()], 3)
+        messages.warn(f"{is_unknown.mean():.1%} of rows have levels of {name} that the model does not know: {shown}")
 
 
 def _choose(saved: SavedModel, table: pd.DataFrame, messages: Messages) -> pd.DataFrame:
@@ -58,13 +82,13 @@ def _choose(saved: SavedModel, table: pd.DataFrame, messages: Messages) -> pd.Da
     chosen = [spelled[name] for name in saved.columns or []]
     others = [str(name) for name in table if name not in chosen]
     if others:
-        messages.add(f"not columns of the model, and not used: {list_names(others)}")
+        messages.add(f"not used, because the model does not have them: {list_names(others)}")
     return table[chosen]
 
 
 def _as_category(saved: SavedModel, values: pd.Series[Any], name: str, messages: Messages) -> pd.Series[Any]:
     if saved.library == "CatBoost":
-        # It takes whole numbers and strings; missing ones are a level, as it names them.
+        # CatBoost accepts integers and strings; missing values are the level "nan".
         whole = values.dtype.kind == "f" and (values.dropna() == np.floor(values.dropna())).all()
         texts = values.astype("Int64").astype(str) if whole else values.astype(str)
         return texts.where(values.notna(), "nan").astype(object)
@@ -73,19 +97,18 @@ def _as_category(saved: SavedModel, values: pd.Series[Any], name: str, messages:
         values = values.astype(object).where(values.isna(), values.astype(str))
     if levels is None:
         return values.astype("category")
-    if sentence := describe_others(name, values, levels):
-        messages.warn(sentence)
+    _warn_of_unknown_levels(name, values, levels, messages)
     return values.where(values.isin(list(levels))).astype(pd.CategoricalDtype(list(levels)))
 
 
 def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray[Any]:
-    """The target in the labels, or as the numbers, that the model predicts."""
+    """Convert the target to the labels or numbers that the model predicts."""
     texts = pd.Series(given.astype(object)).map(lambda value: str(value).strip())
     numbers = np.array(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
     if saved.classes is None:
         if not np.isfinite(numbers).all():
             odd = str(texts[~np.isfinite(numbers)].iloc[0])
-            raise TableError(f"the model predicts numbers, but column {quote(name)} holds {quote(odd)}.", "target")
+            raise TableError(f"the model predicts numbers, but column {quote(name)} contains {quote(odd)}.", "target")
         return numbers
     classes = saved.classes
     by_text = {str(label).strip(): label for label in classes.tolist()}
@@ -100,9 +123,9 @@ def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray
         labels = labels.astype(classes.dtype) if known.all() else labels
     if not known.all():
         shown = ", ".join(map(repr, texts[~known].unique()[:3]))
-        remedy = "; write the target as these numbers, as for the fit" if classes.dtype.kind in "iuf" else ""
+        remedy = "; encode the target as for the fit" if classes.dtype.kind in "iuf" else ""
         raise TableError(
-            f"column {quote(name)} holds labels the model does not know: {shown}; it knows "
+            f"column {quote(name)} contains labels that the model does not know: {shown}; it knows "
             f"{', '.join(list(by_text)[:5])}{', ...' if len(by_text) > 5 else ''}{remedy}.",
             "target",
         )

@@ -1,21 +1,21 @@
-"""A saved model on many files, which are read in batches: a folder or a glob."""
+"""Score a saved model on a folder or glob of files, read in batches."""
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 
 from truewood._arguments import check_n_jobs
-from truewood._formatting import count, format_p_value
+from truewood._formatting import count
+from truewood._message import as_message
 from truewood._progress import Update
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.passes import Summed, check_options, score_parts, sum_parts
 from truewood._streaming.sources import Source, open_files
+from truewood.tabular._checks.performance import warn_of_noise
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._errors import TableError
 from truewood.tabular._messages import Messages
@@ -25,13 +25,7 @@ from truewood.tabular._models.saved_model import SavedModel
 from truewood.tabular._models.scoring import Scoring
 from truewood.tabular._table_score import ColumnSummary, TableScore
 
-
-def is_many_files(table: Any) -> bool:
-    """Whether a table is a folder, or a glob."""
-    if not isinstance(table, str | os.PathLike):
-        return False
-    text = os.fspath(table)
-    return os.path.isdir(text) or (isinstance(text, str) and glob.has_magic(text) and not os.path.exists(text))
+NEEDS_MEMORY = "requires a table in memory, but these rows are read in parts; pass one file."
 
 
 def score_many_files(
@@ -39,7 +33,7 @@ def score_many_files(
 ) -> TableScore:
     """Score a saved model on a folder or glob of Parquet or Arrow files; see `score_saved_model`.
 
-    How well the model predicts is not measured, and the table that belongs to the result is the first batch.
+    Model performance is not measured, and `TableScore.X` is the first batch.
     """
     check_parts_suffice(scoring)
     try:
@@ -63,18 +57,18 @@ def score_many_files(
         inference=True,
         n_threads=check_n_jobs(scoring.n_jobs),
     )
-    batches.warn_of_others()
+    batches.report_others()
     X = batches.first
     columns = [ColumnSummary(str(column), str(X[column].dtype), is_used=True) for column in X]
     return make_score(saved, table, result, X, columns, read_by="in batches", scoring=scoring, messages=messages)
 
 
 def check_parts_suffice(scoring: Scoring) -> None:
-    """Refuse what needs all rows at once."""
-    if scoring.contributions:
-        raise TableError("are not kept where rows are read in parts; pass one file, to engine local.", "contributions")
-    if scoring.group_correlated is not None:
-        raise TableError("needs all rows, which are read in parts; pass one file, to engine local.", "group_correlated")
+    """Refuse options that need all rows in memory."""
+    refused = {"contributions": scoring.contributions, "group_correlated": scoring.group_correlated is not None}
+    for argument, is_given in refused.items():
+        if is_given:
+            raise TableError(NEEDS_MEMORY, argument)
 
 
 def make_score(
@@ -88,12 +82,10 @@ def make_score(
     scoring: Scoring,
     messages: Messages,
 ) -> TableScore:
-    """What belongs to a result of rows that are nowhere together."""
-    messages.add(
-        f"read {table}: {count(result.n_rows, 'row')} {read_by}; how well the model predicts them is not measured"
-    )
+    """Make the score of rows that are never in memory together."""
+    messages.add(f"read {table}: {count(result.n_rows, 'row')} {read_by}; model performance is not measured")
     if result.total_p_value > scoring.alpha:
-        messages.warn(f"the splits taken together may be noise (p = {format_p_value(result.total_p_value)})")
+        warn_of_noise(result.total_p_value, messages)
     return TableScore(
         result=result,
         explanation=None,
@@ -101,7 +93,7 @@ def make_score(
         model=saved.model,
         model_name=saved.name,
         columns=columns,
-        skill=None,
+        performance=None,
         feature_groups=None,
         messages=list(messages.messages),
         warnings=list(messages.warnings),
@@ -109,7 +101,7 @@ def make_score(
 
 
 class _Batches:
-    """Batches of rows as a saved model takes them."""
+    """Batches of rows, prepared for a saved model."""
 
     def __init__(self, saved: SavedModel, source: Source, roles: Roles, messages: Messages) -> None:
         self._saved, self._source, self._roles, self._messages = saved, source, roles, messages
@@ -117,7 +109,7 @@ class _Batches:
         self._n_others = 0
 
     def read(self) -> Iterator[Part]:
-        """All batches, from the start."""
+        """Read all batches from the start."""
         roles, is_first_pass = self._roles, self.first.empty
         absent = {roles.target, roles.sample_weight, *roles.drop}
         features = [name for name in self._source.names if name not in absent]
@@ -126,22 +118,22 @@ class _Batches:
         weights = [] if roles.sample_weight is None else [roles.sample_weight]
         for label, table in self._source.read_batches([*features, roles.target, *weights]):
             rows = table.to_pandas()
-            heard = self._messages if self.first.empty else Messages()
+            collected = self._messages if self.first.empty else Messages()
             try:
-                X = prepare_table(self._saved, rows[features], heard)
+                X = prepare_table(self._saved, rows[features], collected)
                 y = match_target(self._saved, rows[roles.target], roles.target)
             except TableError as error:
-                raise TableError(f"{label}: {error.reason}", error.argument) from error
+                raise TableError(as_message(error.reason).prefix(f"{label}: "), error.argument) from error
             if self.first.empty:
                 self.first = X
             elif is_first_pass:
-                self._n_others += bool(heard.warnings)
+                self._n_others += bool(collected.warnings)
             yield Part(label, X, y, None if not weights else rows[weights[0]])
 
-    def warn_of_others(self) -> None:
-        """Say how many batches after the first have something to warn of."""
+    def report_others(self) -> None:
+        """Report how many batches after the first have warnings."""
         if self._n_others:
-            self._messages.warn(f"the same holds for {self._n_others:,} more batches of rows")
+            self._messages.warn(f"{self._n_others:,} more batches have such warnings")
 
 
 def _report(progress: Progress, n_rows: int | None) -> Update:

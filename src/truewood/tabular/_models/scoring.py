@@ -1,4 +1,4 @@
-"""Scoring a fitted model with the rows that judge it: importances, skill, and the verdict."""
+"""Score a fitted model on its evaluation rows: importances, performance and directions."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from truewood._explain import explain
 from truewood._formatting import quote
 from truewood._importance import importance
 from truewood._measures.registry import measures
+from truewood._message import get_message
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood.adapters import open_model
-from truewood.tabular._checks.performance import measure_performance
-from truewood.tabular._checks.quality import check_quality
+from truewood.tabular._checks.performance import check_quality, measure_performance
 from truewood.tabular._errors import TableError
 from truewood.tabular._messages import Messages
 from truewood.tabular._models.fitting import Fitted
 from truewood.tabular._table_score import ColumnSummary, TableScore
 
-# Rows whose predictions are explained; of more, so many are drawn.
+# Largest number of rows to explain; a larger table is sampled.
 _MOST_EXPLAINED = 2_000
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How to score: the measure and its seed, what to keep, threads, and the p-value that is called significant."""
+    """Scoring options: see `score_table`."""
 
     measure: str
     contributions: bool
@@ -64,32 +64,34 @@ def score_model(
     messages: Messages,
     may_be_too_deep: bool,
 ) -> TableScore:
-    """Score a fitted model, and say how far to trust the scores.
+    """Score a fitted model, and check how far the scores can be trusted.
 
     Parameters
     ----------
     fitted : Fitted
-        The model, and the rows that judge it.
-    model_name, columns : str, list of ColumnSummary
-        As of `TableScore`.
+        The model and its evaluation rows.
+    model_name : str
+        The name of the model.
+    columns : list of ColumnSummary
+        The type of each column.
     rows_in_words : str
-        Which rows judge the model.
+        The evaluation rows, in words.
     scoring : Scoring
-        How to score.
+        Scoring options.
     messages : Messages
-        Hears warnings and the verdict.
+        Receives warnings.
     may_be_too_deep : bool
-        Whether nothing but the number of rows limits the depth of the trees.
+        Whether the depth of the trees is unlimited.
     """
     feature_groups = None
     if scoring.group_correlated is not None:
         feature_groups = correlated_groups(fitted.X, threshold=scoring.group_correlated)
         messages.add(feature_groups.describe())
     result = _compute_importance(fitted, scoring, feature_groups, messages)
-    skill = measure_performance(
+    performance = measure_performance(
         fitted.y, fitted.predicted, fitted.classes, fitted.weight, rows_in_words, groups=fitted.groups
     )
-    check_quality(skill, result.total_p_value, messages, alpha=scoring.alpha, may_be_too_deep=may_be_too_deep)
+    check_quality(performance, result.total_p_value, messages, alpha=scoring.alpha, may_be_too_deep=may_be_too_deep)
     return TableScore(
         result=result,
         explanation=_explain(fitted, scoring, feature_groups, messages),
@@ -97,7 +99,7 @@ def score_model(
         model=fitted.model,
         model_name=model_name,
         columns=columns,
-        skill=skill,
+        performance=performance,
         feature_groups=feature_groups,
         messages=list(messages.messages),
         warnings=list(messages.warnings),
@@ -123,20 +125,23 @@ def _compute_importance(
             result = cross_importance(fits, fitted.X, fitted.y, **options, progress=False)
         else:
             result = importance(fitted.model, fitted.X, fitted.y, **options, rows=fitted.rows, n_jobs=scoring.n_jobs)
-    for text in dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning):
-        messages.warn(text)
+    shown = [warning.message for warning in caught if warning.category is UserWarning]
+    for message in dict.fromkeys(get_message(warning) for warning in shown if isinstance(warning, Warning)):
+        messages.warn(message)
     return result
 
 
 def _explain(
     fitted: Fitted, scoring: Scoring, feature_groups: CorrelatedGroups | None, messages: Messages
 ) -> Explanation | None:
-    """Which way features move the predictions of some of the rows; None for models that cannot tell."""
+    """Explain predictions, of a sample if there are many rows; None if the model cannot be explained."""
     n_rows = len(fitted.X)
     sample = np.arange(n_rows)
     if n_rows > _MOST_EXPLAINED:
         sample = np.sort(np.random.default_rng(0).choice(n_rows, _MOST_EXPLAINED, replace=False))
-        messages.add(f"directions are of {_MOST_EXPLAINED:,} of {n_rows:,} rows, drawn with seed 0")
+        messages.add(
+            f"directions are computed from {_MOST_EXPLAINED:,} of {n_rows:,} rows, sampled with random state 0"
+        )
     options: dict[str, Any] = {"feature_groups": feature_groups, "n_jobs": scoring.n_jobs}
     parts: list[tuple[Any, NDArray[np.int64], Any]] = [(fitted.model, sample, fitted.rows)]
     if fitted.rows == "folds":
@@ -147,15 +152,15 @@ def _explain(
     elif fitted.rows == "oob":
         options["sample_weight"] = fitted.weight
     with warnings.catch_warnings():
-        # Which rows no tree left out is no news here.
-        warnings.filterwarnings("ignore", r"\d+ of \d+ rows got no explanation", UserWarning)
+        # Rows without an explanation are in every bag, which the importances have reported.
+        warnings.simplefilter("ignore", UserWarning)
         try:
             found = [
                 explain(model, fitted.X.iloc[taken], fitted.y[taken], rows=rows, **options)
                 for model, taken, rows in parts
             ]
         except TypeError as error:
-            messages.add(f"no directions: {error}")
+            messages.add(f"directions are not available: {error}")
             return None
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in found]) for name in ("values", "base_values", "data")
@@ -164,6 +169,6 @@ def _explain(
 
 
 def _list_evaluation_rows(pipeline: Any, sample: NDArray[np.int64], n_rows: int) -> list[NDArray[np.bool_]]:
-    """Which rows of a sample of the training rows each tree of a forest has not seen."""
+    """Find the out-of-bag rows of each tree within a sample of the training rows."""
     training: Any = open_model(pipeline[-1]).training
     return [~np.isin(sample, training.list_bag(tree, n_rows)) for tree in range(len(pipeline[-1].estimators_))]

@@ -1,4 +1,4 @@
-"""What a user may choose of the model that is fit to a table."""
+"""`FitSettings`: the model to fit to a table, and its hyperparameters."""
 
 from __future__ import annotations
 
@@ -8,56 +8,57 @@ from importlib.util import find_spec
 
 from truewood._arguments import check_n_jobs, check_seed, is_choice, is_count, is_fraction
 from truewood._formatting import quote
+from truewood._message import Message
 from truewood.tabular._errors import TableError
 
 FORESTS = ("random-forest", "extra-trees")
 BOOSTERS = ("xgboost", "lightgbm", "catboost", "hist-gradient-boosting")
 MODELS = (*FORESTS, *BOOSTERS)
-# Forests only get steadier with more trees; boosting overfits.
+# More trees only stabilize a forest; boosting overfits.
 FOREST_TREES, BOOSTING_TREES = 500, 200
 FOLDS = 5
 ALL_ROWS = "all"
-# Fewer rows say too little for standard errors.
+# Fewer rows are too few for standard errors.
 FEWEST_ROWS = 20
-# Breiman's leaves, and Ishwaran's of survival forests; of more rows than these in larger ones.
+# Breiman's leaf sizes, and Ishwaran's for survival forests; leaves grow beyond this number of rows.
 _LEAF_SIZE = {"classification": 1, "regression": 5, "survival": 15}
 _ROWS_OF_LEAF_SIZE = 50_000
-# Models whose libraries have no smallest number of rows in a leaf, or none that they heed.
+# Models of libraries without a minimum number of rows per leaf, or one that is ignored.
 _WITHOUT_LEAF_SIZE = ("xgboost", "catboost")
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """The model to fit: which one, its size and its seed.
+    """The model to fit, and its hyperparameters.
 
     Parameters
     ----------
     model : {"random-forest", "extra-trees", "xgboost", "lightgbm", "catboost", "hist-gradient-boosting"}, \
 default="random-forest"
-        Forests are scored on the rows that each tree left out; boosted trees, and forests where rows belong together,
-        on folds that they do not see.
-    n_trees : int, default=None
-        Number of trees; None is 500 for forests and 200 for boosting.
+        The model. Forests are scored on out-of-bag rows; boosted trees, and forests with `groups`, are scored by
+        cross-validation.
+    n_estimators : int, default=None
+        Number of trees; None means 500 for forests and 200 for boosting.
     max_depth : int, default=None
-        Depth of trees; None is what the library does by default.
+        Maximum depth of the trees; None means the default of the library.
     test_size : float, default=None
-        Part of the rows that is held out and judges the model, which is then fit once; None is no such part.
+        Fraction of rows to hold out; the model is then fit once, to the other rows, and scored on these. None means no
+        such split.
     random_state : int, default=0
-        Seed of the model.
+        Seed of the model and of `sample`.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn.
     cv : int, default=None
-        Number of folds, each of which judges a model that is fit to the others; None is 5 where models are judged by
-        folds.
+        Number of folds; None means 5 for models that are scored by cross-validation.
     max_features : {"sqrt", "log2"}, int or float, default=None
-        Number or part of the encoded columns that a split of a forest may choose from; None is the square root for
-        classes and all for numbers.
-    min_leaf : int, default=None
-        Smallest number of rows in a leaf; None is 1 of forests for classes and 5 for numbers, more from 50,000 rows on,
-        and of boosting what the library does by default.
+        Number or fraction of encoded columns to consider at each split of a forest; None means "sqrt" for
+        classification and all columns for regression.
+    min_samples_leaf : int, default=None
+        Minimum number of rows in a leaf. None means 1 for classification forests, 5 for regression forests and 15 for
+        survival forests, more beyond 50,000 rows, and the default of the library for boosting.
     sample : int or "all", default=None
-        Number of rows to use, drawn at random; None is all, unless the fit would take more than 2 minutes of one core
-        or 4 GiB of trees.
+        Number of rows to use, drawn at random; None means all, unless the fit would take more than 2 minutes on one
+        core or 4 GiB of trees.
 
     Examples
     --------
@@ -67,53 +68,61 @@ default="random-forest"
     """
 
     model: str = MODELS[0]
-    n_trees: int | None = None
+    n_estimators: int | None = None
     max_depth: int | None = None
     test_size: float | None = None
     random_state: int = 0
     n_jobs: int | None = None
     cv: int | None = None
     max_features: str | int | float | None = None
-    min_leaf: int | None = None
+    min_samples_leaf: int | None = None
     sample: int | str | None = None
 
     def __post_init__(self) -> None:
         if not is_choice(self.model, MODELS):
             raise TableError(f"must be one of {', '.join(MODELS)}, got {quote(self.model)}.", "model")
-        for name, least in (("n_trees", 1), ("max_depth", 1), ("min_leaf", 1), ("cv", 2)):
+        for name, least in (("n_estimators", 1), ("max_depth", 1), ("min_samples_leaf", 1), ("cv", 2)):
             given = getattr(self, name)
             if given is not None and not is_count(given, least):
-                raise TableError(f"must be a whole number from {least} up, got {quote(given)}.", name)
+                raise TableError(f"must be an integer >= {least}, got {quote(given)}.", name)
         if self.test_size is not None and not is_fraction(self.test_size):
             raise TableError(f"must be a number between 0 and 1, got {quote(self.test_size)}.", "test_size")
         check_n_jobs(self.n_jobs)
         check_seed(self.random_state)
         if self.cv is not None and self.test_size is not None:
             raise TableError(
-                f"is a number of folds, and cannot be given with test_size={self.test_size}, the part of a split.", "cv"
+                Message(
+                    "cannot be combined with a single split.",
+                    "Got {cv} and {test_size}; pass only one.",
+                    cv=self.cv,
+                    test_size=self.test_size,
+                ),
+                "cv",
             )
-
         self._check_splits()
         is_some = self.sample is not None and not is_choice(self.sample, [ALL_ROWS])
         if is_some and not is_count(self.sample, FEWEST_ROWS):
-            raise TableError(
-                f"must be a number of rows from {FEWEST_ROWS} up, or 'all', got {quote(self.sample)}.", "sample"
-            )
+            raise TableError(f"must be an integer >= {FEWEST_ROWS} or 'all', got {quote(self.sample)}.", "sample")
 
     def _check_splits(self) -> None:
-        """Refuse what the model cannot do with splits and leaves."""
+        """Refuse split parameters that the model does not support."""
         if self.max_features is not None:
             if not self.is_forest:
-                raise TableError(f"is for {' and '.join(FORESTS)}, got model={quote(self.model)}.", "max_features")
+                raise TableError(
+                    f"requires model {' or '.join(map(repr, FORESTS))}, got model {quote(self.model)}.", "max_features"
+                )
             given = self.max_features
             if not (is_fraction(given, or_one=True) or is_count(given, 1) or is_choice(given, ("sqrt", "log2"))):
                 raise TableError(
-                    "must be 'sqrt', 'log2', a number of columns, or a part of them between 0 and 1, got "
+                    "must be 'sqrt', 'log2', a number of columns, or a fraction of them between 0 and 1, got "
                     f"{quote(self.max_features)}.",
                     "max_features",
                 )
-        if self.min_leaf is not None and self.model in _WITHOUT_LEAF_SIZE:
-            raise TableError(f"{self.model} has no smallest number of rows in a leaf; pass max_depth=3.", "min_leaf")
+        if self.min_samples_leaf is not None and self.model in _WITHOUT_LEAF_SIZE:
+            raise TableError(
+                Message(f"{self.model} has no such parameter.", "Limit the trees with {max_depth}.", max_depth=3),
+                "min_samples_leaf",
+            )
 
     @property
     def is_forest(self) -> bool:
@@ -121,33 +130,33 @@ default="random-forest"
         return self.model in FORESTS
 
     def count_folds(self) -> int | None:
-        """Number of folds, where rows are held out; None for a split."""
+        """Number of folds if rows are held out; None for a single split."""
         return None if self.test_size is not None else self.cv or FOLDS
 
     def count_trees(self) -> int:
-        """The number of trees to grow."""
-        return self.n_trees or (FOREST_TREES if self.is_forest else BOOSTING_TREES)
+        """Number of trees to grow."""
+        return self.n_estimators or (FOREST_TREES if self.is_forest else BOOSTING_TREES)
 
     def choose_max_features(self, task: str) -> str | int | float:
-        """What a forest takes for `max_features`."""
+        """Value of `max_features` for a forest."""
         return self.max_features or (1.0 if task == "regression" else "sqrt")
 
     def count_candidates(self, task: str, n_columns: int) -> int:
-        """Number of columns that a split of a forest chooses from."""
+        """Number of columns to consider at each split of a forest."""
         chosen = self.choose_max_features(task)
         if isinstance(chosen, str):
             chosen = int(math.sqrt(n_columns) if chosen == "sqrt" else math.log2(n_columns))
         return max(1, min(n_columns, int(chosen * n_columns) if isinstance(chosen, float) else chosen))
 
     def choose_leaf_size(self, task: str, n_rows: int) -> int:
-        """Smallest number of rows in the leaf of a forest."""
-        return self.min_leaf or _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
+        """Minimum number of rows in a leaf of a forest."""
+        return self.min_samples_leaf or _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
 
     def check_installed(self) -> None:
-        """Refuse a model whose library is not there."""
+        """Refuse a model if its library is not installed."""
         if self.model in ("xgboost", "lightgbm", "catboost") and find_spec(self.model) is None:
             raise TableError(
-                f"{self.model} is not installed: pip install 'truewood[{self.model}]', or take one of "
-                f"{', '.join(FORESTS)}.",
+                f"{self.model} is not installed: pip install 'truewood[{self.model}]', or choose "
+                f"{' or '.join(FORESTS)}.",
                 "model",
             )

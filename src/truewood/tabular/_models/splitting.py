@@ -1,4 +1,4 @@
-"""Rows to fit a model and rows to judge it: folds, or one part that is held out."""
+"""Split rows for fitting and evaluation: folds, or a single held-out part."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sklearn.model_selection import (
 )
 
 from truewood._formatting import quote
+from truewood._message import Message
 from truewood.tabular._errors import TableError
 from truewood.tabular._models.settings import FitSettings
 
@@ -26,30 +27,29 @@ Rows = NDArray[np.int64]
 def split_rows(
     y: NDArray[Any], classes: NDArray[Any] | None, groups: Rows | None, settings: FitSettings
 ) -> list[tuple[Rows, Rows]]:
-    """Rows to fit and rows to judge, one pair for each fold, or one pair; classes in the same shares, and whole groups.
+    """Split rows into training and test rows, one pair per fold or a single pair; stratified, or by whole groups.
 
     Parameters
     ----------
     y : ndarray of shape (n_rows,)
-        The target; of classes, their numbers.
+        The target; integer codes for classes.
     classes : ndarray or None
-        The labels; None for regression.
+        Class labels; None for regression.
     groups : ndarray of shape (n_rows,), or None
-        Groups of rows that must stay together.
+        Groups of rows, which are not split.
     settings : FitSettings
-        The number of folds, or the part to hold out.
+        Number of folds, or fraction to hold out.
     """
     n_folds = settings.count_folds()
     _check_enough(y, classes, groups, settings, n_folds)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class")  # no fold has two rows of a class of few
+        warnings.filterwarnings("ignore", "The least populated class")  # rare classes cannot be in every fold
         splits = list(_split(y, classes is not None, groups, settings, n_folds))
     for training, _ in splits:
         if classes is not None and len(np.unique(y[training])) < len(classes):
             absent = classes[np.setdiff1d(y, y[training])[0]]
             raise TableError(
-                f"no row of class {quote(str(absent))} is in the groups that the model is fit to; it is in too few "
-                "groups.",
+                f"class {quote(str(absent))} occurs in too few groups: none of them is in the training rows.",
                 "groups",
             )
     return [(np.sort(training), np.sort(test)) for training, test in splits]
@@ -58,16 +58,20 @@ def split_rows(
 def _check_enough(
     y: NDArray[Any], classes: NDArray[Any] | None, groups: Rows | None, settings: FitSettings, n_folds: int | None
 ) -> None:
-    """Refuse tables that have too little to hold out."""
+    """Refuse tables with too few rows, groups or members of a class to hold out."""
     if groups is not None:
         n_groups, n_needed = int(groups.max()) + 1, n_folds or 2
         if n_groups < n_needed:
-            raise TableError(f"it takes {n_needed} groups of rows to hold groups out, got {n_groups}.", "groups")
+            raise TableError(f"at least {n_needed} groups are needed to hold out groups, got {n_groups}.", "groups")
     elif classes is not None and np.bincount(y).min() < 2:
         rare = classes[np.bincount(y).argmin()]
         raise TableError(
-            f"{settings.model} holds rows out and needs two rows of each class, got one of {quote(str(rare))}; "
-            "model='random-forest' can do without.",
+            Message(
+                f"{settings.model} is scored on held-out rows and needs at least two rows of each class, got one of "
+                f"{quote(str(rare))}.",
+                "To score out-of-bag rows instead, pass {model}.",
+                model="random-forest",
+            ),
             "model",
         )
     if n_folds is not None and len(y) < n_folds:
@@ -77,7 +81,7 @@ def _check_enough(
 def _split(
     y: NDArray[Any], is_classifier: bool, groups: Rows | None, settings: FitSettings, n_folds: int | None
 ) -> Any:
-    """Pairs of rows as scikit-learn's splitters give them."""
+    """Split rows with scikit-learn's splitters."""
     seed = settings.random_state
     if groups is not None:
         if n_folds is None:

@@ -1,25 +1,24 @@
-"""Permutation importance, tree by tree (Breiman 2001)."""
+"""Formulas of the measures that compare predictions: permutation importance and Sobol-MDA."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._inputs.target import ClassTarget, Target
-from truewood._measures.measure import Measure
+from truewood._inputs.target import ClassTarget, Target, TargetKind
 from truewood._measures.splits import Floats
 from truewood._trees.ensemble import TreeEnsemble
 
 
-def increase_loss(
+def increase_permutation_loss(
     trees: TreeEnsemble, leaves: NDArray[np.int32], swapped: NDArray[np.int32], target: Target, weight: Floats
 ) -> Floats:
-    """Increase of a tree's loss when one column is permuted, eq. (p): weighted sum over rows, (n_features, n_outputs).
+    """Increase in a tree's loss when one column is permuted, eq. (p): weighted sum over rows, (n_features, n_outputs).
 
     Parameters
     ----------
     trees : TreeEnsemble
-        The tree, with the values it predicts by.
+        The tree, with the values it predicts.
     leaves : ndarray of shape (n,)
         Leaf of each row.
     swapped : ndarray of shape (n, n_features)
@@ -32,7 +31,7 @@ def increase_loss(
     increase = np.empty((swapped.shape[1], trees.kind.n_outputs))
     for o in range(trees.kind.n_outputs):
         before, after = _find_losses(trees, leaves, swapped, target, o)
-        # Row after row, not a matrix product, whose order of additions depends on the machine.
+        # Row by row: the order of additions in a matrix product depends on the machine.
         increase[:, o] = (weight[:, np.newaxis] * (after - before[:, np.newaxis])).sum(axis=0)
     return increase
 
@@ -40,7 +39,7 @@ def increase_loss(
 def _find_losses(
     trees: TreeEnsemble, leaves: NDArray[np.int32], swapped: NDArray[np.int32], target: Target, output: int
 ) -> tuple[Floats, Floats]:
-    """Losses of an output with the columns as they are, shape (n,), and with one permuted, shape (n, n_features)."""
+    """Losses of an output with the original columns, shape (n,), and with one permuted, shape (n, n_features)."""
     if isinstance(target, ClassTarget):
         first = trees.kind.first_column[output]
         prediction = trees.value[:, first : first + len(trees.kind.classes[output])].argmax(axis=1)
@@ -51,13 +50,19 @@ def _find_losses(
     return (number - value[leaves]) ** 2, (number[:, np.newaxis] - value[swapped]) ** 2
 
 
-PERMUTATION = Measure(
-    name="permutation",
-    summary="increase of each tree's loss when a column is permuted (Breiman)",
-    title="permutation importance",
-    loss_increase=increase_loss,
-    skips=False,
-    why_no_inference="has rows that depend on each other, as they exchange values",
-    unit={"classification": "increase in error rate", "regression": "increase in squared error"},
-    tasks_with_share=("regression",),  # an error rate is no part of Gini's impurity
-)
+def increase_projected_loss(kind: TargetKind, residual: Floats, lost: Floats) -> Floats:
+    """Increase in each row's squared error, or Brier score, without each group: (n_rows, n_groups, n_outputs).
+
+    That is |y - m^(-j)|^2 - |y - m|^2.
+
+    Parameters
+    ----------
+    kind : TargetKind
+        What the model predicts.
+    residual : ndarray of shape (n_rows, n_columns)
+        y minus the forest's prediction m; classes are one-hot.
+    lost : ndarray of shape (n_rows, n_groups, n_columns)
+        The prediction without the group, m^(-j), minus m.
+    """
+    products = lost * (lost - 2.0 * residual[:, None, :])
+    return kind.sum_columns(products.reshape(-1, kind.n_columns)).reshape(*lost.shape[:2], kind.n_outputs)
