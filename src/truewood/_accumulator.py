@@ -42,8 +42,8 @@ class ImportanceAccumulator:
     inference : bool, default=True
         Whether to compute standard errors and p-values.
     n_sample : int, default=100_000
-        Number of rows to keep for standard errors without a second pass; 0 for none. Which rows are kept depends only
-        on the rows themselves.
+        Number of rows to keep for standard errors without a second pass; 0 for none. Which rows are kept depends
+        neither on their order nor on how they are split into parts.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"

@@ -43,7 +43,7 @@ def importance(
     model : object
         A fitted tree, forest or boosted model, a `TreeEnsemble`, or a scikit-learn Pipeline that ends in one. The
         preprocessing of a Pipeline runs on X, and encoded columns are scored together as the column of X they derive
-        from. A search such as GridSearchCV stands for its best estimator.
+        from. For a search such as GridSearchCV, its best estimator is scored.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a source of rows
         The training data for ``rows="oob"``, held-out data for ``rows="heldout"``. Held-out data need not fit into
         memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
@@ -58,10 +58,10 @@ def importance(
     measure : str, default="auto"
         One of `measures()`. "auto" is "ufi" for classification, "ufi_centered" (unchanged if a constant is added to the
         target) for regression and for boosted trees, and "mdi_oob" if rows have different weights; all are on the scale
-        of the usual importance. For boosted and survival trees, "ufi" also means "ufi_centered", and measures of a
-        single tree's predictions do not apply, because boosted trees add up to a raw score and survival trees compare
-        hazards. "sobol_mda" answers a different question: how much worse a forest predicts without a feature, given the
-        others. It needs the training data, like ``rows="oob"``.
+        of the usual impurity importance. For boosted and survival trees, "ufi" also means "ufi_centered", and measures
+        of a single tree's predictions do not apply, because boosted trees add up to a raw score and survival trees
+        compare hazards. "sobol_mda" answers a different question: how much worse a forest predicts without a feature,
+        given the others. It needs the training data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"``, a model that was fit
         with weights by scikit-learn before 1.9 needs the same weights here, to recognize its training data.
@@ -72,8 +72,8 @@ def importance(
         scores.
     groups : array-like of shape (n_rows,) or str, default=None
         Clusters of rows, such as all rows of a patient, a shop or a day: a label for each row, or the name of the label
-        column in X. Standard errors and p-values are then cluster-robust. Out of bag, each cluster must be entirely in
-        or entirely outside each tree's bag. Not supported by "sobol_mda".
+        column in X. Standard errors and p-values are then cluster-robust. With ``rows="oob"``, each cluster must be
+        entirely in or entirely outside each tree's bag. Not supported by "sobol_mda".
     inference : bool or "bags", default=True
         Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and
         "sobol_mda". With "bags", for out-of-bag rows, standard errors and intervals fully reflect how much each row

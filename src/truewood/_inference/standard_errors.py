@@ -5,10 +5,10 @@ Held-out rows. The model is fixed and contributions are independent: their sprea
 Out-of-bag rows. A row has two roles: it evaluates some trees (phi) and is in bag for the others. In bag, it moves the
 means at the nodes (psi) and takes part in the choice of splits; a is both effects together. To test whether a score is
 zero, every phi has mean zero given the other rows, and the variance is that of phi, plus a covariance: two rows each
-evaluate trees that the other is in bag for. That covariance is the sum of phi a, and it shows in the bags: trees with a
-row in bag have other scores than trees without it. The size of a score varies over data sets by both roles together,
-phi + a. To estimate a for each row takes more trees than most models have, so g psi replaces it unless bags are
-requested. docs/theory/standard_errors.md has the formulas, with the letters used here.
+evaluate trees that the other is in bag for. That covariance is the sum of phi a, and it can be estimated from the bags:
+trees with a row in bag have different scores than trees without it. The size of a score varies over data sets by both
+roles together, phi + a. To estimate a for each row takes more trees than most models have, so g psi replaces it unless
+bags are requested. docs/theory/standard_errors.md has the formulas, with the letters used here.
 
 Folds. Given the models, the contributions phi of a fold's rows have mean zero; but models are random as well: of two
 rows in different folds each evaluates a model trained on the other, so their contributions are correlated. A sum over

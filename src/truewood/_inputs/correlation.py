@@ -32,19 +32,19 @@ _MOST_ROWS = 2_000
 
 @dataclass(frozen=True)
 class Correlations:
-    """Pairs of columns that tell nearly the same.
+    """Pairs of columns that are nearly redundant.
 
     Parameters
     ----------
     pairs : list of (str, str, float)
         Two names and the strength of their relation, the strongest first.
     n_rows : int
-        Number of rows that were looked at.
+        Number of rows that were compared.
     n_columns : int
         Number of columns that were compared: neither constant columns, nor names and free text, nor those after the
         first 500.
     n_with_categories : int
-        Number of these that were compared with categories; all of them where there are no categories.
+        Number of these that were compared with categories; all of them if there are no categories.
     n_given : int
         Number of columns that might have been compared.
     """

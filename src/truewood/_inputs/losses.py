@@ -67,7 +67,7 @@ class Loss:
 class OfMean:
     """A target that is k (s - c), where s follows from a row's y, c is the mean of s, and k follows from c.
 
-    Sums of s over rows are all that c, k and sums of the target take.
+    Sums of s over rows determine c, k and sums of the target.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ class OfMean:
 
 @dataclass(frozen=True, eq=False)
 class OfConstant:
-    """A target that follows from a row's y and a few numbers that all rows decide on.
+    """A target that depends on a row's y and on a few numbers computed from all rows.
 
     Parameters
     ----------
     find : callable
-        ``find(y, weight)`` returns these numbers, shape (n,): the best constant raw score, and what else there is.
+        ``find(y, weight)`` returns these numbers, shape (n,): the best constant raw score and any others.
     make_target : callable
         ``make_target(y, constant)`` returns the target, shape (n_rows, n_scores).
     """
@@ -104,7 +104,7 @@ class OfConstant:
 
 
 def squared_error() -> Loss:
-    """Y less its mean."""
+    """Y minus its mean."""
     return _loss_of_mean(lambda y: y, in_target_units=True)
 
 
@@ -130,7 +130,7 @@ def softmax(n_classes: int) -> Loss:
 
 
 def poisson() -> Loss:
-    """Y less its mean, for a log link."""
+    """Y minus its mean, for a log link."""
 
     def statistic(y: Floats) -> Floats:
         _require(y >= 0, "not negative", "Poisson loss")
@@ -166,12 +166,12 @@ def tweedie(power: float) -> Loss:
 
 
 def absolute_error() -> Loss:
-    """The sign of y less its median."""
+    """The sign of y minus its median."""
     return _loss_of_constant(lambda y, weight: _quantile(y, weight, 0.5), lambda y, median: np.sign(y - median))
 
 
 def absolute_percentage_error() -> Loss:
-    """The sign of y less its median of weights 1 / max(1, abs(y)), times these weights."""
+    """The sign of y minus its median with weights 1 / max(1, abs(y)), times these weights."""
 
     def find_median(y: Floats, weight: Floats) -> Floats:
         return _quantile(y, weight / np.maximum(1.0, np.abs(y[:, 0])), 0.5)
@@ -235,7 +235,7 @@ def expectile(level: float) -> Loss:
 
 
 def squared_log_error() -> Loss:
-    """log(1 + y) less its mean, divided by 1 + the constant."""
+    """log(1 + y) minus its mean, divided by 1 + the constant."""
 
     def statistic(y: Floats) -> Floats:
         _require(y > -1, "above -1", "squared log error")
@@ -261,7 +261,7 @@ def aft(distribution: str, scale: float) -> Loss:
         with np.errstate(divide="ignore"):
             ends = (np.log(y) - score) / scale
         low, high = np.clip(ends, -700.0, 700.0).T  # beyond, exponentials overflow
-        # From the nearer side, so that a small mass is exact; one that is still zero counts as a time seen there.
+        # From the nearer side, so that a small probability is exact; one that is still zero counts as an observed time.
         mass = np.where(low > 0, noise.sf(low) - noise.sf(high), noise.cdf(high) - noise.cdf(low))
         is_seen = (y[:, 0] == y[:, 1]) | (mass < np.finfo(np.float64).tiny)
         step = 1e-6

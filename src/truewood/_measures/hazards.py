@@ -2,8 +2,8 @@
 
 A row's residual at a split m is its events minus the expected events: the sum over intervals of d - q_m n. d and n are
 its life table, and q_m is the hazard at m, events over numbers at risk, of the training rows if they are available and
-else of the evaluation rows. Within m, a feature that does not move the time of the event leaves the mean residual at
-zero, whenever rows are censored; residuals from the root's hazard would not, once another split has changed the hazard
+else of the evaluation rows. Within m, a feature that does not affect the event time leaves the mean residual at zero,
+no matter when rows are censored; residuals from the root's hazard would not, once another split has changed the hazard
 of m. The sums of residuals at the children are the numerators of the log-rank test.
 """
 

@@ -217,9 +217,9 @@ def check_measure(measure: Any) -> None:
 def find_measure(name: str, tree_model: TreeModel, *, compares_hazards: bool, is_weighted: bool) -> Measure:
     """The measure that fits the model and the rows.
 
-    "auto" is "ufi" for classes. For numbers it is the shift-free form: as published, a feature that moves only the
-    size of the noise would score above zero. With unequal weights it is "mdi_oob": the weighted mean of the few rows
-    at a small node is biased towards light rows, and its sums are not.
+    "auto" is "ufi" for classes. For numbers it is "ufi_centered", because with the published form a feature that
+    affects only the size of the noise would score above zero. With unequal weights it is "mdi_oob", because the
+    weighted mean of the few rows at a small node is biased toward rows of small weight, but sums are not.
 
     Parameters
     ----------

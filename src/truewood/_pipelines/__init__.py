@@ -1,1 +1,1 @@
-"""Pipelines: a fitted model without what is around it, and encoded columns traced back to the user's."""
+"""Pipelines: the fitted model at the end of a pipeline, and the user's columns behind its encoded columns."""

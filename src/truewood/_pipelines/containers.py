@@ -1,4 +1,4 @@
-"""Tables in any container: rows and columns of them, and the container and missing values that fitted steps know."""
+"""Tables of any type: select rows and columns, and convert to the type and missing values that fitted steps expect."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from truewood._inputs.tables import read_names
 
 
 def adapt_table(X: Any, first: Any, categories: Iterable[NDArray[Any]]) -> tuple[Any, list[str]]:
-    """Give a table as fitted steps take it.
+    """Convert a table to the type that fitted steps expect.
 
     Parameters
     ----------
     X : array-like, data frame or sparse matrix
         The caller's table.
     first : object
-        The first step, which tells whether the table of the fit had names.
+        The first step, which records whether the table of the fit had names.
     categories : iterable of ndarray
         The values that encoders among the steps know.
 
@@ -68,12 +68,12 @@ def _to_pandas(X: Any) -> pd.DataFrame:
 
 
 def _find_missing(categories: Iterable[NDArray[Any]]) -> set[str]:
-    """What encoders know missing texts as: NaN, as in pandas, or None, as in polars."""
+    """The missing value of text that encoders expect: NaN, as in pandas, or None, as in polars."""
     return {"None" if value is None else "NaN" for values in categories for value in values[pd.isna(values)]}
 
 
 def _spell_missing(table: pd.DataFrame, missing: set[str]) -> pd.DataFrame:
-    """Give missing texts as the encoders know them."""
+    """Replace missing text with the missing value that encoders expect."""
     if len(missing) != 1:
         return table
     table = table.copy(deep=False)

@@ -24,7 +24,7 @@ _MARK = re.compile("\x1f([0-9]+)\x1f")
 
 @dataclass(frozen=True, eq=False)
 class ColumnProvenance:
-    """The columns that preprocessing gives.
+    """The output columns of preprocessing.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def list_transformers(transformer: Any, *, only_first: bool = False) -> Iterator
 
 
 def spell_outputs(transformer: Any, n_inputs: int) -> list[str]:
-    """Names of the outputs for inputs whose names are marks; none if the transformer does not tell."""
+    """Names of the outputs if the names of inputs are marks; none if the transformer does not provide names."""
     marks = np.array([f"\x1f{j}\x1f" for j in range(n_inputs)], dtype=object)
     try:
         renamed = copy(transformer)
@@ -228,7 +228,7 @@ def replace_marks(name: str, names: Sequence[str]) -> str:
 
 
 def has_telling_names(transformer: Any) -> bool:
-    """Whether names alone tell what each output of fitted preprocessing derives from."""
+    """Whether names alone show what each output of fitted preprocessing derives from."""
     parts = list(list_transformers(transformer))
     spelled = [spell_outputs(part, getattr(part, "n_features_in_", 0)) for part in parts]
     return all(names and all(map(_MARK.search, names)) for names in spelled)

@@ -1,4 +1,4 @@
-"""Sources of output columns found by trying: which outputs change when the values of one input are shuffled."""
+"""Sources of output columns, found by experiment: which outputs change when the values of one input are shuffled."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class SparkPipeline:
 
     @property
     def inputs(self) -> list[str] | None:
-        """Columns of the caller's table that the model uses; None where it takes a vector that no stage makes."""
+        """Columns of the caller's table that the model uses; None if it takes a vector that no stage creates."""
         if self.features[0] not in self._makers and "features_cols" not in self.model.params:
             return None
         return list(dict.fromkeys(name for column in self.features for name in self._find_inputs(column)))
@@ -97,7 +97,7 @@ class SparkPipeline:
         return made.numbers, Encoding([str(name) for name in table.columns], made.trace)
 
     def encode_target(self, y: Any) -> Any:
-        """Y as the model takes it: codes, where a StringIndexer makes them of labels."""
+        """Y as the model takes it: codes, if a StringIndexer encodes labels."""
         if self.labels is None:
             return y
         values = np.asarray(y)
@@ -119,7 +119,7 @@ class SparkPipeline:
         values = table[source] if made is None else pd.Series(made.numbers[:, 0])
         sources = [frozenset([list(table.columns).index(source)])] if made is None else made.trace.sources
         codes = _find_codes(values, labels, f"column {quote(source)} of X", stage.params["handleInvalid"])
-        # The code of values that are kept though they are invalid has this name in Spark.
+        # Spark's name for the code of invalid values that are kept.
         return _Made(codes[:, np.newaxis], ColumnProvenance([column], sources), [*labels, "__unknown"])
 
     def _encode(self, stage: SparkModel, place: int, column: str, table: pd.DataFrame) -> _Made:
@@ -225,7 +225,7 @@ def _find_codes(values: pd.Series[Any], labels: list[str], what: str, how: str) 
         )
     known = {label: code for code, label in enumerate(labels)} if is_text else _number_labels(labels)
     texts = values.astype(object).map(str) if is_text else values.astype(np.float64)
-    # Missing is no label, even where the text "nan" is one; but NaN of a column of numbers may be.
+    # A missing value is not a label, even if the text "nan" is one; but NaN in a column of numbers may be.
     missing = labels.index("NaN") if not is_text and "NaN" in labels else np.nan
     codes: Floats = np.where(values.isna(), missing, texts.map(known).to_numpy(dtype=np.float64))
     is_invalid = np.isnan(codes)

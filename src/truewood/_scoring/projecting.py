@@ -79,7 +79,7 @@ def score_projected(
 
 
 def _check_inputs(inputs: ScoringInputs, measure: Measure, inference: bool | str) -> None:
-    """Refuse models without routable trees of y, and rows other than the training data."""
+    """Raise an error for trees not fit to y, unknown splits, and rows other than the training data."""
     tree_model, needs = inputs.tree_model, f"measure={measure.name!r} needs"
     if tree_model.finds_leaves or not tree_model.target.is_y:
         raise ValueError(f"{needs} trees that were fit to y and whose splits are known, got {tree_model.name}.")

@@ -1,4 +1,4 @@
-"""`Source`: rows that are read batch by batch, and the source that Parquet and Arrow files are."""
+"""`Source`: rows that are read batch by batch, such as those of Parquet and Arrow files."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeMo
 
 Options = dict[str, str]
 
-# Of two classes, the negative gradient of any loss is the class less its share, but for a factor, as is that of a
-# quantile with a log link.
+# For two classes, the negative gradient of any loss is the class minus its share, up to a factor; this also applies to
+# a quantile with a log link.
 _LOSSES: dict[str, Callable[[Options, int], Loss]] = {
     "RMSE": lambda _options, _n: losses.squared_error(),
     "MultiRMSE": lambda _options, _n: losses.squared_error(),
@@ -122,7 +122,7 @@ def _export(model: Any) -> tuple[dict[str, Any], Any]:
         path = folder / "model.json"
         model.save_model(str(path), format="json")
         dump: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        # Trees that are not symmetric number leaves by their growth, of which the export keeps nothing.
+        # Other trees number their leaves in the order of their growth, which the export does not contain.
         is_renumbered = "trees" in dump and model.get_cat_feature_indices()
         return dump, CatBoost().load_model(str(path), format="json") if is_renumbered else model
 
@@ -136,7 +136,7 @@ def _ask_library(model: Any) -> ReferencePredictor:
     def add_values(_trees: range, values: Any) -> NDArray[np.float64]:
         raw = CatBoost.predict(model, read(values), prediction_type="RawFormulaVal", thread_count=1)
         raw = raw.reshape(len(raw), -1)
-        # Classes that were declared but never met have minus infinity.
+        # Classes that were declared but did not occur have minus infinity.
         met: NDArray[np.float64] = raw[:, (raw > -np.inf).all(axis=0)]
         return met
 
@@ -164,7 +164,7 @@ def _read_options(info: dict[str, Any]) -> dict[str, Any]:
 def _read_kind(model: Any, dump: dict[str, Any], loss: str | None, n_scores: int) -> TargetKind:
     """What y is; two columns for survival times, after they were read."""
     if loss in _CLASS_LOSSES:
-        # Classes that were declared but never met have no raw score.
+        # Classes that were declared but did not occur have no raw score.
         met = dump["model_info"]["class_params"]["class_to_label"]
         return TargetKind((np.asarray(model.classes_)[np.array(met, dtype=np.int64)],))
     if loss in ("Cox", "SurvivalAft"):
@@ -212,7 +212,7 @@ def _make_form(name: str, columns: Columns, options: dict[str, Any]) -> InputSpe
 
     def encode(X: Any) -> _Rows:
         if nw.dependencies.is_polars_dataframe(X):
-            # CatBoost's predict takes the process down with polars' own type of categories.
+            # CatBoost's predict crashes the process for polars' own categorical type.
             X = nw.from_native(X).with_columns(nw.selectors.categorical().cast(nw.String)).to_native()
         try:
             pool = Pool(X, cat_features=columns.categorical)

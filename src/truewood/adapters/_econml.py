@@ -1,7 +1,7 @@
 """econml's generalized random forests: RegressionForest, and CausalForest of one treatment.
 
-Trees are grown on subsamples. An honest tree chooses its splits by one half of its subsample and takes its values from
-the other, which is therefore unseen by the splits, as are the rows outside the subsample.
+Trees are grown on subsamples. An honest tree chooses its splits on one half of its subsample and computes its values
+from the other half. Both that other half and the rows outside the subsample are therefore valid evaluation rows.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ def _record_training(model: Any, draw_rows: Callable[[], list[NDArray[Any]]]) ->
 
 
 def _effect(has_intercept: bool) -> Loss:
-    """How much each row speaks for a larger effect than the overall one: t (r - theta t) / mean of t^2.
+    """How much each row suggests an effect larger than the overall one: t (r - theta t) / mean of t^2.
 
-    t and r are treatment and outcome, less their means where the forest has an intercept; theta is the overall slope.
+    t and r are treatment and outcome, minus their means if the forest has an intercept; theta is the overall slope.
     """
 
     def negative_gradient(y: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -160,7 +160,7 @@ def _effect(has_intercept: bool) -> Loss:
 
 
 def _read_outcome(model: Any, draw_rows: Callable[[], list[NDArray[Any]]], y: Any) -> Any:
-    """Read y as outcome and treatment, and refuse others than those of the fit: only the roots' effects can tell."""
+    """Read y as outcome and treatment; raise an error if the root's effect shows that it is not the y of the fit."""
     try:
         numbers = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:

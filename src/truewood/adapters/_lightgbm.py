@@ -24,7 +24,7 @@ from truewood._trees.categories import Categories
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
-# What LightGBM takes for zero: dense values up to here become 0 before they meet a threshold.
+# LightGBM treats smaller values as zero: dense values up to this one become 0 before the comparison with a threshold.
 _ZERO = float(np.float32(1e-35))
 _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
 # Bits of a node's decision type.
@@ -92,7 +92,7 @@ class _ModelText:
 
     @property
     def n_averaged(self) -> int:
-        """Number of trees whose mean is the raw score; 1 where they add up."""
+        """Number of trees that are averaged to a raw score; 1 if they are summed."""
         return self.n_trees // self.n_scores if "average_output" in self.header else 1
 
     @property
@@ -133,7 +133,7 @@ class _Splits:
 
     @property
     def dense_threshold(self) -> NDArray[np.float64]:
-        """Thresholds that do to values as given what LightGBM's own do to dense values, of which tiny ones became 0."""
+        """Thresholds that split unmodified values as LightGBM's own split dense values, with tiny ones set to 0."""
         is_tiny = (self.threshold >= -_ZERO) & (self.threshold < _ZERO)
         return np.where(is_tiny, np.where(self.zero_left, _ZERO, _BELOW_ZERO), self.threshold)
 
@@ -172,7 +172,7 @@ def _read_trees(text: _ModelText) -> tuple[TreeEnsemble, _Splits]:
         return put(np.repeat(offset[:-1], n_inner) + within, -1, np.int64)
 
     weight = put(text.numbers("internal_count"), text.numbers("leaf_count"), np.float64)
-    # A random forest stores no count with a tree that is a leaf; the others tell how many rows there were.
+    # A random forest stores no count for a tree that is a single leaf; other trees have the number of rows.
     roots = weight[offset[:-1]]
     weight[offset[:-1]] = np.where(roots > 0, roots, max(roots.max(), 1.0))
     ensemble = TreeEnsemble(
@@ -259,7 +259,7 @@ def _check_columns(
 ) -> None:
     """Refuse columns that continued training read in ways that no single encoding serves."""
     is_numeric, threshold = ~splits.is_categorical, splits.threshold
-    # Where zero is missing, a split of another kind must send zero, all that is near it and NaN the same way.
+    # If zero means missing, other splits must send zero, values near zero and NaN in the same direction.
     agrees = (splits.missing_type == _ZERO_IS_MISSING) | (
         ((threshold < -_ZERO) | (threshold >= _ZERO)) & (splits.missing_left == splits.zero_left)
     )
@@ -288,7 +288,7 @@ def _encode_categories(X: pd.DataFrame, known: Sequence[Sequence[Any]], name: st
 
 
 def _put(values: Any, columns: NDArray[Any], find: Callable[[NDArray[Any]], NDArray[np.bool_]], number: float) -> Any:
-    """Put a number where some is found in these columns; the array itself may be the caller's and stays as it is."""
+    """Replace the values of these columns that are found, in a copy, because the array may be the caller's."""
     if sparse.issparse(values):
         chosen = np.isin(values.indices, columns) & find(values.data)
         if chosen.any():

@@ -82,7 +82,7 @@ def open_model(model: Any) -> TreeModel:
                 find_leaves=lambda chosen, values: np.column_stack([trees[t].tree_.apply(values) for t in chosen]),
             ),
         ),
-        why_no_bags="fits each tree to the residuals of the trees before it, so no row is unseen",
+        why_no_bags="fits each tree to the residuals of the trees before it, so there are no out-of-bag rows",
     )
 
 

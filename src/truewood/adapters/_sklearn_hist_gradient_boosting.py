@@ -60,7 +60,7 @@ def open_model(model: Any) -> TreeModel:
                 add_values=lambda _trees, values: add_predictors(model, values[:, _order_columns(model)]),
             ),
         ),
-        why_no_bags="fits each tree to the residuals of the trees before it, so no row is unseen",
+        why_no_bags="fits each tree to the residuals of the trees before it, so there are no out-of-bag rows",
     )
 
 

@@ -1,6 +1,6 @@
 """scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by residuals of the hazards of their nodes.
 
-Leaves hold the risk that trees predict: the cumulative hazard, summed over the times of events. Scores do not use it.
+Leaves store the risk that trees predict: the cumulative hazard, summed over the times of events. Scores do not use it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read_survival(y: Any) -> NDArray[np.float64]:
 
 
 def _read_y(model: Any, y: Any) -> NDArray[np.float64]:
-    """Read y, and refuse another one than the forest was fit on: its trees have stored no life tables."""
+    """Read y; raise an error if it is not the y of the fit, because trees do not store the life tables."""
     numbers = read_survival(y)
     if model.bootstrap and len(numbers) == count_training_rows(model) and not _is_training_y(model, numbers):
         raise ValueError(

@@ -46,7 +46,7 @@ def open_model(model: Any) -> TreeModel:
 _WHY_NO_BAGS = {
     **dict.fromkeys(FORESTS, "does not record which rows a tree saw"),
     **dict.fromkeys(TREES, "was grown on all rows of the fit"),
-    **dict.fromkeys(BOOSTED, "fits each tree to the residuals of the trees before it, so no row is unseen"),
+    **dict.fromkeys(BOOSTED, "fits each tree to the residuals of the trees before it, so there are no out-of-bag rows"),
 }
 
 
@@ -108,7 +108,7 @@ def _ask_spark(model: SparkModel) -> ReferencePredictor:
 
 
 def _record_training(model: SparkModel, ensemble: TreeEnsemble) -> TrainingRecord | None:
-    """What a model of which each tree saw each row once knows of them; weights are not compared."""
+    """Training record of a model whose trees were each fit on every row once; weights are not compared."""
     saw_every_row = model.name in TREES or (
         model.name in FORESTS and not model.params.get("bootstrap", True) and model.params["subsamplingRate"] == 1.0
     )

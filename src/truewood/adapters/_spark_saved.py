@@ -1,6 +1,6 @@
 """Saved models of Spark ML, read without Spark: `load_spark_model`.
 
-A saved model is a folder with "metadata", a text file of JSON, and mostly "data", Parquet files; an ensemble also has
+A saved model is a folder with "metadata", a text file of JSON, and usually "data", Parquet files; an ensemble also has
 "treesMetadata", whose columns have other names since Spark 4.1, and a PipelineModel has its stages in "stages".
 """
 

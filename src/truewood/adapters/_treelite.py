@@ -111,7 +111,7 @@ def _read_trees(model: Any, header: _Header) -> TreeEnsemble:
     is_numeric = ~is_leaf & ~is_categorical
     if not np.isin(operator[is_numeric], (_LESS, _LESS_OR_EQUAL, _GREATER, _GREATER_OR_EQUAL)).all():
         raise ValueError(f"{_NAME} must split by <, <=, > or >=, got a split by another operator.")
-    # Left is at or below the threshold, or where a category is listed; where treelite has that right, children swap.
+    # Rows go left at or below the threshold, or if the category is listed; children of opposite splits are swapped.
     is_swapped = np.where(is_categorical, join("category_list_right_child") > 0, operator >= _GREATER) & ~is_leaf
     left, right = np.where(is_swapped, right, left), np.where(is_swapped, left, right)
     is_strict = is_numeric & np.isin(operator, (_LESS, _GREATER_OR_EQUAL))
@@ -126,7 +126,7 @@ def _read_trees(model: Any, header: _Header) -> TreeEnsemble:
 
     lists = [listed for get in trees if get("has_categorical_split")[0] for listed in _list_categories(get)]
     weight = _read_weight(trees, n_nodes)
-    # A tree that is a leaf may be stored without a count, and has no split to weigh.
+    # A tree that is a single leaf may be stored without a count, and has no split to weight.
     roots = weight[offset[:-1]]
     weight[offset[:-1]] = np.where((roots == 0) & is_leaf[offset[:-1]], max(roots.max(), 1.0), roots)
     return TreeEnsemble(
@@ -224,7 +224,7 @@ def _target_kind(header: _Header) -> TargetKind:
 
 
 def _choose_loss(header: _Header) -> tuple[losses.Loss | None, str | None]:
-    """The loss that goes with the function that makes predictions of raw scores, or why there is none."""
+    """The loss that matches the function that turns raw scores into predictions, or why there is none."""
     if header.task == _RANKING:
         return None, f"{_NAME} is a ranking model, whose loss is not a sum over rows"
     if header.n_classes > 1:

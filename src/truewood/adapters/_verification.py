@@ -28,7 +28,7 @@ _ROUNDING_OF_SCORE = 1e-5
 def verify_against_library(
     tree_model: TreeModel, matrix: FeatureMatrix, *, every_tree: bool = False
 ) -> NDArray[np.float64] | None:
-    """Refuse a model if its trees, as they were read, give other leaves or values than its library.
+    """Raise an error if the trees that were read have other leaves or values than those of the library.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ def open_model(model: Any) -> TreeModel:
 
 
 def _dump(booster: xgboost.Booster, name: str) -> dict[str, Any]:
-    """The part of the Booster's JSON that speaks of the model."""
+    """The part of the Booster's JSON that describes the model."""
     try:
         learner: dict[str, Any] = read_ubjson(booster.save_raw("ubj"))["learner"]
     except xgboost.core.XGBoostError as error:
@@ -129,18 +129,18 @@ def _read_trees(booster: dict[str, Any], n_iterations: int | None, n_scores: int
     value = _read_vectors(trees, n_scores) if is_vector else np.where(is_split, 0.0, split)[:, np.newaxis]
     if (dropout := _find_dropout(booster)) is not None:
         value *= np.repeat(dropout[:n_trees], np.diff(offset))[:, np.newaxis]
-    # Over all outputs where leaves are vectors; a mean counts rows where a single output's sum does.
+    # Vector leaves store the sum over all outputs; the mean over outputs is on the scale of a single output.
     weight = _join(trees, "sum_hessian", np.float64) / (n_scores if is_vector else 1)
-    # A tree that got rows of no weight is a single leaf, with nothing to weigh.
+    # A tree whose rows have zero weight is a single leaf, so there is no split to weight.
     roots = offset[:-1]
     weight[roots[~is_split[roots] & (weight[roots] == 0)]] = 1.0
 
-    # A category in the set goes right, and missing values by their own direction: the sides change places.
+    # A category in the set goes right, and missing values have their own direction, so the children are swapped.
     by_category = is_split & _join(trees, "split_type", np.bool_)
     left, right = np.where(by_category, right, left), np.where(by_category, left, right)
     nodes, sets = _read_categories(trees, offset)
 
-    # Pruning leaves nodes behind that no split leads to.
+    # Pruning leaves behind nodes that no split leads to.
     is_used = np.zeros(len(left), dtype=np.bool_)
     is_used[np.concatenate([roots, left[is_split], right[is_split]])] = True
     place = np.append(np.cumsum(is_used) - 1, -1)
@@ -252,7 +252,7 @@ def _find_kind(model: Any, objective: str, n_targets: int, n_scores: int) -> Tar
     if objective == "reg:quantileerror":
         return TargetKind((), 1)
     if hasattr(model, "classes_"):
-        # Those of xgboost.dask are in no order; the labels themselves are the numbers of the classes.
+        # xgboost.dask does not sort them; the labels themselves are the class numbers.
         return TargetKind((np.sort(model.classes_),) * n_targets, n_targets)
     if objective.startswith("multi:"):
         return TargetKind((np.arange(n_scores),), 1)
@@ -280,7 +280,7 @@ def _find_loss(objective: dict[str, Any], n_scores: int) -> Loss | None:
             return losses.gamma()
         case "reg:tweedie":
             return losses.tweedie(float(objective["tweedie_regression_param"]["tweedie_variance_power"]))
-        # Within the margins, hinge loss has a gradient of one sign for rows of one class and of the other for others.
+        # Within the margin, the gradient of the hinge loss has opposite signs for the two classes.
         case "reg:logistic" | "binary:logistic" | "binary:logitraw" | "binary:hinge":
             return losses.logistic()
         case "multi:softmax" | "multi:softprob":

@@ -63,7 +63,7 @@ def score_saved_model(
         As in `score_table`; text files are read as `pandas.read_csv` reads them. Columns that the model does not have
         are ignored. A folder or glob of Parquet or Arrow files is read in batches and need not fit into memory.
     target : str
-        The column that the model predicts; rows without it are not used.
+        The column that the model predicts; rows with a missing value in it are not used.
     drop : str or iterable of str, default=()
         Columns to drop.
     sample_weight : str, default=None

@@ -60,7 +60,7 @@ def score_table(
         A pandas, polars, pyarrow or other data frame that narwhals supports, or a CSV, TSV, Parquet, Feather or JSON
         lines file (each may be gzipped), or an Excel file (.xlsx).
     target : str
-        The column to predict; rows without it are not used.
+        The column to predict; rows with a missing value in it are not used.
     task : {"classification", "regression"}, default=None
         The task; None infers it from the target.
     drop : str or iterable of str, default=()
