@@ -93,8 +93,8 @@ def cross_importance(
     random_state : int, RandomState instance or None, default=None
         Seed for ``measure="permutation"``; the estimator and the splitter have their own.
     target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
-        For boosted trees, the target of each row's raw score, as in `importance`. By default the negative gradient of
-        the loss at the best constant for the held-out rows.
+        For boosted trees, the target of each row's raw score, as in `importance`. The default is the negative gradient
+        of the loss at the best constant for the held-out rows.
     progress : bool, default=True
         Whether to show a progress bar if the output is a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"

@@ -43,9 +43,9 @@ def explain(
 ) -> Explanation:
     """Explain the prediction for each row by the features on its paths, with trees that never saw the row.
 
-    A split moves the prediction for a row from its own value to the value of the row's child. These steps are summed by
-    feature along the row's paths, and averaged over the trees that never saw the row, or summed for boosted trees. They
-    are not Shapley values; docs/howto/explain.md explains the difference.
+    At each split, the prediction for a row moves from the value of the node to the value of the child that the row goes
+    to. These steps are summed by feature along the row's paths, and averaged over the trees that never saw the row, or
+    summed for boosted trees. They are not Shapley values; docs/howto/explain.md explains the difference.
 
     Parameters
     ----------

@@ -88,8 +88,8 @@ def importance(
         Seed for ``measure="permutation"``; the other measures are deterministic.
     target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
         For boosted trees, the target of each row's raw score, or a function that computes it from y; any number that
-        depends only on the row's y is valid. By default the negative gradient of the model's loss at the best constant;
-        ranking and custom objectives have no such default.
+        depends only on the row's y is valid. The default is the negative gradient of the model's loss at the best
+        constant; ranking and custom objectives have no default.
     per_class : bool, default=False
         Whether to add scores by class with their own standard errors, `classes` of the result. For classifiers only;
         takes one more pass per class.

@@ -47,8 +47,8 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         Number of features to select by score, regardless of p-values.
     min_features : int, default=1
         Smallest number of features to select. If fewer pass the test, `fit` warns and adds those with the largest
-        scores, so that the next step of a pipeline has input. With 0 none are added; if nothing passes, `transform`
-        then warns and returns no column, as scikit-learn's selectors do. Ignored with `k`.
+        scores, so that the next step of a pipeline has input. With 0, none are added; if no feature passes, `transform`
+        warns and returns no columns, as scikit-learn's selectors do. Ignored with `k`.
     measure : str, default="auto"
         Name of the measure, one of `measures()`. Measures without p-values need `k`.
     rows : {"oob"} or, with `prefit`, also "heldout" or sequence of array-like, default="oob"

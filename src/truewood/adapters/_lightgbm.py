@@ -288,7 +288,7 @@ def _encode_categories(X: pd.DataFrame, known: Sequence[Sequence[Any]], name: st
 
 
 def _put(values: Any, columns: NDArray[Any], find: Callable[[NDArray[Any]], NDArray[np.bool_]], number: float) -> Any:
-    """Replace the values of these columns that are found, in a copy, because the array may be the caller's."""
+    """Replace the values that `find` selects in these columns, in a copy: the array may be the caller's."""
     if sparse.issparse(values):
         chosen = np.isin(values.indices, columns) & find(values.data)
         if chosen.any():
