@@ -1,4 +1,4 @@
-"""`TreeEnsemble`: all that truewood needs to know of some trees, as flat arrays, checked once."""
+"""`TreeEnsemble`: trees as flat, validated arrays."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class TreeEnsemble:
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
             given = getattr(self, name)
-            # The kernel trusts what is checked here, so nobody else may hold the structure.
+            # The kernel trusts the validated structure, so no one else may hold a reference to it.
             is_structure = np.issubdtype(dtype, np.integer)
             read = copy_integers(name, given, dtype) if is_structure else np.require(given, dtype, ["C", "A", "E"])
             object.__setattr__(self, name, read)
@@ -159,7 +159,7 @@ class TreeEnsemble:
         left, right = self.split_children
         if len(splits) and max(left.max(), right.max()) >= n_nodes:
             raise ValueError("left and right must name nodes.")
-        # A node has one parent, before it; as many children as nodes that are not roots then leaves no node over.
+        # If there are as many distinct children as child slots and as non-root nodes, each of these has one parent.
         is_child = np.zeros(n_nodes, dtype=np.bool_)
         is_child[left] = True
         is_child[right] = True
@@ -231,7 +231,7 @@ class TreeEnsemble:
         return replace(self, value=value, weight=weight, root_impurity=root_impurity, statistic="mean")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Through __init__, so that what comes back is checked and read-only too.
+        # Unpickle through __init__, which validates the arrays and makes them read-only.
         return TreeEnsemble, tuple(getattr(self, part.name) for part in fields(self))
 
     def __repr__(self) -> str:
