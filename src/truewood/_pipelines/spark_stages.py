@@ -1,7 +1,7 @@
-"""A PipelineModel of Spark ML on a table outside of Spark: StringIndexer, OneHotEncoder and VectorAssembler.
+"""Run a Spark ML PipelineModel outside of Spark: StringIndexer, OneHotEncoder and VectorAssembler.
 
-Columns are made from the model backwards, so that stages which the model does not use are not run. What Spark does with
-missing and unknown values is done where rows stay (``handleInvalid="keep"``), and refused where it fails or drops rows.
+Columns are computed backwards from the model, so stages that it does not use are not run. Missing and unknown values
+follow Spark if it keeps their rows (``handleInvalid="keep"``); where Spark would fail or drop rows, an error is raised.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """Numbers of shape (n_rows, n) with the trace of their n columns; `labels` where they are codes."""
+    """Numbers of shape (n_rows, n), the provenance of their n columns and, if they are codes, the labels."""
 
     numbers: Floats
     trace: ColumnProvenance
@@ -33,7 +33,7 @@ class _Made:
 
 
 class SparkPipeline:
-    """The stages of a PipelineModel, and what they make of a table.
+    """The stages of a PipelineModel, applied to a table.
 
     Parameters
     ----------
@@ -56,25 +56,25 @@ class SparkPipeline:
 
     @property
     def features(self) -> list[str]:
-        """Columns that the model takes: a vector, or for XGBoost also numbers."""
+        """Columns that the model takes: a vector column, or for XGBoost possibly numeric columns."""
         params = self.model.params
         return list(params.get("features_cols") or [params["featuresCol"]])
 
     @property
     def inputs(self) -> list[str] | None:
-        """Columns of the caller's table that the model uses; None where it takes a vector that no stage makes."""
+        """Columns of the caller's table that the model uses; None if no stage computes its vector column."""
         if self.features[0] not in self._makers and "features_cols" not in self.model.params:
             return None
         return list(dict.fromkeys(name for column in self.features for name in self._find_inputs(column)))
 
     @property
     def labels(self) -> list[str] | None:
-        """Labels of the target, where a StringIndexer makes codes of them."""
+        """Labels of the target, if a StringIndexer encodes it."""
         stage, place = self._makers.get(self.model.params.get("labelCol", ""), (None, 0))
         return None if stage is None or stage.name != "StringIndexerModel" else _read_labels(stage)[place]
 
     def find_predictor(self) -> Any:
-        """The model; those of other libraries, which have adapters of their own, as they are."""
+        """The model; for another library's model, the original object, which has its own adapter."""
         return self.model if self.model.trees is not None or self.model.live is None else self.model.live
 
     def _find_inputs(self, column: str) -> list[str]:
@@ -90,13 +90,13 @@ class SparkPipeline:
         return [name for column in used for name in self._find_inputs(column)]
 
     def run(self, X: Any) -> tuple[Floats, Encoding]:
-        """Make the features of a table, and trace them to its columns."""
+        """Compute the features of a table, and trace them back to its columns."""
         table = _read_table(X, self.inputs or [])
         made = _join([self._make(column, table) for column in self.features])
         return made.numbers, Encoding([str(name) for name in table.columns], made.trace)
 
     def encode_target(self, y: Any) -> Any:
-        """Y as the model takes it: codes, where a StringIndexer makes them of labels."""
+        """Encode y as the model expects it: as codes, if a StringIndexer encodes the labels."""
         if self.labels is None:
             return y
         values = np.asarray(y)
@@ -118,11 +118,11 @@ class SparkPipeline:
         values = table[source] if made is None else pd.Series(made.numbers[:, 0])
         sources = [frozenset([list(table.columns).index(source)])] if made is None else made.trace.sources
         codes = _find_codes(values, labels, f"column {quote(source)} of X", stage.params["handleInvalid"])
-        # The code of values that are kept though they are invalid has this name in Spark.
+        # Spark's name for the code of invalid values that are kept.
         return _Made(codes[:, np.newaxis], ColumnProvenance([column], sources), [*labels, "__unknown"])
 
     def _encode(self, stage: SparkModel, place: int, column: str, table: pd.DataFrame) -> _Made:
-        """A column per category, and one for invalid values if these are kept; the last of them may be dropped."""
+        """One column per category, then one for invalid values if they are kept; the last column may be dropped."""
         made = self._make(_list_inputs(stage)[place], table)
         codes, n_categories = made.numbers[:, 0], int(stage.learned["categorySizes"][place])
         is_known = (codes >= 0) & (codes < n_categories)
@@ -160,7 +160,7 @@ _STAGES: dict[str, Callable[[SparkPipeline, SparkModel, int, str, pd.DataFrame],
 
 
 def _list_stages(pipeline: SparkModel) -> list[SparkModel]:
-    """All stages, those of a PipelineModel within in its place."""
+    """All stages, with nested PipelineModels flattened."""
     return [part for stage in pipeline.stages for part in (_list_stages(stage) if stage.stages else [stage])]
 
 
@@ -169,13 +169,13 @@ def _list_inputs(stage: SparkModel) -> list[str]:
 
 
 def _list_outputs(stage: SparkModel) -> list[str]:
-    # One that takes several columns has a default for a single output too.
+    # Stages with several output columns also have a default outputCol.
     single = [stage.params["outputCol"]] if "outputCol" in stage.params else []
     return list(stage.params.get("outputCols", single))
 
 
 def _read_labels(stage: SparkModel) -> list[list[str]]:
-    """Labels of each column; Spark 2 has one column."""
+    """Labels of each column; Spark 2 supports only one."""
     learned = stage.learned
     return [list(labels) for labels in learned.get("labelsArray", [learned.get("labels", ())])]
 
@@ -187,7 +187,7 @@ def _join(parts: Sequence[_Made]) -> _Made:
 
 
 def _read_table(X: Any, needed: list[str]) -> pd.DataFrame:
-    """X as a data frame of pandas, with the columns that the pipeline needs."""
+    """Convert X to a pandas DataFrame with the columns that the pipeline needs."""
     frame = X if isinstance(X, pd.DataFrame) else nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, pd.DataFrame | nw.DataFrame):
         raise TypeError(f"X must be a data frame with the columns {list_names(needed)}, got {type(X).__name__}.")
@@ -205,7 +205,7 @@ def _read_table(X: Any, needed: list[str]) -> pd.DataFrame:
 
 
 def _read_numbers(values: pd.Series[Any]) -> Floats:
-    """Numbers or truth values as Spark assembles them, NaN where one is missing."""
+    """Numbers or booleans as Spark assembles them, NaN for missing values."""
     if not (pd.api.types.is_numeric_dtype(values) or values.isna().all()):
         raise ValueError(
             f"column {quote(values.name)} of X must hold numbers, as the PipelineModel takes it, got {values.dtype} "
@@ -216,13 +216,13 @@ def _read_numbers(values: pd.Series[Any]) -> Floats:
 
 
 def _find_codes(values: pd.Series[Any], labels: list[str], what: str, how: str) -> Floats:
-    """Code of each value: its place among the labels, which Spark keeps as text."""
+    """Code of each value: its position among the labels, which Spark stores as strings."""
     is_text = not pd.api.types.is_numeric_dtype(values)
     if pd.api.types.is_bool_dtype(values) or pd.api.types.is_datetime64_any_dtype(values):
         raise ValueError(f"{what} must hold strings or numbers, as StringIndexer takes, got {values.dtype} values.")
     known = {label: code for code, label in enumerate(labels)} if is_text else _number_labels(labels)
     texts = values.astype(object).map(str) if is_text else values.astype(np.float64)
-    # Missing is no label, even where the text "nan" is one; but NaN of a column of numbers may be.
+    # A missing value never matches the string label "nan", but in a numeric column NaN can be a label.
     missing = labels.index("NaN") if not is_text and "NaN" in labels else np.nan
     codes: Floats = np.where(values.isna(), missing, texts.map(known).to_numpy(dtype=np.float64))
     is_invalid = np.isnan(codes)
@@ -236,6 +236,6 @@ def _find_codes(values: pd.Series[Any], labels: list[str], what: str, how: str) 
 
 
 def _number_labels(labels: list[str]) -> dict[float, int]:
-    """Labels of a column of numbers, as numbers: Spark writes 3 as "3" or "3.0", by the type of the column."""
+    """Codes of numeric labels: Spark writes 3 as "3" or "3.0", depending on the column type."""
     numbers = pd.to_numeric(pd.Series(labels, dtype=object), errors="coerce")
     return {number: code for code, number in enumerate(numbers.tolist()) if number == number}

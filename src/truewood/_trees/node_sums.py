@@ -94,7 +94,7 @@ class ClassTerms:
     Parameters
     ----------
     by_class : ndarray of shape (n_nodes, n_columns)
-        Contribution of a row of each class; rows with several outputs add up one per output.
+        Contribution of a row of each class; contributions of several outputs add up.
     """
 
     by_class: Floats
