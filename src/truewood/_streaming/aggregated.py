@@ -49,7 +49,7 @@ _OTHER_ROWS = f"X must give the same rows each time it is read; {_RANDOM_STEP}."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialErrors:
-    """What some rows add to the standard errors, without the model; disjoint rows add up by ``+``, in any order."""
+    """Contribution of some rows to the standard errors, without the model; disjoint rows add up by ``+``."""
 
     fingerprint: str  # of the model
     settings: tuple[Any, ...]  # measure, names of the feature groups, n_rows and n_scoring of the first pass
@@ -78,7 +78,7 @@ class PartialErrors:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # `sum` starts from 0
 
     def split(self) -> list[PartialErrors]:
-        """In pieces, as `PartialSums.split`; these are small, so one is enough."""
+        """Like `PartialSums.split`, but always one piece, because errors are small."""
         return [self]
 
     @staticmethod
@@ -157,7 +157,7 @@ class AggregatedScores:
         self._arguments = model, sums, measure, feature_groups
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # With the scores: workers need not compute them again, nor repeat their warnings.
+        # Include the scores, so that workers neither recompute them nor repeat their warnings.
         return AggregatedScores, self._arguments, {"tree_scores": self.tree_scores}
 
     def _refuse_training_rows(self) -> None:
@@ -219,7 +219,7 @@ class AggregatedScores:
 
     @cached_property
     def tree_scores(self) -> list[TreeScores]:
-        """The scores of each grouping as standard errors need them."""
+        """Per-tree scores of each grouping, for standard errors."""
         return make_tree_scores(self.results, self.scores, self.groupings, self.model.tree_model)
 
     @cached_property
@@ -233,7 +233,7 @@ class AggregatedScores:
         ]
 
     def sum_errors(self, part: Part, *, n_threads: int = 1) -> PartialErrors:
-        """Second pass: what one part of the rows adds to the standard errors."""
+        """Second pass: contribution of one part of the rows to the standard errors."""
         n_rows = count_rows(part.X)
         if n_rows == 0:
             return self.no_errors
@@ -244,7 +244,7 @@ class AggregatedScores:
 
     @cached_property
     def no_errors(self) -> PartialErrors:
-        """What no rows add to the standard errors."""
+        """The standard error contribution of no rows, to start a sum."""
         names = tuple(tuple(grouping.names.tolist()) for grouping in self.groupings)
         settings = self.measure.name, names, self.sums.n_rows, self.sums.n_scoring
         return PartialErrors(self.model.fingerprint, settings, 0, 0.0, np.zeros((2, 1)), None)

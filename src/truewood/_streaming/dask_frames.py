@@ -89,7 +89,7 @@ class _Named:
 
     @property
     def columns(self) -> list[Any]:
-        """All of them, each once."""
+        """All columns, without duplicates."""
         return list(dict.fromkeys([*self.features, *self.targets, *self.weights]))
 
     def without_features(self) -> _Named:
@@ -138,7 +138,7 @@ def _find_kind(dtype: Any) -> str:
 
 
 def _list_partitions(given: Any, argument: str, X: Any) -> list[Any]:
-    """Partitions as `dask.delayed` objects, as many as X has."""
+    """Partitions as `dask.delayed` objects, aligned with those of X."""
     if is_class(given, "dask", "Array"):
         given = given.rechunk(dict.fromkeys(range(1, given.ndim), -1))
         if (
@@ -190,14 +190,14 @@ def _sum_on_workers(sum_partition: Callable[..., Summed], shared: Any, given: Se
     import cloudpickle
     import dask
 
-    # In the graph, not scattered, so that a worker that replaces a dead one can get it again.
+    # Part of the graph instead of scattered, so that a replacement for a failed worker can load it again.
     shared = dask.delayed(pickle.loads, pure=False)(cloudpickle.dumps(shared))
     step, merge = dask.delayed(sum_partition, pure=False), dask.delayed(sum, pure=False)
     sums = [step(shared, number, *own) for number, own in enumerate(zip(*given, strict=True))]
     while len(sums) > 1:
         sums = [merge(sums[first : first + _SPLIT_EVERY]) for first in range(0, len(sums), _SPLIT_EVERY)]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sending large graph")  # what is shared is large, but is sent only once
+        warnings.filterwarnings("ignore", "Sending large graph")  # the shared object is large, but is sent only once
         summed: Summed = sums[0].compute()
     return summed
 

@@ -1,4 +1,4 @@
-"""Scores from rows that are read in parts: which passes over the rows it takes, whatever reads them."""
+"""Scoring in passes over the rows, independent of where the rows come from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N_SAMPLE = 100_000
 
 
 class RunPass(Protocol):
-    """Runs one pass over the rows: a step for each part, and the sum of what the steps return."""
+    """Runs one pass over the rows: one step per part, then the sum of their results."""
 
     def __call__(
         self, title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False
@@ -43,14 +43,14 @@ class RunPass(Protocol):
         step : callable
             A function that can be pickled by name, or `partial` of one.
         shared : object
-            What all steps need. It can be pickled, and is large.
+            The argument that all steps share; picklable, and large.
         only_targets : bool
             Whether the step needs only targets and weights, not features.
         """
 
 
 def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
-    """Refuse, before any row is read, options that need a table in memory; return `inference` as a bool."""
+    """Raise an error for options that need a table in memory; return `inference` as a bool."""
     if not isinstance(rows, str) or rows != "heldout":
         given = repr(rows) if isinstance(rows, str) else "lists"
         raise ValueError(f"rows must be 'heldout', rows the model never saw, if X is read in parts, got {given}.")

@@ -1,4 +1,4 @@
-"""`Source`: rows that are read batch by batch, and the source that Parquet and Arrow files are."""
+"""`Source`: rows that are read batch by batch, and its implementation for Parquet and Arrow files."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def find_files(given: Any) -> list[str]:
         return [path for one in given for path in find_files(one)]
     text = os.fspath(given)
     if os.path.isdir(text):
-        # As in Spark and others, names that begin with _ or . are not data.
+        # Like Spark, ignore names that begin with _ or a dot.
         inside = [Path(folder, name) for folder, _, names in os.walk(text, followlinks=True) for name in names]
         found = [str(path) for path in inside if _is_data(path) and not _is_hidden(path.relative_to(text))]
     elif os.path.exists(text):

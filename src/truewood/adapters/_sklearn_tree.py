@@ -83,7 +83,7 @@ def view_trees(
             count_nodes(trees),
             read,
             tree_weight=tree_weight,
-            library=_ask_library(trees, features, kind),
+            library=_make_reference(trees, features, kind),
             find_tree_arrays=(lambda tree: _find_tree_arrays(trees[tree], kind)) if are_in_place else None,
         ),
         training=training,
@@ -91,7 +91,9 @@ def view_trees(
     )
 
 
-def _ask_library(trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind) -> ReferencePredictor:
+def _make_reference(
+    trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind
+) -> ReferencePredictor:
     """Leaves and predictions of the trees themselves."""
 
     def pick(tree: int, values: NDArray[Any]) -> NDArray[Any]:
