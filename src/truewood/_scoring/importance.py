@@ -50,7 +50,7 @@ Floats = NDArray[np.float64]
 _SIGNIFICANT = 0.05
 
 
-def score_table(
+def score_in_memory(
     model: Any,
     X: Any,
     y: Any,

@@ -37,7 +37,7 @@ def open_source(X: Any) -> Source | None:
     return None if is_in_memory else _open_stream(X)
 
 
-def find_cluster(X: Any) -> str | None:
+def find_cluster_library(X: Any) -> str | None:
     """The library, "dask" or "pyspark", if X is one of its objects, without importing it; otherwise None."""
     for cls in type(X).__mro__:
         library = cls.__module__.partition(".")[0]
