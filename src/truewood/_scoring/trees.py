@@ -23,7 +23,7 @@ from truewood._engines.fused_scoring import (
 )
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine, keep_engine
-from truewood._inference.influence import Contributions
+from truewood._inference.moments import InfluenceBlock
 from truewood._measures.hazards import NodeHazards, allocate_life_tables
 from truewood._measures.registry import Measure
 from truewood._measures.split_measures import score_mdi
@@ -31,7 +31,7 @@ from truewood._measures.splits import add_features, find_magnitude, find_skipped
 from truewood._scoring.influence import OrderedInfluence, weigh_evaluation, weigh_in_bag
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.node_means import read_with_means, root_impurity
-from truewood._scoring.permuting import permute_columns
+from truewood._scoring.permutation import permute_columns
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
 from truewood._trees.node_sums import NodeSums
 from truewood.adapters import BagSeeds, TreeModel
@@ -51,11 +51,11 @@ def score_trees(
     inputs: ScoringInputs,
     measure: Measure,
     *,
-    influence: Contributions | None = None,
+    influence: InfluenceBlock | None = None,
     column: int | None = None,
     seeds: Seeds = None,
     n_jobs: int | None = None,
-) -> Scores:
+) -> ScoresByTree:
     """Score all trees of a model.
 
     Parameters
@@ -64,7 +64,7 @@ def score_trees(
         Model and rows.
     measure : Measure
         How to score.
-    influence : Contributions or None
+    influence : InfluenceBlock or None
         Where to add the influence of single rows; None if it is not needed.
     column : int or None
         The column of the target, such as a class, to score; None for all of them.
@@ -74,7 +74,7 @@ def score_trees(
         Number of threads.
     """
     if column is None and can_fuse(inputs, measure):
-        return Scores.join(list(_score_fused(inputs, measure, influence, check_n_jobs(n_jobs))))
+        return ScoresByTree.join(list(_score_fused(inputs, measure, influence, check_n_jobs(n_jobs))))
     ordered = None if influence is None else OrderedInfluence(inputs, influence)
     most_trees = max(1, _BATCH_ROWS // inputs.data.n_rows)
     score_batch = keep_engine(_score_batch)  # here, as joblib may ask for the next batch from a thread of its own
@@ -84,7 +84,7 @@ def score_trees(
             split_trees(inputs.tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees)
         )
     )
-    return Scores.join(parts)
+    return ScoresByTree.join(parts)
 
 
 def _score_batch(
@@ -95,7 +95,7 @@ def _score_batch(
     seeds: Seeds,
     influence: OrderedInfluence | None,
     column: int | None,
-) -> Scores:
+) -> ScoresByTree:
     """Score some trees, and add the influence of single rows."""
     try:
         ensemble, hazards = read_with_means(inputs, trees), None
@@ -135,8 +135,8 @@ def can_fuse(inputs: ScoringInputs, measure: Measure) -> bool:
 
 
 def _score_fused(
-    inputs: ScoringInputs, measure: Measure, influence: Contributions | None, n_threads: int
-) -> Iterator[Scores]:
+    inputs: ScoringInputs, measure: Measure, influence: InfluenceBlock | None, n_threads: int
+) -> Iterator[ScoresByTree]:
     """Score all trees, run by run, and add the influence of single rows."""
     tree_model, evaluation_rows, n_rows = inputs.tree_model, inputs.evaluation_rows, inputs.data.n_rows
     training = tree_model.training if evaluation_rows.are_training else None
@@ -196,9 +196,9 @@ def _score_run(
     trees: range,
     run: TreeEnsemble | list[TreeArrays],
     rows: TreeRows,
-    influence: Contributions | None,
+    influence: InfluenceBlock | None,
     n_threads: int,
-) -> Scores:
+) -> ScoresByTree:
     """Score a run of trees with one call of the engine."""
     tree_model = inputs.tree_model
     if isinstance(run, TreeEnsemble):
@@ -226,7 +226,7 @@ def _score_run(
     if not tree_model.is_additive:
         impurity = np.where(np.isnan(impurity), found.evaluation_impurity, impurity)
     n_scores = tree_model.target.n_scores
-    return Scores(
+    return ScoresByTree(
         scores=place_outputs(column, found.scores, n_scores),
         mdi=place_outputs(column, found.mdi, n_scores),
         counted_mdi=place_outputs(column, found.counted_mdi, n_scores),
@@ -239,7 +239,7 @@ def _score_run(
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class ScoresByTree:
     """Scores of a run of trees; the first axis is the tree."""
 
     scores: Floats  # (n_trees, n_features, n_outputs)
@@ -252,7 +252,7 @@ class Scores:
     is_left_out: NDArray[np.bool_]
 
     @classmethod
-    def join(cls, parts: list[Scores]) -> Scores:
+    def join(cls, parts: list[ScoresByTree]) -> ScoresByTree:
         """Concatenate the scores of several runs."""
         if len(parts) == 1:
             return parts[0]
@@ -287,7 +287,7 @@ def score_sums(
     sums: NodeSums,
     largest: Floats,
     permuted: Floats | None = None,
-) -> Scores:
+) -> ScoresByTree:
     """Apply a measure to some trees.
 
     Parameters
@@ -326,7 +326,7 @@ def score_sums(
     if np.isnan(impurity).any() and not tree_model.is_additive:
         impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
     n_scores = tree_model.target.n_scores
-    return Scores(
+    return ScoresByTree(
         scores=place_outputs(ensemble.column, scores, n_scores),
         mdi=place_outputs(ensemble.column, biased, n_scores),
         counted_mdi=place_outputs(ensemble.column, counted, n_scores),

@@ -16,8 +16,8 @@ from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
 from truewood._exceptions import TrainingRowsError
 from truewood._formatting import count
-from truewood._inference.influence import Contributions, Moments, TreeScores, measure_moments
-from truewood._inference.standard_errors import find_problem
+from truewood._inference.moments import GroupingScores, InfluenceBlock, Moments, measure_moments
+from truewood._inference.standard_errors import find_row_shortage
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, Target
 from truewood._measures.registry import find_inference_problem, find_measure
@@ -28,11 +28,11 @@ from truewood._scoring.results import (
     add_errors,
     find_groupings,
     join_results,
+    make_grouping_scores,
     make_results,
-    make_tree_scores,
     weigh_trees,
 )
-from truewood._scoring.trees import Scores, score_sums
+from truewood._scoring.trees import ScoresByTree, score_sums
 from truewood._streaming.model import BLOCK_ROWS, Part, Rows, StreamingModel
 from truewood._streaming.partial_sums import ROUNDING, PartialSums
 from truewood._streaming.row_sample import RowSample
@@ -158,7 +158,7 @@ class AggregatedScores:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # With the scores: workers need not compute them again, nor repeat their warnings.
-        return AggregatedScores, self._arguments, {"tree_scores": self.tree_scores}
+        return AggregatedScores, self._arguments, {"grouping_scores": self.grouping_scores}
 
     def _refuse_training_rows(self) -> None:
         """Raise an error if the sums are those of the rows that the model was fit on."""
@@ -204,13 +204,13 @@ class AggregatedScores:
         return self.model.make_target(y, self._center)
 
     @cached_property
-    def scores(self) -> Scores:
+    def scores(self) -> ScoresByTree:
         """Scores of all trees."""
         tree_model, extremes, parts = self.model.tree_model, self._make_target(self.sums.y_range), []
         for run, (_, ensemble, _) in enumerate(self.model.runs):
             largest = extremes.find_largest(ensemble.kind.n_columns)
             parts.append(score_sums(tree_model, self.measure, ensemble, self._sum_nodes(run), largest))
-        return Scores.join(parts)
+        return ScoresByTree.join(parts)
 
     @cached_property
     def results(self) -> list[ImportanceResult]:
@@ -218,9 +218,9 @@ class AggregatedScores:
         return make_results(self._metadata, self.measure, self.scores, self.groupings)
 
     @cached_property
-    def tree_scores(self) -> list[TreeScores]:
+    def grouping_scores(self) -> list[GroupingScores]:
         """The scores of each grouping as standard errors need them."""
-        return make_tree_scores(self.results, self.scores, self.groupings, self.model.tree_model)
+        return make_grouping_scores(self.results, self.scores, self.groupings, self.model.tree_model)
 
     @cached_property
     def _terms(self) -> list[RowTerms]:
@@ -256,12 +256,12 @@ class AggregatedScores:
             matrix, target = rows.matrix.take_range(start, stop), self._make_target(rows.y[start:stop])
             weight = None if rows.weight is None else rows.weight[start:stop]
             influence = self._find_influence(matrix, target, weight, n_threads)
-            contributions = Contributions(influence, None, rows.is_scoring[start:stop], self.sums.n_scoring, None)
+            block = InfluenceBlock(influence, None, rows.is_scoring[start:stop], self.sums.n_scoring, None)
             own = None if multiplicity is None else multiplicity[start:stop]
             parts.append(
                 tuple(
-                    measure_moments(contributions, scores, grouping, count=own, n_threads=n_threads)
-                    for scores, grouping in zip(self.tree_scores, self.groupings, strict=True)
+                    measure_moments(block, scores, grouping, count=own, n_threads=n_threads)
+                    for scores, grouping in zip(self.grouping_scores, self.groupings, strict=True)
                 )
             )
         return reduce(_add_moments, parts)
@@ -318,8 +318,8 @@ class AggregatedScores:
             moments = self._measure_sample(sums.sample, n_threads)
             if n_kept < sums.n_scoring:
                 source, cause = f"a sample of {count(n_kept, 'row')} out of {sums.n_scoring:,}", None
-        problem = find_problem(sums.n_scoring)
-        results = add_errors(self.results, moments, self.tree_scores, problem, cause=cause)
+        problem = find_row_shortage(sums.n_scoring)
+        results = add_errors(self.results, moments, self.grouping_scores, problem, cause=cause)
         return join_results(results, (*self._notes, f"Standard errors from {source}."))
 
     def _check_errors(self, errors: PartialErrors) -> None:
