@@ -110,7 +110,7 @@ class _Batch:
 
 
 def _read_batches(inputs: ScoringInputs, n_threads: int) -> Iterator[_Batch]:
-    """Read all trees, one run at a time."""
+    """Read all trees, one batch at a time."""
     tree_model, data = inputs.tree_model, inputs.data
     tree_weight = weigh_trees(tree_model)
     most_trees = max(1, _BATCH_VALUES // (data.n_rows * tree_model.target.kind.n_columns))

@@ -41,7 +41,7 @@ _BATCH_NODES = 1 << 15
 _BATCH_ROWS = 1 << 20
 # The same for fused scoring, if trees have to be read and rows have to be listed.
 _FUSED_NODES = 1 << 18
-_BATCH_WEIGHTS = 1 << 22
+_FUSED_ROWS = 1 << 22
 
 Seeds = NDArray[np.int64] | None
 Floats = NDArray[np.float64]
@@ -137,7 +137,7 @@ def can_fuse(inputs: ScoringInputs, measure: Measure) -> bool:
 def _score_fused(
     inputs: ScoringInputs, measure: Measure, influence: InfluenceBlock | None, n_threads: int
 ) -> Iterator[ScoresByTree]:
-    """Score all trees, run by run, and add the influence of single rows."""
+    """Score all trees, batch by batch, and add the influence of single rows."""
     tree_model, evaluation_rows, n_rows = inputs.tree_model, inputs.evaluation_rows, inputs.data.n_rows
     training = tree_model.training if evaluation_rows.are_training else None
     # Nodes of honest trees hold other means than those of the rows that chose the splits.
@@ -145,16 +145,16 @@ def _score_fused(
     seeds = _find_seeds(inputs, with_influence=influence is not None)
     needs_lists = evaluation_rows.name == "lists" or (evaluation_rows.name == "oob" and seeds is None)
     most_nodes = sys.maxsize if in_place is not None else _FUSED_NODES
-    most_trees = max(1, _BATCH_WEIGHTS // n_rows) if needs_lists else tree_model.n_trees
+    most_trees = max(1, _FUSED_ROWS // n_rows) if needs_lists else tree_model.n_trees
     for trees in split_trees(tree_model.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
         rows: TreeRows = EveryRow()
         if needs_lists:
             rows = _list_rows(inputs, trees, with_influence=influence is not None)
         elif seeds is not None:
             rows = SeededBags(seeds.seeds[trees.start : trees.stop], seeds.n_draws)
-        run = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
+        batch = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
         try:
-            yield _score_run(inputs, measure, trees, run, rows, influence, n_threads)
+            yield _score_fused_batch(inputs, measure, trees, batch, rows, influence, n_threads)
         except BrokenTreeError:
             for tree in trees:  # raises an error that says what is wrong
                 tree_model.read(range(tree, tree + 1))
@@ -190,29 +190,29 @@ def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool) -> 
     return ListedRows(rows, [weigh_evaluation(inputs, own) for own in rows], in_bag)
 
 
-def _score_run(
+def _score_fused_batch(
     inputs: ScoringInputs,
     measure: Measure,
     trees: range,
-    run: TreeEnsemble | list[TreeArrays],
+    batch: TreeEnsemble | list[TreeArrays],
     rows: TreeRows,
     influence: InfluenceBlock | None,
     n_threads: int,
 ) -> ScoresByTree:
-    """Score a run of trees with one call of the engine."""
+    """Score a batch of trees with one call of the engine."""
     tree_model = inputs.tree_model
-    if isinstance(run, TreeEnsemble):
-        kind, impurity, column = run.kind, run.root_impurity, run.column
+    if isinstance(batch, TreeEnsemble):
+        kind, impurity, column = batch.kind, batch.root_impurity, batch.column
     else:
         kind, column = tree_model.target.kind, None
-        impurity = np.fromiter((tree.root_impurity for tree in run), np.float64, len(run))
+        impurity = np.fromiter((tree.root_impurity for tree in batch), np.float64, len(batch))
     buffers = None
     if influence is not None:
         bags = None if influence.bags is None else influence.bags[trees.start : trees.stop]
         buffers = InfluenceBuffers(influence.eval_influence, influence.inbag_influence, bags, influence.first)
     tree_weight = tree_model.tree_weight
     found = get_engine().score_trees(
-        run,
+        batch,
         kind,
         inputs.data.matrix,
         inputs.data.target,
@@ -240,7 +240,7 @@ def _score_run(
 
 @dataclass(frozen=True, eq=False)
 class ScoresByTree:
-    """Scores of a run of trees; the first axis is the tree."""
+    """Scores of a batch of trees; the first axis is the tree."""
 
     scores: Floats  # (n_trees, n_features, n_outputs)
     mdi: Floats  # (n_trees, n_features, n_outputs)
@@ -253,7 +253,7 @@ class ScoresByTree:
 
     @classmethod
     def join(cls, parts: list[ScoresByTree]) -> ScoresByTree:
-        """Concatenate the scores of several runs."""
+        """Concatenate the scores of several batches."""
         if len(parts) == 1:
             return parts[0]
         names = cls.__dataclass_fields__
@@ -261,7 +261,7 @@ class ScoresByTree:
 
 
 def split_trees(n_nodes: NDArray[np.int64], *, most_nodes: float, most_trees: int) -> Iterator[range]:
-    """Split trees into runs of limited size, given the size of each; a single tree may be larger."""
+    """Split trees into batches of limited size, given the size of each; a single tree may be larger."""
     start, size = 0, 0
     for tree, own in enumerate(n_nodes):
         if tree > start and (size + own > most_nodes or tree - start == most_trees):

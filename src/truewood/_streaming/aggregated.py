@@ -163,17 +163,19 @@ class AggregatedScores:
     def _refuse_training_rows(self) -> None:
         """Raise an error if the sums are those of the rows that the model was fit on."""
         model, sums = self.model, self.sums
-        run_of_tree = np.repeat(np.arange(len(model.runs)), [len(run.trees) for run in model.runs])
-        found: dict[int, NodeSums] = {}  # of the last run only
+        batch_of_tree = np.repeat(
+            np.arange(len(model.tree_batches)), [len(batch.trees) for batch in model.tree_batches]
+        )
+        found: dict[int, NodeSums] = {}  # of the last batch only
 
         def find_sums(tree: int) -> NodeSums:
-            run = int(run_of_tree[tree])
-            if run not in found:
+            batch = int(batch_of_tree[tree])
+            if batch not in found:
                 found.clear()
-                found[run] = self._sum_nodes(run)
-            trees, ensemble, _ = model.runs[run]
+                found[batch] = self._sum_nodes(batch)
+            trees, ensemble, _ = model.tree_batches[batch]
             first, end = ensemble.offset[[tree - trees.start, tree - trees.start + 1]]
-            return found[run].take(np.arange(first, end))
+            return found[batch].take(np.arange(first, end))
 
         are_counts = sums.least_weight == sums.largest_weight == 1.0
         if have_training_sums(model.tree_model, find_sums, sums.n_rows, are_counts=are_counts):
@@ -182,9 +184,9 @@ class AggregatedScores:
                 f"{model.tree_model.name} was fit on; pass other rows."
             )
 
-    def _sum_nodes(self, run: int) -> NodeSums:
-        """Sums of the target at all nodes of a run of trees."""
-        model, (trees, ensemble, leaves) = self.model, self.model.runs[run]
+    def _sum_nodes(self, batch: int) -> NodeSums:
+        """Sums of the target at all nodes of a batch of trees."""
+        model, (trees, ensemble, leaves) = self.model, self.model.tree_batches[batch]
         first, end = model.leaf_offset[[trees.start, trees.stop]]
         at_leaves = np.zeros((len(ensemble.left), self._centered.sums.shape[1]))
         at_leaves[leaves] = self._centered.sums[first:end]
@@ -207,9 +209,9 @@ class AggregatedScores:
     def scores(self) -> ScoresByTree:
         """Scores of all trees."""
         tree_model, extremes, parts = self.model.tree_model, self._make_target(self.sums.y_range), []
-        for run, (_, ensemble, _) in enumerate(self.model.runs):
+        for batch, (_, ensemble, _) in enumerate(self.model.tree_batches):
             largest = extremes.find_largest(ensemble.kind.n_columns)
-            parts.append(score_sums(tree_model, self.measure, ensemble, self._sum_nodes(run), largest))
+            parts.append(score_sums(tree_model, self.measure, ensemble, self._sum_nodes(batch), largest))
         return ScoresByTree.join(parts)
 
     @cached_property
@@ -224,12 +226,12 @@ class AggregatedScores:
 
     @cached_property
     def _terms(self) -> list[RowTerms]:
-        """Row terms of each run of trees."""
+        """Row terms of each batch of trees."""
         if self.measure.row_terms is None:
             raise ValueError(f"measure={self.measure.name!r} {self.measure.why_no_inference}.")
         return [
-            self.measure.row_terms(ensemble, self._sum_nodes(run), None).evaluation
-            for run, (_, ensemble, _) in enumerate(self.model.runs)
+            self.measure.row_terms(ensemble, self._sum_nodes(batch), None).evaluation
+            for batch, (_, ensemble, _) in enumerate(self.model.tree_batches)
         ]
 
     def sum_errors(self, part: Part, *, n_threads: int = 1) -> PartialErrors:
@@ -285,7 +287,7 @@ class AggregatedScores:
         for start, stop in model.split_rows(matrix.n_rows, BLOCK_ROWS):
             block, values = matrix.take_range(start, stop), target.take_range(start, stop)
             own, out = weight[start:stop], influence[start:stop]
-            for (trees, ensemble, _), terms in zip(model.runs, self._terms, strict=True):
+            for (trees, ensemble, _), terms in zip(model.tree_batches, self._terms, strict=True):
                 of_trees = tree_weight[trees.start : trees.stop]
                 if tree_model.finds_leaves:
                     rows = RowLists.of_every_row(stop - start, len(trees))

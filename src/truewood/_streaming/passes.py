@@ -193,30 +193,30 @@ def choose_columns(model: StreamingModel, known: Sequence[str], others: Sequence
     others : sequence of str
         Columns of the target and of the weights.
     """
-    fitted, form = model.fitted, model.tree_model.table
+    fitted, spec = model.fitted, model.tree_model.table
     is_plain = find_final_estimator(fitted) is fitted
     names: Sequence[Any] | None
     if is_plain:
-        names, n_columns = form.names if form.names is None else form.names.tolist(), form.n_features
+        names, n_columns = spec.names if spec.names is None else spec.names.tolist(), spec.n_features
     elif (spark := find_spark_pipeline(fitted)) is not None:
-        names, n_columns = spark.inputs, form.n_features
+        names, n_columns = spark.inputs, spec.n_features
     else:
         names, n_columns = getattr(fitted, "feature_names_in_", None), getattr(fitted, "n_features_in_", None)
     given = [name for name in known if name not in others]
     if names is None:
         if n_columns is not None and len(given) != n_columns:
             raise ValueError(
-                f"X must have the {n_columns} columns {form.model} was fit on, got {len(given)} besides y and "
-                f"sample_weight: {list_names(given, 5)}; {form.model} has no feature names to select columns by."
+                f"X must have the {n_columns} columns {spec.model} was fit on, got {len(given)} besides y and "
+                f"sample_weight: {list_names(given, 5)}; {spec.model} has no feature names to select columns by."
             )
         return given
-    spell = form.spell if is_plain else str
+    spell = spec.spell if is_plain else str
     # An exact name takes precedence over one that the library spells the same way.
     spelled = {spell(name): name for name in given} | {name: name for name in given}
     absent = [str(name) for name in names if str(name) not in spelled]
     if absent:
         raise ValueError(
-            f"X must have the columns {form.model} was fit on, but lacks {list_names(absent, 5)}; it has "
+            f"X must have the columns {spec.model} was fit on, but lacks {list_names(absent, 5)}; it has "
             f"{list_names(given, 5)}."
         )
     return [spelled[str(name)] for name in names]

@@ -12,7 +12,7 @@ import pandas as pd
 from truewood._arguments import check_type, is_choice
 from truewood._formatting import ROWS_IN_WORDS, quote
 from truewood._progress import show_nothing
-from truewood.tabular._checks.cost import Cost, choose_rows
+from truewood.tabular._checks.cost import Cost, choose_sample
 from truewood.tabular._checks.duplicates import warn_of_duplicates
 from truewood.tabular._checks.leaks import warn_of_leaks
 from truewood.tabular._columns.columns import Column, check_finite, describe, take_rows
@@ -146,7 +146,7 @@ def score_table(
     group_of = read_group_column(rows, roles.groups)
     n_classes = len(np.unique(outcome.y)) if outcome.task == "classification" else 1
     cost = Cost(settings, outcome.task, *count_encoded(used, X), n_classes, is_out_of_bag(settings, group_of))
-    chosen = choose_rows(cost, outcome.y, group_of, messages)
+    chosen = choose_sample(cost, outcome.y, group_of, messages)
     if chosen is not None:
         X, outcome = X.iloc[chosen].reset_index(drop=True), replace(outcome, y=outcome.y[chosen])
         weight = None if weight is None else weight[chosen]
