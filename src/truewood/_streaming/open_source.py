@@ -10,7 +10,8 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 
-from truewood._streaming.sources import ENDINGS, Batch, Source, find_types, name_errors, open_files
+from truewood._streaming.arrow_files import ENDINGS, find_types, open_files
+from truewood._streaming.source import Batch, Source, name_errors
 
 
 def open_source(X: Any) -> Source | None:

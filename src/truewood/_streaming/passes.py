@@ -19,7 +19,7 @@ from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.aggregated import AggregatedScores
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.partial_sums import PartialSums
-from truewood._streaming.sources import Source
+from truewood._streaming.source import Source
 from truewood._streaming.target_counts import TargetCounts
 
 Summed = TypeVar("Summed")
@@ -73,7 +73,7 @@ def score_source(
     target: Any,
 ) -> ImportanceResult:
     """Score a model on rows that this process reads in batches; see `importance`."""
-    targets, weights = read_names(y, sample_weight, X.names)
+    targets, weights = read_target_and_weight_names(y, sample_weight, X.names)
     streaming = StreamingModel(model, target=target)
     features = choose_columns(streaming, X.names, [*targets, *weights])
 
@@ -164,7 +164,7 @@ def run_step(step: Callable[[Any, Part], Summed], shared: Any, part: Part) -> Su
         raise kind(f"{part.label}: {error}") from error
 
 
-def read_names(y: Any, sample_weight: Any, known: list[str]) -> tuple[list[str], list[str]]:
+def read_target_and_weight_names(y: Any, sample_weight: Any, known: list[str]) -> tuple[list[str], list[str]]:
     """Names of the target columns and of the weight column, if any."""
     targets = [y] if isinstance(y, str) else y
     if not isinstance(targets, list | tuple) or not targets or not all(isinstance(name, str) for name in targets):
