@@ -20,7 +20,7 @@ from truewood._inputs.target import ClassTarget, encode_target
 from truewood._pipelines.containers import take_columns
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.explanation import Explanation
-from truewood._rows.evaluation_rows import EvaluationRows, choose_rows_without_target
+from truewood._rows.evaluation_rows import EvaluationRows, choose_evaluation_rows_without_target
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood._scoring.path_values import count_columns, sum_paths
 from truewood._scoring.results import find_groupings
@@ -137,7 +137,7 @@ def _choose_rows(
     is_y_needed = tree_model.why_no_heldout is None or not (isinstance(rows, str) and rows == "heldout")
     if y is None or tree_model.is_additive or not is_y_needed:
         constant = verify_against_library(tree_model, matrix)
-        return choose_rows_without_target(rows, tree_model, matrix, n_threads), constant
+        return choose_evaluation_rows_without_target(rows, tree_model, matrix, n_threads), constant
     evaluation_rows = make_scoring_inputs(
         tree_model, X, y, rows=rows, sample_weight=sample_weight, n_threads=n_threads
     ).evaluation_rows

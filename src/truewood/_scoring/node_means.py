@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
+from truewood._inputs.row_data import RowData
 from truewood._measures.hazards import allocate_life_tables
-from truewood._rows.training_check import RowData, have_same_weights
+from truewood._rows.training_check import have_same_weights
 from truewood._scoring.inputs import ScoringInputs
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NodeSums, aggregate_to_root

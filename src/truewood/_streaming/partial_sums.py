@@ -55,11 +55,11 @@ class PartialSums:
     @classmethod
     def of_no_rows(cls, model: StreamingModel, n_sample: int) -> PartialSums:
         """Sums over no rows."""
-        form = model.tree_model.target
+        spec = model.tree_model.target
         if model.counts_classes:
-            n_sums, n_columns, n_moments = 1 + form.kind.n_columns, form.kind.n_columns, 0
+            n_sums, n_columns, n_moments = 1 + spec.kind.n_columns, spec.kind.n_columns, 0
         else:
-            n_columns = n_moments = form.n_scores if model.is_additive else form.kind.n_columns
+            n_columns = n_moments = spec.n_scores if model.is_additive else spec.kind.n_columns
             n_sums = 1 + (1 if model.is_additive else 2) * (n_columns if model.column is None else 1)
         constant = None if model.constant is None else tuple(model.constant.tolist())
         return cls(
@@ -110,7 +110,7 @@ class PartialSums:
         if model.is_additive:
             origin = np.average(rows.y, axis=0, weights=rows.weight)
         elif not model.counts_classes:
-            origin = model.runs[0].ensemble.value[0].copy()  # a typical y, known from the model alone
+            origin = model.tree_batches[0].ensemble.value[0].copy()  # a typical y, known from the model alone
         target, moments, y_range = model.make_target(rows.y, origin), self.moments, self.y_range
         if isinstance(target, NumberTarget):
             moments = np.stack([weight @ target.numbers, weight @ target.numbers**2])

@@ -239,7 +239,7 @@ class TreeEnsemble:
         return f"TreeEnsemble({self.n_trees} trees, {len(self.feature)} nodes, {self.n_features} features, {kind})"
 
     def __getitem__(self, trees: slice) -> TreeEnsemble:
-        """Return a run of trees as an ensemble of its own."""
+        """Return a range of trees as an ensemble of its own."""
         start, stop, step = trees.indices(self.n_trees)
         if step != 1 or stop <= start:
             raise IndexError("trees must be a slice of step 1 that holds at least one tree.")

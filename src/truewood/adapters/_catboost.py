@@ -60,7 +60,7 @@ _LOSSES: dict[str, Callable[[Options, int], Loss]] = {
         options.get("dist", "Normal").lower(), float(options.get("scale", 1))
     ),
 }
-# What the leaves of a run of trees take, and how many of them CatBoost is asked for at a time.
+# What the leaves of a batch of trees take, and how many of them CatBoost is asked for at a time.
 _RUN_BYTES = 1 << 27
 _BLOCK_LEAVES = 1 << 23
 _CLASS_LOSSES = ("Logloss", "Focal", "MultiClass", "MultiClassOneVsAll")
@@ -98,7 +98,7 @@ def open_model(model: Any) -> TreeModel:
     loss = options["loss_function"]["type"]
     make_loss = _LOSSES.get(loss)
     return TreeModel(
-        table=_make_form(name, columns, options),
+        table=_make_input_spec(name, columns, options),
         target=TargetSpec(
             _read_kind(model, dump, loss, n_scores),
             loss=None if make_loss is None else make_loss(options["loss_function"]["params"], n_scores),
@@ -205,7 +205,7 @@ def _read_bounds(y: Any) -> NDArray[np.float64]:
     return np.where(bounds == -1, [0.0, LARGEST], bounds)
 
 
-def _make_form(name: str, columns: Columns, options: dict[str, Any]) -> InputSpec:
+def _make_input_spec(name: str, columns: Columns, options: dict[str, Any]) -> InputSpec:
     numbers = options.get("data_processing_options", {}).get("float_features_binarization", {})
     why_no_missing = f"{name} was fit with nan_mode='Forbidden'" if numbers.get("nan_mode") == "Forbidden" else None
 

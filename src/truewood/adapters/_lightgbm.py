@@ -49,7 +49,7 @@ def open_model(model: Any) -> TreeModel:
     objective = text.header.get("objective", "").split()
     loss, why_no_loss = _choose_loss(objective, text, name)
     return TreeModel(
-        table=_make_form(name, text, splits, booster.pandas_categorical or []),
+        table=_make_input_spec(name, text, splits, booster.pandas_categorical or []),
         target=TargetSpec(
             _target_kind(model, objective, text.n_scores), loss=loss, why_no_loss=why_no_loss, n_scores=text.n_scores
         ),
@@ -211,7 +211,7 @@ def _read_categories(
     return Categories(node_set, np.cumsum([0, *np.concatenate(sizes)]), text.numbers("cat_threshold"))
 
 
-def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Sequence[Any]]) -> InputSpec:
+def _make_input_spec(name: str, text: _ModelText, splits: _Splits, known: Sequence[Sequence[Any]]) -> InputSpec:
     """The table the model takes; `known` are the categories of each categorical column of its data frame."""
     is_zero_missing = (splits.missing_type == _ZERO_IS_MISSING) & ~splits.is_categorical
     zero_columns = np.unique(splits.feature[is_zero_missing])
@@ -219,7 +219,7 @@ def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Seq
     _check_columns(name, text, splits, zero_columns, category_columns)
     names = text.names
     has_names = names != [f"Column_{j}" for j in range(len(names))]  # those of a table without names
-    form = InputSpec(
+    spec = InputSpec(
         name,
         len(names),
         np.array(names) if has_names else None,
@@ -242,7 +242,7 @@ def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Seq
             return X
         if sparse.issparse(X) and len(zero_columns) and not all_are_zero:
             X = X.toarray()  # what is not stored is missing in some columns, and zero in others
-        values = read_features(X, replace(form, names=None)).values
+        values = read_features(X, replace(spec, names=None)).values
         if not is_dense:
             # Sparse rows and Arrow tables keep their tiny values, which here meet the thresholds of dense rows.
             values = _put(values, other_columns, lambda x: x == -_ZERO, _BELOW_ZERO)
@@ -251,7 +251,7 @@ def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Seq
         return _put(values, category_columns, lambda x: (x > -1) & (x < 0), 0.0)
 
     has_plain_columns = not len(zero_columns) and not len(category_columns)
-    return replace(form, encode=encode, takes_device=has_plain_columns)
+    return replace(spec, encode=encode, takes_device=has_plain_columns)
 
 
 def _check_columns(

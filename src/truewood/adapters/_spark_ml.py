@@ -33,7 +33,7 @@ def open_model(model: Any) -> TreeModel:
     loss, why_no_loss = _choose_loss(model) if ensemble.is_additive else (None, None)
     is_classifier = model.name == "GBTClassificationModel"
     return TreeModel(
-        table=_find_form(model.name, ensemble),
+        table=_make_input_spec(model.name, ensemble),
         target=TargetSpec(
             TargetKind((np.arange(2),)) if is_classifier else ensemble.kind, loss=loss, why_no_loss=why_no_loss
         ),
@@ -66,16 +66,16 @@ def _choose_loss(model: SparkModel) -> tuple[Loss | None, str | None]:
     return None, f"for lossType={quote(name)} of {model.name} no target is known"
 
 
-def _find_form(name: str, ensemble: TreeEnsemble) -> InputSpec:
-    form = InputSpec(name, ensemble.n_features, dtype="float64", takes_infinite=True)
+def _make_input_spec(name: str, ensemble: TreeEnsemble) -> InputSpec:
+    spec = InputSpec(name, ensemble.n_features, dtype="float64", takes_infinite=True)
     if ensemble.categories is None:
-        return form
+        return spec
     by_category = np.flatnonzero(ensemble.categories.node_set >= 0)
     columns = np.unique(ensemble.feature[by_category])
 
     def encode(X: Any) -> Any:
         """Numbers that are no category, such as 1.5, are in no set; the engines would cut them to one that is."""
-        values = read_features(X, form).values.copy()
+        values = read_features(X, spec).values.copy()
         if sparse.issparse(values):
             is_odd = np.isin(values.indices, columns) & (values.data % 1 != 0)
             values.data[is_odd] = _NOT_A_CATEGORY

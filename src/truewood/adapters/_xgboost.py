@@ -46,7 +46,7 @@ def open_model(model: Any) -> TreeModel:
     ensemble = _read_trees(learner["gradient_booster"], n_iterations, n_scores, booster.num_features())
     loss = None if callable(getattr(model, "objective", None)) else _find_loss(objective, n_scores)
     return TreeModel(
-        table=_find_form(booster, learner["gradient_booster"], name, getattr(model, "missing", np.nan)),
+        table=_make_input_spec(booster, learner["gradient_booster"], name, getattr(model, "missing", np.nan)),
         target=TargetSpec(
             _find_kind(model, objective["name"], int(sizes["num_target"]), n_scores),
             loss=loss,
@@ -192,7 +192,7 @@ def _read_categories(trees: list[dict[str, Any]], offset: NDArray[Any]) -> tuple
     return nodes, sets
 
 
-def _find_form(booster: xgboost.Booster, dump: dict[str, Any], name: str, missing: float) -> InputSpec:
+def _make_input_spec(booster: xgboost.Booster, dump: dict[str, Any], name: str, missing: float) -> InputSpec:
     names, types = booster.feature_names, booster.feature_types
     has_categories = types is not None and "c" in types
     knows_categories = bool(_get_model(dump).get("cats", {}).get("enc"))
