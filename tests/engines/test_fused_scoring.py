@@ -62,7 +62,7 @@ def test_bags_of_seeds_lists_and_trees_that_are_read_give_the_same_bits(options,
     expected = tw.importance(forest, X, CLASSES, contributions=True)
     monkeypatch.setattr(trees, "_find_seeds", lambda *_args, **_options: None)
     assert_same_bits(tw.importance(forest, X, CLASSES, contributions=True), expected)
-    monkeypatch.setattr(trees, "_BATCH_WEIGHTS", 1)  # a tree at a time
+    monkeypatch.setattr(trees, "_FUSED_ROWS", 1)  # a tree at a time
     assert_same_bits(tw.importance(forest, X, CLASSES, contributions=True), expected)
     monkeypatch.setattr(TreeModel, "find_tree_arrays", lambda _model: None)
     monkeypatch.setattr(trees, "_FUSED_NODES", 1)

@@ -28,16 +28,16 @@ class Loss:
     Parameters
     ----------
     make_target : callable
-        ``make_target(y, weight)`` takes numbers (of classes, their codes), shape (n_rows, n_outputs), and weights, and
-        gives the negative gradient at the best constant raw scores, shape (n_rows, n_scores), or life tables.
+        ``make_target(y, weight)`` takes y as numbers (classes as codes), shape (n_rows, n_outputs), and weights, and
+        returns the negative gradient at the best constant raw scores, shape (n_rows, n_scores), or life tables.
     in_target_units : bool
         Whether raw scores are in the units of the target.
     is_life_table : bool
-        Whether it gives life tables (see `make_life_table`), so that splits compare hazards.
+        Whether `make_target` returns life tables (see `make_life_table`), so that splits compare hazards.
     of_mean : OfMean or None
-        The same where the negative gradient is a multiple of something less its mean.
+        The target in another form, if the negative gradient is a multiple of a statistic of y minus its mean.
     of_constant : OfConstant or None
-        The same in two steps, constant first, for other losses.
+        The target in two steps for other losses: first the best constant, then the target.
     """
 
     make_target: Callable[[Floats, Floats], Floats]
@@ -47,7 +47,7 @@ class Loss:
     of_constant: OfConstant | None = None
 
     def after(self, transform: Callable[[Floats], Floats]) -> Loss:
-        """The same loss of something that is made of y."""
+        """The same loss for a transform of y."""
         mean, constant = self.of_mean, self.of_constant
         return replace(
             self,
@@ -157,7 +157,7 @@ def tweedie(power: float) -> Loss:
 
     def find_factor(mean: Floats) -> Floats:
         if not (mean > 0).all():
-            raise ValueError("y must not be zero for every row, as the model has Tweedie loss.")
+            raise ValueError("y must not be zero in every row, because the model has Tweedie loss.")
         factor: Floats = mean ** (1.0 - power)
         return factor
 
@@ -299,7 +299,7 @@ def read_signed_times(y: Any) -> Floats:
         signed = signed[:, 0]
     if signed.ndim != 1 or signed.dtype.kind not in "iuf":
         raise ValueError(
-            "y must be one number per row, a time, negative where it is censored, as the model has Cox loss, got "
+            "y must be a time for each row, negative if censored, because the model has Cox loss, got "
             f"{signed.dtype} values of shape {signed.shape}."
         )
     return np.column_stack([np.abs(signed), signed > 0]).astype(np.float64)
@@ -358,4 +358,4 @@ def _quantile(y: Floats, weight: Floats, level: float) -> Floats:
 
 def _require(holds: NDArray[np.bool_], what: str, loss: str) -> None:
     if not holds.all():
-        raise ValueError(f"y must be {what}, as the model has {loss}.")
+        raise ValueError(f"y must be {what}, because the model has {loss}.")

@@ -110,7 +110,7 @@ class PartialSums:
         if model.is_additive:
             origin = np.average(rows.y, axis=0, weights=rows.weight)
         elif not model.counts_classes:
-            origin = model.runs[0].ensemble.value[0].copy()  # a typical y, known from the model alone
+            origin = model.tree_batches[0].ensemble.value[0].copy()  # a typical y, known from the model alone
         target, moments, y_range = model.make_target(rows.y, origin), self.moments, self.y_range
         if isinstance(target, NumberTarget):
             moments = np.stack([weight @ target.numbers, weight @ target.numbers**2])
@@ -289,7 +289,10 @@ class PartialSums:
     def join(pieces: Sequence[PartialSums]) -> PartialSums:
         """Join the pieces of all leaves, in order."""
         if len({piece.n_rows for piece in pieces}) > 1:
-            raise ValueError("all pieces must be of the same rows, got different numbers; a repeated task read others.")
+            raise ValueError(
+                "all pieces must come from the same rows, but their numbers of rows differ; a task that "
+                "was run again read other rows."
+            )
         pieces = [piece.shift(pieces[0].origin) for piece in pieces]  # each may have been added in another order
         return replace(
             pieces[0],

@@ -16,8 +16,8 @@ from truewood._formatting import in_one_line
 from truewood._pipelines.final_estimator import find_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.model import Part, StreamingModel
-from truewood._streaming.passes import Summed, read_names, score_parts, sum_parts
-from truewood._streaming.sources import choose_batch_rows, join_tables
+from truewood._streaming.passes import Summed, read_target_and_weight_names, score_parts, sum_parts
+from truewood._streaming.source import choose_batch_rows, join_tables
 from truewood._streaming.spark_columns import Columns, find_columns
 from truewood.adapters import SparkModel
 
@@ -47,7 +47,7 @@ def score_spark(
 ) -> ImportanceResult:
     """Score a model on a Spark DataFrame, in its session, Classic or Connect; see `importance`."""
     _check_frame(X)
-    targets, weights = read_names(y, sample_weight, X.columns)
+    targets, weights = read_target_and_weight_names(y, sample_weight, X.columns)
     streaming = StreamingModel(model, target=target)
     columns = find_columns(streaming, X, targets, weights)
     _verify_in_session(streaming, X, columns)

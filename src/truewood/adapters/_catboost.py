@@ -60,7 +60,7 @@ _LOSSES: dict[str, Callable[[Options, int], Loss]] = {
         options.get("dist", "Normal").lower(), float(options.get("scale", 1))
     ),
 }
-# Memory for the cached leaves of a run of trees, and the number of leaves computed per call to CatBoost.
+# Memory for the cached leaves of a batch of trees, and the number of leaves computed per call to CatBoost.
 _RUN_BYTES = 1 << 27
 _BLOCK_LEAVES = 1 << 23
 _CLASS_LOSSES = ("Logloss", "Focal", "MultiClass", "MultiClassOneVsAll")
@@ -178,7 +178,7 @@ def _explain_no_loss(loss: str | None, name: str) -> str:
     if loss in _GROUP_LOSSES:
         return f"{loss}, the loss of {name}, compares the rows of a group, so no target follows from y alone"
     if loss.startswith("PythonUserDefined"):
-        return f"{name} was fit with a loss of your own, which truewood does not know"
+        return f"{name} was fit with a custom loss, which truewood does not know"
     return f"truewood has no target for {loss}, the loss of {name}"
 
 
@@ -198,7 +198,8 @@ def _read_bounds(y: Any) -> NDArray[np.float64]:
     bounds = np.asarray(y)
     if bounds.ndim != 2 or bounds.shape[1] != 2 or bounds.dtype.kind not in "iuf":
         raise ValueError(
-            "y must be a lower and an upper bound of time per row, -1 for none, as the model has SurvivalAft loss, got "
+            "y must be a lower and an upper bound of the time in each row, -1 for no bound, because the model has "
+            "SurvivalAft loss, got "
             f"an array of {bounds.dtype}, shape {bounds.shape}."
         )
     # Targets must be finite, so LARGEST stands for infinity.
@@ -216,9 +217,9 @@ def _make_input_spec(name: str, columns: Columns, options: dict[str, Any]) -> In
         try:
             pool = Pool(X, cat_features=columns.categorical)
         except CatBoostError as error:
-            raise ValueError(f"X must be a table as {name} takes it: {error}") from error
+            raise ValueError(f"X must be a table that {name} accepts: {error}") from error
         if why_no_missing is not None and pd.isna(np.asarray(X, dtype=object)[:, columns.numeric]).any():
-            raise ValueError(f"X must not hold NaN: {why_no_missing}.")
+            raise ValueError(f"X must not contain NaN: {why_no_missing}.")
         return _Rows(pool)
 
     return InputSpec(
@@ -233,7 +234,7 @@ def _make_input_spec(name: str, columns: Columns, options: dict[str, Any]) -> In
 
 
 class _Rows:
-    """A CatBoost Pool that caches the leaves of its rows in the last run of trees requested.
+    """A CatBoost Pool that caches the leaves of its rows in the last batch of trees requested.
 
     Every call to CatBoost computes the statistics of all categories, so one tree costs as much as hundreds.
     """

@@ -19,7 +19,7 @@ from truewood._inputs.target import TargetKind
 from truewood._sklearn_compat import count_training_rows, draw_bag
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._sklearn_forest import WHY_NO_BAGS, record_training
-from truewood.adapters._sklearn_tree import count_nodes, describe_table, join_structure
+from truewood.adapters._sklearn_tree import count_nodes, join_structure, make_input_spec
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
 # Relative tolerance for hazards from the same rows.
@@ -43,7 +43,7 @@ def open_model(model: Any) -> TreeModel:
         )
 
     return TreeModel(
-        table=describe_table(model, model.estimators_[0]),
+        table=make_input_spec(model, model.estimators_[0]),
         target=TargetSpec(TargetKind((), 2), loss=losses.cox(), read_y=lambda y: _read_y(model, y)),
         reader=TreeReader(
             count_nodes(model.estimators_),
@@ -83,8 +83,8 @@ def _read_y(model: Any, y: Any) -> NDArray[np.float64]:
     numbers = read_survival(y)
     if model.bootstrap and len(numbers) == count_training_rows(model) and not _is_training_y(model, numbers):
         raise ValueError(
-            "rows='oob' needs y as this forest was fit on, in the same order, but it does not give the hazard that the "
-            "first tree has stored."
+            "rows='oob' needs the y this forest was fit on, in the same order, but this y does not reproduce the "
+            "hazard stored in the first tree."
         )
     return numbers
 

@@ -55,7 +55,7 @@ def add_trees(
     offset = np.concatenate([[0], np.cumsum(n_nodes)])
     start = np.repeat(offset[:-1], n_nodes)
     if not np.array_equal(node_id, np.arange(offset[-1]) - start):
-        raise ValueError("nodes of its trees are missing, or there twice")
+        raise ValueError("nodes of its trees are missing or duplicated")
     is_split = left >= 0
     left, right = (np.where(is_split, child + start, -1) for child in (left, right))
     by_category = is_split & (n_categories >= 0)
