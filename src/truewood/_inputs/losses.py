@@ -260,14 +260,14 @@ def aft(distribution: str, scale: float) -> Loss:
         with np.errstate(divide="ignore"):
             ends = (np.log(y) - score) / scale
         low, high = np.clip(ends, -700.0, 700.0).T  # exponentials overflow beyond
-        # From the nearer side, so that a small mass is exact; one that is still zero counts as a time seen there.
+        # Subtract in the nearer tail to keep small masses exact; if the mass underflows, treat the time as observed.
         mass = np.where(low > 0, noise.sf(low) - noise.sf(high), noise.cdf(high) - noise.cdf(low))
-        is_seen = (y[:, 0] == y[:, 1]) | (mass < np.finfo(np.float64).tiny)
+        is_observed = (y[:, 0] == y[:, 1]) | (mass < np.finfo(np.float64).tiny)
         step = 1e-6
-        z = np.where(is_seen, np.where(low > 0, low, high), 0.0)
-        seen = (noise.logpdf(z - step) - noise.logpdf(z + step)) / (2 * step)
-        censored = (noise.pdf(low) - noise.pdf(high)) / np.where(is_seen, 1.0, mass)
-        derivative: Floats = np.where(is_seen, seen, censored) / scale
+        z = np.where(is_observed, np.where(low > 0, low, high), 0.0)
+        observed = (noise.logpdf(z - step) - noise.logpdf(z + step)) / (2 * step)
+        censored = (noise.pdf(low) - noise.pdf(high)) / np.where(is_observed, 1.0, mass)
+        derivative: Floats = np.where(is_observed, observed, censored) / scale
         return derivative
 
     def find_score(y: Floats, weight: Floats) -> Floats:

@@ -24,11 +24,11 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class _Made:
+class _Computed:
     """Numbers of shape (n_rows, n), the provenance of their n columns and, if they are codes, the labels."""
 
     numbers: Floats
-    trace: ColumnProvenance
+    provenance: ColumnProvenance
     labels: list[str] | None = None
 
 
@@ -48,7 +48,7 @@ class SparkPipeline:
             names = ", ".join(stage.name for stage in stages)
             raise TypeError(f"a PipelineModel of Spark must have a tree model among its stages, got {names}.")
         self.model = predictors[-1]
-        self._makers = {
+        self._producers = {
             column: (stage, place)
             for stage in stages[: stages.index(self.model)]
             for place, column in enumerate(_list_outputs(stage))
@@ -63,14 +63,14 @@ class SparkPipeline:
     @property
     def inputs(self) -> list[str] | None:
         """Columns of the caller's table that the model uses; None if no stage computes its vector column."""
-        if self.features[0] not in self._makers and "features_cols" not in self.model.params:
+        if self.features[0] not in self._producers and "features_cols" not in self.model.params:
             return None
         return list(dict.fromkeys(name for column in self.features for name in self._find_inputs(column)))
 
     @property
     def labels(self) -> list[str] | None:
         """Labels of the target, if a StringIndexer encodes it."""
-        stage, place = self._makers.get(self.model.params.get("labelCol", ""), (None, 0))
+        stage, place = self._producers.get(self.model.params.get("labelCol", ""), (None, 0))
         return None if stage is None or stage.name != "StringIndexerModel" else _read_labels(stage)[place]
 
     def find_predictor(self) -> Any:
@@ -78,9 +78,9 @@ class SparkPipeline:
         return self.model if self.model.trees is not None or self.model.live is None else self.model.live
 
     def _find_inputs(self, column: str) -> list[str]:
-        if column not in self._makers:
+        if column not in self._producers:
             return [column]
-        stage, place = self._makers[column]
+        stage, place = self._producers[column]
         if stage.name not in _STAGES:
             raise TypeError(
                 f"stages before the tree model of a PipelineModel must be {', '.join(_STAGES)}, got {stage.name}; run "
@@ -92,8 +92,8 @@ class SparkPipeline:
     def run(self, X: Any) -> tuple[Floats, Encoding]:
         """Compute the features of a table, and trace them back to its columns."""
         table = _read_table(X, self.inputs or [])
-        made = _join([self._make(column, table) for column in self.features])
-        return made.numbers, Encoding([str(name) for name in table.columns], made.trace)
+        computed = _join([self._compute(column, table) for column in self.features])
+        return computed.numbers, Encoding([str(name) for name in table.columns], computed.provenance)
 
     def encode_target(self, y: Any) -> Any:
         """Encode y as the model expects it: as codes, if a StringIndexer encodes the labels."""
@@ -104,27 +104,27 @@ class SparkPipeline:
             raise ValueError(f"y must have one dimension, a label per row, got shape {values.shape}.")
         return _find_codes(pd.Series(values), self.labels, "y", "error")
 
-    def _make(self, column: str, table: pd.DataFrame) -> _Made:
-        if column not in self._makers:
+    def _compute(self, column: str, table: pd.DataFrame) -> _Computed:
+        if column not in self._producers:
             place = list(table.columns).index(column)
-            return _Made(_read_numbers(table[column]), ColumnProvenance([column], [frozenset([place])]))
-        stage, place = self._makers[column]
+            return _Computed(_read_numbers(table[column]), ColumnProvenance([column], [frozenset([place])]))
+        stage, place = self._producers[column]
         return _STAGES[stage.name](self, stage, place, column, table)
 
-    def _index(self, stage: SparkModel, place: int, column: str, table: pd.DataFrame) -> _Made:
+    def _index(self, stage: SparkModel, place: int, column: str, table: pd.DataFrame) -> _Computed:
         source, labels = _list_inputs(stage)[place], _read_labels(stage)[place]
-        is_made = source in self._makers
-        made = self._make(source, table) if is_made else None
-        values = table[source] if made is None else pd.Series(made.numbers[:, 0])
-        sources = [frozenset([list(table.columns).index(source)])] if made is None else made.trace.sources
+        is_computed = source in self._producers
+        computed = self._compute(source, table) if is_computed else None
+        values = table[source] if computed is None else pd.Series(computed.numbers[:, 0])
+        sources = [frozenset([list(table.columns).index(source)])] if computed is None else computed.provenance.sources
         codes = _find_codes(values, labels, f"column {quote(source)} of X", stage.params["handleInvalid"])
         # Spark's name for the code of invalid values that are kept.
-        return _Made(codes[:, np.newaxis], ColumnProvenance([column], sources), [*labels, "__unknown"])
+        return _Computed(codes[:, np.newaxis], ColumnProvenance([column], sources), [*labels, "__unknown"])
 
-    def _encode(self, stage: SparkModel, place: int, column: str, table: pd.DataFrame) -> _Made:
+    def _encode(self, stage: SparkModel, place: int, column: str, table: pd.DataFrame) -> _Computed:
         """One column per category, then one for invalid values if they are kept; the last column may be dropped."""
-        made = self._make(_list_inputs(stage)[place], table)
-        codes, n_categories = made.numbers[:, 0], int(stage.learned["categorySizes"][place])
+        computed = self._compute(_list_inputs(stage)[place], table)
+        codes, n_categories = computed.numbers[:, 0], int(stage.learned["categorySizes"][place])
         is_known = (codes >= 0) & (codes < n_categories)
         is_kept = stage.params["handleInvalid"] == "keep"
         if not is_kept and not is_known.all():
@@ -134,13 +134,13 @@ class SparkPipeline:
             )
         width = n_categories + is_kept - bool(stage.params["dropLast"])
         hot = np.where(is_known, codes, n_categories).astype(np.int64)
-        labels = (made.labels or list(map(str, range(n_categories))))[:n_categories]
+        labels = (computed.labels or list(map(str, range(n_categories))))[:n_categories]
         names = [*labels, "invalid"][:width]
-        trace = ColumnProvenance([f"{column}_{name}" for name in names], made.trace.sources * width)
-        return _Made((hot[:, np.newaxis] == np.arange(width)).astype(np.float64), trace)
+        provenance = ColumnProvenance([f"{column}_{name}" for name in names], computed.provenance.sources * width)
+        return _Computed((hot[:, np.newaxis] == np.arange(width)).astype(np.float64), provenance)
 
-    def _assemble(self, stage: SparkModel, _place: int, column: str, table: pd.DataFrame) -> _Made:
-        parts = [self._make(source, table) for source in _list_inputs(stage)]
+    def _assemble(self, stage: SparkModel, _place: int, column: str, table: pd.DataFrame) -> _Computed:
+        parts = [self._compute(source, table) for source in _list_inputs(stage)]
         how = stage.params["handleInvalid"]
         for source, part in zip(_list_inputs(stage), parts, strict=True):
             n_missing = int(np.isnan(part.numbers).any(axis=1).sum())
@@ -152,7 +152,7 @@ class SparkPipeline:
         return _join(parts)
 
 
-_STAGES: dict[str, Callable[[SparkPipeline, SparkModel, int, str, pd.DataFrame], _Made]] = {
+_STAGES: dict[str, Callable[[SparkPipeline, SparkModel, int, str, pd.DataFrame], _Computed]] = {
     "StringIndexerModel": SparkPipeline._index,
     "OneHotEncoderModel": SparkPipeline._encode,
     "VectorAssembler": SparkPipeline._assemble,
@@ -180,10 +180,10 @@ def _read_labels(stage: SparkModel) -> list[list[str]]:
     return [list(labels) for labels in learned.get("labelsArray", [learned.get("labels", ())])]
 
 
-def _join(parts: Sequence[_Made]) -> _Made:
-    names = [name for part in parts for name in part.trace.names]
-    sources = [source for part in parts for source in part.trace.sources]
-    return _Made(np.concatenate([part.numbers for part in parts], axis=1), ColumnProvenance(names, sources))
+def _join(parts: Sequence[_Computed]) -> _Computed:
+    names = [name for part in parts for name in part.provenance.names]
+    sources = [source for part in parts for source in part.provenance.sources]
+    return _Computed(np.concatenate([part.numbers for part in parts], axis=1), ColumnProvenance(names, sources))
 
 
 def _read_table(X: Any, needed: list[str]) -> pd.DataFrame:

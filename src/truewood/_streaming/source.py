@@ -12,7 +12,7 @@ _BATCH_VALUES = 1 << 22
 _MOST_ROWS = 1 << 17
 _FEWEST_ROWS = 1 << 10
 
-# What Arrow raises for damaged files, including sizes that exceed all memory.
+# Exceptions that Arrow raises for damaged files, including sizes that exceed all memory.
 _ARROW_ERRORS = (OSError, ValueError, LookupError, TypeError, NotImplementedError, MemoryError)
 
 # The file that rows come from ("" if unknown), for error messages, and a table of the rows.

@@ -207,7 +207,7 @@ class TreeEnsemble:
         return self.weight / roots
 
     def repeat_for_nodes(self, per_tree: NDArray[Any]) -> NDArray[Any]:
-        """Repeat the entry of each tree for all its nodes, shape (n_nodes, ...); not if there is one tree."""
+        """Repeat the entry of each tree for all its nodes, shape (n_nodes, ...); a single tree is left to broadcast."""
         return per_tree if self.n_trees == 1 else np.repeat(per_tree, np.diff(self.offset), axis=0)
 
     @cached_property
