@@ -15,7 +15,7 @@ from truewood._inputs.tables import InputSpec, read_features
 from truewood._measures.registry import MDI
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.inputs import make_scoring_inputs
-from truewood._scoring.results import average, average_biased, average_impurity
+from truewood._scoring.results import average, average_impurity, average_mdi
 from truewood._scoring.trees import score_trees
 from truewood.adapters import open_model
 
@@ -91,7 +91,7 @@ def corrected_importance(
         share=averages.values / impurity if impurity > 0 else np.full(len(grouping.names), np.nan),
         per_tree=averages.per_tree,
         per_output=averages.per_output,
-        mdi=average_biased(add_groups(scores.mdi[:, :n_columns], grouping), tree_model),
+        mdi=average_mdi(add_groups(scores.mdi[:, :n_columns], grouping), tree_model),
         impurity=impurity,
         feature_names=grouping.names,
         measure="corrected",

@@ -105,7 +105,7 @@ def score_in_memory(
     unavailable = find_inference_problem(chosen, inference, contributions=contributions)
     if inference == "bags" and not inputs.evaluation_rows.are_training:
         raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
-    class_names = name_classes(tree_model, chosen) if per_class else None
+    class_names = _name_classes(tree_model, chosen) if per_class else None
     if chosen.forest_loss is not None:
         if inputs.data.matrix.is_on_device:
             raise ValueError(
@@ -143,7 +143,7 @@ def score_in_memory(
     if class_names is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # issued for all classes together already
-            results = add_classes(results, class_names, score)
+            results = _add_classes(results, class_names, score)
     return join_results(results, notes)
 
 
@@ -211,7 +211,7 @@ def _keep_contributions(
         yield block
 
 
-def name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
+def _name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
     """Names of the classes that scores are sums over, or an error if they are not such sums."""
     kind = tree_model.target.kind
     if not kind.is_classification or not (tree_model.target.is_y or tree_model.is_additive):
@@ -228,7 +228,7 @@ def name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
     return kind.column_names
 
 
-def add_classes(
+def _add_classes(
     results: Sequence[ImportanceResult],
     class_names: NDArray[np.str_],
     score: Callable[[int], Sequence[ImportanceResult]],

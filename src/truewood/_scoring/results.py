@@ -115,7 +115,7 @@ def make_results(
             per_tree=averages.per_tree,
             tree_weight=None if tree_model.is_additive or tree_weight is None else tree_weight.copy(),
             per_output=averages.per_output,
-            mdi=average_biased(add_groups(scores.mdi, grouping), tree_model),
+            mdi=average_mdi(add_groups(scores.mdi, grouping), tree_model),
             impurity=impurity,
             feature_names=grouping.names,
             measure=measure.name,
@@ -237,8 +237,8 @@ def average(scores: Floats, tree_model: TreeModel, is_kept: NDArray[np.bool_]) -
     return Averages(per_output.sum(axis=0) / n_averaged, scores.sum(axis=2) / n_averaged, per_output)
 
 
-def average_biased(scores: Floats, tree_model: TreeModel) -> Floats:
-    """Average scores over all trees, also those without evaluation rows, shape (n_features,)."""
+def average_mdi(scores: Floats, tree_model: TreeModel) -> Floats:
+    """Average mdi over all trees, including those without evaluation rows, shape (n_features,)."""
     share = _share_trees(tree_model, np.ones(tree_model.n_trees, dtype=np.bool_))
     n_averaged = 1 if tree_model.is_additive else scores.shape[2]
     averaged: Floats = (share[:, np.newaxis] * scores.sum(axis=2)).sum(axis=0) / n_averaged
