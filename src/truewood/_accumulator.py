@@ -1,4 +1,4 @@
-"""`ImportanceAccumulator`: the scores of `importance` from rows that are never in one place."""
+"""`ImportanceAccumulator`: the scores of `importance` from rows that arrive in parts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from truewood._streaming.passes import N_SAMPLE, check_options
 class ImportanceAccumulator:
     """Score a model on rows that arrive in parts, in one process or on any cluster.
 
-    Update an accumulator with parts of the rows, add accumulators of disjoint rows in any order, and finish: the result
-    equals that of ``importance(model, X, y, rows="heldout")`` with all rows in one table. Standard errors come from a
-    sample of the rows, or exactly from a second pass over them, see `second_pass`.
+    Call `update` for each part of the rows, add accumulators of disjoint rows in any order, and call `finish`: the
+    result equals that of ``importance(model, X, y, rows="heldout")`` with all rows in one table. Standard errors come
+    from a sample of the rows, or exactly from a second pass over them, see `second_pass`.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ class ImportanceAccumulator:
         Returns
         -------
         ImportanceAccumulator
-            An accumulator without rows. Update it with every row again, in parts of any size, and finish it; it refuses
-            other rows as far as their number, weight, target and contributions show.
+            An accumulator without rows. Update it with every row again, in parts of any size, and finish it. It raises
+            an error if the number, weight, target or contributions of the rows show that they are not the same rows.
 
         Examples
         --------

@@ -41,7 +41,7 @@ def explain(
     n_jobs: int | None = None,
     engine: str = "auto",
 ) -> Explanation:
-    """Explain predictions for single rows by the features on their paths, with trees that never saw the row.
+    """Explain the prediction for each row by the features on its paths, with trees that never saw the row.
 
     A split moves the prediction for a row from its own value to the value of the row's child. These steps are summed by
     feature along the row's paths, and averaged over the trees that never saw the row, or summed for boosted trees. They
@@ -58,7 +58,7 @@ def explain(
         plots show its mean beside the explanation.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
         Which trees explain a row: those it is out of bag for, all of them, or those it is listed for. "auto" means
-        "oob", and is an error for a model that has no recorded bags.
+        "oob", and raises an error if the model does not record its bags.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the fit, if ``rows="oob"`` needs them to recognize the training data, as in `importance`.
     feature_groups : dict or sequence, default=None
@@ -66,7 +66,7 @@ def explain(
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What routes the rows, as in `importance`.
+        What sends the rows down the trees, as in `importance`.
 
     Returns
     -------
@@ -107,8 +107,8 @@ def _explain(
     n_unexplained = int(np.count_nonzero(~paths.is_explained))
     if n_unexplained:
         warn(
-            f"{n_unexplained} of {matrix.n_rows} rows have no explanation, as they are in every bag; fit more trees to "
-            "explain them."
+            f"{n_unexplained} of {matrix.n_rows} rows have no explanation because they are in every bag; fit more "
+            "trees to explain them."
         )
     values, base = add_groups(paths.values, groupings[0]), paths.roots if constant is None else paths.roots + constant
     output_names, target = _name_outputs(tree_model), _find_target(tree_model, parts.y, matrix.n_rows)
@@ -142,7 +142,9 @@ def _choose_rows(
         tree_model, X, y, rows=rows, sample_weight=sample_weight, n_threads=n_threads
     ).evaluation_rows
     if evaluation_rows.are_training and tree_model.training is not None and tree_model.training.is_honest:
-        raise ValueError(f"rows must be 'heldout' for {tree_model.name}, as out-of-bag rows determine its leaf values.")
+        raise ValueError(
+            f"rows must be 'heldout' for {tree_model.name}, because out-of-bag rows determine its leaf values."
+        )
     return evaluation_rows, None
 
 

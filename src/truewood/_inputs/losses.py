@@ -1,9 +1,10 @@
-"""The target that the trees of a model are scored by when they were not fit to y itself.
+"""The target that trees are scored against if they were not fit to y itself.
 
-Trees that add up to a raw score follow the gradient of a loss. What scores them is the negative gradient of that loss
-at the best constant score: one number per row, known from y alone. (At the score of the stage a tree was fit at,
-earlier trees that overfit a feature would leave their mistake in the number, and noise would score below zero.) The
-constant is the best one for the rows that score; adding a number to all rows changes no score.
+Trees that add up to a raw score follow the gradient of a loss. They are scored against the negative gradient of that
+loss at the best constant score: one number per row, known from y alone. (If the gradient were taken at the raw score of
+the stage at which a tree was fit, it would contain the mistakes of earlier trees that overfit a feature, and noise
+would score below zero.) The constant is the best one for the evaluation rows; adding a constant to the target of all
+rows changes no score.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ class Loss:
     Parameters
     ----------
     make_target : callable
-        ``make_target(y, weight)`` takes numbers (of classes, their codes), shape (n_rows, n_outputs), and weights, and
-        gives the negative gradient at the best constant raw scores, shape (n_rows, n_scores), or life tables.
+        ``make_target(y, weight)`` takes y as numbers (classes as codes), shape (n_rows, n_outputs), and weights, and
+        returns the negative gradient at the best constant raw scores, shape (n_rows, n_scores), or life tables.
     in_target_units : bool
         Whether raw scores are in the units of the target.
     is_life_table : bool
-        Whether it gives life tables (see `make_life_table`), so that splits compare hazards.
+        Whether `make_target` returns life tables (see `make_life_table`), so that splits compare hazards.
     of_mean : OfMean or None
-        The same where the negative gradient is a multiple of something less its mean.
+        The target in another form, if the negative gradient is a multiple of a statistic of y minus its mean.
     of_constant : OfConstant or None
-        The same in two steps, constant first, for other losses.
+        The target in two steps for other losses: first the best constant, then the target.
     """
 
     make_target: Callable[[Floats, Floats], Floats]
@@ -47,7 +48,7 @@ class Loss:
     of_constant: OfConstant | None = None
 
     def after(self, transform: Callable[[Floats], Floats]) -> Loss:
-        """The same loss of something that is made of y."""
+        """The same loss for a transform of y."""
         mean, constant = self.of_mean, self.of_constant
         return replace(
             self,
@@ -71,9 +72,9 @@ class OfMean:
     Parameters
     ----------
     statistic : callable
-        ``statistic(y)`` gives s, shape (n_rows, n_scores).
+        ``statistic(y)`` returns s, shape (n_rows, n_scores).
     find_factor : callable
-        ``find_factor(c)`` gives k, shape (n_scores,).
+        ``find_factor(c)`` returns k, shape (n_scores,).
     """
 
     statistic: Callable[[Floats], Floats]
@@ -93,9 +94,9 @@ class OfConstant:
     Parameters
     ----------
     find : callable
-        ``find(y, weight)`` gives these numbers, shape (n,): the best constant raw score, and what else there is.
+        ``find(y, weight)`` returns these numbers, shape (n,): the best constant raw score, and what else there is.
     make_target : callable
-        ``make_target(y, constant)`` gives the target, shape (n_rows, n_scores).
+        ``make_target(y, constant)`` returns the target, shape (n_rows, n_scores).
     """
 
     find: Callable[[Floats, Floats], Floats]
@@ -157,7 +158,7 @@ def tweedie(power: float) -> Loss:
 
     def find_factor(mean: Floats) -> Floats:
         if not (mean > 0).all():
-            raise ValueError("y must not be zero for every row, as the model has Tweedie loss.")
+            raise ValueError("y must not be zero in every row, because the model has Tweedie loss.")
         factor: Floats = mean ** (1.0 - power)
         return factor
 
@@ -299,7 +300,7 @@ def read_signed_times(y: Any) -> Floats:
         signed = signed[:, 0]
     if signed.ndim != 1 or signed.dtype.kind not in "iuf":
         raise ValueError(
-            "y must be one number per row, a time, negative where it is censored, as the model has Cox loss, got "
+            "y must be a time for each row, negative if censored, because the model has Cox loss, got "
             f"{signed.dtype} values of shape {signed.shape}."
         )
     return np.column_stack([np.abs(signed), signed > 0]).astype(np.float64)
@@ -358,4 +359,4 @@ def _quantile(y: Floats, weight: Floats, level: float) -> Floats:
 
 def _require(holds: NDArray[np.bool_], what: str, loss: str) -> None:
     if not holds.all():
-        raise ValueError(f"y must be {what}, as the model has {loss}.")
+        raise ValueError(f"y must be {what}, because the model has {loss}.")

@@ -27,7 +27,7 @@ _ROUNDING = 1e-5
 
 
 def check_rows(steps: Sequence[tuple[str, Any]], rows: Any) -> str | None:
-    """Say which steps make scores on rows of the fit too good, or impossible."""
+    """Name the steps that make scores on training rows too optimistic; raise an error if these cannot be scored."""
     if isinstance(rows, str):
         return _check_training(steps, rows) if rows in ("auto", "oob") else None
     suspects = [step for _, step in steps if hasattr(step, "fit_resample")]
@@ -35,13 +35,13 @@ def check_rows(steps: Sequence[tuple[str, Any]], rows: Any) -> str | None:
     if not suspects:
         return None
     return (
-        f"{_list_types(suspects)} resampled the rows of the fit or learned from their targets, so that scores and "
-        "p-values are too good unless the listed rows are such as the pipeline never saw."
+        f"{_list_types(suspects)} resampled the training rows or learned from their targets, so scores and p-values "
+        "are too optimistic unless the pipeline never saw the listed rows."
     )
 
 
 def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
-    """Refuse steps whose training rows cannot be had again, and say which steps have learned from their y."""
+    """Raise an error for steps whose training rows cannot be recovered, and name the steps that learned from y."""
     for name, step in steps:
         if hasattr(step, "fit_resample"):
             raise ValueError(
@@ -51,16 +51,15 @@ def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
     fitted = [part for _, step in steps for part in list_transformers(step)]
     if any(isinstance(part, TargetEncoder) for part in fitted):
         raise ValueError(
-            f"rows={quote(rows)} needs columns as the trees saw them, but TargetEncoder made those of training rows "
-            "from "
-            "their targets, by cross-fitting that is not recorded; pass rows the pipeline never saw and rows='heldout'."
+            f"rows={quote(rows)} needs columns as the trees saw them, but TargetEncoder encoded the training rows by "
+            "cross-fitting, which it does not record; pass rows the pipeline never saw and rows='heldout'."
         )
     learned = [part for part in fitted if _has_learned_from_y(part)]
     if not learned:
         return None
     return (
-        f"{_list_types(learned)} learned from the targets of the rows that score, so that scores and p-values are too "
-        "good; pass rows the pipeline never saw and rows='heldout'."
+        f"{_list_types(learned)} learned from the targets of the evaluation rows, so scores and p-values are too "
+        "optimistic; pass rows the pipeline never saw and rows='heldout'."
     )
 
 
@@ -76,7 +75,7 @@ def _list_types(steps: Sequence[Any]) -> str:
 
 
 def check_row_by_row(name: str, step: Any, table: Any) -> Any:
-    """Run a step on some rows at once, refuse it where their halves give something else, and return what it gives."""
+    """Return the output of a step for some rows; raise an error if their halves, transformed separately, differ."""
     whole, n_rows = step.transform(deepcopy(table)), table.shape[0]
     halves = [rows for rows in np.array_split(np.arange(n_rows), 2) if len(rows)]
     if len(halves) == 2:
@@ -85,8 +84,8 @@ def check_row_by_row(name: str, step: Any, table: Any) -> Any:
         is_same = all(part.shape[1:] == together.shape[1:] for part in apart)
         if not is_same or not _are_same(together, np.concatenate(apart)):
             raise ValueError(
-                f"step {quote(name)} ({type(step).__name__}) looks at the whole table when it transforms, and gives "
-                "other values for a part of the rows; rows that are read in parts need steps that go row by row."
+                f"step {quote(name)} ({type(step).__name__}) transforms a row differently depending on the other rows "
+                "in the table; rows that are read in parts need steps that transform each row on its own."
             )
     return whole
 

@@ -1,7 +1,8 @@
 """A PipelineModel of Spark ML on a table outside of Spark: StringIndexer, OneHotEncoder and VectorAssembler.
 
-Columns are made from the model backwards, so that stages which the model does not use are not run. What Spark does with
-missing and unknown values is done where rows stay (``handleInvalid="keep"``), and refused where it fails or drops rows.
+Columns are computed backwards from the model, so stages that the model does not use are not run. Missing and unknown
+values are treated as in Spark if their rows are kept (``handleInvalid="keep"``), and raise an error if Spark would fail
+or drop rows.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class SparkPipeline:
         is_kept = stage.params["handleInvalid"] == "keep"
         if not is_kept and not is_known.all():
             raise ValueError(
-                f"X must hold codes from 0 to {n_categories - 1} for {quote(column)}, as OneHotEncoder has "
+                f"X must contain codes from 0 to {n_categories - 1} for {quote(column)}, because OneHotEncoder has "
                 f"handleInvalid='error', got others in {count(int((~is_known).sum()), 'row')}; leave these rows out."
             )
         width = n_categories + is_kept - bool(stage.params["dropLast"])
@@ -146,7 +147,7 @@ class SparkPipeline:
             n_missing = int(np.isnan(part.numbers).any(axis=1).sum())
             if n_missing and how != "keep":
                 raise ValueError(
-                    f"X must not hold missing values in {quote(source)}, got {count(n_missing, 'row')} with some: "
+                    f"X must not contain missing values in {quote(source)}, got {count(n_missing, 'row')} with some: "
                     f"VectorAssembler of {quote(column)} has handleInvalid={quote(how)}; leave these rows out."
                 )
         return _join(parts)
@@ -197,7 +198,7 @@ def _read_table(X: Any, needed: list[str]) -> pd.DataFrame:
         n_found = list(table.columns).count(name)
         if n_found != 1:
             raise ValueError(
-                f"X must have one column {quote(name)}, as the PipelineModel takes it, got {n_found} of that name."
+                f"X must have exactly one column {quote(name)}, an input of the PipelineModel, got {n_found}."
             )
     if not len(table):
         raise ValueError("X must hold at least one row, got none.")
@@ -208,7 +209,7 @@ def _read_numbers(values: pd.Series[Any]) -> Floats:
     """Numbers or truth values as Spark assembles them, NaN where one is missing."""
     if not (pd.api.types.is_numeric_dtype(values) or values.isna().all()):
         raise ValueError(
-            f"column {quote(values.name)} of X must hold numbers, as the PipelineModel takes it, got {values.dtype} "
+            f"column {quote(values.name)} of X must contain numbers, as the PipelineModel expects, got {values.dtype} "
             "values."
         )
     numbers: Floats = values.to_numpy(dtype=np.float64, na_value=np.nan)[:, np.newaxis]
@@ -219,7 +220,9 @@ def _find_codes(values: pd.Series[Any], labels: list[str], what: str, how: str) 
     """Code of each value: its place among the labels, which Spark keeps as text."""
     is_text = not pd.api.types.is_numeric_dtype(values)
     if pd.api.types.is_bool_dtype(values) or pd.api.types.is_datetime64_any_dtype(values):
-        raise ValueError(f"{what} must hold strings or numbers, as StringIndexer takes, got {values.dtype} values.")
+        raise ValueError(
+            f"{what} must contain strings or numbers, as StringIndexer expects, got {values.dtype} values."
+        )
     known = {label: code for code, label in enumerate(labels)} if is_text else _number_labels(labels)
     texts = values.astype(object).map(str) if is_text else values.astype(np.float64)
     # Missing is no label, even where the text "nan" is one; but NaN of a column of numbers may be.
@@ -229,7 +232,7 @@ def _find_codes(values: pd.Series[Any], labels: list[str], what: str, how: str) 
     if is_invalid.any() and how != "keep":
         shown = list_names([repr(value) for value in values[is_invalid].unique().tolist()], 3)
         raise ValueError(
-            f"{what} must hold labels that StringIndexer knows, as handleInvalid={quote(how)}, got {shown} in "
+            f"{what} must contain labels that StringIndexer knows, because handleInvalid={quote(how)}, got {shown} in "
             f"{count(int(is_invalid.sum()), 'row')}; leave these rows out."
         )
     return np.where(is_invalid, len(labels), codes)

@@ -106,7 +106,9 @@ def choose_evaluation_rows_without_target(
         tree_model, int(tree_model.n_nodes.argmax()), data, n_threads
     )
     if is_known or have_training_sums(tree_model, find_sums, matrix.n_rows, are_counts=True, has_y=False):
-        raise TrainingRowsError("rows='heldout' needs rows the model never saw, got its training data.")
+        raise TrainingRowsError(
+            "rows='heldout' needs rows the model never saw, got its training data; pass other rows."
+        )
     return EvaluationRows("heldout", lambda _tree: every_row)
 
 
@@ -188,7 +190,7 @@ def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: in
         )
     given = list(rows)
     if len(given) != tree_model.n_trees:
-        raise ValueError(f"rows must hold one list per tree: {tree_model.n_trees}, got {len(given)}.")
+        raise ValueError(f"rows must contain one list for each of the {tree_model.n_trees} trees, got {len(given)}.")
     lists = [_read_list(tree, listed, data.n_rows) for tree, listed in enumerate(given)]
     training = tree_model.training
     has_bags, largest = training is not None and training.has_bags, int(tree_model.n_nodes.argmax())
@@ -197,8 +199,8 @@ def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: in
         for tree, listed in enumerate(lists):
             if np.isin(listed, training.list_bag(tree, data.n_rows)).any():
                 raise ValueError(
-                    f"rows[{tree}] must hold rows outside the bag of tree {tree}, got some in-bag rows; for all "
-                    "out-of-bag rows pass rows='oob'."
+                    f"rows[{tree}] must contain only rows outside the bag of tree {tree}, got some in-bag rows; for "
+                    "all out-of-bag rows pass rows='oob'."
                 )
     return EvaluationRows("lists", lists.__getitem__, are_training)
 
@@ -219,7 +221,7 @@ def _read_list(tree: int, given: Any, n_rows: int) -> NDArray[np.int64]:
         )
     if listed.min() < 0 or listed.max() >= n_rows:
         raise ValueError(
-            f"rows[{tree}] must hold row numbers from 0 to {n_rows - 1}, got {listed.min()}..{listed.max()}."
+            f"rows[{tree}] must contain row numbers from 0 to {n_rows - 1}, got {listed.min()}..{listed.max()}."
         )
     return listed.astype(np.int64)
 

@@ -114,7 +114,9 @@ def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: NDArray[np.flo
     spec = tree_model.target
     if own is not None:
         if not tree_model.is_additive:
-            raise ValueError(f"target is for boosted trees, got {tree_model.name}, which is scored by y; pass it as y.")
+            raise ValueError(
+                f"target is for boosted trees, got {tree_model.name}, which is scored against y; pass the target as y."
+            )
         given = read_target(own, y, spec.n_scores)
         _check_n_rows("target", given, n_rows)
         return center_target(given, weight)

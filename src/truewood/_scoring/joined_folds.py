@@ -49,7 +49,8 @@ def join_folds(
     for name in ("measure", "task"):
         found = {getattr(result, name) for result in results}
         if len(found) > 1:
-            raise ValueError(f"folds must have the same {name}, got {', '.join(sorted(found))}; pass {name}= one.")
+            remedy = "pass one of them as measure=" if name == "measure" else "pass models of one kind"
+            raise ValueError(f"folds must have the same {name}, got {', '.join(sorted(found))}; {remedy}.")
     joined = _join(results, folds, sample_weight, groups, inference, contributions)
     if all(result.columns is not None for result in results):
         columns = [result.expand() for result in results]
@@ -57,7 +58,7 @@ def join_folds(
     notes = [note for result in results for note in result.notes]
     n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
     if n_never:
-        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out: they are used for training only.")
+        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out and used for training only.")
     return replace(joined, notes=tuple(dict.fromkeys(notes)))
 
 

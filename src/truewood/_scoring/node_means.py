@@ -51,8 +51,8 @@ def recompute_means(ensemble: TreeEnsemble, trees: range, tree_model: TreeModel,
         sums = get_engine().sum_leaves(one, leaves, rows, data.target, weight)
         if not training.is_honest and not have_same_weights(one, sums):
             raise ValueError(
-                "sample_weight must be that of the fit, as the node means of this model have to be computed from its "
-                "training rows, got weights that do not reproduce the node weights; pass the sample_weight of the fit."
+                "sample_weight must be that of the fit, because the node means of this model have to be computed from "
+                "its training rows; the given weights do not reproduce its node weights."
             )
         means.append(sums.mean)
         weights.append(sums.weight if training.is_honest else one.weight)

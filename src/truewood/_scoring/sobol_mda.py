@@ -91,7 +91,10 @@ def _check_inputs(inputs: ScoringInputs, measure: Measure, inference: bool | str
     if not tree_model.training.has_weights:
         raise ValueError(f"{needs} the weights of rows in the fit, which {tree_model.name} does not record.")
     if inputs.groups is not None:
-        raise ValueError(f"groups needs a measure of splits, got {measure.name!r}, which treats rows as independent.")
+        raise ValueError(
+            f"groups cannot be combined with measure={measure.name!r}, which treats rows as independent; "
+            "leave groups out, or use another measure."
+        )
     if inference == "bags":
         raise ValueError(f"inference='bags' needs scores by tree, which {measure.name!r} lacks; use inference=True.")
 

@@ -1,1 +1,1 @@
-"""The same sums over more rows than fit into memory, added up part by part: Parquet, Arrow, Dask, Spark."""
+"""Scores from more rows than fit into memory, with sums added up part by part: Parquet, Arrow, Dask, Spark."""

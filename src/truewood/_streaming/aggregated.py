@@ -89,7 +89,7 @@ class PartialErrors:
     def check(self) -> None:
         """Raise an error if a field is not what `AggregatedScores.sum_errors` computes."""
         if self.is_damaged():
-            raise ValueError("the errors of the second pass are damaged; read all rows a second time.")
+            raise ValueError("the sums of the second pass are damaged; read all rows a second time.")
 
     def is_damaged(self) -> bool:
         """Whether a field is missing or not valid."""
@@ -126,7 +126,7 @@ class AggregatedScores:
         if sums.names is None:
             raise ValueError("X must hold at least one row, got none.")
         if sums.n_scoring == 0:
-            raise ValueError("sample_weight must not be zero for every row.")
+            raise ValueError("sample_weight must be positive in at least one row, got only zeros.")
         sums.check_trees(model)
         self.model, self.sums = model, sums
         self._center, self._factor = sums.origin, np.ones_like(sums.origin)
@@ -340,7 +340,7 @@ class AggregatedScores:
             )
         n_features = [len(grouping.names) for grouping in self.groupings]
         if [len(moments.C_C) for moments in errors.moments or ()] != n_features:
-            raise ValueError("the errors of the second pass are damaged: moments is not valid; read all rows again.")
+            raise ValueError("the sums of the second pass are damaged: moments is not valid; read all rows again.")
 
 
 def _add_moments(a: tuple[Moments, ...], b: tuple[Moments, ...]) -> tuple[Moments, ...]:

@@ -24,7 +24,7 @@ _LISTED = 5
 def open_files(given: Any) -> Source:
     """Open Parquet and Arrow files, given as a path, a folder, a glob or a list of these."""
     if find_spec("pyarrow") is None:
-        raise ValueError("X needs pyarrow to be read, which is not installed: pip install 'truewood[arrow]'.")
+        raise ValueError("reading X needs pyarrow, which is not installed: pip install 'truewood[arrow]'.")
     files = [_File(path) for path in find_files(given)]
 
     def read(columns: list[str], n_rows: int) -> Iterator[Batch]:

@@ -129,7 +129,9 @@ class StreamingModel:
                 "function that returns a number for each row."
             )
         if target is not None and not self.tree_model.is_additive:
-            raise ValueError(f"target is for boosted trees, got {name}, which is scored by y; pass the target as y.")
+            raise ValueError(
+                f"target is for boosted trees, got {name}, which is scored against y; pass the target as y."
+            )
         if spec.find_caveat is not None or (spec.loss is not None and spec.loss.is_life_table):
             raise ValueError(
                 f"{name} compares rows with each other, so its rows cannot be read in parts; pass a table in memory."

@@ -289,7 +289,10 @@ class PartialSums:
     def join(pieces: Sequence[PartialSums]) -> PartialSums:
         """Join the pieces of all leaves, in order."""
         if len({piece.n_rows for piece in pieces}) > 1:
-            raise ValueError("all pieces must be of the same rows, got different numbers; a repeated task read others.")
+            raise ValueError(
+                "all pieces must come from the same rows, but their numbers of rows differ; a task that "
+                "was run again read other rows."
+            )
         pieces = [piece.shift(pieces[0].origin) for piece in pieces]  # each may have been added in another order
         return replace(
             pieces[0],

@@ -118,7 +118,7 @@ def _expand(column: Any, name: str, features: list[str]) -> pd.DataFrame:
     n_elements = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False))
     if lists.null_count or n_elements.tolist() != [len(features)]:
         raise ValueError(
-            f"column {quote(name)} must hold vectors of {len(features)} elements, as the model takes, got vectors "
+            f"column {quote(name)} must hold vectors of {len(features)} elements, as the model expects, got vectors "
             f"that are missing or have {', '.join(map(str, n_elements[:3].tolist()))}."
         )
     values = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, len(features))

@@ -1,1 +1,1 @@
-"""Trees as flat arrays that are checked once, and what rows say at their nodes."""
+"""Trees as flat arrays that are validated once, and sums over rows at their nodes."""

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 class NodeSums:
     """Sums over the rows that reach each node.
 
-    Sums of the same trees over disjoint rows, with the same origin, merge by ``+``.
+    Sums of the same trees over disjoint rows, with the same origin, can be added with ``+``.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class NodeSums:
     total : ndarray of float64, shape (n_nodes, n_columns)
         Weighted sum of the target minus `origin`; for classes, the weight of each class.
     square : ndarray of float64, shape (n_nodes, n_outputs)
-        Weighted sum of the squared target minus `origin`; for classes, the weight.
+        Weighted sum of the square of the target minus `origin`; for classes, the weight.
     origin : ndarray of float64, shape (n_columns,)
         The number subtracted from the target.
     """
@@ -76,7 +76,7 @@ class NodeSums:
 
     @property
     def mean_square(self) -> Floats:
-        """Mean of the squared target minus `origin`, shape (n_nodes, n_outputs); 0 at nodes without weight."""
+        """Mean square of the target minus `origin`, shape (n_nodes, n_outputs); 0 at nodes without weight."""
         return self.square / self.divisor[:, np.newaxis]
 
 

@@ -1,9 +1,9 @@
 """CatBoost's models, read from its JSON export: symmetric, depthwise and lossguide trees.
 
-In a model with categorical features CatBoost itself finds the leaves: splits then compare hashes and statistics of
-categories, which only it computes. The thresholds of such splits in `to_ensemble` mean nothing. A split on a
+In a model with categorical features, CatBoost itself finds the leaves, because splits compare hashes and statistics of
+categories, which only CatBoost computes. The thresholds of such splits in `to_ensemble` are meaningless. A split on a
 statistic of one column belongs to that column; one on a statistic of several columns together belongs to a feature of
-its own, called after the columns: "city & month".
+its own, named after the columns: "city & month".
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _explain_no_loss(loss: str | None, name: str) -> str:
     if loss in _GROUP_LOSSES:
         return f"{loss}, the loss of {name}, compares the rows of a group, so no target follows from y alone"
     if loss.startswith("PythonUserDefined"):
-        return f"{name} was fit with a loss of your own, which truewood does not know"
+        return f"{name} was fit with a custom loss, which truewood does not know"
     return f"truewood has no target for {loss}, the loss of {name}"
 
 
@@ -198,7 +198,8 @@ def _read_bounds(y: Any) -> NDArray[np.float64]:
     bounds = np.asarray(y)
     if bounds.ndim != 2 or bounds.shape[1] != 2 or bounds.dtype.kind not in "iuf":
         raise ValueError(
-            "y must be a lower and an upper bound of time per row, -1 for none, as the model has SurvivalAft loss, got "
+            "y must be a lower and an upper bound of the time in each row, -1 for no bound, because the model has "
+            "SurvivalAft loss, got "
             f"an array of {bounds.dtype}, shape {bounds.shape}."
         )
     # Targets must be finite; no time is near the largest number.
@@ -216,9 +217,9 @@ def _make_input_spec(name: str, columns: Columns, options: dict[str, Any]) -> In
         try:
             pool = Pool(X, cat_features=columns.categorical)
         except CatBoostError as error:
-            raise ValueError(f"X must be a table as {name} takes it: {error}") from error
+            raise ValueError(f"X must be a table that {name} accepts: {error}") from error
         if why_no_missing is not None and pd.isna(np.asarray(X, dtype=object)[:, columns.numeric]).any():
-            raise ValueError(f"X must not hold NaN: {why_no_missing}.")
+            raise ValueError(f"X must not contain NaN: {why_no_missing}.")
         return _Rows(pool)
 
     return InputSpec(

@@ -89,7 +89,9 @@ def read_trees(dump: dict[str, Any], table: SplitTable, name: str) -> TreeEnsemb
     elif all("leaf_weights" in tree for tree in dump["oblivious_trees"]):
         trees = [_read_symmetric(tree, listed) for tree in dump["oblivious_trees"]]
     else:
-        raise ValueError(f"{name} has no weights of leaves, as it was not loaded from the formats cbm or json.")
+        raise ValueError(
+            f"{name} has no leaf weights because it was not loaded from a .cbm or .json file; load it from such a file."
+        )
     _check_splits(listed, table, name)
     split = np.concatenate([tree.split for tree in trees])
     is_leaf = split < 0

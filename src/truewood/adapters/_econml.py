@@ -1,4 +1,4 @@
-"""econml's generalised random forests: RegressionForest, and CausalForest of one treatment.
+"""econml's generalized random forests: RegressionForest, and CausalForest of one treatment.
 
 Trees are grown on subsamples. An honest tree chooses its splits by one half of its subsample and takes its values from
 the other, which is therefore unseen by the splits, as are the rows outside the subsample.
@@ -34,7 +34,9 @@ def open_model(model: Any) -> TreeModel:
     """Read a fitted RegressionForest or CausalForest."""
     name = type(model).__name__
     if not isinstance(model, RegressionForest | CausalForest):
-        raise TypeError(f"of econml's forests RegressionForest and CausalForest can be read, got {name}.")
+        raise TypeError(
+            f"model must be RegressionForest or CausalForest, the econml forests that truewood can read, got {name}."
+        )
     check_is_fitted(model)
     is_causal = isinstance(model, CausalForest)
     if is_causal and (model.n_relevant_outputs_ > 1 or model.n_y_ > 1):
@@ -148,7 +150,7 @@ def _effect(has_intercept: bool) -> Loss:
         variance = np.average(treatment**2, weights=weight)
         if not variance > 0:
             raise ValueError(
-                "y must hold the outcome and then a treatment that varies, but its second column does not."
+                "y must contain the outcome and then a treatment that varies, but its second column is constant."
             )
         theta = np.average(treatment * outcome, weights=weight) / variance
         gradient: NDArray[np.float64] = treatment * (outcome - theta * treatment) / variance
@@ -170,8 +172,8 @@ def _read_outcome(model: Any, draw_rows: Callable[[], list[NDArray[Any]]], y: An
         )
     if set(model.n_samples_) == {len(numbers)} and not _is_training_outcome(model, draw_rows()[0], numbers):
         raise ValueError(
-            "rows='oob' needs y, the outcome and then the treatment, as this forest was fit on, in the same order, but "
-            "it does not give the effect that the first tree has stored."
+            "rows='oob' needs the y this forest was fit on, the outcome and then the treatment, in the same order, "
+            "but this y does not reproduce the effect stored in the first tree."
         )
     return numbers
 
@@ -189,9 +191,9 @@ def _is_training_outcome(model: Any, subsample: NDArray[Any], y: NDArray[np.floa
 
 
 def _find_confounding(matrix: FeatureMatrix, y: NDArray[np.float64]) -> str | None:
-    """Warn of a treatment that goes with a column: neither given at random nor the residual of such a one.
+    """Warn of a treatment that is correlated with a column: neither assigned at random nor a residual.
 
-    What goes with no column on a straight line is not found, so that silence proves nothing.
+    Only linear relations with single columns are found, so the absence of a warning proves nothing.
     """
     X, treatment = matrix.values - matrix.values.mean(axis=0), y[:, 1] - y[:, 1].mean()
     spread = np.sqrt((X**2).sum(axis=0) * (treatment**2).sum())
@@ -201,6 +203,7 @@ def _find_confounding(matrix: FeatureMatrix, y: NDArray[np.float64]) -> str | No
     if abs(correlation[first]) <= limit:
         return None
     return (
-        f"the treatment goes with column {str(matrix.names[first])!r} (correlation {correlation[first]:.2f}), so that "
-        "what moves treatment and outcome may pass for what moves the effect; fit on residuals of both, and pass these."
+        f"the treatment is correlated with column {str(matrix.names[first])!r} (correlation "
+        f"{correlation[first]:.2f}), so a variable that affects both treatment and outcome may seem to modify the "
+        "effect; fit on residuals of both, and pass these residuals."
     )

@@ -268,9 +268,9 @@ def _check_columns(
     if is_mixed.any():
         column = text.names[splits.feature[is_mixed][0]]
         raise ValueError(
-            f"{name} was trained on with another zero_as_missing or categorical_feature, so that column "
-            f"{quote(column)} is "
-            "read in two ways, which truewood cannot follow; train it with the same settings throughout."
+            f"{name} was trained further with a different zero_as_missing or categorical_feature, so column "
+            f"{quote(column)} is read in two ways, which truewood does not support; train it with the same settings "
+            "throughout."
         )
 
 
@@ -317,7 +317,7 @@ def _choose_loss(objective: Sequence[str], text: _ModelText, name: str) -> tuple
     if not objective:
         return (
             None,
-            f"{name} was trained with an objective of the caller's own, so that truewood does not know its loss",
+            f"{name} was trained with a custom objective, so truewood does not know its loss",
         )
     if objective[0] in ("multiclass", "multiclassova"):
         return losses.softmax(text.n_scores), None

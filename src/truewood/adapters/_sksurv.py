@@ -83,8 +83,8 @@ def _read_y(model: Any, y: Any) -> NDArray[np.float64]:
     numbers = read_survival(y)
     if model.bootstrap and len(numbers) == count_training_rows(model) and not _is_training_y(model, numbers):
         raise ValueError(
-            "rows='oob' needs y as this forest was fit on, in the same order, but it does not give the hazard that the "
-            "first tree has stored."
+            "rows='oob' needs the y this forest was fit on, in the same order, but this y does not reproduce the "
+            "hazard stored in the first tree."
         )
     return numbers
 

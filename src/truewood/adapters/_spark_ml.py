@@ -1,6 +1,6 @@
 """Spark ML's trees, forests and boosted trees, from a session or from a saved folder.
 
-Spark does not record which rows are in a tree's bag, so that only held-out rows can score its forests.
+Spark does not record which rows are in a tree's bag, so its forests can be scored only on held-out rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def open_model(model: Any) -> TreeModel:
 _WHY_NO_BAGS = {
     **dict.fromkeys(FORESTS, "does not record which rows a tree saw"),
     **dict.fromkeys(TREES, "was grown on all rows of the fit"),
-    **dict.fromkeys(BOOSTED, "fits each tree to what the trees before it left over, so no row is unseen"),
+    **dict.fromkeys(BOOSTED, "fits each tree to the residuals of the trees before it, so no row is unseen"),
 }
 
 
@@ -63,7 +63,7 @@ def _choose_loss(model: SparkModel) -> tuple[Loss | None, str | None]:
     name = model.params.get("lossType")
     if name in _LOSSES:
         return _LOSSES[name](), None
-    return None, f"for lossType={quote(name)} of {model.name} no target is known"
+    return None, f"truewood has no target for lossType={quote(name)} of {model.name}"
 
 
 def _make_input_spec(name: str, ensemble: TreeEnsemble) -> InputSpec:

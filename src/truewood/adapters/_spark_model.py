@@ -22,7 +22,7 @@ class SparkModel:
     name : str
         Its class, without the package.
     version : str
-        The version of Spark that saved it, or that holds it.
+        The version of Spark that saved it, or of the session that has it.
     params : dict
         Its params by name, defaults included.
     learned : dict
@@ -35,7 +35,7 @@ class SparkModel:
     stages : tuple of SparkModel
         The stages of a PipelineModel.
     live : object or None
-        The object of a session; None for what comes from a folder.
+        The model in a Spark session; None if it was loaded from a folder.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Nodes of Spark's trees, as Spark saves them, become a `TreeEnsemble`.
 
 Nodes are numbered from the root down, left before right. A row goes left where ``x <= threshold``, in float64, so that
-NaN goes right. A split on categories keeps the smaller of its two sets, and every value that is not in the set goes to
-the other side, categories that the fit never saw and NaN too.
+NaN goes right. A split on categories stores the smaller of its two sets, and every value that is not in the set goes to
+the other side, including NaN and categories that were not in the training data.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def add_trees(
     offset = np.concatenate([[0], np.cumsum(n_nodes)])
     start = np.repeat(offset[:-1], n_nodes)
     if not np.array_equal(node_id, np.arange(offset[-1]) - start):
-        raise ValueError("nodes of its trees are missing, or there twice")
+        raise ValueError("nodes of its trees are missing or duplicated")
     is_split = left >= 0
     left, right = (np.where(is_split, child + start, -1) for child in (left, right))
     by_category = is_split & (n_categories >= 0)

@@ -1,7 +1,7 @@
-"""treelite's Model, the common form of tree models: the way in for cuML and every library that treelite reads.
+"""treelite's Model, a common format of tree models; cuML and all libraries that treelite reads come this way.
 
 A treelite model has no names of columns, no labels of classes and no loss. Classes are numbers from 0, and the loss is
-the usual one for the function that makes predictions of raw scores.
+the usual one for the function that turns raw scores into predictions.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _read_weight(trees: list[_Get], n_nodes: NDArray[Any]) -> NDArray[np.float64
         if len(is_present) == n_nodes.sum() and is_present.all():
             return np.concatenate([get(name) for get in trees]).astype(np.float64)
     raise ValueError(
-        f"{_NAME} must hold data_count or sum_hess of every node, as weights of the splits, and has neither; import it "
+        f"{_NAME} must store data_count or sum_hess of every node, to weight its splits, but has neither; import it "
         "from a library that stores them."
     )
 
@@ -226,12 +226,12 @@ def _target_kind(header: _Header) -> TargetKind:
 def _choose_loss(header: _Header) -> tuple[losses.Loss | None, str | None]:
     """The loss that goes with the function that makes predictions of raw scores, or why there is none."""
     if header.task == _RANKING:
-        return None, f"{_NAME} is a ranking model, and ranks are not a sum over rows of a loss"
+        return None, f"{_NAME} is a ranking model, whose loss is not a sum over rows"
     if header.n_classes > 1:
         if header.n_targets > 1:
             return (
                 None,
-                f"{_NAME} has {header.n_targets} targets of several classes each, which truewood has no loss for",
+                f"{_NAME} has {header.n_targets} targets of several classes each, for which truewood has no loss",
             )
         if header.postprocessor in ("softmax", "multiclass_ova", "identity_multiclass"):
             return losses.softmax(header.n_classes), None

@@ -77,11 +77,11 @@ def _compare_leaves(found: NDArray[Any], own: NDArray[Any], name: str, library: 
     """Check that the same rows share a leaf, whatever its number in the library."""
     own = own.reshape(len(found), -1)
     if own.shape != found.shape:
-        raise _disagree(name, library, f"{found.shape[1]} trees, where it has {own.shape[1]}")
+        raise _disagree(name, library, f"{found.shape[1]} trees instead of {own.shape[1]}")
     ours, theirs = (leaves[:, np.newaxis] == leaves[np.newaxis] for leaves in (found, own))
     if not np.array_equal(ours, theirs):
         n_trees = int((ours != theirs).any(axis=(0, 1)).sum())
-        raise _disagree(name, library, f"rows of X reach other leaves in {n_trees} of {found.shape[1]} trees")
+        raise _disagree(name, library, f"rows of X reach different leaves in {n_trees} of {found.shape[1]} trees")
 
 
 def _compare_values(
@@ -91,7 +91,7 @@ def _compare_values(
     own = own.reshape(len(leaves), -1).astype(np.float64)
     n_columns = tree_model.target.n_scores if tree_model.is_additive else ensemble.kind.n_columns
     if own.shape[1] != n_columns:
-        raise _disagree(tree_model.name, library, f"{n_columns} raw scores, where it gives {own.shape[1]}")
+        raise _disagree(tree_model.name, library, f"{n_columns} raw scores instead of {own.shape[1]}")
     summed, size = (_add(ensemble, leaves, value, n_columns) for value in (ensemble.value, np.abs(ensemble.value)))
     difference = own - summed
     constant: NDArray[np.float64] = difference.mean(axis=0)

@@ -72,7 +72,9 @@ def _dump(booster: xgboost.Booster, name: str) -> dict[str, Any]:
     if not trees:
         raise ValueError(f"{name} must have at least one tree, got none.")
     if "sum_hessian" not in trees[0]:
-        raise ValueError(f"{name} has vector leaves, whose weights XGBoost stores since 3.2; fit it with that.")
+        raise ValueError(
+            f"{name} has vector leaves, whose weights XGBoost stores only since version 3.2; fit it with 3.2 or later."
+        )
     return learner
 
 
@@ -223,8 +225,7 @@ def _check_types(frame: nw.DataFrame[Any]) -> None:
     for name, dtype in frame.schema.items():
         if dtype in (nw.String, nw.Object) or dtype.is_temporal():
             raise ValueError(
-                f"X must be numbers and categories, but column {quote(name)} is {dtype}; encode it as when the "
-                "model was fit."
+                f"X must be numbers and categories, but column {quote(name)} is {dtype}; encode it as for the fit."
             )
 
 
@@ -236,7 +237,7 @@ def _encode(X: Any, missing: float, categories: Any) -> Any:
     except xgboost.core.XGBoostError as error:
         # Its message is "[time] file:line: what is wrong" and a stack trace.
         reason = re.sub(r"^\[[^]]*\] \S+ ", "", str(error).partition("\n")[0])
-        raise ValueError(f"X must be a table as the model was fit on: {reason.rstrip('.')}.") from error
+        raise ValueError(f"X must be a table like the one the model was fit on: {reason.rstrip('.')}.") from error
     if sparse.issparse(X):
         return stored
     dense = np.full(stored.shape, np.nan, dtype=np.float32)
@@ -295,10 +296,10 @@ def _find_loss(objective: dict[str, Any], n_scores: int) -> Loss | None:
 def _find_loss_problem(model: Any, objective: str) -> str:
     name = type(model).__name__
     if callable(getattr(model, "objective", None)):
-        return f"{name} was fit with a custom objective, whose target is not known"
+        return f"{name} was fit with a custom objective, for which truewood has no target"
     if objective.startswith("rank:"):
-        return f"{name} was fit with {objective}, which compares rows with each other and gives a row no target"
-    return f"{name} was fit with {objective}, whose target is not known"
+        return f"{name} was fit with {objective}, which compares rows with each other, so a single row has no target"
+    return f"{name} was fit with {objective}, for which truewood has no target"
 
 
 def _read_bounds(y: Any) -> Any:

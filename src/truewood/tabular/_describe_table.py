@@ -63,8 +63,8 @@ def describe_table(
     table, task, drop, keep, dtypes, event, messages
         As in `score_table`.
     target : str, default=None
-        The column to predict. If given, the task is reported, with warnings about possible target leakage; required
-        with `event`, and then the column of times.
+        The column to predict. If given, the task is reported, with warnings about possible target leakage. Required
+        with `event`; it is then the column of times.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def describe_table(
     """
     messages = read_messages(messages)
     if event is not None and target is None:
-        raise TableError("requires the column of times; pass it as target.", "event")
+        raise TableError("needs the column of times as well; pass it as target.", "event")
     rows = read_table(table, messages)
     names = list(map(str, rows))
     dtypes = read_dtypes(dtypes, names, target)

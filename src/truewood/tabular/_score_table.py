@@ -69,7 +69,8 @@ def score_table(
         Columns to use even if they look like identifiers or free text.
     dtypes : dict of str to str, default=None
         Types of columns, instead of the inferred ones: "number", "category", "date", "date:FORMAT" such as
-        "date:%d.%m.%Y", or "text" and "drop", which are left out. Values that do not fit become missing.
+        "date:%d.%m.%Y", or "text" or "drop", to leave the column out. Values that cannot be read as the type become
+        missing.
     sample_weight : str, default=None
         The column of row weights.
     groups : str, default=None
@@ -117,7 +118,8 @@ def score_table(
         raise TableError(f"must be one of {', '.join(_TASKS)}, got {quote(task)}.", "task")
     if is_many_files(table):
         raise TableError(
-            f"{table} is a folder or glob, to which no model can be fit; pass one file, or score a saved model.",
+            f"{table} is a folder or glob, but a model can be fit only to a single file; pass one file, or score a "
+            "saved model.",
             "table",
         )
     settings = FitSettings() if settings is None else settings
@@ -169,5 +171,5 @@ def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:
         messages.add(line)
     used = {column.name: column.values for column in columns if column.is_used}
     if not used:
-        raise TableError("no column is left to predict the target.", "table")
+        raise TableError("no column is left to predict the target; keep at least one feature column.", "table")
     return pd.DataFrame(used)
