@@ -29,7 +29,7 @@ from truewood._inference.standard_errors import (
     find_cluster_shortage,
     find_row_shortage,
 )
-from truewood._inputs.feature_groups import Grouping, add_groups
+from truewood._inputs.feature_groups import Grouping, sum_feature_groups
 from truewood._measures.registry import Measure, check_measure, find_inference_problem, find_measure
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
@@ -207,7 +207,7 @@ def _keep_contributions(
     """Pass blocks on, and keep the contributions of their rows to the scores of each grouping."""
     for block in blocks:
         for own, score, grouping in zip(kept, scores, groupings, strict=True):
-            own.append(add_groups(block.eval_influence, grouping) / score.tree_weight.sum())
+            own.append(sum_feature_groups(block.eval_influence, grouping) / score.tree_weight.sum())
         yield block
 
 

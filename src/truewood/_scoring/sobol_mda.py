@@ -18,7 +18,7 @@ from truewood._exceptions import warn
 from truewood._formatting import quote
 from truewood._inference.loss_scores import LossScores, score_losses
 from truewood._inference.standard_errors import find_row_shortage
-from truewood._inputs.feature_groups import Grouping, add_groups
+from truewood._inputs.feature_groups import Grouping, sum_feature_groups
 from truewood._inputs.target import ClassTarget
 from truewood._measures.registry import MDI, ForestLoss, Measure
 from truewood._results.importance_result import ImportanceResult
@@ -61,7 +61,7 @@ def score_projected(
             share=found.values,
             per_tree=np.full((inputs.tree_model.n_trees, len(found.values)), np.nan),
             per_output=found.per_output,
-            mdi=average_mdi(add_groups(forest.mdi, grouping), inputs.tree_model),
+            mdi=average_mdi(sum_feature_groups(forest.mdi, grouping), inputs.tree_model),
             impurity=float(np.average(forest.deviation, axis=0, weights=forest.row_weight).mean()),
             feature_names=grouping.names,
             measure=measure.name,
