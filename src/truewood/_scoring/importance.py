@@ -117,7 +117,8 @@ def score_in_memory(
     if chosen.loss_increase is not None:
         seeds = check_seed(random_state).randint(np.iinfo(np.int32).max, size=tree_model.n_trees)
 
-    def score(column: int | None = None) -> list[ImportanceResult]:
+    def score_column(column: int | None = None) -> list[ImportanceResult]:
+        """Results of each grouping for one column of the target, such as a class; None for all of them."""
         score_all = partial(score_trees, inputs, chosen, column=column, seeds=seeds, n_jobs=n_jobs)
         if unavailable is not None:
             results = make_results(_make_metadata(inputs), chosen, score_all(), groupings)
@@ -132,18 +133,21 @@ def score_in_memory(
             score_all(influence=block)
             return block
 
+        # There are several blocks only if influence or bags of all rows are too large; each costs a pass over all trees.
         first = next(blocks)
         scores = score_all(influence=first)
         results = make_results(_make_metadata(inputs), chosen, scores, groupings)
         grouping_scores = make_grouping_scores(results, scores, groupings, tree_model)
         filled = chain([first], map(fill, blocks))
-        return _infer(results, grouping_scores, groupings, filled, inputs.groups, inference, contributions, n_threads)
+        return _add_inference(
+            results, grouping_scores, groupings, filled, inputs.groups, inference, contributions, n_threads
+        )
 
-    results = score()
+    results = score_column()
     if class_names is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # issued for all classes together already
-            results = _add_classes(results, class_names, score)
+            results = _add_classes(results, class_names, score_column)
     return join_results(results, notes)
 
 
@@ -164,7 +168,7 @@ def _make_metadata(inputs: ScoringInputs) -> Metadata:
     )
 
 
-def _infer(
+def _add_inference(
     results: list[ImportanceResult],
     scores: list[GroupingScores],
     groupings: list[Grouping],
@@ -231,10 +235,10 @@ def _name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
 def _add_classes(
     results: Sequence[ImportanceResult],
     class_names: NDArray[np.str_],
-    score: Callable[[int], Sequence[ImportanceResult]],
+    score_column: Callable[[int], Sequence[ImportanceResult]],
 ) -> list[ImportanceResult]:
-    """Results of each grouping with the scores of all classes, where ``score(column)`` gives those of one class."""
-    by_class = [score(column) for column in range(len(class_names))]
+    """Results of each grouping with the scores of all classes, where ``score_column(column)`` gives those of one."""
+    by_class = [score_column(column) for column in range(len(class_names))]
     return [
         replace(
             result,
