@@ -133,7 +133,7 @@ def score_in_memory(
             score_all(influence=block)
             return block
 
-        # There are several blocks only if influence or bags of all rows are too large; each costs a pass over all trees.
+        # Several blocks only if influence or bags of all rows are too large; each costs a pass over all trees.
         first = next(blocks)
         scores = score_all(influence=first)
         results = make_results(_make_metadata(inputs), chosen, scores, groupings)
