@@ -16,7 +16,7 @@ from truewood._measures.registry import find_inference_problem
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.aggregated import AggregatedScores, PartialErrors
 from truewood._streaming.model import Part, StreamingModel
-from truewood._streaming.open_source import find_cluster
+from truewood._streaming.open_source import find_cluster_library
 from truewood._streaming.partial_sums import PartialSums
 from truewood._streaming.passes import N_SAMPLE, check_options
 
@@ -119,7 +119,7 @@ class ImportanceAccumulator:
             The accumulator itself.
         """
         model = self._get_model()
-        if find_cluster(X) is not None:
+        if find_cluster_library(X) is not None:
             raise TypeError(f"X must be a table in memory, got {type(X).__name__}; pass it to importance().")
         X, y, sample_weight = take_named(X, y=bring_to_host(y), sample_weight=bring_to_host(sample_weight))
         part, n_threads = Part("", X, y, sample_weight), check_n_jobs(self._n_jobs)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from truewood._formatting import count, quote
 from truewood._inference.differences import measure_paired_oob_variance, measure_paired_variance
-from truewood._inference.influence import find_forest_noise
+from truewood._inference.moments import find_forest_noise
 from truewood._inference.rounding import drop_rounding
 from truewood._message import Message
 from truewood._results.comparison import Comparison

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, indexable
 from truewood._arguments import check_estimator, check_length, check_n_jobs, check_type, count_rows, read_inference
 from truewood._exceptions import warn
 from truewood._formatting import list_names
-from truewood._importance import find_backend, score_in_memory
+from truewood._importance import find_streaming_scorer, score_on_engine
 from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.row_arrays import read_groups, take_named
 from truewood._inputs.target import read_sample_weight
@@ -124,7 +124,7 @@ def cross_importance(
         check_estimator(estimator)
     if params is not None:
         check_type(params, Mapping, "params", "a dict")
-    if find_backend(X) is not None:
+    if find_streaming_scorer(X) is not None:
         raise TypeError(
             f"cross_importance needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
         )
@@ -202,7 +202,7 @@ class _Fold:
         is_listed = self.target is not None and not callable(self.target)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = score_in_memory(
+            result = score_on_engine(
                 model,
                 _take(self.X, test),
                 bring_to_host(_take(self.y, test)),

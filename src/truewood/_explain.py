@@ -13,14 +13,14 @@ from truewood._arguments import check_n_jobs
 from truewood._engines.selection import place_rows, use_engine
 from truewood._exceptions import warn
 from truewood._inputs.device_arrays import bring_to_host, take_from_device
-from truewood._inputs.feature_groups import add_groups
+from truewood._inputs.feature_groups import sum_feature_groups
 from truewood._inputs.row_arrays import read_column, take_named
 from truewood._inputs.tables import FeatureMatrix, read_features, read_names
 from truewood._inputs.target import ClassTarget, encode_target
 from truewood._pipelines.containers import take_columns
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.explanation import Explanation
-from truewood._rows.evaluation_rows import EvaluationRows, choose_rows_without_target
+from truewood._rows.evaluation_rows import EvaluationRows, choose_evaluation_rows_without_target
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood._scoring.path_values import count_columns, sum_paths
 from truewood._scoring.results import find_groupings
@@ -110,7 +110,10 @@ def _explain(
             f"{n_unexplained} of {matrix.n_rows} rows have no explanation because they are in every bag; fit more "
             "trees to explain them."
         )
-    values, base = add_groups(paths.values, groupings[0]), paths.roots if constant is None else paths.roots + constant
+    values, base = (
+        sum_feature_groups(paths.values, groupings[0]),
+        paths.roots if constant is None else paths.roots + constant,
+    )
     output_names, target = _name_outputs(tree_model), _find_target(tree_model, parts.y, matrix.n_rows)
     if output_names is None:
         values, base, target = values[:, :, 0], base[:, 0], None if target is None else target[:, 0]
@@ -137,7 +140,7 @@ def _choose_rows(
     is_y_needed = tree_model.why_no_heldout is None or not (isinstance(rows, str) and rows == "heldout")
     if y is None or tree_model.is_additive or not is_y_needed:
         constant = verify_against_library(tree_model, matrix)
-        return choose_rows_without_target(rows, tree_model, matrix, n_threads), constant
+        return choose_evaluation_rows_without_target(rows, tree_model, matrix, n_threads), constant
     evaluation_rows = make_scoring_inputs(
         tree_model, X, y, rows=rows, sample_weight=sample_weight, n_threads=n_threads
     ).evaluation_rows

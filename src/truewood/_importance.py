@@ -13,8 +13,8 @@ from truewood._exceptions import DeviceMemoryError
 from truewood._inputs.device_arrays import bring_to_host, is_on_device
 from truewood._inputs.row_arrays import take_named
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.importance import score_table
-from truewood._streaming.open_source import find_cluster, open_source
+from truewood._scoring.importance import score_in_memory
+from truewood._streaming.open_source import find_cluster_library, open_source
 from truewood._streaming.passes import check_options, score_source
 
 
@@ -119,8 +119,8 @@ def importance(
     if isinstance(rows, list | tuple):
         rows = [bring_to_host(listed) for listed in rows]
     options = {"measure": measure, "feature_groups": feature_groups, "n_jobs": n_jobs, "target": target}
-    score = None if is_on_device(X) else find_backend(X)
-    if score is not None:
+    score_stream = None if is_on_device(X) else find_streaming_scorer(X)
+    if score_stream is not None:
         for is_asked, name in (
             (per_class, "per_class=True"),
             (groups is not None, "groups"),
@@ -132,7 +132,7 @@ def importance(
                 )
         inference = check_options(rows, measure, inference)
         with use_engine(None if is_choice(engine, ["auto"]) else engine), _shorten_memory_errors():
-            return score(model, y=y, sample_weight=sample_weight, inference=inference, **options)
+            return score_stream(model, y=y, sample_weight=sample_weight, inference=inference, **options)
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     options |= {
         "rows": rows,
@@ -143,21 +143,21 @@ def importance(
         "random_state": random_state,
         "per_class": per_class,
     }
-    return score_in_memory(model, X, y, engine=engine, **options)
+    return score_on_engine(model, X, y, engine=engine, **options)
 
 
-def score_in_memory(model: Any, X: Any, y: Any, *, engine: str, **options: Any) -> ImportanceResult:
-    """Score a table in memory, with the native engine if the GPU that "auto" chose has too little memory."""
+def score_on_engine(model: Any, X: Any, y: Any, *, engine: str, **options: Any) -> ImportanceResult:
+    """Score a table in memory with the given engine, or natively if the GPU that "auto" chose has too little memory."""
     X, chosen = place_rows(X, engine)
     try:
         with use_engine(chosen), _shorten_memory_errors():
-            return score_table(model, X, y, **options)
+            return score_in_memory(model, X, y, **options)
     except DeviceMemoryError:
         if engine != "auto" or not is_on_device(X):
             raise
     X, chosen = place_on_host(X, "the GPU has too little memory")
     with use_engine(chosen):
-        return score_table(model, X, y, **options)
+        return score_in_memory(model, X, y, **options)
 
 
 @contextmanager
@@ -173,14 +173,14 @@ def _shorten_memory_errors() -> Iterator[None]:
         ) from error
 
 
-def find_backend(X: Any) -> Callable[..., ImportanceResult] | None:
+def find_streaming_scorer(X: Any) -> Callable[..., ImportanceResult] | None:
     """The function that scores X if it is not a table in memory; None for a table."""
-    cluster = find_cluster(X)
-    if cluster == "dask":
+    library = find_cluster_library(X)
+    if library == "dask":
         from truewood._streaming.dask_frames import score_dask
 
         return partial(score_dask, X=X)
-    if cluster == "pyspark":
+    if library == "pyspark":
         from truewood._streaming.spark_frames import score_spark
 
         return partial(score_spark, X=X)

@@ -1,1 +1,1 @@
-"""Pipelines: the fitted model at the end of a pipeline, and the user's columns behind its encoded columns."""
+"""Pipelines: the final estimator of a fitted pipeline, and encoded columns traced back to the caller's columns."""

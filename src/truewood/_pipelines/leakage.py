@@ -1,4 +1,4 @@
-"""Steps that leak: they resampled the training rows, learned from the target, or mix rows, which inflates scores."""
+"""Detection of leaky pipeline steps: they resample training rows, learn from the target, or mix rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from truewood._formatting import list_names, quote
 from truewood._pipelines.containers import take_rows
 from truewood._pipelines.provenance import list_transformers
 
-# Types that a sentence lists before it counts the rest.
+# Types listed in a message.
 _LISTED = 5
-
-
-# Rounding of matrix products, which depends on the number of rows.
+# Tolerance for matrix products, whose rounding depends on the number of rows.
 _ROUNDING = 1e-5
 
 
 def check_rows(steps: Sequence[tuple[str, Any]], rows: Any) -> str | None:
-    """Name the steps that make scores on training rows too optimistic; raise an error if these cannot be scored."""
+    """Return a warning about steps that inflate scores, or raise an error if a step rules out training rows."""
     if isinstance(rows, str):
         return _check_training(steps, rows) if rows in ("auto", "oob") else None
     suspects = [step for _, step in steps if hasattr(step, "fit_resample")]
@@ -41,7 +39,7 @@ def check_rows(steps: Sequence[tuple[str, Any]], rows: Any) -> str | None:
 
 
 def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
-    """Raise an error for steps whose training rows cannot be recovered, and name the steps that learned from y."""
+    """Raise an error if a step's training output cannot be recomputed, or return a warning if it has learned from y."""
     for name, step in steps:
         if hasattr(step, "fit_resample"):
             raise ValueError(
@@ -75,14 +73,14 @@ def _list_types(steps: Sequence[Any]) -> str:
 
 
 def check_row_by_row(name: str, step: Any, table: Any) -> Any:
-    """Return the output of a step for some rows; raise an error if their halves, transformed separately, differ."""
+    """Transform some rows, and raise an error if transforming the two halves separately gives other values."""
     whole, n_rows = step.transform(deepcopy(table)), table.shape[0]
     halves = [rows for rows in np.array_split(np.arange(n_rows), 2) if len(rows)]
     if len(halves) == 2:
         parts = [step.transform(deepcopy(take_rows(table, rows))) for rows in halves]
-        together, apart = _read(whole), [_read(part) for part in parts]
-        is_same = all(part.shape[1:] == together.shape[1:] for part in apart)
-        if not is_same or not _are_same(together, np.concatenate(apart)):
+        expected, separate = _to_dense(whole), [_to_dense(part) for part in parts]
+        is_same = all(part.shape[1:] == expected.shape[1:] for part in separate)
+        if not is_same or not _are_same(expected, np.concatenate(separate)):
             raise ValueError(
                 f"step {quote(name)} ({type(step).__name__}) transforms a row differently depending on the other rows "
                 "in the table; rows that are read in parts need steps that transform each row on its own."
@@ -90,7 +88,7 @@ def check_row_by_row(name: str, step: Any, table: Any) -> Any:
     return whole
 
 
-def _read(output: Any) -> NDArray[Any]:
+def _to_dense(output: Any) -> NDArray[Any]:
     values = output.toarray() if sparse.issparse(output) else np.asarray(output)
     return values[:, np.newaxis] if values.ndim == 1 else values
 

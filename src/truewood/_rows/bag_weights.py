@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from truewood._exceptions import warn
 from truewood._formatting import quote
+from truewood._inputs.row_data import RowData
 from truewood._inputs.target import ClassTarget, Target
-from truewood._rows.training_check import RowData
 from truewood.adapters import WeightedDraws
 
 Floats = NDArray[np.float64]

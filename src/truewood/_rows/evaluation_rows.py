@@ -15,9 +15,10 @@ from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine, keep_engine
 from truewood._exceptions import TrainingRowsError
 from truewood._formatting import quote
+from truewood._inputs.row_data import RowData
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
-from truewood._rows.training_check import RowData, have_leaf_weights, have_training_sums, is_training_data
+from truewood._rows.training_check import have_leaf_weights, have_training_sums, is_training_data
 from truewood._trees.node_sums import NodeSums, aggregate_to_root
 from truewood.adapters import TreeModel
 
@@ -43,7 +44,7 @@ class EvaluationRows:
     are_training: bool = False
 
 
-def choose_rows(
+def choose_evaluation_rows(
     rows: Any, tree_model: TreeModel, data: RowData, n_threads: int = 1, *, check_heldout: bool = True
 ) -> EvaluationRows:
     """Read the argument `rows` of `importance`, and check that the data matches it.
@@ -74,17 +75,17 @@ def choose_rows(
     return _choose_lists(rows, tree_model, data, n_threads)
 
 
-def choose_rows_without_target(
+def choose_evaluation_rows_without_target(
     rows: Any, tree_model: TreeModel, matrix: FeatureMatrix, n_threads: int = 1
 ) -> EvaluationRows:
     """Read the argument `rows` without y: rows must be held out, as far as counts at leaves show."""
     zeros = np.zeros((matrix.n_rows, tree_model.read(range(1)).kind.n_columns))
     data = RowData(matrix, NumberTarget.of_numbers(zeros), None)
     if tree_model.is_additive:
-        return choose_rows(rows, tree_model, data, n_threads)
+        return choose_evaluation_rows(rows, tree_model, data, n_threads)
     if not isinstance(rows, str) or rows != "heldout":
         if isinstance(rows, str) and not tree_model.has_bags:
-            return choose_rows(rows, tree_model, data, n_threads)  # raises
+            return choose_evaluation_rows(rows, tree_model, data, n_threads)  # raises
         raise ValueError(
             f"rows={quote(rows)} needs y, to recognize the training data; pass y, or rows='heldout' for rows that the "
             "model never saw."
@@ -128,7 +129,7 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
             f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {data.n_rows}"
             f"{alternative}."
         )
-    if not _are_training(tree_model, data, n_threads):
+    if not _is_training_sample(tree_model, data, n_threads):
         raise ValueError(
             "rows='oob' needs the X and y this forest was fit on, in the same order, but these rows do not reproduce "
             f"the counts and values stored in its trees{alternative}; if it was fit with sample_weight, pass it."
@@ -142,7 +143,7 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
     return EvaluationRows("oob", list_oob_rows, are_training=True)
 
 
-def _are_training(tree_model: TreeModel, data: RowData, n_threads: int) -> bool:
+def _is_training_sample(tree_model: TreeModel, data: RowData, n_threads: int) -> bool:
     """Whether rows are the training data, as far as a sample of trees shows.
 
     The sample is the first tree, the last one, and some that split on columns these do not split on.

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from truewood._formatting import count
 from truewood._inference.standard_errors import (
-    correct_for_clusters,
-    find_cluster_problem,
-    find_problem,
+    find_cluster_correction,
+    find_cluster_shortage,
+    find_row_shortage,
     measure_fold_errors,
 )
-from truewood._inputs.row_arrays import sum_groups
+from truewood._inputs.row_arrays import sum_row_groups
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.folds import Folds
 
@@ -112,12 +112,12 @@ def _join(
         np.add.at(centered, rows[scoring], np.where(result.std_error == 0, 0.0, varied))  # zero: rounding errors
     if contributions:
         joined = replace(joined, contributions=phi, groups=groups)
-    problem = find_problem(int(np.count_nonzero(is_scoring)))
+    problem = find_row_shortage(int(np.count_nonzero(is_scoring)))
     if groups is not None:
         n_groups = int(groups.max()) + 1
         size = np.bincount(groups[is_scoring], minlength=n_groups).astype(np.float64)
-        centered = np.sqrt(correct_for_clusters(size)) * sum_groups(centered, groups, n_groups)
-        problem = find_cluster_problem(size)
+        centered = np.sqrt(find_cluster_correction(size)) * sum_row_groups(centered, groups, n_groups)
+        problem = find_cluster_shortage(size)
     if problem is not None:
         return replace(joined, inference_unavailable=problem)
     errors = measure_fold_errors(

@@ -1,1 +1,1 @@
-"""Scores from more rows than fit into memory, with sums added up part by part: Parquet, Arrow, Dask, Spark."""
+"""Out-of-core scoring: sums over parts of the rows from Parquet and Arrow files, Dask and Spark."""

@@ -1,4 +1,4 @@
-"""`TargetCounts`: the distinct values of y, from which some losses find their best constant before any sum."""
+"""`TargetCounts`: the distinct values of y, from which some losses compute their best constant in a first pass."""
 
 from __future__ import annotations
 

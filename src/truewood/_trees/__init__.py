@@ -1,1 +1,1 @@
-"""Trees as flat arrays that are validated once, and sums over rows at their nodes."""
+"""Trees as flat, validated arrays, and sums over the rows at their nodes."""

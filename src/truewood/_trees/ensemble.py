@@ -1,4 +1,4 @@
-"""`TreeEnsemble`: trees as flat arrays that are validated once."""
+"""`TreeEnsemble`: trees as flat, validated arrays."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class TreeEnsemble:
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
             given = getattr(self, name)
-            # The kernel trusts what is checked here, so no other code may share these arrays.
+            # The kernel trusts the validated structure, so no one else may hold a reference to it.
             is_structure = np.issubdtype(dtype, np.integer)
             read = copy_integers(name, given, dtype) if is_structure else np.require(given, dtype, ["C", "A", "E"])
             object.__setattr__(self, name, read)
@@ -159,7 +159,7 @@ class TreeEnsemble:
         left, right = self.split_children
         if len(splits) and max(left.max(), right.max()) >= n_nodes:
             raise ValueError("left and right must be positions of nodes.")
-        # Each node has one parent, which precedes it; with as many children as non-root nodes, none is left out.
+        # If there are as many distinct children as child slots and as non-root nodes, each of these has one parent.
         is_child = np.zeros(n_nodes, dtype=np.bool_)
         is_child[left] = True
         is_child[right] = True
@@ -207,7 +207,7 @@ class TreeEnsemble:
         return self.weight / roots
 
     def repeat_for_nodes(self, per_tree: NDArray[Any]) -> NDArray[Any]:
-        """Repeat the entry of each tree for all its nodes, shape (n_nodes, ...); not if there is one tree."""
+        """Repeat the entry of each tree for all its nodes, shape (n_nodes, ...); a single tree is left to broadcast."""
         return per_tree if self.n_trees == 1 else np.repeat(per_tree, np.diff(self.offset), axis=0)
 
     @cached_property
@@ -231,7 +231,7 @@ class TreeEnsemble:
         return replace(self, value=value, weight=weight, root_impurity=root_impurity, statistic="mean")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Through __init__, so that an unpickled ensemble is validated and read-only, too.
+        # Unpickle through __init__, which validates the arrays and makes them read-only.
         return TreeEnsemble, tuple(getattr(self, part.name) for part in fields(self))
 
     def __repr__(self) -> str:
@@ -239,7 +239,7 @@ class TreeEnsemble:
         return f"TreeEnsemble({self.n_trees} trees, {len(self.feature)} nodes, {self.n_features} features, {kind})"
 
     def __getitem__(self, trees: slice) -> TreeEnsemble:
-        """Return a run of trees as an ensemble of its own."""
+        """Return a range of trees as an ensemble of its own."""
         start, stop, step = trees.indices(self.n_trees)
         if step != 1 or stop <= start:
             raise IndexError("trees must be a slice of step 1 that holds at least one tree.")

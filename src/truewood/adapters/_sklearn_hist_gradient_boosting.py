@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from truewood._inputs import losses
 from truewood._inputs.tables import InputSpec
 from truewood._inputs.target import TargetKind
-from truewood._sklearn_compat import add_predictors, encode_categories, know_categories, list_predictors
+from truewood._sklearn_compat import add_predictors, encode_categories, list_known_categories, list_predictors
 from truewood._trees.categories import Categories
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
@@ -132,7 +132,7 @@ def _read_categories(
     splits = nodes[is_set]
     bits = np.concatenate([predictor.raw_left_cat_bitsets for predictor in predictors])
     bits = bits[first[tree_of[is_set]] + splits["bitset_idx"]]
-    known, row_of = know_categories(model)
+    known, row_of = list_known_categories(model)
     goes_right = known[row_of[splits["feature_idx"]]] & ~bits
     bits = np.where(splits["missing_go_to_left"].astype(np.bool_)[:, np.newaxis], goes_right, bits)
     node_set = np.full(len(nodes), -1, dtype=np.int32)

@@ -1,7 +1,7 @@
-"""Saved models of Spark ML, read without Spark: `load_spark_model`.
+"""`load_spark_model`: read saved Spark ML models without Spark.
 
-A saved model is a folder with "metadata", a text file of JSON, and usually "data", Parquet files; an ensemble also has
-"treesMetadata", whose columns have other names since Spark 4.1, and a PipelineModel has its stages in "stages".
+A saved model is a folder with "metadata", a JSON text file, and usually "data", Parquet files. An ensemble also has
+"treesMetadata", with column names that changed in Spark 4.1, and a PipelineModel stores its stages in "stages".
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _load_stage(folder: Path) -> SparkModel:
     return SparkModel(name, version, params, learned=learned[0] if learned else {})
 
 
-# Stages whose data are one row.
+# Stages with fitted attributes, stored as a single row.
 _LEARNED = ("StringIndexerModel", "OneHotEncoderModel")
 
 
@@ -89,7 +89,7 @@ def _read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def _find_stage(folder: Path, place: int, uid: str) -> Path:
-    """Folder of a stage: its place has as many digits as the number of stages."""
+    """Folder of a stage; its index is padded to as many digits as the number of stages has."""
     found = [
         part
         for part in (folder / "stages").glob(f"*_{uid}")
@@ -131,7 +131,7 @@ def _load_trees(folder: Path, model: SparkModel, metadata: dict[str, Any]) -> Sp
 
 
 def _read_nodes(table: Any) -> dict[str, NDArray[Any]]:
-    """Columns of the nodes; a single tree has no number, and Spark 2 counts no rows."""
+    """Fields of the nodes; a single tree has no treeID, and Spark 2 stores no rawCount."""
     import pyarrow as pa
 
     while any(pa.types.is_struct(kind) for kind in table.schema.types):
@@ -146,7 +146,7 @@ def _read_nodes(table: Any) -> dict[str, NDArray[Any]]:
 
 
 def _read_weights(folder: Path) -> NDArray[np.float64]:
-    """Weight of each tree. The columns are number, metadata and weight of a tree; their names depend on the version."""
+    """Weight of each tree. Columns are tree index, metadata and weight, with version-dependent names."""
     table = _read_table(folder, "treesMetadata")
     number, _, weight = (table.column(place).to_numpy() for place in range(3))
     in_order: NDArray[np.float64] = weight[np.argsort(number)]

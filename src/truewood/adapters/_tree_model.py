@@ -201,7 +201,7 @@ class TreeModel:
         self._check_reader()
 
     def _check_reader(self) -> None:
-        """Refuse a reader that contradicts itself."""
+        """Raise an error if the reader is inconsistent."""
         n_nodes, tree_weight = self.n_nodes, self.tree_weight
         if self.table.n_features is None:
             raise self._contradict("must declare the number of columns the model was fit on")
@@ -247,7 +247,7 @@ class TreeModel:
         return trees
 
     def _check_columns(self, ensemble: TreeEnsemble) -> None:
-        """Refuse trees that predict other columns of the target than declared."""
+        """Raise an error if trees predict other target columns than declared."""
         if self.target.is_y and not self.is_additive:
             kind = self.target.kind
             is_right = list(map(len, ensemble.kind.classes)) == list(map(len, kind.classes))
@@ -281,7 +281,7 @@ class TreeModel:
         """
         if not self.finds_leaves:
             return get_engine().find_leaves(ensemble, matrix, rows, n_threads)
-        found = self._ask_library(trees, ensemble, matrix.values)
+        found = self._find_library_leaves(trees, ensemble, matrix.values)
         tree_of = np.repeat(np.arange(len(trees)), np.diff(rows.offset))
         return (found[rows.index, tree_of] + ensemble.offset[tree_of]).astype(np.int32)
 
@@ -302,15 +302,15 @@ class TreeModel:
                 "use another measure."
             )
         trees, values, donated = range(tree, tree + 1), matrix.values[rows], matrix.values[donors]
-        leaves = np.repeat(self._ask_library(trees, ensemble, values), ensemble.n_features, axis=1)
+        leaves = np.repeat(self._find_library_leaves(trees, ensemble, values), ensemble.n_features, axis=1)
         for feature in np.unique(ensemble.split_features):
             swapped = values.copy()
             swapped[:, feature] = donated[:, feature]
-            leaves[:, feature] = self._ask_library(trees, ensemble, swapped)[:, 0]
+            leaves[:, feature] = self._find_library_leaves(trees, ensemble, swapped)[:, 0]
         return leaves.astype(np.int32)
 
-    def _ask_library(self, trees: range, ensemble: TreeEnsemble, values: Any) -> NDArray[np.int64]:
-        """Leaf of every row, shape (n_rows, n_trees), within the tree, as the library finds it."""
+    def _find_library_leaves(self, trees: range, ensemble: TreeEnsemble, values: Any) -> NDArray[np.int64]:
+        """Leaf of every row according to the library, as node numbers within the tree, shape (n_rows, n_trees)."""
         if self._reader.find_leaves is None:
             raise self._contradict("does not find leaves")
         found = np.asarray(self._reader.find_leaves(trees, values))

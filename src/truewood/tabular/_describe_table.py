@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 
 from truewood.tabular._checks.leaks import warn_of_leaks
-from truewood.tabular._columns.columns import MISSING_LEVEL, Column, describe, take_rows
+from truewood.tabular._columns.columns import MISSING_LEVEL, Column, describe_columns, take_rows
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
-from truewood.tabular._columns.identifiers import warn_of_units
+from truewood.tabular._columns.identifiers import warn_of_group_identifiers
 from truewood.tabular._columns.roles import check_name, read_roles
-from truewood.tabular._columns.target import find_target
+from truewood.tabular._columns.target import find_outcome
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.reading import read_table
 from truewood.tabular._messages import Messages, read_messages
@@ -98,12 +98,12 @@ def describe_table(
     predicted = {str(name) for name in (target, event) if name is not None}
     columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, *predicted}, dtypes)
     features = [column for column in columns if column.name not in predicted]
-    for line in describe(features):
+    for line in describe_columns(features):
         messages.add(line)
-    warn_of_units(_join(features), messages)
+    warn_of_group_identifiers(_join(features), messages)
     if target is not None:
         roles.check(names)
-        has_target, outcome = find_target(rows, roles, task, dtypes, messages)
+        has_target, outcome = find_outcome(rows, roles, task, dtypes, messages)
         X = _join(take_rows(features, has_target))
         warn_of_leaks(X, outcome, roles.target, messages)
     return [_describe_column(column, rows[column.name]) for column in columns]

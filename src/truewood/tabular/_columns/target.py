@@ -22,11 +22,11 @@ from truewood.tabular._columns.columns import (
     NUMBER,
     Column,
     count_infinite,
-    read_column,
 )
 from truewood.tabular._columns.dtype_overrides import choose_task
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._columns.text_values import is_missing
+from truewood.tabular._columns.type_inference import infer_column
 from truewood.tabular._errors import TableError
 from truewood.tabular._messages import Messages
 from truewood.tabular._models.settings import FEWEST_ROWS, FORESTS, FitSettings
@@ -42,8 +42,8 @@ _SURVIVAL_TYPE = np.dtype([("event", np.bool_), ("time", np.float64)])
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
-    """The target.
+class Outcome:
+    """The values to predict, and the task that follows from them.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) 
     return is_there
 
 
-def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Messages) -> Target:
+def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: Messages) -> Outcome:
     """Read the target as classes or numbers.
 
     Parameters
@@ -97,7 +97,7 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
     messages : Messages
         Receives the inferred task.
     """
-    column = read_column(name, given, is_kept=True)
+    column = infer_column(name, given, is_kept=True)
     if column.dtype in (NESTED, DATE):
         raise TableError(f"column {quote(name)} must contain classes or numbers, got {column.dtype}s.", "target")
     if column.dtype == CONSTANT:
@@ -112,7 +112,7 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
     if chosen == "regression":
         _check_numbers(column, given)
         messages.add(f"target {name}: regression, numbers from {column.values.min():.4g} to {column.values.max():.4g}")
-        return Target(chosen, column.values.to_numpy(dtype=np.float64))
+        return Outcome(chosen, column.values.to_numpy(dtype=np.float64))
     labels = _read_labels(column, given)
     classes, counts = np.unique(labels, return_counts=True)
     is_number = column.dtype == NUMBER
@@ -142,7 +142,7 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
     is_open = task is None and is_number and column.values.notna().all() and len(classes) > 2
     text = f"target {name}: classification, {len(classes)} classes ({shown}{more})"
     messages.add(_hint_regression(f"{text}.", True) if is_open else text)
-    return Target(chosen, labels)
+    return Outcome(chosen, labels)
 
 
 def _hint_regression(text: str, is_number: bool) -> str:
@@ -218,7 +218,7 @@ def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | 
     """Read row weights, which must not be missing or negative; None without a weight column."""
     if name is None:
         return None
-    column = read_column(name, table[name], is_kept=True)
+    column = infer_column(name, table[name], is_kept=True)
     weight = column.values.to_numpy()
     is_usable = column.dtype in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
     if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
@@ -228,9 +228,9 @@ def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | 
     return np.asarray(weight, dtype=np.float64)
 
 
-def find_target(
+def find_outcome(
     table: pd.DataFrame, roles: Roles, task: str | None, dtypes: Mapping[str, str], messages: Messages
-) -> tuple[NDArray[np.bool_], Target]:
+) -> tuple[NDArray[np.bool_], Outcome]:
     """Find the rows with a target, and read it.
 
     Parameters
@@ -247,10 +247,10 @@ def find_target(
     has_target = find_rows_with_target(table, roles.target, messages)
     if roles.event is None:
         given = table[roles.target][has_target].reset_index(drop=True)
-        return has_target, read_target(given, roles.target, task or choose_task(dtypes, roles.target), messages)
+        return has_target, read_outcome(given, roles.target, task or choose_task(dtypes, roles.target), messages)
     has_target &= find_rows_with_target(table, roles.event, messages)
     rows = table[has_target].reset_index(drop=True)
-    return has_target, read_survival_target(rows, roles.target, roles.event, messages)
+    return has_target, read_survival_outcome(rows, roles.target, roles.event, messages)
 
 
 def check_survival_settings(settings: FitSettings, sample_weight: str | None, groups: str | None) -> None:
@@ -270,7 +270,7 @@ def check_survival_settings(settings: FitSettings, sample_weight: str | None, gr
         raise TableError("not supported for survival targets.", "sample_weight")
 
 
-def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Messages) -> Target:
+def read_survival_outcome(rows: pd.DataFrame, time: str, event: str, messages: Messages) -> Outcome:
     """Read times and events; y has the fields event and time.
 
     Parameters
@@ -284,7 +284,7 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
     messages : Messages
         Receives the number of events.
     """
-    column = read_column(time, rows[time], is_kept=True)
+    column = infer_column(time, rows[time], is_kept=True)
     times = column.values.to_numpy()
     if column.dtype != NUMBER or column.values.isna().any() or count_infinite(column) or (times <= 0).any():
         raise TableError(f"column {quote(time)} must contain only numbers above 0.", "target")
@@ -295,11 +295,11 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
         f"survival: {happened.sum():,} of {len(rows):,} rows have the event, times from {times.min():.4g} to "
         f"{times.max():.4g}"
     )
-    return Target("survival", y)
+    return Outcome("survival", y)
 
 
 def _read_events(given: pd.Series[Any], name: str) -> NDArray[np.bool_]:
-    column = read_column(name, given, is_kept=True)
+    column = infer_column(name, given, is_kept=True)
     levels = np.unique(column.values.dropna()) if column.dtype in (NUMBER, BOOLEAN) else np.empty(0)
     if column.values.isna().any() or levels.tolist() not in ([0.0, 1.0], [1.0, 2.0]):
         raise TableError(
