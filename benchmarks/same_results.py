@@ -13,6 +13,7 @@ import argparse
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -220,6 +221,8 @@ def main() -> None:
     ]
     for name in different[:50]:
         print("different:", name)
+    for field, n_different in Counter(name.rpartition("/")[2] for name in different).items():
+        print(f"different {field}: {n_different:,}")
     print(f"{len(names):,} arrays compared, {len(different):,} different")
     sys.exit(bool(different))
 

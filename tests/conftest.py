@@ -25,7 +25,7 @@ LIBRARIES = {
     "cli/test_importance_folder.py": ["lightgbm", "xgboost"],
     "docs/test_code_blocks.py": ["altair", "pyarrow", "xgboost"],
     "engines/test_every_row.py": ["lightgbm", "xgboost"],
-    "streaming/test_accumulating.py": ["lightgbm", "xgboost"],
+    "test_accumulator.py": ["lightgbm", "xgboost"],
     "streaming/test_dask.py": ["dask", "distributed", "lightgbm", "xgboost"],
     "streaming/test_sources.py": ["duckdb", "lightgbm", "xgboost"],
     "*streaming_models.py": ["lightgbm", "xgboost"],

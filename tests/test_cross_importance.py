@@ -37,7 +37,6 @@ from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
 from helpers.messages import find_lacking
-from truewood._engines.numpy_engine import NumpyEngine
 from truewood._report.wording import describe_method, explain_reading
 
 pytestmark = pytest.mark.any_engine
@@ -257,27 +256,6 @@ def test_other_models_measures_and_options():
     own = tw.cross_importance(BOOSTING, X, y, cv=3, target=y**2)
     made = tw.cross_importance(BOOSTING, X, y, cv=3, target=np.square)
     np.testing.assert_allclose(own.values, made.values, rtol=1e-12)
-
-
-def test_the_engine_is_used_for_every_fold(monkeypatch):
-    expected, asked = tw.cross_importance(BOOSTING, X, y, cv=3, engine="numpy"), []
-    monkeypatch.setattr(NumpyEngine, "sum_leaves", spy_on(NumpyEngine.sum_leaves, asked))
-    result = tw.cross_importance(BOOSTING, X, y, cv=3, engine="numpy")
-    assert len(asked) >= 3
-    np.testing.assert_array_equal(result.values, expected.values)
-    asked.clear()
-    tw.cross_importance(BOOSTING, X, y, cv=3, engine="native")
-    assert not asked
-    with pytest.raises(ValueError, match=r"^engine\b.*'gpu'"):
-        tw.cross_importance(BOOSTING, X, y, cv=3, engine="gpu")
-
-
-def spy_on(function, calls):
-    def call(*arguments, **options):
-        calls.append(function.__name__)
-        return function(*arguments, **options)
-
-    return call
 
 
 def test_no_undocumented_rows():

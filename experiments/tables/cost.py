@@ -52,10 +52,10 @@ def measure(table: pd.DataFrame, **options: object) -> tuple[float, float]:
     """Expected and taken seconds of one core."""
     expected = []
 
-    def choose_rows(of_fit: cost.Cost, y: np.ndarray, *_others: object) -> None:
+    def choose_sample(of_fit: cost.Cost, y: np.ndarray, *_others: object) -> None:
         expected.append(of_fit.find_seconds(len(y)))
 
-    _score_table.choose_rows = choose_rows
+    _score_table.choose_sample = choose_sample
     event = "event" if "event" in table else None
     begin = time.process_time()
     score_table(table, "y", event=event, settings=FitSettings(n_jobs=1, **options))

@@ -1,4 +1,4 @@
-"""`ImportanceAccumulator`: the scores of `importance` from rows that are never in one place."""
+"""`ImportanceAccumulator`: the scores of `importance` from rows that arrive in parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from truewood._measures.registry import find_inference_problem
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.aggregated import AggregatedScores, PartialErrors
 from truewood._streaming.model import Part, StreamingModel
-from truewood._streaming.open_source import find_cluster
+from truewood._streaming.open_source import find_cluster_library
 from truewood._streaming.partial_sums import PartialSums
 from truewood._streaming.passes import N_SAMPLE, check_options
 
@@ -24,9 +24,9 @@ from truewood._streaming.passes import N_SAMPLE, check_options
 class ImportanceAccumulator:
     """Score a model on rows that arrive in parts, in one process or on any cluster.
 
-    Update an accumulator with parts of the rows, add accumulators of disjoint rows in any order, and finish: the result
-    equals that of ``importance(model, X, y, rows="heldout")`` with all rows in one table. Standard errors come from a
-    sample of the rows, or exactly from a second pass over them, see `second_pass`.
+    Call `update` for each part of the rows, add accumulators of disjoint rows in any order, and call `finish`: the
+    result equals that of ``importance(model, X, y, rows="heldout")`` with all rows in one table. Standard errors come
+    from a sample of the rows, or exactly from a second pass over them, see `second_pass`.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class ImportanceAccumulator:
             The accumulator itself.
         """
         model = self._get_model()
-        if find_cluster(X) is not None:
+        if find_cluster_library(X) is not None:
             raise TypeError(f"X must be a table in memory, got {type(X).__name__}; pass it to importance().")
         X, y, sample_weight = take_named(X, y=bring_to_host(y), sample_weight=bring_to_host(sample_weight))
         part, n_threads = Part("", X, y, sample_weight), check_n_jobs(self._n_jobs)
@@ -173,8 +173,8 @@ class ImportanceAccumulator:
         Returns
         -------
         ImportanceAccumulator
-            An accumulator without rows. Update it with every row again, in parts of any size, and finish it; it refuses
-            other rows as far as their number, weight, target and contributions show.
+            An accumulator without rows. Update it with every row again, in parts of any size, and finish it. It raises
+            an error if the number, weight, target or contributions of the rows show that they are not the same rows.
 
         Examples
         --------

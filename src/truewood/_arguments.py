@@ -91,7 +91,7 @@ def check_estimator(estimator: Any) -> None:
     """Refuse objects that cannot be cloned and fit."""
     if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
         given = f"the class {estimator.__name__}" if isinstance(estimator, type) else type(estimator).__name__
-        raise TypeError(f"estimator must be a model with fit and get_params, as scikit-learn has them, got {given}.")
+        raise TypeError(f"estimator must be a model with fit and get_params, like those of scikit-learn, got {given}.")
 
 
 def check_length(values: Any, n_rows: int, name: str) -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from truewood._formatting import count, quote
 from truewood._inference.differences import measure_paired_oob_variance, measure_paired_variance
-from truewood._inference.influence import find_forest_noise
+from truewood._inference.moments import find_forest_noise
 from truewood._inference.rounding import drop_rounding
 from truewood._message import Message
 from truewood._results.comparison import Comparison
@@ -36,10 +36,9 @@ def compare(
     names : tuple of (str, str), default=("a", "b")
         Names of the results in tables, plots and reports.
     same_rows : bool, default=None
-        Whether both results use the same rows. None pairs results that have the same number of rows and
-        contributions, which is also valid for different rows; treats results with different numbers of rows as
-        independent; and raises an error if it cannot decide. Results with ``groups=`` are independent only if they
-        have no group in common.
+        Whether both results use the same rows. None pairs results if both have contributions and the same number of
+        rows, which is also valid for different rows; treats results with different numbers of rows as independent; and
+        raises an error otherwise. Results with ``groups=`` are independent only if they have no group in common.
 
     Returns
     -------
@@ -126,7 +125,7 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult) -> None:
     if a.rows != b.rows:
         raise ValueError(
             f"a and b must be scored on the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: held-out "
-            "rows evaluate one fitted model, out-of-bag rows and folds evaluate models of that kind."
+            "rows evaluate one fitted model, but out-of-bag rows and folds evaluate models of that kind."
         )
 
 

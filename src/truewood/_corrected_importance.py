@@ -51,12 +51,13 @@ def corrected_importance(
     random_state : int, RandomState instance or None, default=None
         Seed of the permutation; the estimator has its own.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What routes the rows, as in `importance`.
+        What sends the rows down the trees, as in `importance`.
 
     Returns
     -------
     ImportanceResult
-        Scores by feature and by tree: mdi of the column minus mdi of its copy. `mdi` is that of the columns.
+        Scores by feature and by tree: mean decrease in impurity (MDI) of the column minus that of its copy. `mdi` is
+        the MDI of the columns alone.
 
     Examples
     --------

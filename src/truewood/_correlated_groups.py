@@ -12,7 +12,7 @@ from scipy.spatial.distance import squareform
 from truewood._arguments import is_fraction
 from truewood._formatting import count, quote
 from truewood._inference.rounding import SAME
-from truewood._inputs.correlation import relate_columns
+from truewood._inputs.correlation import correlate_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +112,7 @@ def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:
     """
     if not is_fraction(threshold):
         raise ValueError(f"threshold must be a number between 0 and 1, got {quote(threshold)}; the default is 0.7.")
-    names, strength = relate_columns(X)
+    names, strength = correlate_columns(X)
     if len(names) < 2:
         return CorrelatedGroups({name: [name] for name in names}, threshold, names, np.empty((0, 4)))
     from scipy.cluster.hierarchy import fcluster, linkage  # slow to import

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, indexable
 from truewood._arguments import check_estimator, check_length, check_n_jobs, check_type, count_rows, read_inference
 from truewood._exceptions import warn
 from truewood._formatting import list_names
-from truewood._importance import find_backend, score_in_memory
+from truewood._importance import find_streaming_scorer, score_on_engine
 from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.row_arrays import read_groups, take_named
 from truewood._inputs.target import read_sample_weight
@@ -89,7 +89,7 @@ def cross_importance(
         Additional arguments of the estimator's fit, such as ``{"model__categorical_feature": [0]}``. Arguments with an
         entry for each row are split like X.
     n_jobs : int, default=None
-        Number of folds to run in parallel, in processes, as in scikit-learn; -1 means all cores.
+        Number of processes, each running one fold at a time, as in scikit-learn; -1 means all cores.
     random_state : int, RandomState instance or None, default=None
         Seed for ``measure="permutation"``; the estimator and the splitter have their own.
     target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
@@ -98,7 +98,7 @@ def cross_importance(
     progress : bool, default=True
         Whether to show a progress bar if the output is a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What routes the rows, as in `importance`.
+        What sends the rows down the trees, as in `importance`.
 
     Returns
     -------
@@ -124,8 +124,10 @@ def cross_importance(
         check_estimator(estimator)
     if params is not None:
         check_type(params, Mapping, "params", "a dict")
-    if find_backend(X) is not None:
-        raise TypeError(f"cross_importance needs a table in memory, got X as {type(X).__name__}; pass a table.")
+    if find_streaming_scorer(X) is not None:
+        raise TypeError(
+            f"cross_importance needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
+        )
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     n_rows = count_rows(X)
     for name, given in (("y", y), ("target", target)):
@@ -136,7 +138,9 @@ def cross_importance(
     models = None
     if isinstance(estimator, Mapping):
         if cv is not None or params is not None:
-            raise ValueError("cv and params must be None with the output of cross_validate, which is fitted already.")
+            raise ValueError(
+                "cv and params must be None with the output of cross_validate, whose models are already fitted."
+            )
         models, train, test = _read_cv_results(estimator)
         folds = read_folds(train, test, n_rows, codes, "estimator['indices']")
     else:
@@ -169,7 +173,7 @@ def cross_importance(
     joined = join_folds(results, folds, weight, codes, inference, contributions)
     if joined.skipped_weight > _MUCH_SKIPPED:
         warn(
-            f"{joined.skipped_weight:.0%} of split weight was not scored, as no held-out row reached one of the "
+            f"{joined.skipped_weight:.0%} of split weight was not scored because no held-out row reached one of the "
             "children; use fewer folds with more rows."
         )
     return joined
@@ -198,7 +202,7 @@ class _Fold:
         is_listed = self.target is not None and not callable(self.target)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            result = score_in_memory(
+            result = score_on_engine(
                 model,
                 _take(self.X, test),
                 bring_to_host(_take(self.y, test)),

@@ -20,7 +20,7 @@ from truewood._inputs.target import ClassTarget, encode_target
 from truewood._pipelines.containers import take_columns
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.explanation import Explanation
-from truewood._rows.evaluation_rows import EvaluationRows, choose_rows_without_target
+from truewood._rows.evaluation_rows import EvaluationRows, choose_evaluation_rows_without_target
 from truewood._scoring.inputs import make_scoring_inputs
 from truewood._scoring.path_values import count_columns, sum_paths
 from truewood._scoring.results import find_groupings
@@ -41,7 +41,7 @@ def explain(
     n_jobs: int | None = None,
     engine: str = "auto",
 ) -> Explanation:
-    """Explain predictions for single rows by the features on their paths, with trees that never saw the row.
+    """Explain the prediction for each row by the features on its paths, with trees that never saw the row.
 
     A split moves the prediction for a row from its own value to the value of the row's child. These steps are summed by
     feature along the row's paths, and averaged over the trees that never saw the row, or summed for boosted trees. They
@@ -58,7 +58,7 @@ def explain(
         plots show its mean beside the explanation.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
         Which trees explain a row: those it is out of bag for, all of them, or those it is listed for. "auto" means
-        "oob", and is an error for a model that has no recorded bags.
+        "oob", and raises an error if the model does not record its bags.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the fit, if ``rows="oob"`` needs them to recognize the training data, as in `importance`.
     feature_groups : dict or sequence, default=None
@@ -66,7 +66,7 @@ def explain(
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What routes the rows, as in `importance`.
+        What sends the rows down the trees, as in `importance`.
 
     Returns
     -------
@@ -107,8 +107,8 @@ def _explain(
     n_unexplained = int(np.count_nonzero(~paths.is_explained))
     if n_unexplained:
         warn(
-            f"{n_unexplained} of {matrix.n_rows} rows have no explanation, as they are in every bag; fit more trees to "
-            "explain them."
+            f"{n_unexplained} of {matrix.n_rows} rows have no explanation because they are in every bag; fit more "
+            "trees to explain them."
         )
     values, base = add_groups(paths.values, groupings[0]), paths.roots if constant is None else paths.roots + constant
     output_names, target = _name_outputs(tree_model), _find_target(tree_model, parts.y, matrix.n_rows)
@@ -137,12 +137,14 @@ def _choose_rows(
     is_y_needed = tree_model.why_no_heldout is None or not (isinstance(rows, str) and rows == "heldout")
     if y is None or tree_model.is_additive or not is_y_needed:
         constant = verify_against_library(tree_model, matrix)
-        return choose_rows_without_target(rows, tree_model, matrix, n_threads), constant
+        return choose_evaluation_rows_without_target(rows, tree_model, matrix, n_threads), constant
     evaluation_rows = make_scoring_inputs(
         tree_model, X, y, rows=rows, sample_weight=sample_weight, n_threads=n_threads
     ).evaluation_rows
     if evaluation_rows.are_training and tree_model.training is not None and tree_model.training.is_honest:
-        raise ValueError(f"rows must be 'heldout' for {tree_model.name}, as out-of-bag rows determine its leaf values.")
+        raise ValueError(
+            f"rows must be 'heldout' for {tree_model.name}, because out-of-bag rows determine its leaf values."
+        )
     return evaluation_rows, None
 
 

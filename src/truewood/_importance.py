@@ -13,8 +13,8 @@ from truewood._exceptions import DeviceMemoryError
 from truewood._inputs.device_arrays import bring_to_host, is_on_device
 from truewood._inputs.row_arrays import take_named
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.importance import score_table
-from truewood._streaming.open_source import find_cluster, open_source
+from truewood._scoring.importance import score_in_memory
+from truewood._streaming.open_source import find_cluster_library, open_source
 from truewood._streaming.passes import check_options, score_source
 
 
@@ -47,36 +47,38 @@ def importance(
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features), or a source of rows
         The training data for ``rows="oob"``, held-out data for ``rows="heldout"``. Held-out data need not fit into
         memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
-        DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches. Dask sums the partitions of a Dask
-        DataFrame or Array where they are, and Spark those of a Spark DataFrame.
+        DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches. The partitions of a Dask DataFrame
+        or Array are processed by Dask where they are, and those of a Spark DataFrame by Spark.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
         The target, or the name of its column in X. If X is a Dask collection, y and `sample_weight` may also be a Dask
         Series or Array that is partitioned like X.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
-        Which rows score a tree: its out-of-bag rows, all rows, or one list of row numbers (or one mask) per tree.
-        "auto" means "oob", and is an error for a model that has no recorded bags.
+        Which rows each tree is scored on: its out-of-bag rows, all rows, or one list of row numbers (or one mask) per
+        tree. "auto" means "oob", and raises an error if the model does not record its bags.
     measure : str, default="auto"
-        One of `measures()`. "auto" is "ufi" for classification, its shift-free form "ufi_centered" for regression and
-        for boosted trees, and "mdi_oob" if rows have different weights; all are on the scale of the usual importance.
-        Boosted trees add up to a raw score and survival trees compare hazards, so "ufi" means "ufi_centered" for them
-        too, and measures of a single tree's predictions do not apply. "sobol_mda" answers another question: how much
-        worse a forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
+        One of `measures()`. "auto" is "ufi" for classification, "ufi_centered" (unchanged if a constant is added to the
+        target) for regression and for boosted trees, and "mdi_oob" if rows have different weights; all are on the scale
+        of the usual importance. For boosted and survival trees, "ufi" also means "ufi_centered", and measures of a
+        single tree's predictions do not apply, because boosted trees add up to a raw score and survival trees compare
+        hazards. "sobol_mda" answers a different question: how much worse a forest predicts without a feature, given the
+        others. It needs the training data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None
-        Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"``, a model that
-        scikit-learn before 1.9 fit with weights needs the same weights here, to recognize its training data.
+        Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"``, a model that was fit
+        with weights by scikit-learn before 1.9 needs the same weights here, to recognize its training data.
     feature_groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
         columns, or the group name of each column. With a Pipeline these are the columns of X, before preprocessing.
-        "sobol_mda" removes all columns of a group at once, and the loss is not the sum over the columns.
+        "sobol_mda" removes all columns of a group at once, so the score of a group is not the sum of its columns'
+        scores.
     groups : array-like of shape (n_rows,) or str, default=None
         Clusters of rows, such as all rows of a patient, a shop or a day: a label for each row, or the name of the label
         column in X. Standard errors and p-values are then cluster-robust. Out of bag, each cluster must be entirely in
-        or entirely outside each tree's bag. Not for "sobol_mda".
+        or entirely outside each tree's bag. Not supported by "sobol_mda".
     inference : bool or "bags", default=True
         Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and
-        "sobol_mda". With "bags", out of bag, standard errors and intervals include the full effect of rows on which
-        splits are made, which matters if a feature is useful only together with another. That needs many trees, and a
-        warning states how many.
+        "sobol_mda". With "bags", for out-of-bag rows, standard errors and intervals fully reflect how much each row
+        affects the choice of splits, which matters if a feature is useful only together with another. This needs many
+        trees; a warning states how many if there are too few.
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.
@@ -89,12 +91,13 @@ def importance(
         depends only on the row's y is valid. By default the negative gradient of the model's loss at the best constant;
         ranking and custom objectives have no such default.
     per_class : bool, default=False
-        Whether to add the scores of each class, `per_class` of the result, with their own standard errors. For
-        classifiers; costs one pass per class.
+        Whether to add scores by class with their own standard errors, `classes` of the result. For classifiers only;
+        takes one more pass per class.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What routes the rows: the compiled kernel, the readable reference implementation, or a GPU. "auto" uses the GPU
-        if X is already there, as a CuPy array, a PyTorch tensor or a cuDF data frame, and leaves X there. Otherwise it
-        uses the engine named by the environment variable TRUEWOOD_ENGINE, or the compiled kernel if it is installed.
+        What sends the rows down the trees: the compiled kernel ("native"), the slower reference implementation in
+        numpy, or a GPU ("cuda"). "auto" uses the GPU if X is already there, as a CuPy array, a PyTorch tensor or a cuDF
+        data frame, and leaves X there. Otherwise it uses the engine named by the environment variable TRUEWOOD_ENGINE,
+        or the compiled kernel if it is installed.
 
     Returns
     -------
@@ -116,18 +119,20 @@ def importance(
     if isinstance(rows, list | tuple):
         rows = [bring_to_host(listed) for listed in rows]
     options = {"measure": measure, "feature_groups": feature_groups, "n_jobs": n_jobs, "target": target}
-    score = None if is_on_device(X) else find_backend(X)
-    if score is not None:
+    score_stream = None if is_on_device(X) else find_streaming_scorer(X)
+    if score_stream is not None:
         for is_asked, name in (
             (per_class, "per_class=True"),
             (groups is not None, "groups"),
             (contributions, "contributions=True"),
         ):
             if is_asked:
-                raise ValueError(f"{name} needs a table in memory, got X as {type(X).__name__}; pass a table.")
+                raise ValueError(
+                    f"{name} needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
+                )
         inference = check_options(rows, measure, inference)
         with use_engine(None if is_choice(engine, ["auto"]) else engine), _shorten_memory_errors():
-            return score(model, y=y, sample_weight=sample_weight, inference=inference, **options)
+            return score_stream(model, y=y, sample_weight=sample_weight, inference=inference, **options)
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     options |= {
         "rows": rows,
@@ -138,21 +143,21 @@ def importance(
         "random_state": random_state,
         "per_class": per_class,
     }
-    return score_in_memory(model, X, y, engine=engine, **options)
+    return score_on_engine(model, X, y, engine=engine, **options)
 
 
-def score_in_memory(model: Any, X: Any, y: Any, *, engine: str, **options: Any) -> ImportanceResult:
-    """Score a table in memory, with the native engine if the GPU that "auto" chose has too little memory."""
+def score_on_engine(model: Any, X: Any, y: Any, *, engine: str, **options: Any) -> ImportanceResult:
+    """Score a table in memory with the given engine, or natively if the GPU that "auto" chose has too little memory."""
     X, chosen = place_rows(X, engine)
     try:
         with use_engine(chosen), _shorten_memory_errors():
-            return score_table(model, X, y, **options)
+            return score_in_memory(model, X, y, **options)
     except DeviceMemoryError:
         if engine != "auto" or not is_on_device(X):
             raise
     X, chosen = place_on_host(X, "the GPU has too little memory")
     with use_engine(chosen):
-        return score_table(model, X, y, **options)
+        return score_in_memory(model, X, y, **options)
 
 
 @contextmanager
@@ -168,14 +173,14 @@ def _shorten_memory_errors() -> Iterator[None]:
         ) from error
 
 
-def find_backend(X: Any) -> Callable[..., ImportanceResult] | None:
+def find_streaming_scorer(X: Any) -> Callable[..., ImportanceResult] | None:
     """The function that scores X if it is not a table in memory; None for a table."""
-    cluster = find_cluster(X)
-    if cluster == "dask":
+    library = find_cluster_library(X)
+    if library == "dask":
         from truewood._streaming.dask_frames import score_dask
 
         return partial(score_dask, X=X)
-    if cluster == "pyspark":
+    if library == "pyspark":
         from truewood._streaming.spark_frames import score_spark
 
         return partial(score_spark, X=X)

@@ -151,8 +151,9 @@ def permutation_test(
 ) -> PermutationTestResult:
     """Test importances by refitting the model on permuted targets.
 
-    This is the test of Altmann et al. (2010) for any measure. Theirs is ``measure="mdi"``: its bias also appears in the
-    scores on permuted targets. The test fits ``1 + n_permutations`` models; the p-values of `importance` need none.
+    This is the test of Altmann et al. (2010) for any measure. They used ``measure="mdi"``, whose bias also appears in
+    the scores on permuted targets. The test fits ``1 + n_permutations`` models; the p-values of `importance` need no
+    refits.
 
     Parameters
     ----------
@@ -181,7 +182,7 @@ def permutation_test(
     progress : bool, default=True
         Whether to show a progress bar in a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What routes the rows, as in `importance`.
+        What sends the rows down the trees, as in `importance`.
 
     Returns
     -------

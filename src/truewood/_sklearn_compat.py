@@ -29,11 +29,11 @@ def draw_bag(forest: Any, tree: int) -> NDArray[Any]:
     return bag
 
 
-def draw_bag_of(forest: Any, tree: int, n_rows: int, n_drawn: int) -> NDArray[Any]:
+def draw_unrecorded_bag(forest: Any, tree: int, n_rows: int, n_drawn: int) -> NDArray[Any]:
     """Training rows of one tree of a forest that does not record the numbers of rows and draws."""
-    told = copy.copy(forest)
-    told._n_samples, told._n_samples_bootstrap, told._sample_weight = n_rows, n_drawn, None
-    return draw_bag(told, tree)
+    completed = copy.copy(forest)
+    completed._n_samples, completed._n_samples_bootstrap, completed._sample_weight = n_rows, n_drawn, None
+    return draw_bag(completed, tree)
 
 
 def find_draw_weights(ensemble: Any) -> NDArray[np.float64] | None:
@@ -69,7 +69,7 @@ def add_stages(model: Any, X: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def add_predictors(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
     """Raw scores of HistGradientBoosting, shape (n_rows, n_scores); X is encoded."""
-    known, row_of = know_categories(model)
+    known, row_of = list_known_categories(model)
     X = np.ascontiguousarray(X)
     stages = [[tree.predict(X, known, row_of, n_threads=1) for tree in stage] for stage in model._predictors]
     raw: NDArray[np.float64] = np.sum(stages, axis=0).T + model._baseline_prediction
@@ -81,7 +81,7 @@ def list_predictors(model: Any) -> list[Any]:
     return [predictor for stage in model._predictors for predictor in stage]
 
 
-def know_categories(model: Any) -> tuple[NDArray[np.uint32], NDArray[Any]]:
+def list_known_categories(model: Any) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Categories that HistGradientBoosting was fit on, as bitsets, and the bitset of each column."""
     known, row_of = model._bin_mapper.make_known_categories_bitsets()
     return known, row_of

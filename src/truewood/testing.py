@@ -77,7 +77,8 @@ def _check_parts(tree_model: TreeModel, ensemble: TreeEnsemble) -> None:
         for name in ("feature", "threshold", "left", "right", "missing_left", "weight", "value"):
             if not np.array_equal(getattr(alone, name), getattr(part, name), equal_nan=name in ("threshold", "value")):
                 raise AdapterError(
-                    f"the adapter of {tree_model.name} reads {name} of tree {tree} differently alone and with others."
+                    f"the adapter of {tree_model.name} reads {name} of tree {tree} differently when it is read alone "
+                    "than when it is read with others."
                 )
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import truewood as tw
 from helpers.contract import draw_odd_rows, route
+from truewood._inputs.row_data import RowData
 from truewood._inputs.tables import read_features
 from truewood._inputs.target import TargetKind, encode_target
-from truewood._rows.evaluation_rows import choose_rows
-from truewood._rows.training_check import RowData
+from truewood._rows.evaluation_rows import choose_evaluation_rows
 from truewood._scoring.node_means import recompute_means
 from truewood.adapters import open_model
 
@@ -99,7 +99,7 @@ def test_means_are_those_of_the_rows_that_chose_the_splits(name, engine):
     forest = fit_regression(name, X, y)
     view = open_model(forest)
     data = RowData(read_features(X, view.table), encode_target(y, TargetKind(), np.zeros(1)), None)
-    choice = choose_rows("oob", view, data)
+    choice = choose_evaluation_rows("oob", view, data)
     trees = range(view.n_trees)
     ensemble = recompute_means(view.read(trees), trees, view, data)
     for t in trees:

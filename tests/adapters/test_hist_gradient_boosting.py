@@ -208,9 +208,7 @@ def test_a_table_of_other_types_than_that_of_the_fit_is_refused(spoil):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"letter": rng.choice(list("abc"), 200), "number": rng.standard_normal(200)})
     model = HistGradientBoostingRegressor(categorical_features=["letter"], max_iter=3).fit(table, table["number"])
-    message = (
-        "^X must be a table as HistGradientBoostingRegressor was fit on, categories and numbers in the same columns"
-    )
+    message = r"^X must be a table.*HistGradientBoostingRegressor.*categories and numbers"
     with pytest.raises(ValueError, match=message):
         tw.importance(model, spoil(table), table["number"], rows="heldout")
 

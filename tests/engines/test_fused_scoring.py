@@ -21,7 +21,7 @@ from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, TargetKind
 from truewood._scoring import trees
 from truewood._trees.ensemble import TreeArrays
-from truewood.adapters import TrainingRecord, open_model
+from truewood.adapters import TrainingRecord, TreeModel, open_model
 
 pytestmark = [pytest.mark.tsan, pytest.mark.asan, pytest.mark.kernel]
 
@@ -62,9 +62,9 @@ def test_bags_of_seeds_lists_and_trees_that_are_read_give_the_same_bits(options,
     expected = tw.importance(forest, X, CLASSES, contributions=True)
     monkeypatch.setattr(trees, "_find_seeds", lambda *_args, **_options: None)
     assert_same_bits(tw.importance(forest, X, CLASSES, contributions=True), expected)
-    monkeypatch.setattr(trees, "_BATCH_WEIGHTS", 1)  # a tree at a time
+    monkeypatch.setattr(trees, "_FUSED_ROWS", 1)  # a tree at a time
     assert_same_bits(tw.importance(forest, X, CLASSES, contributions=True), expected)
-    monkeypatch.setattr(trees, "_has_means", lambda _job: False)
+    monkeypatch.setattr(TreeModel, "find_tree_arrays", lambda _model: None)
     monkeypatch.setattr(trees, "_FUSED_NODES", 1)
     assert_same_bits(tw.importance(forest, X, CLASSES, contributions=True), expected)
 

@@ -293,7 +293,7 @@ def test_cross_validation_on_noise_runs_through(container):
 
 def test_rows_too_few_for_a_test():
     few = X[:12], y[:12]
-    message = r"\b20 rows\b.*\bk="
+    message = r"\b20 evaluation rows\b.*\bk="
     with pytest.warns(UserWarning, match=rf"{message}.*\b1 feature\b.*min_features"):
         selector = tw.UnbiasedSelector(FOREST).fit(*few)
     assert selector.get_support(indices=True).tolist() == [selector.importance_result_.values.argmax()]

@@ -78,14 +78,14 @@ def test_errors_of_bags_by_group_are_those_of_plain_loops(kind, engine, monkeypa
     seen, target = [], y if kind is GroupForestRegressor else (y > 0).astype(int)
 
     def spy(*arguments, **options):
-        for block in influence.allocate_contributions(*arguments, **options):
+        for block in influence.allocate_influence(*arguments, **options):
             seen.append(block)
             yield block
 
     forest = kind(25, min_samples_leaf=25, random_state=1).fit_groups(X[:, :1], target, LABELS)
     options = {"measure": "ufi_centered", "groups": LABELS}
     with monkeypatch.context() as patch:
-        patch.setattr("truewood._scoring.importance.allocate_contributions", spy)
+        patch.setattr("truewood._scoring.importance.allocate_influence", spy)
         result = tw.importance(forest, X[:, :1], target, **options)
     found, per_tree = seen[0], result.per_tree[:, 0]
     phi, psi = found.eval_influence[:, 0] / len(per_tree), found.inbag_influence[:, 0] / len(per_tree)

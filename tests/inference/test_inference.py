@@ -36,12 +36,12 @@ def contribute(monkeypatch, *arguments, **options):
     seen = []
 
     def spy(*arguments, **options):
-        for block in influence.allocate_contributions(*arguments, **options):
+        for block in influence.allocate_influence(*arguments, **options):
             seen.append(block)
             yield block
 
     with monkeypatch.context() as patch:
-        patch.setattr("truewood._scoring.importance.allocate_contributions", spy)
+        patch.setattr("truewood._scoring.importance.allocate_influence", spy)
         result = tw.importance(*arguments, contributions=True, **options)
     n_scored = 1 if result.is_additive else np.count_nonzero(~np.isnan(result.per_tree[:, 0]))
     found = seen[0].inbag_influence

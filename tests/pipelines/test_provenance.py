@@ -23,8 +23,8 @@ TABLE = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "s": ["u", "v", "w", "u"], "t":
 
 def try_out(function, table=TABLE, n_columns=1):
     transformer = FunctionTransformer(function)
-    told = [frozenset[int]()] * n_columns
-    return find_sources(transformer, table, ["a", "s", "t"], told=told, output_names=None)
+    known = [frozenset[int]()] * n_columns
+    return find_sources(transformer, table, ["a", "s", "t"], known=known, output_names=None)
 
 
 def test_texts_with_missing_values_can_be_tried_out():

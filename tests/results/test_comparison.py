@@ -131,7 +131,7 @@ def test_errors_and_comparisons_take_the_same_forest_noise(rows, monkeypatch):
 
     monkeypatch.setattr(results, "measure_errors", measure_errors)
     result = tw.importance(fit(rows), X, y, contributions=True)
-    np.testing.assert_array_equal(tw.compare(result, result).std_error, np.sqrt(2 * taken[0].N))
+    np.testing.assert_array_equal(tw.compare(result, result).std_error, np.sqrt(2 * taken[0].forest_noise[0]))
 
 
 def test_weights_of_trees_are_saved(weighted, tmp_path):

@@ -215,7 +215,7 @@ def test_recomputed_means_want_the_weights_of_the_fit(rng):
     ).fit(X, y, sample_weight=weight)
     tw.importance(bagging, X, y, sample_weight=weight)
     bagging.estimators_[2].class_weight = None
-    with pytest.raises(ValueError, match=r"weights.*sample_weight"):
+    with pytest.raises(ValueError, match=r"sample_weight.*weights"):
         tw.importance(bagging, X, y, sample_weight=weight)
 
 

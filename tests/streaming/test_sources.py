@@ -250,11 +250,11 @@ def test_a_bad_file_is_one_error_that_names_it(case, name, write):
 @pytest.mark.parametrize("what", ["vanishes", "changes", "is truncated"])
 @pytest.mark.parametrize("which", [1, 2])  # the pass in which that happens
 def test_a_file_that_goes_away_in_the_middle(what, which, write, monkeypatch):
-    from truewood._streaming import sources
+    from truewood._streaming import arrow_files
 
     model, table = make_table("xgboost")
     folder = write(table)
-    victim, read, n_reads = folder / "2.parquet", sources._File.read, []
+    victim, read, n_reads = folder / "2.parquet", arrow_files._File.read, []
 
     def spoil_then_read(file, *arguments):
         n_reads.append(file.path)
@@ -268,7 +268,7 @@ def test_a_file_that_goes_away_in_the_middle(what, which, write, monkeypatch):
                     victim.write_bytes(victim.read_bytes()[:300])
         return read(file, *arguments)
 
-    monkeypatch.setattr(sources._File, "read", spoil_then_read)
+    monkeypatch.setattr(arrow_files._File, "read", spoil_then_read)
     with pytest.raises(ValueError, match=r"2\.parquet"):
         tw.importance(model, folder, "y", rows="heldout")
     assert n_reads.count(str(folder / "0.parquet")) == which

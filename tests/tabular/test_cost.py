@@ -14,7 +14,7 @@ from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, score
 from truewood.tabular import FitSettings, Messages, TableError
 from truewood.tabular._checks import cost as costs
-from truewood.tabular._checks.cost import MOST_BYTES, MOST_SECONDS, Cost, choose_rows, format_duration
+from truewood.tabular._checks.cost import MOST_BYTES, MOST_SECONDS, Cost, choose_sample, format_duration
 from truewood.tabular._columns.target import MOST_KEPT_CLASSES, read_target
 
 pytestmark = pytest.mark.any_engine
@@ -65,14 +65,14 @@ def test_cost_knows_model_columns_classes_and_folds():
 
 def test_large_tables_are_sampled():
     cost, messages, y = make_cost(), Messages(), np.zeros(100_000)
-    chosen = choose_rows(cost, y, None, messages)
+    chosen = choose_sample(cost, y, None, messages)
     assert cost.find_seconds(len(chosen)) <= MOST_SECONDS < cost.find_seconds(1.1 * len(chosen))
     assert len(np.unique(chosen)) == len(chosen) < len(y)
     used = [f"{len(chosen):,} of 100,000 rows", "random state 0", "minutes", "1 core", "sample='all'"]
     assert not find_lacking(messages.messages[0], *used)
-    np.testing.assert_array_equal(chosen, choose_rows(make_cost(n_jobs=2), y, None, messages))  # on any machine
-    assert choose_rows(cost, y[:5000], None, messages) is None
-    other = choose_rows(make_cost(random_state=1), y, None, messages)
+    np.testing.assert_array_equal(chosen, choose_sample(make_cost(n_jobs=2), y, None, messages))  # on any machine
+    assert choose_sample(cost, y[:5000], None, messages) is None
+    other = choose_sample(make_cost(random_state=1), y, None, messages)
     assert len(other) == len(chosen)
     assert (other != chosen).any()
 
@@ -86,13 +86,13 @@ def test_memory_bounds_the_sample():
 
 def test_all_rows_are_used_where_asked_for():
     messages = Messages()
-    assert choose_rows(make_cost(sample="all"), np.zeros(100_000), None, messages) is None
+    assert choose_sample(make_cost(sample="all"), np.zeros(100_000), None, messages) is None
     assert re.search("(seconds|minutes|hours)", messages.messages[0])
 
 
 def test_wide_tables_keep_rows():
     messages = Messages()
-    chosen = choose_rows(make_cost(n_columns=20_000), np.zeros(10_000), None, messages)
+    chosen = choose_sample(make_cost(n_columns=20_000), np.zeros(10_000), None, messages)
     assert len(chosen) == costs.FEWEST_SAMPLED
     assert "max_features='sqrt'" in messages.messages[1]
 
@@ -100,16 +100,16 @@ def test_wide_tables_keep_rows():
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     monkeypatch.setattr(costs, "_find_memory", lambda: 2**30)
     with pytest.raises(TableError, match=r"^sample: .*\b500 trees.*60,000 rows.*\b50 classes.*GiB"):
-        choose_rows(make_cost("classification", 4, 50, sample="all"), np.zeros(60_000), None, Messages())
+        choose_sample(make_cost("classification", 4, 50, sample="all"), np.zeros(60_000), None, Messages())
 
 
 def test_samples_keep_shares_of_classes_and_whole_groups():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], [9000, 997, 3])
-    chosen = choose_rows(make_cost("classification", 4, 3, sample=1000), y, None, Messages())
+    chosen = choose_sample(make_cost("classification", 4, 3, sample=1000), y, None, Messages())
     assert np.bincount(y[chosen]).tolist() == [900, 100, 2]
     groups = rng.integers(500, size=len(y))
-    chosen = choose_rows(make_cost(sample=1000), y, groups, Messages())
+    chosen = choose_sample(make_cost(sample=1000), y, groups, Messages())
     assert 900 < len(chosen) <= 1000
     assert not set(groups[chosen]) & set(np.delete(groups, chosen))
 

@@ -18,8 +18,8 @@ import truewood as tw
 from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import FitSettings, TableError, score_table
-from truewood.tabular._columns.columns import read_column
 from truewood.tabular._columns.encoding import make_encoder
+from truewood.tabular._columns.type_inference import infer_column
 
 pytestmark = pytest.mark.any_engine
 
@@ -70,7 +70,7 @@ def test_a_forest_that_grows_in_steps_is_the_forest():
     assert steps[0] == (1, 30)
     assert steps[-1] == (30, 30)
     assert len(steps) == 25
-    columns = [read_column(name, TABLE[name]) for name in TABLE.drop(columns=["amount", "y"])]
+    columns = [infer_column(name, TABLE[name]) for name in TABLE.drop(columns=["amount", "y"])]
     used = [column for column in columns if column.is_used]
     X = pd.DataFrame({column.name: column.values for column in used})
     pipeline = make_pipeline(make_encoder(used), RandomForestRegressor(30, min_samples_leaf=5, random_state=0)).fit(

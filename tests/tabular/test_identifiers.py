@@ -9,7 +9,7 @@ import pytest
 from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_dtypes, score
 from truewood.tabular import FitSettings, score_table
-from truewood.tabular._columns.columns import read_column
+from truewood.tabular._columns.type_inference import infer_column
 
 pytestmark = pytest.mark.any_engine
 
@@ -32,7 +32,7 @@ NUMBERS = {
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_that_name_rows(case):
     name, values, kind = NUMBERS[case]
-    assert read_column(name, pd.Series(values)).dtype == kind
+    assert infer_column(name, pd.Series(values)).dtype == kind
 
 
 def test_names_of_rows_are_looked_for_in_all_rows():

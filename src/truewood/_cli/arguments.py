@@ -1,4 +1,4 @@
-"""Argument parsing: one-line errors, options that several commands share, number types, shell completion."""
+"""Argument parsing: one-line errors, arguments that several commands share, number types, shell completion."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 import sys
 from importlib.util import find_spec
 from typing import Any, NoReturn
+
+from truewood.tabular import FileContent
 
 # shtab's file name completion for each shell.
 FILE = {
@@ -84,7 +86,7 @@ def add_target(parser: argparse.ArgumentParser, help_of_target: str) -> None:
     )
 
 
-def take_time(options: argparse.Namespace) -> None:
+def use_time_as_target(options: argparse.Namespace) -> None:
     """Make --time the target if --event is given."""
     if options.time is None and options.event is None:
         return
@@ -120,6 +122,11 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         help="set the type of a column: number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), or text and "
         "drop, which are left out (default: inferred); can be repeated",
     )
+
+
+def open_data(data: str) -> str | FileContent:
+    """Return the path of the argument DATA, or the content of standard input."""
+    return FileContent("standard input", sys.stdin.buffer.read()) if data == "-" else data
 
 
 def positive(text: str) -> int:

@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 import truewood
-from truewood._cli.arguments import FILE, add_columns, add_target, take_time
+from truewood._cli.arguments import FILE, add_columns, add_target, open_data, use_time_as_target
 from truewood._cli.messages import make_messages, render
 from truewood._cli.output import print_json, show
 from truewood._formatting import in_one_line
-from truewood.tabular import ColumnDescription, FileContent, Messages, describe_table
+from truewood.tabular import ColumnDescription, Messages, describe_table
 from truewood.tabular._files.reading import is_many_files
 
 _DESCRIPTION = """Show the type that truewood importance infers for each column, without fitting a
@@ -52,7 +52,7 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read the table and print its columns."""
-    take_time(options)
+    use_time_as_target(options)
     messages = make_messages(is_quiet=False)
     columns = _describe(options, messages)
     if options.json:
@@ -67,14 +67,9 @@ def list_columns(options: argparse.Namespace) -> None:
         show([_tabulate(_describe(options, Messages()), options)], sys.stderr)
 
 
-def find_table(data: str) -> str | FileContent:
-    """Return the path, or read standard input."""
-    return FileContent("standard input", sys.stdin.buffer.read()) if data == "-" else data
-
-
 def _describe(options: argparse.Namespace, messages: Messages) -> list[ColumnDescription]:
     return describe_table(
-        find_table(options.data),
+        open_data(options.data),
         target=options.target,
         task=options.task,
         drop=options.drop,

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 import truewood
-from truewood._cli.arguments import take_time
-from truewood._cli.describe import find_table, list_columns
+from truewood._cli.arguments import open_data, use_time_as_target
+from truewood._cli.describe import list_columns
 from truewood._cli.importance_options import add_options, check_options
 from truewood._cli.messages import make_messages, render
 from truewood._cli.output import check_outputs, make_frame, print_json, print_table, write_output
@@ -55,14 +55,14 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Score the table, print the result, and write files."""
-    take_time(options)
+    use_time_as_target(options)
     if options.target is None:
         list_columns(options)
         raise ValueError("--target: choose the column to predict, one of those above.")
     check_outputs(options.output, _list_inputs(options))
     check_options(options)
     messages = make_messages(is_quiet=options.quiet)
-    score = (_score_table if options.model_file is None else _score_saved_model)(options, messages)
+    score = (_fit_and_score if options.model_file is None else _score_saved_model)(options, messages)
     target = options.target if options.event is None else f"{options.time} until {options.event}"
     title = f"What predicts {target}?"
     try:
@@ -83,7 +83,7 @@ def _list_inputs(options: argparse.Namespace) -> list[os.stat_result]:
     return [os.stat(file) for file in given if file == 0 or (file is not None and os.path.exists(file))]
 
 
-def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
+def _fit_and_score(options: argparse.Namespace, messages: Messages) -> TableScore:
     settings = FitSettings(
         model=options.model or FitSettings.model,
         n_estimators=options.n_estimators,
@@ -98,7 +98,7 @@ def _score_table(options: argparse.Namespace, messages: Messages) -> TableScore:
     )
     with show_progress(f"fitting {settings.model}", unit="trees", is_wanted=not options.quiet) as progress:
         return score_table(
-            find_table(options.data),
+            open_data(options.data),
             options.target,
             task=options.task,
             drop=options.drop,
@@ -122,7 +122,7 @@ def _score_saved_model(options: argparse.Namespace, messages: Messages) -> Table
     with show_progress("scoring", unit="rows", is_wanted=not options.quiet) as progress:
         return score_saved_model(
             options.model_file,
-            find_table(options.data),
+            open_data(options.data),
             options.target,
             drop=options.drop,
             sample_weight=options.sample_weight,

@@ -60,7 +60,7 @@ Floats = NDArray[np.float64]
 _PRODUCT_ROWS = 256
 _BLOCK_VALUES = 1 << 25
 _MOST_BLOCKS = 1 << 15
-# The GPU holds the nodes, sums, terms and bags of a run of trees; the host holds a copy of sums and terms.
+# The GPU holds the nodes, sums, terms and bags of a batch of trees; the host holds a copy of sums and terms.
 _MOST_NODES = 1 << 22
 _MOST_BAG_WEIGHTS = 1 << 28
 # An influence value takes 8 bytes in each of two roles, and three times as much is left for everything else. The limit
@@ -224,7 +224,7 @@ class CudaEngine(NativeEngine):
         influence: InfluenceBuffers | None = None,
         n_threads: int = 1,
     ) -> FusedScores:
-        """Fused scoring: leaves, sums and influence on the GPU, formulas by the kernel; run by run of trees."""
+        """Fused scoring: leaves, sums and influence on the GPU, formulas by the kernel; batch by batch of trees."""
         sizes = np.diff(trees.offset) if isinstance(trees, TreeEnsemble) else np.array([len(t.feature) for t in trees])
         most_nodes = _MOST_NODES // max(1, kind.n_columns // 2)
         most_trees = None if isinstance(rows, EveryRow) else max(1, _MOST_BAG_WEIGHTS // matrix.n_rows)
@@ -233,18 +233,18 @@ class CudaEngine(NativeEngine):
             return FusedScores.join(
                 [
                     self.score_trees(
-                        trees[run],
+                        trees[batch],
                         kind,
                         matrix,
                         target,
-                        rows=rows.take(run),
+                        rows=rows.take(batch),
                         row_weight=row_weight,
                         criterion=criterion,
-                        tree_weight=None if tree_weight is None else tree_weight[run],
-                        influence=None if influence is None else influence.take(run),
+                        tree_weight=None if tree_weight is None else tree_weight[batch],
+                        influence=None if influence is None else influence.take(batch),
                         n_threads=n_threads,
                     )
-                    for run in map(slice, starts[:-1], starts[1:])
+                    for batch in map(slice, starts[:-1], starts[1:])
                 ]
             )
         n_features = matrix.values.shape[1]

@@ -158,7 +158,7 @@ class FusedScores:
 
     @classmethod
     def join(cls, parts: list[FusedScores]) -> FusedScores:
-        """Concatenate the scores of several runs of trees."""
+        """Concatenate the scores of several batches of trees."""
         return cls(*(np.concatenate(arrays) for arrays in zip(*(vars(part).values() for part in parts), strict=True)))
 
 

@@ -105,8 +105,8 @@ class _ScoredForest:
     def feature_importances_(self) -> NDArray[np.float64]:
         """Scores with negative ones set to 0, shape (n_features,); they do not sum to one.
 
-        scikit-learn's RFE and SelectFromModel use squares and absolute values of these, so that a negative score, which
-        is noise, would look important to them.
+        scikit-learn's RFE and SelectFromModel square these scores or take absolute values, so a negative score, which
+        is noise, would look important.
         """
         return np.maximum(self.unbiased_importances_, 0.0)
 
@@ -133,8 +133,8 @@ class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # 
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
     out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If weights would put a class into nearly all bags,
-    ``max_samples=None`` draws fewer rows so that the class is scored, too.
+    attributes below raise an error that explains why. If bags drawn by weight would leave out too few rows of a class
+    to score it, ``max_samples=None`` draws smaller bags.
 
     Attributes
     ----------
@@ -161,8 +161,8 @@ class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # ty
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
     out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If weights would put a class into nearly all bags,
-    ``max_samples=None`` draws fewer rows so that the class is scored, too.
+    attributes below raise an error that explains why. If bags drawn by weight would leave out too few rows of a class
+    to score it, ``max_samples=None`` draws smaller bags.
 
     Attributes
     ----------
@@ -185,13 +185,13 @@ class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # ty
 
 
 class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type: ignore[misc]
-    """A `ExtraTreesClassifier` with bootstrap and unbiased `feature_importances_`.
+    """An `ExtraTreesClassifier` with bootstrap and unbiased `feature_importances_`.
 
     Parameters, methods and predictions are those of scikit-learn's class, except that ``bootstrap=True`` is the default
     and required: without bootstrap, trees have no out-of-bag rows. `fit` also runs `truewood.importance` on the
     out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If weights would put a class into nearly all bags,
-    ``max_samples=None`` draws fewer rows so that the class is scored, too.
+    attributes below raise an error that explains why. If bags drawn by weight would leave out too few rows of a class
+    to score it, ``max_samples=None`` draws smaller bags.
 
     Attributes
     ----------
@@ -216,13 +216,13 @@ class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type
 
 
 class UnbiasedExtraTreesRegressor(_ScoredForest, ExtraTreesRegressor):  # type: ignore[misc]
-    """A `ExtraTreesRegressor` with bootstrap and unbiased `feature_importances_`.
+    """An `ExtraTreesRegressor` with bootstrap and unbiased `feature_importances_`.
 
     Parameters, methods and predictions are those of scikit-learn's class, except that ``bootstrap=True`` is the default
     and required: without bootstrap, trees have no out-of-bag rows. `fit` also runs `truewood.importance` on the
     out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If weights would put a class into nearly all bags,
-    ``max_samples=None`` draws fewer rows so that the class is scored, too.
+    attributes below raise an error that explains why. If bags drawn by weight would leave out too few rows of a class
+    to score it, ``max_samples=None`` draws smaller bags.
 
     Attributes
     ----------

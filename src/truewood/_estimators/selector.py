@@ -52,10 +52,10 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
     measure : str, default="auto"
         Name of the measure, one of `measures()`. Measures without p-values need `k`.
     rows : {"oob"} or, with `prefit`, also "heldout" or sequence of array-like, default="oob"
-        The rows that score a tree, see `importance`. Without `prefit`, out-of-bag rows are the only rows that a tree
-        was not trained on.
+        The rows that each tree is scored on, see `importance`. Without `prefit`, out-of-bag rows are the only rows that
+        a tree was not trained on.
     feature_groups : dict or sequence, default=None
-        Columns to score together, and to select all or none of: a dict from group name to columns, or the group name
+        Columns to score together, and to select or drop together: a dict from group name to columns, or the group name
         of each column. A group counts as one feature for `k` and `min_features`.
     prefit : bool, default=False
         Whether `estimator` is already fitted. If so, `fit` does not fit it, and expects its training data or, with
@@ -64,7 +64,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         Number of threads for scoring, and for fitting the default forest; a given estimator has its own setting for
         fitting.
     random_state : int, RandomState instance or None, default=None
-        Seed of the default forest, of a given estimator without one, and of ``measure="permutation"``.
+        Seed of the default forest, of an estimator without a seed of its own, and of ``measure="permutation"``.
 
     Attributes
     ----------
@@ -84,8 +84,8 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
     tree's path. A feature that is correlated with a useful one can replace it in some trees and is selected, too, even
     if it is redundant; `feature_groups` selects or drops such features together.
 
-    A repeated row is not truly out of bag if a copy of it is in the bag, which makes noise significant. Remove the
-    copies, or use held-out rows and keep all copies of a row on one side.
+    A repeated row is not truly out of bag if a copy of it is in the bag, and noise features then appear significant.
+    Remove the copies, or use held-out rows and keep all copies of a row on the same side of the split.
 
     Examples
     --------

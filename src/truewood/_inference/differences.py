@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._inference.standard_errors import correct_for_clusters
+from truewood._inference.standard_errors import find_cluster_correction
 from truewood._inputs.row_arrays import sum_groups
 
 Floats = NDArray[np.float64]
@@ -71,6 +71,6 @@ def _sum_squares(values: Floats, groups: RowGroups) -> Floats:
     centered, correction = values - values.mean(axis=0), 1.0
     if groups is not None:
         centered = sum_groups(centered, groups, int(groups.max()) + 1)
-        correction = correct_for_clusters(np.bincount(groups).astype(np.float64))
+        correction = find_cluster_correction(np.bincount(groups).astype(np.float64))
     summed: Floats = correction * (centered**2).sum(axis=0)
     return summed

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._inference.influence import Moments, TreeScores, sum_products
+from truewood._inference.moments import GroupingScores, Moments, sum_products
 from truewood._inference.rounding import drop_rounding
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Errors:
     total_error: float
 
 
-def find_problem(n_scoring: int) -> str | None:
+def find_row_shortage(n_scoring: int) -> str | None:
     """Why errors are unavailable, given the number of evaluation rows; None if they are available."""
     if n_scoring >= _FEWEST_ROWS:
         return None
@@ -61,7 +61,7 @@ def find_problem(n_scoring: int) -> str | None:
 
 
 def measure_errors(
-    moments: Moments, scores: TreeScores, n_rows: int, *, with_bags: bool = False, correction: float = 1.0
+    moments: Moments, scores: GroupingScores, n_rows: int, *, with_bags: bool = False, correction: float = 1.0
 ) -> Errors:
     """Measure the standard errors of scores.
 
@@ -69,14 +69,14 @@ def measure_errors(
     ----------
     moments : Moments
         Sums over the contributions of all rows.
-    scores : TreeScores
+    scores : GroupingScores
         The scores.
     n_rows : int
         Number of rows passed.
     with_bags : bool
         Whether `std_error` includes the full effect of in-bag rows, as estimated from the bags.
     correction : float
-        Factor of the variances, see `correct_for_clusters`.
+        Factor of the variances, see `find_cluster_correction`.
     """
     variance = np.append(moments.eval_eval, moments.total_eval_eval)
     if moments.n_inbag:
@@ -91,7 +91,7 @@ def measure_errors(
     return Errors(null_std_error=tested[:-1], std_error=np.sqrt(correction * spread), total_error=float(tested[-1]))
 
 
-def count_trees(moments: Moments, scores: TreeScores, is_significant: NDArray[np.bool_]) -> int:
+def count_trees_needed(moments: Moments, scores: GroupingScores, is_significant: NDArray[np.bool_]) -> int:
     """Number of trees needed to estimate the variance of significant scores from bags within half of itself."""
     if moments.r == 0:
         return 2
@@ -101,7 +101,7 @@ def count_trees(moments: Moments, scores: TreeScores, is_significant: NDArray[np
     return int(np.ceil(len(scores.per_tree) * ratio.max(initial=0.0)))
 
 
-def _estimate_phi_a(moments: Moments, scores: TreeScores) -> Floats:
+def _estimate_phi_a(moments: Moments, scores: GroupingScores) -> Floats:
     """Sums of phi a, for each group and in total; at least those of phi psi, which is a part of a.
 
     The covariance of a row's in-bag weights and the trees' scores is r a - phi: an in-bag row does not evaluate the
@@ -119,7 +119,7 @@ def _estimate_phi_a(moments: Moments, scores: TreeScores) -> Floats:
     return np.maximum(np.append(multiple * moments.eval_eval, total) / moments.r, least)
 
 
-def _correct_skewness(variance: Floats, moments: Moments, scores: TreeScores) -> Floats:
+def _correct_skewness(variance: Floats, moments: Moments, scores: GroupingScores) -> Floats:
     """Errors, for each group and in total, by which scores of useless features are nearly standard normal.
 
     Apart from the forest noise N, such a score behaves like a chi-square variable minus its expectation D: when
@@ -140,7 +140,7 @@ def _correct_skewness(variance: Floats, moments: Moments, scores: TreeScores) ->
     return errors
 
 
-def _estimate_variance(moments: Moments, scores: TreeScores, *, with_bags: bool) -> Floats:
+def _estimate_variance(moments: Moments, scores: GroupingScores, *, with_bags: bool) -> Floats:
     """Variance of the scores over data sets."""
     g, N = _estimate_g(moments, scores), scores.forest_noise[0]
     both = moments.eval_eval + 2.0 * g * moments.eval_inbag + g**2 * moments.inbag_inbag
@@ -154,7 +154,7 @@ def _estimate_variance(moments: Moments, scores: TreeScores, *, with_bags: bool)
     return np.maximum(both, 0.0) + N
 
 
-def _estimate_g(moments: Moments, scores: TreeScores) -> Floats:
+def _estimate_g(moments: Moments, scores: GroupingScores) -> Floats:
     """Effect of an in-bag row on a score as a multiple of its effect through the means at the nodes.
 
     That is the slope of the trees' scores over L, minus its other causes: a row also evaluates the trees that it is
@@ -200,7 +200,7 @@ def measure_fold_errors(phi: Floats, per_fold: Floats, *, reciprocity: float, te
     return Errors(null_std_error=tested[:-1], std_error=np.sqrt(spread), total_error=float(tested[-1]))
 
 
-def find_cluster_problem(size: Floats) -> str | None:
+def find_cluster_shortage(size: Floats) -> str | None:
     """Why errors are unavailable, given the number of evaluation rows of each group; None if they are available."""
     n_groups = _count_groups(size)
     if n_groups >= _FEWEST_GROUPS:
@@ -210,8 +210,8 @@ def find_cluster_problem(size: Floats) -> str | None:
     return f"standard errors need at least {_FEWEST_GROUPS} groups of evaluation rows, got {found}{as_few}"
 
 
-def correct_for_clusters(size: Floats) -> float:
-    """Small-sample correction of cluster-robust variances, given the size of each group.
+def find_cluster_correction(size: Floats) -> float:
+    """Factor of cluster-robust variances that corrects them for few clusters, given the size of each group.
 
     A sum of squares around a mean is smaller than the variance by the factor (n - 1) / n, and Student's distribution
     is wider than the normal one, by (n - 1) / (n - 3) in variance. Neither is corrected for single rows, so this is

@@ -17,36 +17,34 @@ from truewood._inputs.tables import read_names
 
 STRONG = 0.8
 
-# What bounds the cost, whatever the size of the table. Categories cost more, as each level counts.
+# Limits on the cost for large tables. Categorical columns cost more, in proportion to their number of levels.
 _MOST_COLUMNS = 500
 _MOST_WITH_CATEGORIES = 100
-# Columns with more levels than this are names or free text; numbers are cut into this many bins beside a category.
+# Columns with more levels are treated as identifiers or free text.
 _MOST_LEVELS = 25
+# Bins of a numeric column that is compared with a categorical one.
 _N_BINS = 10
-# Fewer rows in which two columns are both known say nothing about the two.
+# Smallest number of rows with values in both columns.
 _FEWEST_COMMON = 20
-
-
 _MOST_ROWS = 2_000
 
 
 @dataclass(frozen=True)
 class Correlations:
-    """Pairs of columns that tell nearly the same.
+    """Pairs of nearly redundant columns.
 
     Parameters
     ----------
     pairs : list of (str, str, float)
-        Two names and the strength of their relation, the strongest first.
+        Two names and their correlation, the strongest first.
     n_rows : int
-        Number of rows that were looked at.
+        Number of rows in the sample.
     n_columns : int
-        Number of columns that were compared: neither constant columns, nor names and free text, nor those after the
-        first 500.
+        Number of columns compared: the first 500, without constant columns, identifiers and free text.
     n_with_categories : int
-        Number of these that were compared with categories; all of them where there are no categories.
+        Number of these that were compared with categorical columns; all of them if no column is categorical.
     n_given : int
-        Number of columns that might have been compared.
+        Number of candidate columns.
     """
 
     pairs: list[tuple[str, str, float]]
@@ -64,17 +62,16 @@ class _Column:
 
 
 def find_correlations(X: Any, feature_names: list[str], order: Sequence[int] | None = None) -> Correlations:
-    """Find pairs of columns with a Spearman correlation, or Cramér's V beside a category, of at least `STRONG`.
+    """Find pairs of columns with a Spearman correlation, or Cramér's V if one is categorical, of at least `STRONG`.
 
     Parameters
     ----------
     X : array-like, data frame or sparse matrix of shape (n_rows, n_columns)
         The table.
     feature_names : list of str
-        The features, in the order of the columns of an X without names. If they are columns of X, only these are
-        looked at.
+        The features, in column order if X has no names. If all of them are columns of X, other columns are ignored.
     order : sequence of int, default=None
-        Numbers of the features, the most important first: these are looked at where there are too many.
+        Indices of the features, the most important first; if there are too many columns, the first are compared.
     """
     n_rows, names = read_shape(X, feature_names)
     rows = sample_rows(n_rows)
@@ -89,19 +86,19 @@ def find_correlations(X: Any, feature_names: list[str], order: Sequence[int] | N
     ]
     columns = [column for column in read if column is not None]
     numbers = [column for column in columns if column.ranks is not None]
-    pairs = _list_pairs(_relate_numbers(numbers), numbers)
-    beside = columns
+    pairs = _list_pairs(_correlate_numbers(numbers), numbers)
+    compared = columns
     if len(numbers) < len(columns):
-        beside = columns[:_MOST_WITH_CATEGORIES]
-        pairs += _list_pairs(_relate_categories(beside), beside)
+        compared = columns[:_MOST_WITH_CATEGORIES]
+        pairs += _list_pairs(_correlate_categories(compared), compared)
     pairs.sort(key=lambda pair: -abs(pair[2]))
-    return Correlations(pairs, len(rows), len(columns), len(beside), len(chosen))
+    return Correlations(pairs, len(rows), len(columns), len(compared), len(chosen))
 
 
-def relate_columns(X: Any) -> tuple[list[str], NDArray[np.float64]]:
-    """Names of all columns, and the strengths of their relations, from 0 to 1, shape (n_columns, n_columns).
+def correlate_columns(X: Any) -> tuple[list[str], NDArray[np.float64]]:
+    """Names of all columns, and their absolute correlations, shape (n_columns, n_columns).
 
-    The same strengths as of `find_correlations`. Constant columns, names and free text are related to nothing.
+    Correlations are those of `find_correlations`, and 0 for constant columns, identifiers and free text.
     """
     shape = np.shape(X)
     n_rows, names = read_shape(X, [f"x{j}" for j in range(shape[1])] if len(shape) == 2 else [])
@@ -115,16 +112,16 @@ def relate_columns(X: Any) -> tuple[list[str], NDArray[np.float64]]:
     is_number = np.array([column.ranks is not None for column in read], dtype=np.bool_)
     numbers = [place for place, known in zip(kept, is_number, strict=True) if known]
     if numbers:
-        strength[np.ix_(numbers, numbers)] = np.abs(_relate_numbers([read[k] for k in np.flatnonzero(is_number)]))
+        strength[np.ix_(numbers, numbers)] = np.abs(_correlate_numbers([read[k] for k in np.flatnonzero(is_number)]))
     if not is_number.all():
         mixed = np.ix_(kept, kept)
-        strength[mixed] = np.maximum(strength[mixed], _relate_categories(read))
+        strength[mixed] = np.maximum(strength[mixed], _correlate_categories(read))
     np.fill_diagonal(strength, 1.0)
     return names, strength
 
 
 def _read_column(name: str, values: Any) -> _Column | None:
-    """Ranks of numbers, codes of all; None for constant columns, and for names and free text."""
+    """Codes and, for numbers, ranks; None for constant columns, identifiers and free text."""
     series = pd.Series(values).infer_objects()
     if pd.api.types.is_datetime64_any_dtype(series) or pd.api.types.is_timedelta64_dtype(series):
         series = series.astype("int64").where(series.notna())
@@ -141,26 +138,26 @@ def _read_column(name: str, values: Any) -> _Column | None:
     return _Column(name, np.unique(bins, return_inverse=True)[1], ranks)
 
 
-def _relate_numbers(columns: list[_Column]) -> NDArray[np.float64]:
-    """Spearman's correlations, each of the rows in which both columns are known."""
+def _correlate_numbers(columns: list[_Column]) -> NDArray[np.float64]:
+    """Pairwise Spearman correlations, over rows with values in both columns."""
     if not columns:
         return np.zeros((0, 0))
     ranks = np.stack([column.ranks for column in columns if column.ranks is not None])
     is_known = (~np.isnan(ranks)).astype(np.float64)
     ranks = np.where(is_known, ranks - 0.5, 0.0)
     n_common = is_known @ is_known.T
-    total, squares = ranks @ is_known.T, ranks**2 @ is_known.T  # of each row's column, where that of the other is known
+    total, squares = ranks @ is_known.T, ranks**2 @ is_known.T  # [i, j]: column i over rows where j is known
     n_counted = np.maximum(n_common, 1.0)
     spread = squares - total**2 / n_counted
     scale = np.sqrt(np.maximum(spread * spread.T, 0.0))
     is_enough = (n_common >= min(_FEWEST_COMMON, ranks.shape[1])) & (scale > 1e-9)
-    together = ranks @ ranks.T - total * total.T / n_counted
-    related: NDArray[np.float64] = np.divide(together, scale, out=np.zeros_like(scale), where=is_enough)
-    return related
+    covariance = ranks @ ranks.T - total * total.T / n_counted
+    correlation: NDArray[np.float64] = np.divide(covariance, scale, out=np.zeros_like(scale), where=is_enough)
+    return correlation
 
 
-def _relate_categories(columns: list[_Column]) -> NDArray[np.float64]:
-    """Cramér's V, corrected for the number of levels (Bergsma 2013), of pairs that are not two numbers; 0 of others."""
+def _correlate_categories(columns: list[_Column]) -> NDArray[np.float64]:
+    """Bias-corrected Cramér's V (Bergsma 2013); 0 for pairs of numeric columns."""
     n_rows = len(columns[0].codes)
     n_levels = np.array([column.codes.max() + 1 for column in columns])
     starts = np.cumsum(n_levels) - n_levels
@@ -169,7 +166,7 @@ def _relate_categories(columns: list[_Column]) -> NDArray[np.float64]:
         indicators[np.arange(n_rows), start + column.codes] = 1.0
     counts = indicators.sum(axis=0)
     phi = np.empty((len(columns), len(columns)))
-    for j, (start, own) in enumerate(zip(starts, n_levels, strict=True)):  # one by one, for memory
+    for j, (start, own) in enumerate(zip(starts, n_levels, strict=True)):  # one column at a time to save memory
         levels = slice(start, start + own)
         cells = (indicators[:, levels].T @ indicators) ** 2 / np.outer(counts[levels], counts)
         phi[j] = np.add.reduceat(cells.sum(axis=0), starts) - 1.0
@@ -188,7 +185,7 @@ def _list_pairs(strength: NDArray[np.float64], columns: list[_Column]) -> list[t
 
 
 def find_missing(X: Any, feature_names: list[str]) -> list[tuple[str, float]]:
-    """Columns with missing values, of the first 500: their names and the share of a sample of rows without a value."""
+    """Names and shares of missing values, in a sample of rows, of the first 500 columns that have any."""
     n_rows, names = read_shape(X, feature_names)
     places = list(range(min(len(names), _MOST_COLUMNS)))
     shares = [float(pd.isna(values).mean()) for values in take_sample(X, sample_rows(n_rows), places)]
@@ -196,14 +193,14 @@ def find_missing(X: Any, feature_names: list[str]) -> list[tuple[str, float]]:
 
 
 def sample_rows(n_rows: int) -> NDArray[np.int64]:
-    """The rows that are looked at."""
+    """A reproducible sample of row indices, ascending."""
     if n_rows <= _MOST_ROWS:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, _MOST_ROWS, replace=False))
 
 
 def read_shape(X: Any, feature_names: list[str]) -> tuple[int, list[str]]:
-    """Number of rows, and names of the columns; those of the features where the table has none."""
+    """Number of rows, and column names: `feature_names` if the table has none."""
     names = read_names(X)
     if names is not None:
         return len(X), names
@@ -214,7 +211,7 @@ def read_shape(X: Any, feature_names: list[str]) -> tuple[int, list[str]]:
 
 
 def take_sample(X: Any, rows: NDArray[np.int64], places: list[int] | None) -> list[Any]:
-    """Some rows of some columns, or of all, each column as an array or pandas series."""
+    """Rows of the chosen columns (None: all), each column as an array or pandas series."""
     if places is None:
         places = list(range(np.shape(X)[1]))
     if isinstance(X, pd.DataFrame):

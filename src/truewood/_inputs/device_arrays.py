@@ -41,7 +41,9 @@ def read_device_values(X: Any, dtype: np.dtype[Any]) -> Any:
     else:
         values = cupy.asarray(X)
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"X must be a table of numbers, got an array of {values.dtype} on the GPU; encode it.")
+        raise ValueError(
+            f"X must be a table of numbers, got an array of {values.dtype} on the GPU; encode its columns as numbers."
+        )
     there, here = values.device.id, cupy.cuda.Device().id
     if there != here:
         raise ValueError(
@@ -67,5 +69,5 @@ def take_from_device(X: Any, reason: str) -> Any:
     """Return X in the host's memory; if it was on a GPU, warn why it is copied."""
     if not is_on_device(X):
         return X
-    warn(f"X is on the GPU, and is copied to the host's memory for {reason}.", DeviceWarning)
+    warn(f"X is on the GPU and is copied to the host's memory for {reason}.", DeviceWarning)
     return bring_to_host(X)

@@ -1,9 +1,9 @@
-"""The target that the trees of a model are scored by when they were not fit to y itself.
+"""Losses, and the target that each defines for trees that were not fit to y itself.
 
-Trees that add up to a raw score follow the gradient of a loss. What scores them is the negative gradient of that loss
-at the best constant score: one number per row, known from y alone. (At the score of the stage a tree was fit at,
-earlier trees that overfit a feature would leave their mistake in the number, and noise would score below zero.) The
-constant is the best one for the rows that score; adding a number to all rows changes no score.
+Boosted trees follow the gradient of a loss. They are scored on the negative gradient at the best constant raw score,
+which depends on y alone. The gradient at the stage of each tree would inherit the errors of earlier trees that overfit
+a feature, so that noise features would score below zero. The constant is optimal for the evaluation rows; adding a
+constant to the target of all rows does not change scores.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Loss:
     Parameters
     ----------
     make_target : callable
-        ``make_target(y, weight)`` takes numbers (of classes, their codes), shape (n_rows, n_outputs), and weights, and
-        gives the negative gradient at the best constant raw scores, shape (n_rows, n_scores), or life tables.
+        ``make_target(y, weight)`` takes y as numbers (classes as codes), shape (n_rows, n_outputs), and weights, and
+        returns the negative gradient at the best constant raw scores, shape (n_rows, n_scores), or life tables.
     in_target_units : bool
         Whether raw scores are in the units of the target.
     is_life_table : bool
-        Whether it gives life tables (see `make_life_table`), so that splits compare hazards.
+        Whether `make_target` returns life tables (see `make_life_table`), so that splits compare hazards.
     of_mean : OfMean or None
-        The same where the negative gradient is a multiple of something less its mean.
+        The target in another form, if the negative gradient is a multiple of a statistic of y minus its mean.
     of_constant : OfConstant or None
-        The same in two steps, constant first, for other losses.
+        The target in two steps for other losses: first the best constant, then the target.
     """
 
     make_target: Callable[[Floats, Floats], Floats]
@@ -47,7 +47,7 @@ class Loss:
     of_constant: OfConstant | None = None
 
     def after(self, transform: Callable[[Floats], Floats]) -> Loss:
-        """The same loss of something that is made of y."""
+        """The same loss for a transform of y."""
         mean, constant = self.of_mean, self.of_constant
         return replace(
             self,
@@ -64,23 +64,23 @@ class Loss:
 
 @dataclass(frozen=True, eq=False)
 class OfMean:
-    """A target that is k (s - c), where s follows from a row's y, c is the mean of s, and k follows from c.
+    """A target of the form k (s - c): s is a function of a row's y, c is the mean of s, and k is a function of c.
 
-    Sums of s over rows are all that c, k and sums of the target take.
+    Sums of s over rows are enough to compute c, k and sums of the target.
 
     Parameters
     ----------
     statistic : callable
-        ``statistic(y)`` gives s, shape (n_rows, n_scores).
+        ``statistic(y)`` returns s, shape (n_rows, n_scores).
     find_factor : callable
-        ``find_factor(c)`` gives k, shape (n_scores,).
+        ``find_factor(c)`` returns k, shape (n_scores,).
     """
 
     statistic: Callable[[Floats], Floats]
     find_factor: Callable[[Floats], Floats] = np.ones_like
 
     def make_target(self, y: Floats, weight: Floats) -> Floats:
-        """The target of each row, shape (n_rows, n_scores)."""
+        """Target of each row, shape (n_rows, n_scores)."""
         s = self.statistic(y)
         c: Floats = np.average(s, axis=0, weights=weight)
         return self.find_factor(c) * (s - c)
@@ -88,14 +88,14 @@ class OfMean:
 
 @dataclass(frozen=True, eq=False)
 class OfConstant:
-    """A target that follows from a row's y and a few numbers that all rows decide on.
+    """A target that is a function of a row's y and of a few constants, estimated from all rows.
 
     Parameters
     ----------
     find : callable
-        ``find(y, weight)`` gives these numbers, shape (n,): the best constant raw score, and what else there is.
+        ``find(y, weight)`` returns the constants, shape (n,): the best constant raw score, then any others.
     make_target : callable
-        ``make_target(y, constant)`` gives the target, shape (n_rows, n_scores).
+        ``make_target(y, constant)`` returns the target, shape (n_rows, n_scores).
     """
 
     find: Callable[[Floats, Floats], Floats]
@@ -103,12 +103,12 @@ class OfConstant:
 
 
 def squared_error() -> Loss:
-    """Y less its mean."""
+    """Target: y minus its mean."""
     return _loss_of_mean(lambda y: y, in_target_units=True)
 
 
 def logistic() -> Loss:
-    """One less the prior for rows of the second class, minus the prior for others; also for y between 0 and 1."""
+    """Target: y minus its mean, for classes 0 and 1 or for y between 0 and 1."""
 
     def statistic(y: Floats) -> Floats:
         _require((y >= 0) & (y <= 1), "between 0 and 1", "logistic loss")
@@ -118,7 +118,7 @@ def logistic() -> Loss:
 
 
 def softmax(n_classes: int) -> Loss:
-    """One-hot class less the priors; also the negative gradient of one-vs-rest logistic losses."""
+    """Target: one-hot class minus the class priors, as for one-vs-rest logistic losses."""
 
     def statistic(y: Floats) -> Floats:
         _require((y >= 0) & (y < n_classes), f"class numbers from 0 to {n_classes - 1}", "softmax loss")
@@ -129,7 +129,7 @@ def softmax(n_classes: int) -> Loss:
 
 
 def poisson() -> Loss:
-    """Y less its mean, for a log link."""
+    """Target: y minus its mean (log link)."""
 
     def statistic(y: Floats) -> Floats:
         _require(y >= 0, "not negative", "Poisson loss")
@@ -139,7 +139,7 @@ def poisson() -> Loss:
 
 
 def gamma() -> Loss:
-    """Y / mean - 1, for a log link."""
+    """Target: y / mean - 1 (log link)."""
 
     def statistic(y: Floats) -> Floats:
         _require(y > 0, "positive", "gamma loss")
@@ -149,7 +149,7 @@ def gamma() -> Loss:
 
 
 def tweedie(power: float) -> Loss:
-    """(y - mean) mean^(1 - power), for a log link."""
+    """Target: (y - mean) mean^(1 - power) (log link)."""
 
     def statistic(y: Floats) -> Floats:
         _require(y >= 0, "not negative", "Tweedie loss")
@@ -157,7 +157,7 @@ def tweedie(power: float) -> Loss:
 
     def find_factor(mean: Floats) -> Floats:
         if not (mean > 0).all():
-            raise ValueError("y must not be zero for every row, as the model has Tweedie loss.")
+            raise ValueError("y must not be zero in every row, because the model has Tweedie loss.")
         factor: Floats = mean ** (1.0 - power)
         return factor
 
@@ -165,12 +165,12 @@ def tweedie(power: float) -> Loss:
 
 
 def absolute_error() -> Loss:
-    """The sign of y less its median."""
+    """Target: sign of y minus its median."""
     return _loss_of_constant(lambda y, weight: _quantile(y, weight, 0.5), lambda y, median: np.sign(y - median))
 
 
 def absolute_percentage_error() -> Loss:
-    """The sign of y less its median of weights 1 / max(1, abs(y)), times these weights."""
+    """Target: w sign(y - m), with w = 1 / max(1, abs(y)) and m the median weighted by w."""
 
     def find_median(y: Floats, weight: Floats) -> Floats:
         return _quantile(y, weight / np.maximum(1.0, np.abs(y[:, 0])), 0.5)
@@ -179,7 +179,7 @@ def absolute_percentage_error() -> Loss:
 
 
 def quantile(*levels: float) -> Loss:
-    """Level less 1 where y lies below its quantile; one column per level."""
+    """Target: level - 1 if y is below its quantile, otherwise level; one column per level."""
 
     def find_quantiles(y: Floats, weight: Floats) -> Floats:
         return np.concatenate([_quantile(y, weight, level) for level in levels])
@@ -192,15 +192,15 @@ def quantile(*levels: float) -> Loss:
 
 
 def huber(delta: float) -> Loss:
-    """Y less the best constant, cut at +-delta."""
+    """Target: y minus the best constant, clipped to +-delta."""
     return _robust(_clip(delta))
 
 
 def huber_quantile(level: float) -> Loss:
-    """Huber loss whose delta is a quantile of the absolute residuals around the median."""
+    """Huber loss with delta set to a quantile of the absolute residuals around the median."""
 
-    def find_centre(y: Floats, weight: Floats) -> Floats:
-        """Best constant and delta; the median where delta is zero."""
+    def find_center(y: Floats, weight: Floats) -> Floats:
+        """Best constant, or the median if delta is zero; then delta."""
         median = _quantile(y, weight, 0.5)
         delta = _quantile(np.abs(y - median), weight, level)
         best = _find_best(_clip(float(delta[0])), y, weight) if delta[0] > 0 else median
@@ -210,31 +210,31 @@ def huber_quantile(level: float) -> Loss:
         best, delta = constant[:-1], float(constant[-1])
         return _clip(delta)(y - best) if delta > 0 else np.sign(y - best)
 
-    return _loss_of_constant(find_centre, negative_gradient)
+    return _loss_of_constant(find_center, negative_gradient)
 
 
 def pseudo_huber(slope: float) -> Loss:
-    """R / sqrt(1 + (r / slope)^2), r being y less the best constant."""
+    """Target: r / sqrt(1 + (r / slope)^2), with r = y minus the best constant."""
     return _robust(lambda residual: residual / np.sqrt(1.0 + (residual / slope) ** 2))
 
 
 def fair(c: float) -> Loss:
-    """C r / (abs(r) + c), r being y less the best constant."""
+    """Target: c r / (abs(r) + c), with r = y minus the best constant."""
     return _robust(lambda residual: c * residual / (np.abs(residual) + c))
 
 
 def log_cosh() -> Loss:
-    """tanh(r), r being y less the best constant."""
+    """Target: tanh(r), with r = y minus the best constant."""
     return _robust(np.tanh)
 
 
 def expectile(level: float) -> Loss:
-    """R times level where r is positive, times 1 - level where it is not, r being y less the expectile."""
+    """Target: level r if r > 0, otherwise (1 - level) r, with r = y minus the expectile."""
     return _robust(lambda residual: residual * np.where(residual > 0, level, 1.0 - level))
 
 
 def squared_log_error() -> Loss:
-    """log(1 + y) less its mean, divided by 1 + the constant."""
+    """Target: log(1 + y) minus its mean, divided by 1 + the best constant."""
 
     def statistic(y: Floats) -> Floats:
         _require(y > -1, "above -1", "squared log error")
@@ -244,30 +244,30 @@ def squared_log_error() -> Loss:
 
 
 def aft(distribution: str, scale: float) -> Loss:
-    """Accelerated failure time: y is the lower and the upper bound of each row's time, equal where it was seen.
+    """Accelerated failure time: y holds a lower and an upper bound of each time, equal if the event was observed.
 
     Parameters
     ----------
     distribution : {"normal", "logistic", "extreme"}
-        Of the noise of the logarithm of time.
+        Distribution of the noise in log time.
     scale : float
-        Its scale.
+        Scale of the noise.
     """
     noise = {"normal": stats.norm, "logistic": stats.logistic, "extreme": stats.gumbel_l}[distribution]
 
     def slope(y: Floats, score: float) -> Floats:
-        """Derivative of the log likelihood by the raw score."""
+        """Derivative of the log-likelihood with respect to the raw score."""
         with np.errstate(divide="ignore"):
             ends = (np.log(y) - score) / scale
-        low, high = np.clip(ends, -700.0, 700.0).T  # beyond, exponentials overflow
-        # From the nearer side, so that a small mass is exact; one that is still zero counts as a time seen there.
+        low, high = np.clip(ends, -700.0, 700.0).T  # exponentials overflow beyond
+        # Subtract in the nearer tail to keep small masses exact; if the mass underflows, treat the time as observed.
         mass = np.where(low > 0, noise.sf(low) - noise.sf(high), noise.cdf(high) - noise.cdf(low))
-        is_seen = (y[:, 0] == y[:, 1]) | (mass < np.finfo(np.float64).tiny)
+        is_observed = (y[:, 0] == y[:, 1]) | (mass < np.finfo(np.float64).tiny)
         step = 1e-6
-        z = np.where(is_seen, np.where(low > 0, low, high), 0.0)
-        seen = (noise.logpdf(z - step) - noise.logpdf(z + step)) / (2 * step)
-        censored = (noise.pdf(low) - noise.pdf(high)) / np.where(is_seen, 1.0, mass)
-        derivative: Floats = np.where(is_seen, seen, censored) / scale
+        z = np.where(is_observed, np.where(low > 0, low, high), 0.0)
+        observed = (noise.logpdf(z - step) - noise.logpdf(z + step)) / (2 * step)
+        censored = (noise.pdf(low) - noise.pdf(high)) / np.where(is_observed, 1.0, mass)
+        derivative: Floats = np.where(is_observed, observed, censored) / scale
         return derivative
 
     def find_score(y: Floats, weight: Floats) -> Floats:
@@ -280,9 +280,9 @@ def aft(distribution: str, scale: float) -> Loss:
 
 
 def cox() -> Loss:
-    """Life tables: martingale residuals of one hazard for all rows would depend on when rows are censored.
+    """Target: life tables, because martingale residuals of a common hazard depend on the censoring times.
 
-    y has two columns: time, and 1 for an event, 0 for a censored row.
+    y has two columns: time, and 1 for an event or 0 for a censored row.
     """
 
     def read_table(y: Floats, weight: Floats) -> Floats:
@@ -293,13 +293,13 @@ def cox() -> Loss:
 
 
 def read_signed_times(y: Any) -> Floats:
-    """Read times that are negative where a row is censored, as some libraries have them, into the columns of `cox`."""
+    """Convert times, negative for censored rows as in some libraries, to the columns that `cox` expects."""
     signed = np.asarray(y)
     if signed.ndim == 2 and signed.shape[1] == 1:
         signed = signed[:, 0]
     if signed.ndim != 1 or signed.dtype.kind not in "iuf":
         raise ValueError(
-            "y must be one number per row, a time, negative where it is censored, as the model has Cox loss, got "
+            "y must be a time for each row, negative if censored, because the model has Cox loss, got "
             f"{signed.dtype} values of shape {signed.shape}."
         )
     return np.column_stack([np.abs(signed), signed > 0]).astype(np.float64)
@@ -322,7 +322,7 @@ def _loss_of_constant(
 
 
 def _robust(slope: Callable[[Floats], Floats]) -> Loss:
-    """A loss of the residual alone, with a slope that rises with it."""
+    """A loss that depends only on the residual, with a nondecreasing derivative."""
     return _loss_of_constant(lambda y, weight: _find_best(slope, y, weight), lambda y, best: slope(y - best))
 
 
@@ -331,13 +331,13 @@ def _clip(delta: float) -> Callable[[Floats], Floats]:
 
 
 def _find_best(slope: Callable[[Floats], Floats], y: Floats, weight: Floats) -> Floats:
-    """The best constant of each column of y, for a loss of the residual alone."""
+    """Best constant for each column of y, for a loss that depends only on the residual."""
 
-    def find_of_column(y: Floats) -> float:
+    def find_in_column(y: Floats) -> float:
         bounds = (float(y.min()), float(y.max()))
         return _find_zero(lambda score: float(np.average(slope(y - score), weights=weight)), bounds)
 
-    return np.array([find_of_column(column) for column in y.T])
+    return np.array([find_in_column(column) for column in y.T])
 
 
 def _find_zero(function: Callable[[float], float], bounds: tuple[float, float]) -> float:
@@ -348,14 +348,14 @@ def _find_zero(function: Callable[[float], float], bounds: tuple[float, float]) 
 
 
 def _quantile(y: Floats, weight: Floats, level: float) -> Floats:
-    """Smallest value of each column up to which at least this share of the weight lies."""
+    """Weighted quantile of each column: the smallest value with at least this share of the weight at or below it."""
     order = np.argsort(y, axis=0, kind="stable")
-    reached = np.cumsum(weight[order], axis=0)
-    place = (reached < level * reached[-1]).sum(axis=0)
-    found: Floats = np.take_along_axis(y, np.take_along_axis(order, place[np.newaxis], axis=0), axis=0)[0]
-    return found
+    cumulative = np.cumsum(weight[order], axis=0)
+    position = (cumulative < level * cumulative[-1]).sum(axis=0)
+    quantiles: Floats = np.take_along_axis(y, np.take_along_axis(order, position[np.newaxis], axis=0), axis=0)[0]
+    return quantiles
 
 
 def _require(holds: NDArray[np.bool_], what: str, loss: str) -> None:
     if not holds.all():
-        raise ValueError(f"y must be {what}, as the model has {loss}.")
+        raise ValueError(f"y must be {what}, because the model has {loss}.")

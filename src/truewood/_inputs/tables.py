@@ -105,7 +105,7 @@ class InputSpec:
     names : ndarray of str, shape (n_features,), or None
         Their names, if the model records them.
     spell : callable
-        ``spell(name)`` gives a name as the model spells it.
+        ``spell(name)`` returns a name as the model spells it.
     dtype : {"float32", "float64"} or None
         The type in which it compares values; None if the library finds leaves itself, from the output of `encode`.
     why_no_missing : str or None
@@ -117,9 +117,9 @@ class InputSpec:
     sparse_fill : float
         Value of entries that a sparse matrix does not store: 0 or NaN.
     encode : callable or None
-        ``encode(X)`` gives the table as the trees read it: categories as numbers, missing values as NaN.
+        ``encode(X)`` returns the table as the trees read it: categories as numbers, missing values as NaN.
     takes_codes : bool
-        Whether it reads categories of a data frame by their codes, not by their labels.
+        Whether it identifies categories of a data frame by code, not by label.
     takes_device : bool or None
         Whether rows on a GPU can stay there; None if they can unless `encode` is set.
     """
@@ -248,7 +248,7 @@ def _read_column(column: nw.Series[Any], name: str, dtype: np.dtype[Any]) -> NDA
         return column.to_numpy().astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
-            f"X must be numbers, but column {quote(name)} is {column.dtype}; encode it as when the model was fit."
+            f"X must be numbers, but column {quote(name)} is {column.dtype}; encode it as for the fit."
         ) from error
 
 

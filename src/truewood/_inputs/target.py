@@ -35,13 +35,13 @@ class TargetKind:
     is_classification : bool
         Whether the outputs are classes.
     task : {"classification", "regression"}
-        The same in a word.
+        The task as a string.
     n_columns : int
         Number of value columns: one per class of each output, or one per number.
     column_bounds : ndarray of int64, shape (n_outputs + 1,)
-        Where the value columns of each output begin, and where the last end.
+        Position of the first value column of each output, and the end of the last.
     first_column : ndarray of int64, shape (n_outputs,)
-        Where the value columns of each output begin.
+        Position of the first value column of each output.
     """
 
     classes: tuple[NDArray[Any], ...] = ()
@@ -70,7 +70,7 @@ class TargetKind:
 
     @property
     def column_names(self) -> NDArray[np.str_]:
-        """Names of the value columns, shape (n_columns,): class labels, with the output where there are several."""
+        """Names of the value columns, shape (n_columns,): class labels, with the output if there are several."""
         if not self.is_classification:
             return np.arange(self.n_outputs).astype(np.str_)
         several = self.n_outputs > 1
@@ -78,7 +78,7 @@ class TargetKind:
         return np.array([f"{o}: {label}" if several else str(label) for o, label in labelled], dtype=np.str_)
 
     def sum_columns(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum value columns within each output, shape (n, n_columns) -> (n, n_outputs), one after the other."""
+        """Sum the value columns of each output from left to right, shape (n, n_columns) -> (n, n_outputs)."""
         if self.n_columns == self.n_outputs:
             return products
         bounds = self.column_bounds
@@ -228,7 +228,7 @@ def encode_target(y: Any, kind: TargetKind, origin: NDArray[np.float64]) -> Targ
         array = array[:, np.newaxis]
     if array.ndim != 2 or array.shape[1] != kind.n_outputs:
         expected = "(n_rows,)" if kind.n_outputs == 1 else f"(n_rows, {kind.n_outputs})"
-        raise ValueError(f"y must have shape {expected}, as when the model was fit, got {came}.")
+        raise ValueError(f"y must have shape {expected}, as in the fit of the model, got {came}.")
     if kind.is_classification:
         columns = [_encode_labels(array[:, o], labels) for o, labels in enumerate(kind.classes)]
         return ClassTarget(kind, np.ascontiguousarray(np.column_stack(columns), dtype=np.int32))
@@ -304,7 +304,7 @@ def _read_numbers(y: NDArray[Any], name: str, why: str) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             numbers = np.array(y, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name} must be numbers, as {why}, got {y.dtype} values.") from error
+        raise ValueError(f"{name} must be numbers, because {why}, got {y.dtype} values.") from error
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must not contain NaN or infinite values; drop such rows.")
     if np.abs(numbers).max(initial=0.0) > LARGEST:
@@ -330,11 +330,11 @@ def read_sample_weight(sample_weight: Any, n_rows: int, *, may_be_zero: bool = F
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), one weight per row, got {weight.shape}.")
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be finite and not negative.")
+        raise ValueError("sample_weight must be finite and not negative; correct or drop rows with other weights.")
     if not weight.any():
         if may_be_zero:
             return weight
-        raise ValueError("sample_weight must not be zero for every row.")
+        raise ValueError("sample_weight must be positive in at least one row, got only zeros.")
     least, largest = float(weight[weight > 0].min()), float(weight.max())
     if least < LEAST_WEIGHT or largest > LARGEST_WEIGHT:
         raise ValueError(

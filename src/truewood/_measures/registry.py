@@ -117,7 +117,7 @@ UFI = Measure(
 )
 UFI_CENTERED = Measure(
     name="ufi_centered",
-    summary="unbiased feature importance in its shift-free form",
+    summary="unbiased feature importance that does not change if a constant is added to the target",
     title="unbiased importance (centered UFI)",
     split_score=score_ufi_centered,
     row_terms=make_ufi_centered_terms,
@@ -155,13 +155,13 @@ PERMUTATION = Measure(
     title="permutation importance",
     loss_increase=increase_permutation_loss,
     skips=False,
-    why_no_inference="has rows that depend on each other, as they exchange values",
+    why_no_inference="has rows that depend on each other, because they exchange values",
     unit={"classification": "increase in error rate", "regression": "increase in squared error"},
     tasks_with_share=("regression",),  # an error rate is not a share of the Gini impurity
 )
 SOBOL_MDA = Measure(
     name="sobol_mda",
-    summary="what the forest loses without a column, given the others (Sobol-MDA, Benard et al.); needs its bags",
+    summary="what the forest loses without a column, given the others (Sobol-MDA, Benard et al.); needs recorded bags",
     title="importance given the others (Sobol-MDA)",
     forest_loss=increase_projected_loss,
     skips=False,
@@ -189,11 +189,11 @@ def get_measure(name: str) -> Measure:
 
 
 def measures() -> dict[str, str]:
-    """List the measures of `importance`, with a line on each.
+    """List the measures of `importance`, with a one-line summary of each.
 
     Returns
     -------
-    dict of str
+    dict of str to str
         Summaries by name.
 
     Examples

@@ -1,1 +1,1 @@
-"""Pipelines: a fitted model without what is around it, and encoded columns traced back to the user's."""
+"""Pipelines: the final estimator of a fitted pipeline, and encoded columns traced back to the caller's columns."""

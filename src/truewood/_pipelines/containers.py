@@ -1,4 +1,4 @@
-"""Tables in any container: rows and columns of them, and the container and missing values that fitted steps know."""
+"""Rows and columns of tables in any container, and conversion to the container that fitted steps expect."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from truewood._inputs.tables import read_names
 
 
 def adapt_table(X: Any, first: Any, categories: Iterable[NDArray[Any]]) -> tuple[Any, list[str]]:
-    """Give a table as fitted steps take it.
+    """Convert a table to the form that fitted steps expect.
 
     Parameters
     ----------
     X : array-like, data frame or sparse matrix
         The caller's table.
     first : object
-        The first step, which tells whether the table of the fit had names.
+        The first step, which records whether the training table had column names.
     categories : iterable of ndarray
-        The values that encoders among the steps know.
+        The categories of the encoders among the steps.
 
     Returns
     -------
-    table : ndarray, sparse matrix, or data frame of pandas or polars
-        The table; it may be the caller's own.
+    table : ndarray, sparse matrix, or pandas or polars DataFrame
+        The table, not necessarily a copy.
     names : list of str
         Names of its columns.
     """
@@ -39,25 +39,25 @@ def adapt_table(X: Any, first: Any, categories: Iterable[NDArray[Any]]) -> tuple
     if names is None:
         return _adapt_unnamed(X, known, missing)
     if not isinstance(X, pd.DataFrame):
-        # scikit-learn takes no other frames; what is missing in texts is None in polars.
+        # scikit-learn accepts only pandas and polars. Polars represents missing strings as None.
         X = X if nw.dependencies.is_polars_dataframe(X) and missing != {"NaN"} else _to_pandas(X)
     if known is None and hasattr(first, "n_features_in_") and all(isinstance(name, str) for name in X.columns):
-        return X.to_numpy(), names  # the table of the fit had no names
-    return _spell_missing(X, missing) if isinstance(X, pd.DataFrame) else X, names
+        return X.to_numpy(), names  # fit on a table without column names
+    return _convert_missing(X, missing) if isinstance(X, pd.DataFrame) else X, names
 
 
 def _adapt_unnamed(X: Any, known: Any, missing: set[str]) -> tuple[Any, list[str]]:
     values = X if sparse.issparse(X) else np.asarray(X)
     if values.dtype.kind in "US":
-        values = np.asarray(X, dtype=object)  # of a list of numbers and texts, the numbers stay numbers
+        values = np.asarray(X, dtype=object)  # keep the numbers in mixed lists of numbers and strings
     if values.ndim == 1:
-        return values, [str(getattr(X, "name", None) or "x0")]  # texts, for instance
+        return values, [str(getattr(X, "name", None) or "x0")]  # for example documents
     if values.ndim != 2:
         raise ValueError(f"X must have two dimensions, (n_rows, n_features), got shape {values.shape}.")
     if known is None or len(known) != values.shape[1]:
         return values, [f"x{j}" for j in range(values.shape[1])]
     if not sparse.issparse(X):
-        values = _spell_missing(pd.DataFrame(values, columns=known).infer_objects(), missing)
+        values = _convert_missing(pd.DataFrame(values, columns=known).infer_objects(), missing)
     return values, [str(name) for name in known]
 
 
@@ -68,12 +68,12 @@ def _to_pandas(X: Any) -> pd.DataFrame:
 
 
 def _find_missing(categories: Iterable[NDArray[Any]]) -> set[str]:
-    """What encoders know missing texts as: NaN, as in pandas, or None, as in polars."""
+    """How encoders represent missing strings: NaN, as in pandas, or None, as in polars."""
     return {"None" if value is None else "NaN" for values in categories for value in values[pd.isna(values)]}
 
 
-def _spell_missing(table: pd.DataFrame, missing: set[str]) -> pd.DataFrame:
-    """Give missing texts as the encoders know them."""
+def _convert_missing(table: pd.DataFrame, missing: set[str]) -> pd.DataFrame:
+    """Represent missing strings as the encoders do."""
     if len(missing) != 1:
         return table
     table = table.copy(deep=False)
@@ -82,37 +82,37 @@ def _spell_missing(table: pd.DataFrame, missing: set[str]) -> pd.DataFrame:
         if (isinstance(dtype, pd.StringDtype) or dtype == np.dtype(object)) and is_missing.any():
             values = table.iloc[:, j].to_numpy(dtype=object, copy=True)
             values[is_missing] = None if missing == {"None"} else np.nan
-            # As a Series, of which pandas keeps the type; it would convert an array of texts.
+            # As a Series, because pandas would convert the dtype of an array of strings.
             table.isetitem(j, pd.Series(values, index=table.index, dtype=object))  # type: ignore[arg-type]
     return table
 
 
 def take_rows(table: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of an array, a sparse matrix or a data frame."""
+    """Select rows of an array, sparse matrix or data frame."""
     if isinstance(table, pd.DataFrame | pd.Series):
         return table.iloc[rows]
     return table[rows]
 
 
 def take_columns(table: Any, columns: Any) -> Any:
-    """Some columns of an array, a sparse matrix or a data frame; one dimension for a single number."""
+    """Select columns of an array, sparse matrix or data frame; one-dimensional for a single index."""
     return table.iloc[:, columns] if isinstance(table, pd.DataFrame) else table[:, columns]
 
 
-def number_values(table: Any, column: int) -> NDArray[np.int64]:
-    """Number the different values of a column, shape (n_rows,); missing is a value too."""
+def encode_values(table: Any, column: int) -> NDArray[np.int64]:
+    """Codes of the distinct values of a column, including missing, shape (n_rows,)."""
     values = _read_column(table, column)
     try:
         return pd.factorize(values, use_na_sentinel=False)[0]
-    except TypeError:  # lists, for instance, which cannot be told apart quickly
+    except TypeError:  # unhashable values such as lists: treat all as distinct
         return np.arange(len(values))
 
 
 def find_rare_rows(table: Any, n_columns: int) -> NDArray[np.int64]:
-    """Find rows with the rarest value of each column, and with the least and the largest of numbers."""
+    """Find rows with the rarest value of each column, and the minimum and maximum of each numeric column."""
     rows = []
     for column in range(n_columns):
-        codes = number_values(table, column)
+        codes = encode_values(table, column)
         rows.append(int(np.bincount(codes)[codes].argmin()))
         values = _read_column(table, column)
         if pd.api.types.is_numeric_dtype(values) and values.notna().any():
@@ -123,12 +123,12 @@ def find_rare_rows(table: Any, n_columns: int) -> NDArray[np.int64]:
 def _read_column(table: Any, column: int) -> pd.Series[Any]:
     if isinstance(table, pd.DataFrame):
         return table.iloc[:, column]
-    taken = table[:, [column]].toarray()[:, 0] if sparse.issparse(table) else table[:, column]
-    return pd.Series(np.asarray(taken)).infer_objects()
+    values = table[:, [column]].toarray()[:, 0] if sparse.issparse(table) else table[:, column]
+    return pd.Series(np.asarray(values)).infer_objects()
 
 
 def shuffle_column(table: Any, column: int, order: NDArray[np.int64]) -> Any:
-    """Copy a table, with the values of one column in another order."""
+    """Copy a table, with the values of one column reordered."""
     if isinstance(table, pd.DataFrame):
         shuffled = table.copy()
         shuffled.isetitem(column, table.iloc[order, column].array)

@@ -1,4 +1,4 @@
-"""Encoded columns in groups: what derives from one of the caller's columns is scored together."""
+"""Groups of encoded columns: those that derive from the same column of the caller's table are scored together."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from truewood._formatting import list_names
 from truewood._inputs.feature_groups import Grouping, read_feature_groups
 from truewood._pipelines.provenance import ColumnProvenance
 
-# Names that a sentence lists before it counts the rest.
+# Names listed in a note.
 _LISTED = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """What preprocessing makes of the caller's table.
+    """How preprocessing encodes the caller's table.
 
     Parameters
     ----------
     inputs : list of str
         Names of the caller's columns.
-    columns : Trace
-        The encoded columns, and which inputs they derive from.
+    columns : ColumnProvenance
+        The encoded columns, and the inputs that each derives from.
     """
 
     inputs: list[str]
@@ -38,9 +38,9 @@ def group_columns(encoding: Encoding, combined: Sequence[str], feature_groups: A
     Parameters
     ----------
     encoding : Encoding
-        The columns.
+        The encoded columns.
     combined : sequence of str
-        Features that the model itself makes of several columns; each stays for itself.
+        Features that the model itself computes from several columns; each forms its own group.
     feature_groups : None, dict or sequence
         Groups of the caller's columns.
 
@@ -49,7 +49,7 @@ def group_columns(encoding: Encoding, combined: Sequence[str], feature_groups: A
     grouping : Grouping
         Groups in the order of the caller's columns, then columns that mix several of them.
     notes : tuple of str
-        What a reader should know.
+        Notes for the user.
     """
     traced, inputs = encoding.columns, encoding.inputs
     own = read_feature_groups(feature_groups, np.asarray(inputs, dtype=np.str_))
@@ -72,14 +72,14 @@ def group_columns(encoding: Encoding, combined: Sequence[str], feature_groups: A
 
 
 def _note_mixed(mixed: list[str], blended: list[str]) -> tuple[str, ...]:
-    """Say which features derive from several columns, and from which."""
+    """Note features that derive from several columns."""
     if not mixed:
         return ()
     return (f"Mixes of several columns ({_list(blended)}), scored as they are: {_list(mixed)}.",)
 
 
 def _note_unused(encoding: Encoding) -> tuple[str, ...]:
-    """Say which columns no encoded column derives from, as far as can be told."""
+    """Note columns that no encoded column is known to derive from."""
     traced = encoding.columns
     used = frozenset[int]().union(*traced.sources)
     constant = [name for j, name in enumerate(encoding.inputs) if j not in used and j in traced.unknown]
@@ -89,7 +89,7 @@ def _note_unused(encoding: Encoding) -> tuple[str, ...]:
         notes.append(f"Not used by the pipeline, and left out: {_list(dropped)}.")
     if constant:
         listed = _list(constant)
-        notes.append(f"The same in all rows that were tried, so that nothing tells what they are used for: {listed}.")
+        notes.append(f"Constant in all rows that were tried, so it is unknown what they are used for: {listed}.")
     return tuple(notes)
 
 
@@ -98,7 +98,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _find_free_name(name: str, inputs: Sequence[str], taken: set[str]) -> str:
-    """Name a mixture as no column of the caller's is named, nor a group or another mixture."""
+    """Unique name for a mixture, different from all columns, groups and other mixtures."""
     free = own = f"{name} (encoded)" if name in inputs else name
     number = 2
     while free in taken:

@@ -24,16 +24,16 @@ from truewood._pipelines.encoding import Encoding
 from truewood._pipelines.leakage import check_row_by_row, check_rows
 from truewood._pipelines.provenance import (
     ColumnProvenance,
-    has_telling_names,
+    has_traceable_names,
     is_skipped,
     list_transformers,
     trace_provenance,
 )
-from truewood._pipelines.provenance_probe import MOST_TRIED
+from truewood._pipelines.provenance_probe import MOST_PROBED
 from truewood._pipelines.spark_stages import SparkPipeline
 from truewood.adapters._spark_model import SparkModel, read_spark_model
 
-# Number of rows, besides some rare ones, on which the provenance of columns is traced; fewer for a wide table.
+# Number of rows on which provenance is traced, in addition to rows with rare values; fewer for wide tables.
 _MOST_ROWS = 2_000
 _FEWEST_ROWS = 200
 _MOST_VALUES = 200_000
@@ -224,7 +224,7 @@ def _find_columns(steps: Sequence[Any], table: Any, before: ColumnProvenance, n_
     n_rows = min(table.shape[0], _MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(1, len(before.names))))
     rows = np.linspace(0, table.shape[0] - 1, n_rows).astype(np.int64)
     n_inputs = len(before.names)
-    if n_rows < table.shape[0] and 1 < n_inputs <= MOST_TRIED and not all(map(has_telling_names, steps)):
+    if n_rows < table.shape[0] and 1 < n_inputs <= MOST_PROBED and not all(map(has_traceable_names, steps)):
         rows = np.union1d(rows, find_rare_rows(table, n_inputs))
     found = _trace_steps(steps, take_rows(table, rows), before)
     # Their number may depend on the values, as with a function that creates dummy columns.

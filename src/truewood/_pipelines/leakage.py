@@ -1,4 +1,4 @@
-"""Steps that leak: they resampled the training rows, learned from the target, or mix rows, which inflates scores."""
+"""Detection of leaky pipeline steps: they resample training rows, learn from the target, or mix rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from truewood._formatting import list_names, quote
 from truewood._pipelines.containers import take_rows
 from truewood._pipelines.provenance import list_transformers
 
-# Types that a sentence lists before it counts the rest.
+# Types listed in a message.
 _LISTED = 5
-
-
-# Rounding of matrix products, which depends on the number of rows.
+# Tolerance for matrix products, whose rounding depends on the number of rows.
 _ROUNDING = 1e-5
 
 
 def check_rows(steps: Sequence[tuple[str, Any]], rows: Any) -> str | None:
-    """Say which steps make scores on rows of the fit too good, or impossible."""
+    """Return a warning about steps that inflate scores, or raise an error if a step rules out training rows."""
     if isinstance(rows, str):
         return _check_training(steps, rows) if rows in ("auto", "oob") else None
     suspects = [step for _, step in steps if hasattr(step, "fit_resample")]
@@ -35,13 +33,13 @@ def check_rows(steps: Sequence[tuple[str, Any]], rows: Any) -> str | None:
     if not suspects:
         return None
     return (
-        f"{_list_types(suspects)} resampled the rows of the fit or learned from their targets, so that scores and "
-        "p-values are too good unless the listed rows are such as the pipeline never saw."
+        f"{_list_types(suspects)} resampled the training rows or learned from their targets, so scores and p-values "
+        "are too optimistic unless the pipeline never saw the listed rows."
     )
 
 
 def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
-    """Refuse steps whose training rows cannot be had again, and say which steps have learned from their y."""
+    """Raise an error if a step's training output cannot be recomputed, or return a warning if it has learned from y."""
     for name, step in steps:
         if hasattr(step, "fit_resample"):
             raise ValueError(
@@ -51,16 +49,15 @@ def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
     fitted = [part for _, step in steps for part in list_transformers(step)]
     if any(isinstance(part, TargetEncoder) for part in fitted):
         raise ValueError(
-            f"rows={quote(rows)} needs columns as the trees saw them, but TargetEncoder made those of training rows "
-            "from "
-            "their targets, by cross-fitting that is not recorded; pass rows the pipeline never saw and rows='heldout'."
+            f"rows={quote(rows)} needs columns as the trees saw them, but TargetEncoder encoded the training rows by "
+            "cross-fitting, which it does not record; pass rows the pipeline never saw and rows='heldout'."
         )
     learned = [part for part in fitted if _has_learned_from_y(part)]
     if not learned:
         return None
     return (
-        f"{_list_types(learned)} learned from the targets of the rows that score, so that scores and p-values are too "
-        "good; pass rows the pipeline never saw and rows='heldout'."
+        f"{_list_types(learned)} learned from the targets of the evaluation rows, so scores and p-values are too "
+        "optimistic; pass rows the pipeline never saw and rows='heldout'."
     )
 
 
@@ -76,22 +73,22 @@ def _list_types(steps: Sequence[Any]) -> str:
 
 
 def check_row_by_row(name: str, step: Any, table: Any) -> Any:
-    """Run a step on some rows at once, refuse it where their halves give something else, and return what it gives."""
+    """Transform some rows, and raise an error if transforming the two halves separately gives other values."""
     whole, n_rows = step.transform(deepcopy(table)), table.shape[0]
     halves = [rows for rows in np.array_split(np.arange(n_rows), 2) if len(rows)]
     if len(halves) == 2:
         parts = [step.transform(deepcopy(take_rows(table, rows))) for rows in halves]
-        together, apart = _read(whole), [_read(part) for part in parts]
-        is_same = all(part.shape[1:] == together.shape[1:] for part in apart)
-        if not is_same or not _are_same(together, np.concatenate(apart)):
+        expected, separate = _to_dense(whole), [_to_dense(part) for part in parts]
+        is_same = all(part.shape[1:] == expected.shape[1:] for part in separate)
+        if not is_same or not _are_same(expected, np.concatenate(separate)):
             raise ValueError(
-                f"step {quote(name)} ({type(step).__name__}) looks at the whole table when it transforms, and gives "
-                "other values for a part of the rows; rows that are read in parts need steps that go row by row."
+                f"step {quote(name)} ({type(step).__name__}) transforms a row differently depending on the other rows "
+                "in the table; rows that are read in parts need steps that transform each row on its own."
             )
     return whole
 
 
-def _read(output: Any) -> NDArray[Any]:
+def _to_dense(output: Any) -> NDArray[Any]:
     values = output.toarray() if sparse.issparse(output) else np.asarray(output)
     return values[:, np.newaxis] if values.ndim == 1 else values
 

@@ -18,22 +18,22 @@ from truewood._inputs.tables import read_names
 from truewood._pipelines.containers import take_columns
 from truewood._pipelines.provenance_probe import find_sources
 
-# Names that are no part of each other, nor of a category's name: 'a_b_c' may be of column 'a' or of column 'a_b'.
-_MARK = re.compile("\x1f([0-9]+)\x1f")
+# Unambiguous placeholders for input names: an output 'a_b_c' could come from column 'a' or from column 'a_b'.
+_PLACEHOLDER = re.compile("\x1f([0-9]+)\x1f")
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnProvenance:
-    """The columns that preprocessing gives.
+    """The output columns of preprocessing, and the input columns that each derives from.
 
     Parameters
     ----------
     names : list of str
-        Their names.
+        Names of the output columns.
     sources : list of frozenset of int
-        For each the numbers of the input columns it derives from.
+        Indices of the input columns that each output column derives from.
     unknown : frozenset of int
-        Inputs that are the same in all rows that were tried, so that nothing tells what they are used for.
+        Inputs that are constant in the sampled rows, so that a probe cannot reveal which outputs use them.
     """
 
     names: list[str]
@@ -42,12 +42,12 @@ class ColumnProvenance:
 
     @classmethod
     def start(cls, names: Iterable[str]) -> ColumnProvenance:
-        """Trace of columns that are as they came."""
+        """Provenance of unmodified columns."""
         listed = list(names)
         return cls(listed, [frozenset([j]) for j in range(len(listed))])
 
     def then(self, later: ColumnProvenance) -> ColumnProvenance:
-        """Trace of one step after the other."""
+        """Provenance after a further step."""
         unknown = self.unknown | self._join(later.unknown)
         return ColumnProvenance(later.names, [self._join(inputs) for inputs in later.sources], unknown)
 
@@ -56,23 +56,23 @@ class ColumnProvenance:
 
 
 def trace_provenance(transformer: Any, table: Any, names: Sequence[str]) -> tuple[Any, ColumnProvenance]:
-    """Run fitted preprocessing on some rows, and find what each output column derives from.
+    """Run fitted preprocessing on some rows, and find the inputs of each output column.
 
     Parameters
     ----------
     transformer : object
-        A fitted transformer, or a Pipeline, ColumnTransformer or FeatureUnion of such.
+        A fitted transformer, or a Pipeline, ColumnTransformer or FeatureUnion of transformers.
     table : ndarray, sparse matrix or data frame
-        Some rows, as the transformer takes them.
+        Some rows of the transformer's input.
     names : sequence of str
         Names of the columns of `table`.
 
     Returns
     -------
     output : ndarray, sparse matrix or data frame
-        What the transformer makes of the rows.
-    trace : Trace
-        Its columns.
+        The transformed rows.
+    provenance : ColumnProvenance
+        The provenance of the output columns.
     """
     if is_skipped(transformer):
         return table, ColumnProvenance.start(names)
@@ -103,7 +103,7 @@ def _trace_parts(transformer: ColumnTransformer, table: Any, names: Sequence[str
         if not places:
             continue
         inputs = _find_inputs(columns, transformer, table)
-        # A single column by its name goes to the transformer as one dimension, as texts do.
+        # ColumnTransformer passes a column given as a scalar in one dimension, for text vectorizers.
         is_single = not isinstance(columns, slice) and np.ndim(columns) == 0
         taken = take_columns(table, inputs[0] if is_single else inputs)
         _, found = trace_provenance(part, taken, [names[j] for j in inputs])
@@ -117,7 +117,7 @@ def _trace_parts(transformer: ColumnTransformer, table: Any, names: Sequence[str
 
 
 def _find_inputs(columns: Any, transformer: ColumnTransformer, table: Any) -> list[int]:
-    """Numbers of the columns of the table that a part of a ColumnTransformer was fit on."""
+    """Indices of the columns of `table` that a part of a ColumnTransformer was fit on."""
     known = [str(name) for name in getattr(transformer, "feature_names_in_", [])]
     numbers = range(transformer.n_features_in_)
     if isinstance(columns, slice):
@@ -129,7 +129,7 @@ def _find_inputs(columns: Any, transformer: ColumnTransformer, table: Any) -> li
             listed = np.flatnonzero(listed)
         chosen = [numbers[name] if isinstance(name, int) else known.index(name) for name in listed.tolist()]
     given = read_names(table)
-    # A data frame may hold its columns in another order, and more of them.
+    # A data frame may have additional columns, in any order.
     return chosen if given is None or not known else [given.index(known[j]) for j in chosen]
 
 
@@ -147,7 +147,7 @@ def _trace_union(union: FeatureUnion, table: Any, names: Sequence[str]) -> Colum
 
 
 def _add_prefix(rule: Any, label: str, name: str) -> str:
-    """Name of a column as `verbose_feature_names_out` says."""
+    """Column name according to `verbose_feature_names_out`."""
     if callable(rule):
         return str(rule(label, name))
     if isinstance(rule, str):
@@ -157,18 +157,18 @@ def _add_prefix(rule: Any, label: str, name: str) -> str:
 
 def _trace_single(transformer: Any, table: Any, names: Sequence[str], output: Any) -> ColumnProvenance:
     n_inputs, n_columns = len(names), _count_columns(output)
-    spelled = spell_outputs(transformer, n_inputs)
-    sources, unknown = [find_marks(name) for name in spelled], frozenset[int]()
-    # A category's name may hold anything, even what looks like a mark.
-    is_told = len(spelled) == n_columns and all(max(found, default=0) < n_inputs for found in sources)
-    if not is_told:
+    output_names = name_outputs(transformer, n_inputs)
+    sources, unknown = [find_placeholders(name) for name in output_names], frozenset[int]()
+    # A category name may happen to contain a placeholder.
+    has_names = len(output_names) == n_columns and all(max(found, default=0) < n_inputs for found in sources)
+    if not has_names:
         sources = [frozenset()] * n_columns
     if n_inputs == 1:
         sources = [frozenset([0])] * n_columns
     elif not all(sources):
-        sources, unknown = find_sources(transformer, table, names, told=sources, output_names=read_names(output))
-    if is_told:
-        return ColumnProvenance([replace_marks(name, names) for name in spelled], sources, unknown)
+        sources, unknown = find_sources(transformer, table, names, known=sources, output_names=read_names(output))
+    if has_names:
+        return ColumnProvenance([fill_placeholders(name, names) for name in output_names], sources, unknown)
     numbered = _number(type(transformer).__name__.lower(), n_columns)
     is_kept = [n_columns == n_inputs and found == {j} for j, found in enumerate(sources)]
     return ColumnProvenance([names[j] if is_kept[j] else numbered[j] for j in range(n_columns)], sources, unknown)
@@ -183,12 +183,12 @@ def _count_columns(output: Any) -> int:
 
 
 def is_skipped(transformer: Any) -> bool:
-    """Whether a step changes nothing when a model predicts: none, or one that resamples rows for the fit."""
+    """Whether a step does nothing at prediction time: no transformer, or one that only resamples training rows."""
     return transformer is None or isinstance(transformer, str) or hasattr(transformer, "fit_resample")
 
 
 def list_transformers(transformer: Any, *, only_first: bool = False) -> Iterator[Any]:
-    """All single transformers within fitted preprocessing, or only the first of each Pipeline in it."""
+    """All elementary transformers in fitted preprocessing, or only the first of each Pipeline."""
     if isinstance(transformer, Pipeline):
         parts = [part for _, part in transformer.steps if not is_skipped(part)][: 1 if only_first else None]
     elif isinstance(transformer, ColumnTransformer):
@@ -205,30 +205,30 @@ def list_transformers(transformer: Any, *, only_first: bool = False) -> Iterator
         yield from list_transformers(part, only_first=only_first)
 
 
-def spell_outputs(transformer: Any, n_inputs: int) -> list[str]:
-    """Names of the outputs for inputs whose names are marks; none if the transformer does not tell."""
+def name_outputs(transformer: Any, n_inputs: int) -> list[str]:
+    """Output names for placeholder input names; empty if the transformer does not provide names."""
     marks = np.array([f"\x1f{j}\x1f" for j in range(n_inputs)], dtype=object)
     try:
         renamed = copy(transformer)
-        # Input names have to be those of the fit, where the transformer knows these.
+        # scikit-learn requires the input names that the transformer was fit with.
         renamed.feature_names_in_ = marks
         return [str(name) for name in renamed.get_feature_names_out(marks)]
-    except Exception:  # a transformer of any library, or a function of the user's, may fail in any way
+    except Exception:  # third-party transformers and user functions can fail in any way
         return []
 
 
-def find_marks(name: str) -> frozenset[int]:
-    """Numbers of the inputs whose marks are in a name."""
-    return frozenset(int(j) for j in _MARK.findall(name))
+def find_placeholders(name: str) -> frozenset[int]:
+    """Indices of the inputs with a placeholder in `name`."""
+    return frozenset(int(j) for j in _PLACEHOLDER.findall(name))
 
 
-def replace_marks(name: str, names: Sequence[str]) -> str:
-    """A name with the names of the inputs where their marks are."""
-    return _MARK.sub(lambda mark: names[int(mark[1])], name)
+def fill_placeholders(name: str, names: Sequence[str]) -> str:
+    """Replace placeholders by the names of the inputs."""
+    return _PLACEHOLDER.sub(lambda mark: names[int(mark[1])], name)
 
 
-def has_telling_names(transformer: Any) -> bool:
-    """Whether names alone tell what each output of fitted preprocessing derives from."""
+def has_traceable_names(transformer: Any) -> bool:
+    """Whether names alone identify the inputs of each output of fitted preprocessing."""
     parts = list(list_transformers(transformer))
-    spelled = [spell_outputs(part, getattr(part, "n_features_in_", 0)) for part in parts]
-    return all(names and all(map(_MARK.search, names)) for names in spelled)
+    output_names = [name_outputs(part, getattr(part, "n_features_in_", 0)) for part in parts]
+    return all(names and all(map(_PLACEHOLDER.search, names)) for names in output_names)

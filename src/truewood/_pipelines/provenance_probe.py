@@ -1,4 +1,4 @@
-"""Sources of output columns found by trying: which outputs change when the values of one input are shuffled."""
+"""Sources of output columns by probing: which outputs change when one input is shuffled."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import FunctionTransformer
 
-from truewood._pipelines.containers import number_values, shuffle_column
+from truewood._pipelines.containers import encode_values, shuffle_column
 
-# More columns than this are not tried out one by one: what is not known by name counts as a mixture of all of them.
-MOST_TRIED = 500
+# With more inputs, none is probed: an output that names do not identify counts as a mixture of all inputs.
+MOST_PROBED = 500
 
 
 def find_sources(
@@ -24,7 +24,7 @@ def find_sources(
     table: Any,
     names: Sequence[str],
     *,
-    told: list[frozenset[int]],
+    known: list[frozenset[int]],
     output_names: list[str] | None,
 ) -> tuple[list[frozenset[int]], frozenset[int]]:
     """Find the inputs that each output of a fitted transformer derives from.
@@ -37,36 +37,36 @@ def find_sources(
         Some rows of its input.
     names : sequence of str
         Names of the inputs.
-    told : list of frozenset of int
-        What is known of each output already; empty where nothing is.
+    known : list of frozenset of int
+        Sources of each output that are known from names; empty if unknown.
     output_names : list of str or None
-        Names of the outputs, where the output has names.
+        Names of the outputs, if known.
 
     Returns
     -------
     sources : list of frozenset of int
-        Numbers of the inputs, for each output.
+        Indices of the inputs, for each output.
     unknown : frozenset of int
-        Inputs that are the same in all rows, so that nothing tells what they are used for.
+        Inputs that are constant in the sampled rows, so that probing cannot reveal which outputs use them.
     """
     n_inputs = len(names)
-    tried = _shuffle_inputs(transformer, table, n_inputs, len(told))
-    n_tried = n_inputs if n_inputs <= MOST_TRIED else 0
-    untried = frozenset(j for j in range(n_tried) if not number_values(table, j).any())
-    return _place_untried(told, tried, untried, names, output_names)
+    probed = _probe_inputs(transformer, table, n_inputs, len(known))
+    n_probed = n_inputs if n_inputs <= MOST_PROBED else 0
+    constant = frozenset(j for j in range(n_probed) if not encode_values(table, j).any())
+    return _assign_constant(known, probed, constant, names, output_names)
 
 
-def _shuffle_inputs(transformer: Any, table: Any, n_inputs: int, n_columns: int) -> list[frozenset[int]]:
-    """Find which outputs change when the rows of one input are shuffled."""
+def _probe_inputs(transformer: Any, table: Any, n_inputs: int, n_columns: int) -> list[frozenset[int]]:
+    """Find which outputs change when one input is shuffled."""
     if isinstance(transformer, FunctionTransformer) and isinstance(transformer.func, np.ufunc | None):
-        return [frozenset([j]) for j in range(n_inputs)]  # value by value
+        return [frozenset([j]) for j in range(n_inputs)]  # elementwise
     all_inputs = [frozenset(range(n_inputs))] * n_columns
-    if n_inputs > MOST_TRIED:
+    if n_inputs > MOST_PROBED:
         return all_inputs
-    # Each row gets the value of the next one in a random circle of all, so that no value can stay where it is.
-    circle = np.random.default_rng(0).permutation(table.shape[0])
-    order = np.empty_like(circle)
-    order[circle] = np.roll(circle, -1)
+    # A random cyclic permutation, so that no row keeps its own value.
+    cycle = np.random.default_rng(0).permutation(table.shape[0])
+    order = np.empty_like(cycle)
+    order[cycle] = np.roll(cycle, -1)
     sources: list[set[int]] = [set() for _ in range(n_columns)]
     try:
         with warnings.catch_warnings():
@@ -74,42 +74,45 @@ def _shuffle_inputs(transformer: Any, table: Any, n_inputs: int, n_columns: int)
             before = _read_values(transformer.transform(deepcopy(table)))
             for j in range(n_inputs):
                 after = _read_values(transformer.transform(shuffle_column(table, j, order)))
-                is_same = (before == after) | ((before != before) & (after != after))  # NaN is the same as NaN
+                is_same = (before == after) | ((before != before) & (after != after))  # NaN equals NaN
                 for column in np.flatnonzero(~is_same.all(axis=0)):
                     sources[column].add(j)
-    except Exception:  # shuffled rows may be such as the transformer never meets
+    except Exception:  # the transformer may reject a combination of values
         return all_inputs
     return [frozenset(found) for found in sources]
 
 
-def _place_untried(
+def _assign_constant(
     known: list[frozenset[int]],
-    tried: list[frozenset[int]],
-    untried: frozenset[int],
+    probed: list[frozenset[int]],
+    constant: frozenset[int],
     names: Sequence[str],
-    named: list[str] | None,
+    output_names: list[str] | None,
 ) -> tuple[list[frozenset[int]], frozenset[int]]:
-    """Find sources, given those known and those tried out, where some inputs are the same in all rows.
+    """Combine known and probed sources, and assign inputs that are constant in the sampled rows.
 
-    Such an input belongs to the column of its own name or, if all others stay in their places, to that of its place. If
-    it has none, all columns of which it is not known may derive from it; it is returned, as that may be no column.
+    A constant input is the source of the output with its name or, if all other inputs keep their positions, of the
+    output at its position. Otherwise it counts as a source of every output with unknown sources, and is also returned,
+    because possibly no output uses it.
     """
-    own: list[int | None] = [None] * len(tried)
-    # A column that is the same in all these rows depends on nothing that was seen; its name may tell.
-    for column, name in enumerate(named or []):
-        if name in names and tried[column] <= {names.index(name)}:
+    own: list[int | None] = [None] * len(probed)
+    # Probing finds no source of an output that is constant in these rows, but its name may identify one.
+    for column, name in enumerate(output_names or []):
+        if name in names and probed[column] <= {names.index(name)}:
             own[column] = names.index(name)
-    if len(tried) == len(names) and all(found == {j} or (j in untried and not found) for j, found in enumerate(tried)):
+    if len(probed) == len(names) and all(
+        found == {j} or (j in constant and not found) for j, found in enumerate(probed)
+    ):
         own = list(range(len(names)))
-    unplaced = untried - set(own) - frozenset[int]().union(*known)
+    unassigned = constant - set(own) - frozenset[int]().union(*known)
     sources = []
-    for told, found, place in zip(known, tried, own, strict=True):
-        sources.append(told or (found | unplaced if place is None else frozenset([place])))
-    return sources, unplaced
+    for from_names, found, position in zip(known, probed, own, strict=True):
+        sources.append(from_names or (found | unassigned if position is None else frozenset([position])))
+    return sources, unassigned
 
 
 def _read_values(output: Any) -> NDArray[Any]:
-    """Values to compare, shape (n_rows, n_columns): numbers, or objects with None for missing ones."""
+    """Values to compare, shape (n_rows, n_columns): numbers, or objects with None for missing values."""
     dense = output.toarray() if sparse.issparse(output) else output
     if len(dense.shape) == 1:
         dense = np.asarray(dense)[:, np.newaxis]

@@ -17,11 +17,11 @@ from truewood._results.caveats import (
 )
 from truewood._results.summary import (
     Percent,
-    choose_rows,
     describe_skipped,
     describe_total,
     explain_impurity,
     find_percent,
+    find_row_source,
     name_impurity,
     name_unit,
     write_summary,
@@ -86,7 +86,7 @@ def _describe_most_overrated(others: pd.DataFrame) -> list[str]:
 
 def list_facts(result: ImportanceResult, percent: Percent | None, performance: str | None) -> list[tuple[str, str]]:
     """List key facts: what all features explain, how well the model predicts, and the evaluation rows."""
-    rows = f"{result.n_rows:,} {ROWS_IN_WORDS[choose_rows(result)]}, {count(result.n_trees, 'tree')}"
+    rows = f"{result.n_rows:,} {ROWS_IN_WORDS[find_row_source(result)]}, {count(result.n_trees, 'tree')}"
     facts = [describe_total(result, percent)]
     if performance is not None:
         facts.append(("Model performance", performance))
@@ -102,7 +102,7 @@ def describe_method(result: ImportanceResult, check: TableCheck | None) -> list[
         trees = "a single tree"
     if result.per_fold is not None:
         trees += f", in {count(len(result.per_fold), 'fold')}"
-    rows = choose_rows(result)
+    rows = find_row_source(result)
     lines = [
         ("Model", f"{result.task.capitalize()}, {trees}."),
         ("Rows", f"{result.n_rows:,} {ROWS_IN_WORDS[rows]}: {_ROWS_EXPLAINED[rows]}."),

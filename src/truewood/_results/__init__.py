@@ -1,1 +1,1 @@
-"""The scores with all that belongs to them: table, pictures, files."""
+"""Results: scores with standard errors, as tables, plots and files."""

@@ -44,7 +44,7 @@ class Comparison:
     is_paired : bool
         Whether rows were paired; otherwise the results are treated as independent, and their variances are added.
     rows : {"oob", "heldout", "lists"}
-        The kind of rows that scored the trees.
+        The kind of rows the trees were scored on; "lists" if a list of rows was passed for each tree.
     n_rows : tuple of (int, int)
         Number of rows of each result.
     measure, task : str
@@ -52,7 +52,7 @@ class Comparison:
     is_additive : bool
         Whether both models' trees add up to a raw score, as in boosting.
     n_groups : int or None
-        Number of groups of clustered rows that were paired by their sums; None without ``groups=``.
+        Number of row groups, whose summed contributions were paired; None without ``groups=``.
     """
 
     difference: Floats
@@ -167,7 +167,7 @@ class Comparison:
         Parameters
         ----------
         path : str or path
-            The file to write; its name ends in .html.
+            The file to write; its name must end in .html.
         title : str, default=None
             Title of the report.
         notes : sequence of str, default=()

@@ -38,7 +38,8 @@ class Explanation:
     output_names : ndarray of str, shape (n_outputs,), or None
         Names of the classes or outputs; None if values have no axis for them.
     target : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
-        The target of the trees; for classifiers, whether the row belongs to each class. None if y was not given.
+        The target of the trees; for classifiers, 1 for the class of the row and 0 for the others. None if y was not
+        given.
     rows : {"oob", "heldout", "lists"}
         Which trees explain a row: those it is out of bag for, all trees, or those it was listed for.
     is_additive : bool
@@ -46,7 +47,7 @@ class Explanation:
     is_risk : bool
         Whether a larger prediction means an earlier event, as for survival times.
     notes : tuple of str
-        Sentences to keep in mind.
+        Caveats, one sentence each.
     """
 
     values: NDArray[np.float64]

@@ -32,9 +32,9 @@ class ImportanceResult(ScoresWithErrors):
         Scores: the mean over trees and outputs; for boosted trees, the sum over trees. They are signed: a feature
         without predictive power scores zero on average.
     share : ndarray of shape (n_features,)
-        Scores as shares of the target's impurity that splits on the feature explain ("sobol_mda": that the model
-        cannot explain without the feature). NaN if scores are not in units of impurity, as for boosted classifiers
-        and for error rates (permutation importance of classifiers).
+        Scores relative to the target's impurity: the share that splits on the feature explain or, for "sobol_mda", the
+        share that the model cannot explain without the feature. NaN if scores are not in units of impurity, as for
+        boosted classifiers and for error rates (permutation importance of classifiers).
     per_tree : ndarray of shape (n_trees, n_features)
         Scores by tree, one fold after the other. NaN for trees without evaluation rows, and for "sobol_mda", which
         scores the forest as a whole.
@@ -56,11 +56,13 @@ class ImportanceResult(ScoresWithErrors):
     task : {"classification", "regression", "survival"}
         What the model predicts; "survival" if splits are scored by the hazards of their nodes.
     rows : {"oob", "heldout", "folds", "lists", "training"}
-        The kind of rows that scored the trees.
+        The kind of rows the trees were scored on; "lists" if a list of rows was passed for each tree, "training" for
+        measures that use only the training rows.
     n_rows : int
         Number of rows passed.
     skipped_weight : float
-        Share of split weight that was not scored because no evaluation row reached one of the children.
+        Share of the splits, each weighted by its training rows, that was not scored because no evaluation row reached
+        one of the children.
     is_additive : bool
         Whether the trees' values add up to a raw score, as in boosting. Scores are then sums over trees, in units of
         raw score times target.
@@ -74,7 +76,7 @@ class ImportanceResult(ScoresWithErrors):
     contributions : ndarray of shape (n_rows, n_features) or None
         The contribution of each evaluation row to each score; only with ``contributions=True``.
     n_groups : int or None
-        Number of groups of clustered rows that standard errors are based on; None without ``groups=``.
+        Number of row groups that standard errors are based on; None without ``groups=``.
     groups : ndarray of int, shape (n_rows,), or None
         The group of each row; only with ``groups=`` and ``contributions=True``.
     total_error : float
@@ -87,7 +89,7 @@ class ImportanceResult(ScoresWithErrors):
     classes : ClassScores or None
         The scores by class, with standard errors; only with ``per_class=True``.
     notes : tuple of str
-        Sentences to keep in mind, such as which features a pipeline combined from several columns or dropped.
+        Caveats, one sentence each, such as which features a pipeline combined from several columns or dropped.
     """
 
     values: NDArray[np.float64]
@@ -129,9 +131,10 @@ class ImportanceResult(ScoresWithErrors):
 
     @property
     def per_class(self) -> NDArray[np.float64] | None:
-        """Scores by class, shape (n_classes, n_features), which add up to `values`; for boosted trees by tree class.
+        """Scores by class, shape (n_classes, n_features), which add up to `values`.
 
-        None without ``importance(..., per_class=True)``; `classes` has the names and standard errors.
+        For boosted trees, these are the scores of the trees of each class. None without
+        ``importance(..., per_class=True)``; `classes` has the names and standard errors.
         """
         return None if self.classes is None else self.classes.values
 
@@ -226,7 +229,7 @@ class ImportanceResult(ScoresWithErrors):
         Parameters
         ----------
         path : str or path
-            The file to write; its name ends in .html.
+            The file to write; its name must end in .html.
         X : array-like, data frame or sparse matrix of shape (n_rows, n_columns), default=None
             The table, to check for correlated features and missing values; without it, the report states that this
             was not checked.

@@ -39,7 +39,8 @@ def save(result: ImportanceResult, path: str | PathLike[str]) -> None:
         encoded = (json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n").encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"names must not contain lone surrogates, which no file can hold, got {error.object[error.start]!a}; "
+            f"names must not contain lone surrogates, which cannot be written to a file, got "
+            f"{error.object[error.start]!a}; "
             "rename that feature or group."
         ) from error
     write_file(path, encoded)
@@ -87,8 +88,8 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
     version = content.pop("version", None)
     if version != FORMAT_VERSION or isinstance(version, bool):
         raise ValueError(
-            f"{path} has format version {quote(version)}, this version of truewood reads {FORMAT_VERSION}; save the "
-            "result again, or update truewood."
+            f"{path} has format version {quote(version)}, but this version of truewood reads {FORMAT_VERSION}; save "
+            "the result again, or update truewood."
         )
     try:
         return _read_result(content)

@@ -47,7 +47,7 @@ class ScoresWithErrors:
 
     @property
     def p_value(self) -> NDArray[np.float64]:
-        """One-sided p-values, shape (n_features,): the probability of such a score without predictive power.
+        """One-sided p-values, shape (n_features,): the probability of a score this large without predictive power.
 
         1 for features that no split uses, NaN without inference.
         """
@@ -65,7 +65,8 @@ class ScoresWithErrors:
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return confidence intervals of the expected scores.
 
-        For out-of-bag rows the upper end is further away because scores vary more if the expected score is larger.
+        For out-of-bag rows, the upper end is farther from the score than the lower end, because scores vary more if the
+        expected score is larger.
 
         Parameters
         ----------
@@ -99,11 +100,11 @@ class ScoresWithErrors:
         return adjust(self.p_value, correction)
 
     def janitza_p_value(self) -> NDArray[np.float64]:
-        """Return p-values from a null distribution that mirrors all scores that are not positive.
+        """Return p-values from a null distribution made of the scores that are not positive and their mirror images.
 
-        This is the test of Janitza, Celik & Boulesteix (2018), for many features that mostly lack predictive power.
-        It mirrors z-scores because the spread of scores differs between features; without inference, it mirrors the
-        scores.
+        This is the test of Janitza, Celik & Boulesteix (2018), for many features that mostly lack predictive power. The
+        distribution consists of z-scores, because the spread of scores differs between features, or of the scores
+        themselves without inference.
 
         Returns
         -------
@@ -211,7 +212,7 @@ class ClassScores:
 
     @property
     def p_value(self) -> NDArray[np.float64]:
-        """One-sided p-values, shape (n_classes, n_features); 1 without any split, NaN without inference."""
+        """One-sided p-values, shape (n_classes, n_features); 1 for features without splits, NaN without inference."""
         return find_p_value(self.values, self.null_std_error)
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

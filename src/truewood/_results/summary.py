@@ -115,7 +115,7 @@ def name_level(alpha: float) -> str:
     return f"{100 * alpha:g}% false discovery rate"
 
 
-def choose_rows(result: ImportanceResult) -> str:
+def find_row_source(result: ImportanceResult) -> str:
     """Return which rows the scores come from, as a key of `ROWS_IN_WORDS`; mdi always uses the training rows."""
     return "training" if result.measure == "mdi" else result.rows
 
@@ -204,7 +204,7 @@ def write_total(result: ImportanceResult, percent: Percent | None) -> str:
     """Write `describe_total` as a sentence."""
     sentence = " ".join(describe_total(result, percent))
     if percent is not None and percent.is_share:
-        sentence += f" on {ROWS_IN_WORDS[choose_rows(result)]}"
+        sentence += f" on {ROWS_IN_WORDS[find_row_source(result)]}"
     return f"{sentence}. {explain_impurity(result)}".strip()
 
 

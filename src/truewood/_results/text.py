@@ -12,10 +12,10 @@ from truewood._results.summary import (
     SIGNIFICANT,
     SIGNIFICANT_SMALL,
     SMALL,
-    choose_rows,
     classify_features,
     describe_skipped,
     find_percent,
+    find_row_source,
     format_column,
     format_intervals,
     name_percent_column,
@@ -61,7 +61,7 @@ def write_html(result: ImportanceResult) -> str:
 
 
 def _write_header(result: ImportanceResult) -> str:
-    rows = f"{result.n_rows:,} {ROWS_IN_WORDS[choose_rows(result)]}"
+    rows = f"{result.n_rows:,} {ROWS_IN_WORDS[find_row_source(result)]}"
     rows += "" if result.n_groups is None else f" in {count(result.n_groups, 'group')}"
     trees = count(result.n_trees, "tree")
     if result.per_fold is not None:

@@ -15,9 +15,10 @@ from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine, keep_engine
 from truewood._exceptions import TrainingRowsError
 from truewood._formatting import quote
+from truewood._inputs.row_data import RowData
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
-from truewood._rows.training_check import RowData, have_leaf_weights, have_training_sums, is_training_data
+from truewood._rows.training_check import have_leaf_weights, have_training_sums, is_training_data
 from truewood._trees.node_sums import NodeSums, aggregate_to_root
 from truewood.adapters import TreeModel
 
@@ -43,7 +44,7 @@ class EvaluationRows:
     are_training: bool = False
 
 
-def choose_rows(
+def choose_evaluation_rows(
     rows: Any, tree_model: TreeModel, data: RowData, n_threads: int = 1, *, check_heldout: bool = True
 ) -> EvaluationRows:
     """Read the argument `rows` of `importance`, and check that the data matches it.
@@ -74,17 +75,17 @@ def choose_rows(
     return _choose_lists(rows, tree_model, data, n_threads)
 
 
-def choose_rows_without_target(
+def choose_evaluation_rows_without_target(
     rows: Any, tree_model: TreeModel, matrix: FeatureMatrix, n_threads: int = 1
 ) -> EvaluationRows:
     """Read the argument `rows` without y: rows must be held out, as far as counts at leaves show."""
     zeros = np.zeros((matrix.n_rows, tree_model.read(range(1)).kind.n_columns))
     data = RowData(matrix, NumberTarget.of_numbers(zeros), None)
     if tree_model.is_additive:
-        return choose_rows(rows, tree_model, data, n_threads)
+        return choose_evaluation_rows(rows, tree_model, data, n_threads)
     if not isinstance(rows, str) or rows != "heldout":
         if isinstance(rows, str) and not tree_model.has_bags:
-            return choose_rows(rows, tree_model, data, n_threads)  # raises
+            return choose_evaluation_rows(rows, tree_model, data, n_threads)  # raises
         raise ValueError(
             f"rows={quote(rows)} needs y, to recognize the training data; pass y, or rows='heldout' for rows that the "
             "model never saw."
@@ -105,7 +106,9 @@ def choose_rows_without_target(
         tree_model, int(tree_model.n_nodes.argmax()), data, n_threads
     )
     if is_known or have_training_sums(tree_model, find_sums, matrix.n_rows, are_counts=True, has_y=False):
-        raise TrainingRowsError("rows='heldout' needs rows the model never saw, got its training data.")
+        raise TrainingRowsError(
+            "rows='heldout' needs rows the model never saw, got its training data; pass other rows."
+        )
     return EvaluationRows("heldout", lambda _tree: every_row)
 
 
@@ -126,7 +129,7 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
             f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {data.n_rows}"
             f"{alternative}."
         )
-    if not _are_training(tree_model, data, n_threads):
+    if not _is_training_sample(tree_model, data, n_threads):
         raise ValueError(
             "rows='oob' needs the X and y this forest was fit on, in the same order, but these rows do not reproduce "
             f"the counts and values stored in its trees{alternative}; if it was fit with sample_weight, pass it."
@@ -140,7 +143,7 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
     return EvaluationRows("oob", list_oob_rows, are_training=True)
 
 
-def _are_training(tree_model: TreeModel, data: RowData, n_threads: int) -> bool:
+def _is_training_sample(tree_model: TreeModel, data: RowData, n_threads: int) -> bool:
     """Whether rows are the training data, as far as a sample of trees shows.
 
     The sample is the first tree, the last one, and some that split on columns these do not split on.
@@ -187,7 +190,7 @@ def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: in
         )
     given = list(rows)
     if len(given) != tree_model.n_trees:
-        raise ValueError(f"rows must hold one list per tree: {tree_model.n_trees}, got {len(given)}.")
+        raise ValueError(f"rows must contain one list for each of the {tree_model.n_trees} trees, got {len(given)}.")
     lists = [_read_list(tree, listed, data.n_rows) for tree, listed in enumerate(given)]
     training = tree_model.training
     has_bags, largest = training is not None and training.has_bags, int(tree_model.n_nodes.argmax())
@@ -196,8 +199,8 @@ def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: in
         for tree, listed in enumerate(lists):
             if np.isin(listed, training.list_bag(tree, data.n_rows)).any():
                 raise ValueError(
-                    f"rows[{tree}] must hold rows outside the bag of tree {tree}, got some in-bag rows; for all "
-                    "out-of-bag rows pass rows='oob'."
+                    f"rows[{tree}] must contain only rows outside the bag of tree {tree}, got some in-bag rows; for "
+                    "all out-of-bag rows pass rows='oob'."
                 )
     return EvaluationRows("lists", lists.__getitem__, are_training)
 
@@ -218,7 +221,7 @@ def _read_list(tree: int, given: Any, n_rows: int) -> NDArray[np.int64]:
         )
     if listed.min() < 0 or listed.max() >= n_rows:
         raise ValueError(
-            f"rows[{tree}] must hold row numbers from 0 to {n_rows - 1}, got {listed.min()}..{listed.max()}."
+            f"rows[{tree}] must contain row numbers from 0 to {n_rows - 1}, got {listed.min()}..{listed.max()}."
         )
     return listed.astype(np.int64)
 

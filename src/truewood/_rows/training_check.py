@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
-from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.row_data import RowData
 from truewood._inputs.target import NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NodeSums
@@ -167,27 +166,3 @@ def _hold_bags(tree_model: TreeModel, training: TrainingRecord, find_sums: Calla
 
 def _are_proportional(a: NDArray[Any], b: NDArray[np.float64]) -> bool:
     return bool(np.allclose(a * b.sum(), b * a.sum(), rtol=_SAME_HESSIAN, atol=0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class RowData:
-    """The rows passed by the caller.
-
-    Parameters
-    ----------
-    matrix : FeatureMatrix
-        Their features.
-    target : ClassTarget or NumberTarget
-        The target of the trees.
-    weight : ndarray of shape (n_rows,), or None
-        Their weights; None if every row counts once.
-    """
-
-    matrix: FeatureMatrix
-    target: Target
-    weight: NDArray[np.float64] | None
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.matrix.n_rows

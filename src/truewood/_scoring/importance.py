@@ -16,31 +16,36 @@ from numpy.typing import NDArray
 from truewood._arguments import check_n_jobs, check_seed, read_flag, read_inference
 from truewood._exceptions import warn
 from truewood._formatting import quote
-from truewood._inference.influence import (
-    Contributions,
+from truewood._inference.moments import (
+    GroupingScores,
+    InfluenceBlock,
     Moments,
-    TreeScores,
     measure_moments,
-    sum_contributions_by_group,
+    sum_influence_by_group,
 )
-from truewood._inference.standard_errors import correct_for_clusters, count_trees, find_cluster_problem, find_problem
+from truewood._inference.standard_errors import (
+    count_trees_needed,
+    find_cluster_correction,
+    find_cluster_shortage,
+    find_row_shortage,
+)
 from truewood._inputs.feature_groups import Grouping, add_groups
 from truewood._measures.registry import Measure, check_measure, find_inference_problem, find_measure
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
 from truewood._rows.bag_weights import warn_of_rare_classes
-from truewood._scoring.influence import allocate_contributions
+from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
-from truewood._scoring.projecting import score_projected
 from truewood._scoring.results import (
     Metadata,
     add_errors,
     find_groupings,
     join_results,
+    make_grouping_scores,
     make_results,
-    make_tree_scores,
 )
+from truewood._scoring.sobol_mda import score_projected
 from truewood._scoring.trees import can_fuse, score_trees
 from truewood.adapters import TreeModel, open_model
 
@@ -50,7 +55,7 @@ Floats = NDArray[np.float64]
 _SIGNIFICANT = 0.05
 
 
-def score_table(
+def score_in_memory(
     model: Any,
     X: Any,
     y: Any,
@@ -113,26 +118,26 @@ def score_table(
         seeds = check_seed(random_state).randint(np.iinfo(np.int32).max, size=tree_model.n_trees)
 
     def score(column: int | None = None) -> list[ImportanceResult]:
-        run = partial(score_trees, inputs, chosen, column=column, seeds=seeds, n_jobs=n_jobs)
+        score_all = partial(score_trees, inputs, chosen, column=column, seeds=seeds, n_jobs=n_jobs)
         if unavailable is not None:
-            results = make_results(_make_metadata(inputs), chosen, run(), groupings)
+            results = make_results(_make_metadata(inputs), chosen, score_all(), groupings)
             return [replace(result, inference_unavailable=unavailable) for result in results]
-        # Influence that only sums are taken of can stay with the engine.
+        # Influence that is only summed can stay with the engine.
         is_summed = column is None and inference is True and not contributions and inputs.groups is None
-        blocks = allocate_contributions(
+        blocks = allocate_influence(
             inputs, with_bags=inference == "bags", on_engine=is_summed and can_fuse(inputs, chosen)
         )
 
-        def fill(block: Contributions) -> Contributions:
-            run(influence=block)
+        def fill(block: InfluenceBlock) -> InfluenceBlock:
+            score_all(influence=block)
             return block
 
         first = next(blocks)
-        scores = run(influence=first)
+        scores = score_all(influence=first)
         results = make_results(_make_metadata(inputs), chosen, scores, groupings)
-        tree_scores = make_tree_scores(results, scores, groupings, tree_model)
+        grouping_scores = make_grouping_scores(results, scores, groupings, tree_model)
         filled = chain([first], map(fill, blocks))
-        return _infer(results, tree_scores, groupings, filled, inputs.groups, inference, contributions, n_threads)
+        return _infer(results, grouping_scores, groupings, filled, inputs.groups, inference, contributions, n_threads)
 
     results = score()
     if class_names is not None:
@@ -161,9 +166,9 @@ def _make_metadata(inputs: ScoringInputs) -> Metadata:
 
 def _infer(
     results: list[ImportanceResult],
-    scores: list[TreeScores],
+    scores: list[GroupingScores],
     groupings: list[Grouping],
-    blocks: Iterable[Contributions],
+    blocks: Iterable[InfluenceBlock],
     groups: NDArray[np.int64] | None,
     inference: bool | str,
     contributions: bool,
@@ -175,10 +180,10 @@ def _infer(
     with_bags, problem, correction = inference == "bags", None, 1.0
     if contributions:
         blocks = _keep_contributions(blocks, scores, groupings, kept)
-    for block in blocks if groups is None else [sum_contributions_by_group(blocks, groups)]:
-        problem = find_problem(block.n_scoring)
+    for block in blocks if groups is None else [sum_influence_by_group(blocks, groups)]:
+        problem = find_row_shortage(block.n_scoring)
         if block.size is not None:
-            problem, correction = find_cluster_problem(block.size), correct_for_clusters(block.size)
+            problem, correction = find_cluster_shortage(block.size), find_cluster_correction(block.size)
         for own, score, grouping in zip(moments, scores, groupings, strict=True):
             own.append(measure_moments(block, score, grouping, with_bags=with_bags, n_threads=n_threads))
     if contributions:
@@ -187,7 +192,7 @@ def _infer(
     summed = [reduce(add, own) for own in moments]
     results = add_errors(results, summed, scores, problem, with_bags=with_bags, correction=correction)
     if with_bags and results[0].inference_unavailable is None:
-        n_needed = count_trees(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)
+        n_needed = count_trees_needed(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)
         if n_needed > results[0].n_trees:
             warn(
                 f"inference='bags' needs about {n_needed} trees for precise standard errors of these scores, got "
@@ -197,8 +202,8 @@ def _infer(
 
 
 def _keep_contributions(
-    blocks: Iterable[Contributions], scores: list[TreeScores], groupings: list[Grouping], kept: list[list[Floats]]
-) -> Iterable[Contributions]:
+    blocks: Iterable[InfluenceBlock], scores: list[GroupingScores], groupings: list[Grouping], kept: list[list[Floats]]
+) -> Iterable[InfluenceBlock]:
     """Pass blocks on, and keep the contributions of their rows to the scores of each grouping."""
     for block in blocks:
         for own, score, grouping in zip(kept, scores, groupings, strict=True):

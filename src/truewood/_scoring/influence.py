@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from truewood._engines.engine import MOST_INFLUENCE_VALUES
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
-from truewood._inference.influence import Contributions
+from truewood._inference.moments import InfluenceBlock
 from truewood._scoring.inputs import ScoringInputs
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import BothTerms
@@ -22,9 +22,7 @@ Floats = NDArray[np.float64]
 _MOST_WEIGHTS = 1 << 25
 
 
-def allocate_contributions(
-    inputs: ScoringInputs, *, with_bags: bool, on_engine: bool = False
-) -> Iterator[Contributions]:
+def allocate_influence(inputs: ScoringInputs, *, with_bags: bool, on_engine: bool = False) -> Iterator[InfluenceBlock]:
     """Allocate zeros for the influence of all rows, one block of rows that fits into memory at a time.
 
     Parameters
@@ -45,7 +43,7 @@ def allocate_contributions(
     is_scoring = _find_scoring(inputs)
     n_scoring = int(np.count_nonzero(is_scoring))
     for rows in np.array_split(np.arange(n_rows), min(n_blocks, n_rows)):
-        yield Contributions(
+        yield InfluenceBlock(
             eval_influence=zeros((len(rows), n_features)),
             inbag_influence=zeros((len(rows), n_features)) if has_inbag else None,
             is_scoring=is_scoring[rows],
@@ -74,16 +72,16 @@ class OrderedInfluence:
     ----------
     inputs : ScoringInputs
         Model and rows.
-    contributions : Contributions
+    block : InfluenceBlock
         The block of rows, with arrays in the host's memory.
     """
 
-    def __init__(self, inputs: ScoringInputs, contributions: Contributions) -> None:
-        self._inputs, self._out = inputs, contributions
-        first, data = contributions.first, inputs.data
-        self._rows = slice(first, first + len(contributions.is_scoring))
+    def __init__(self, inputs: ScoringInputs, block: InfluenceBlock) -> None:
+        self._inputs, self._out = inputs, block
+        first, data = block.first, inputs.data
+        self._rows = slice(first, first + len(block.is_scoring))
         self._matrix, self._target = data.matrix, data.target
-        if len(contributions.is_scoring) < data.n_rows:
+        if len(block.is_scoring) < data.n_rows:
             rows = np.arange(self._rows.start, self._rows.stop)
             self._matrix, self._target = data.matrix.take_rows(rows), data.target.take(rows)
         self._turn, self._is_broken, self._changed = 0, False, Condition()

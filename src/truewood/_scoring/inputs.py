@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from truewood._engines.selection import get_engine
 from truewood._inputs.row_arrays import read_groups
+from truewood._inputs.row_data import RowData
 from truewood._inputs.tables import read_features
 from truewood._inputs.target import (
     Target,
@@ -20,8 +21,7 @@ from truewood._inputs.target import (
     read_target,
 )
 from truewood._rows.bag_weights import weigh_by_probability
-from truewood._rows.evaluation_rows import EvaluationRows, check_group_bags, choose_rows
-from truewood._rows.training_check import RowData
+from truewood._rows.evaluation_rows import EvaluationRows, check_group_bags, choose_evaluation_rows
 from truewood.adapters import TreeModel, WeightedDraws
 from truewood.adapters._verification import verify_against_library
 
@@ -93,7 +93,7 @@ def make_scoring_inputs(
     y = y if tree_model.target.read_y is None or target is not None else tree_model.target.read_y(y)
     data = RowData(matrix, _find_target(y, target, tree_model, weight, matrix.n_rows), weight)
     groups = read_groups(groups, matrix.n_rows)
-    evaluation_rows = choose_rows(rows, tree_model, data, n_threads, check_heldout=check_heldout)
+    evaluation_rows = choose_evaluation_rows(rows, tree_model, data, n_threads, check_heldout=check_heldout)
     if groups is not None:
         check_group_bags(groups, evaluation_rows, tree_model)
     draws = tree_model.training.draws if tree_model.training is not None and evaluation_rows.are_training else None
@@ -114,7 +114,9 @@ def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: NDArray[np.flo
     spec = tree_model.target
     if own is not None:
         if not tree_model.is_additive:
-            raise ValueError(f"target is for boosted trees, got {tree_model.name}, which is scored by y; pass it as y.")
+            raise ValueError(
+                f"target is for boosted trees, got {tree_model.name}, which is scored against y; pass the target as y."
+            )
         given = read_target(own, y, spec.n_scores)
         _check_n_rows("target", given, n_rows)
         return center_target(given, weight)

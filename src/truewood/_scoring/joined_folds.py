@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from truewood._formatting import count
 from truewood._inference.standard_errors import (
-    correct_for_clusters,
-    find_cluster_problem,
-    find_problem,
+    find_cluster_correction,
+    find_cluster_shortage,
+    find_row_shortage,
     measure_fold_errors,
 )
 from truewood._inputs.row_arrays import sum_groups
@@ -49,7 +49,8 @@ def join_folds(
     for name in ("measure", "task"):
         found = {getattr(result, name) for result in results}
         if len(found) > 1:
-            raise ValueError(f"folds must have the same {name}, got {', '.join(sorted(found))}; pass {name}= one.")
+            remedy = "pass one of them as measure=" if name == "measure" else "pass models of one kind"
+            raise ValueError(f"folds must have the same {name}, got {', '.join(sorted(found))}; {remedy}.")
     joined = _join(results, folds, sample_weight, groups, inference, contributions)
     if all(result.columns is not None for result in results):
         columns = [result.expand() for result in results]
@@ -57,7 +58,7 @@ def join_folds(
     notes = [note for result in results for note in result.notes]
     n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
     if n_never:
-        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out: they are used for training only.")
+        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out and used for training only.")
     return replace(joined, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -111,12 +112,12 @@ def _join(
         np.add.at(centered, rows[scoring], np.where(result.std_error == 0, 0.0, varied))  # zero: rounding errors
     if contributions:
         joined = replace(joined, contributions=phi, groups=groups)
-    problem = find_problem(int(np.count_nonzero(is_scoring)))
+    problem = find_row_shortage(int(np.count_nonzero(is_scoring)))
     if groups is not None:
         n_groups = int(groups.max()) + 1
         size = np.bincount(groups[is_scoring], minlength=n_groups).astype(np.float64)
-        centered = np.sqrt(correct_for_clusters(size)) * sum_groups(centered, groups, n_groups)
-        problem = find_cluster_problem(size)
+        centered = np.sqrt(find_cluster_correction(size)) * sum_groups(centered, groups, n_groups)
+        problem = find_cluster_shortage(size)
     if problem is not None:
         return replace(joined, inference_unavailable=problem)
     errors = measure_fold_errors(

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
+from truewood._inputs.row_data import RowData
 from truewood._measures.hazards import allocate_life_tables
-from truewood._rows.training_check import RowData, have_same_weights
+from truewood._rows.training_check import have_same_weights
 from truewood._scoring.inputs import ScoringInputs
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NodeSums, aggregate_to_root
@@ -50,8 +51,8 @@ def recompute_means(ensemble: TreeEnsemble, trees: range, tree_model: TreeModel,
         sums = get_engine().sum_leaves(one, leaves, rows, data.target, weight)
         if not training.is_honest and not have_same_weights(one, sums):
             raise ValueError(
-                "sample_weight must be that of the fit, as the node means of this model have to be computed from its "
-                "training rows, got weights that do not reproduce the node weights; pass the sample_weight of the fit."
+                "sample_weight must be that of the fit, because the node means of this model have to be computed from "
+                "its training rows; the given weights do not reproduce its node weights."
             )
         means.append(sums.mean)
         weights.append(sums.weight if training.is_honest else one.weight)

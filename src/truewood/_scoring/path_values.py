@@ -21,7 +21,7 @@ from truewood.adapters import TreeModel
 
 Floats = NDArray[np.float64]
 
-# Size of one step; a single tree may be larger.
+# Nodes, and rows times trees, of a batch; a single tree may be larger.
 _BATCH_NODES = 1 << 16
 _BATCH_ROWS = 1 << 21
 
@@ -48,7 +48,7 @@ class PathValues:
 def sum_paths(
     tree_model: TreeModel, matrix: FeatureMatrix, evaluation_rows: EvaluationRows, n_threads: int
 ) -> PathValues:
-    """Sum the changes along the paths of all trees, one run of trees at a time."""
+    """Sum the changes along the paths of all trees, one batch of trees at a time."""
     n_rows, n_columns = matrix.n_rows, count_columns(tree_model)
     values, roots = np.zeros((n_columns, n_rows, tree_model.n_features)), np.zeros((n_columns, n_rows))
     tree_weight, weight = weigh_trees(tree_model), np.zeros(n_rows)
@@ -61,7 +61,7 @@ def sum_paths(
         leaves = tree_model.find_leaves(trees, ensemble, matrix, rows, n_threads)
         own = tree_weight[trees.start : trees.stop]
         weight += np.bincount(rows.index, weights=np.repeat(own, np.diff(rows.offset)), minlength=n_rows)
-        _add_run(ensemble, rows, leaves, own, values, roots)
+        _add_batch(ensemble, rows, leaves, own, values, roots)
     is_explained = weight > 0
     if not tree_model.is_additive:
         divisor = np.where(is_explained, weight, 1.0)
@@ -77,7 +77,7 @@ def count_columns(tree_model: TreeModel) -> int:
     return target.kind.n_columns if target.is_y and not tree_model.is_additive else target.n_scores
 
 
-def _add_run(
+def _add_batch(
     ensemble: TreeEnsemble,
     rows: RowLists,
     leaves: NDArray[np.int32],

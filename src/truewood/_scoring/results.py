@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._exceptions import warn
-from truewood._inference.influence import Moments, TreeScores
+from truewood._inference.moments import GroupingScores, Moments
 from truewood._inference.rounding import find_mismatch, find_unresolved
 from truewood._inference.standard_errors import measure_errors
 from truewood._inputs.feature_groups import Grouping, add_groups, read_feature_groups
 from truewood._measures.registry import Measure
 from truewood._pipelines.encoding import Encoding, group_columns
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.trees import Scores
+from truewood._scoring.trees import ScoresByTree
 from truewood.adapters import TreeModel
 
 Floats = NDArray[np.float64]
@@ -84,7 +84,7 @@ def find_groupings(
 
 
 def make_results(
-    metadata: Metadata, measure: Measure, scores: Scores, groupings: Sequence[Grouping]
+    metadata: Metadata, measure: Measure, scores: ScoresByTree, groupings: Sequence[Grouping]
 ) -> list[ImportanceResult]:
     """Results for each grouping, without errors: sums within groups, means over trees and outputs."""
     tree_model, is_kept = metadata.tree_model, ~scores.is_left_out
@@ -130,25 +130,25 @@ def make_results(
     return results
 
 
-def make_tree_scores(
-    results: Sequence[ImportanceResult], scores: Scores, groupings: Sequence[Grouping], tree_model: TreeModel
-) -> list[TreeScores]:
-    """Scores by tree for each grouping, as standard errors need them."""
+def make_grouping_scores(
+    results: Sequence[ImportanceResult], scores: ScoresByTree, groupings: Sequence[Grouping], tree_model: TreeModel
+) -> list[GroupingScores]:
+    """The scores of each grouping, as standard errors need them."""
     is_kept = ~scores.is_left_out
     tree_weight = np.ones(1) if tree_model.is_additive else weigh_trees(tree_model) * is_kept
     magnitude = average(scores.magnitude[:, :, np.newaxis], tree_model, is_kept).values[np.newaxis]
-    tree_scores = []
+    grouping_scores = []
     for result, grouping in zip(results, groupings, strict=True):
         mdi = average(add_groups(scores.counted_mdi, grouping), tree_model, is_kept).values
         size = add_groups(magnitude, grouping)[0]
-        tree_scores.append(TreeScores(result.values, result.per_tree, tree_weight, mdi, size))
-    return tree_scores
+        grouping_scores.append(GroupingScores(result.values, result.per_tree, tree_weight, mdi, size))
+    return grouping_scores
 
 
 def add_errors(
     results: Sequence[ImportanceResult],
     moments: Sequence[Moments],
-    scores: Sequence[TreeScores],
+    scores: Sequence[GroupingScores],
     problem: str | None,
     *,
     with_bags: bool = False,
@@ -163,14 +163,14 @@ def add_errors(
         Results without errors, for each grouping.
     moments : sequence of Moments
         Sums over all evaluation rows, for each grouping.
-    scores : sequence of TreeScores
-        Scores by tree, for each grouping.
+    scores : sequence of GroupingScores
+        Scores of the model and of its trees, for each grouping.
     problem : str or None
         Why errors are unavailable, if that is known already.
     with_bags : bool
         See `measure_errors`.
     correction : float
-        Factor of the variances, see `correct_for_clusters`.
+        Factor of the variances, see `find_cluster_correction`.
     cause : str or None
         Why contributions might not sum to the scores; None if the sums are over a sample of the rows only.
     """

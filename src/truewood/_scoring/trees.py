@@ -23,7 +23,7 @@ from truewood._engines.fused_scoring import (
 )
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine, keep_engine
-from truewood._inference.influence import Contributions
+from truewood._inference.moments import InfluenceBlock
 from truewood._measures.hazards import NodeHazards, allocate_life_tables
 from truewood._measures.registry import Measure
 from truewood._measures.split_measures import score_mdi
@@ -31,7 +31,7 @@ from truewood._measures.splits import add_features, find_magnitude, find_skipped
 from truewood._scoring.influence import OrderedInfluence, weigh_evaluation, weigh_in_bag
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.node_means import read_with_means, root_impurity
-from truewood._scoring.permuting import permute_columns
+from truewood._scoring.permutation import permute_columns
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
 from truewood._trees.node_sums import NodeSums
 from truewood.adapters import BagSeeds, TreeModel
@@ -41,7 +41,7 @@ _BATCH_NODES = 1 << 15
 _BATCH_ROWS = 1 << 20
 # The same for fused scoring, if trees have to be read and rows have to be listed.
 _FUSED_NODES = 1 << 18
-_BATCH_WEIGHTS = 1 << 22
+_FUSED_ROWS = 1 << 22
 
 Seeds = NDArray[np.int64] | None
 Floats = NDArray[np.float64]
@@ -51,11 +51,11 @@ def score_trees(
     inputs: ScoringInputs,
     measure: Measure,
     *,
-    influence: Contributions | None = None,
+    influence: InfluenceBlock | None = None,
     column: int | None = None,
     seeds: Seeds = None,
     n_jobs: int | None = None,
-) -> Scores:
+) -> ScoresByTree:
     """Score all trees of a model.
 
     Parameters
@@ -64,7 +64,7 @@ def score_trees(
         Model and rows.
     measure : Measure
         How to score.
-    influence : Contributions or None
+    influence : InfluenceBlock or None
         Where to add the influence of single rows; None if it is not needed.
     column : int or None
         The column of the target, such as a class, to score; None for all of them.
@@ -74,7 +74,7 @@ def score_trees(
         Number of threads.
     """
     if column is None and can_fuse(inputs, measure):
-        return Scores.join(list(_score_fused(inputs, measure, influence, check_n_jobs(n_jobs))))
+        return ScoresByTree.join(list(_score_fused(inputs, measure, influence, check_n_jobs(n_jobs))))
     ordered = None if influence is None else OrderedInfluence(inputs, influence)
     most_trees = max(1, _BATCH_ROWS // inputs.data.n_rows)
     score_batch = keep_engine(_score_batch)  # here, as joblib may ask for the next batch from a thread of its own
@@ -84,7 +84,7 @@ def score_trees(
             split_trees(inputs.tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees)
         )
     )
-    return Scores.join(parts)
+    return ScoresByTree.join(parts)
 
 
 def _score_batch(
@@ -95,7 +95,7 @@ def _score_batch(
     seeds: Seeds,
     influence: OrderedInfluence | None,
     column: int | None,
-) -> Scores:
+) -> ScoresByTree:
     """Score some trees, and add the influence of single rows."""
     try:
         ensemble, hazards = read_with_means(inputs, trees), None
@@ -135,9 +135,9 @@ def can_fuse(inputs: ScoringInputs, measure: Measure) -> bool:
 
 
 def _score_fused(
-    inputs: ScoringInputs, measure: Measure, influence: Contributions | None, n_threads: int
-) -> Iterator[Scores]:
-    """Score all trees, run by run, and add the influence of single rows."""
+    inputs: ScoringInputs, measure: Measure, influence: InfluenceBlock | None, n_threads: int
+) -> Iterator[ScoresByTree]:
+    """Score all trees, batch by batch, and add the influence of single rows."""
     tree_model, evaluation_rows, n_rows = inputs.tree_model, inputs.evaluation_rows, inputs.data.n_rows
     training = tree_model.training if evaluation_rows.are_training else None
     # Nodes of honest trees hold other means than those of the rows that chose the splits.
@@ -145,16 +145,16 @@ def _score_fused(
     seeds = _find_seeds(inputs, with_influence=influence is not None)
     needs_lists = evaluation_rows.name == "lists" or (evaluation_rows.name == "oob" and seeds is None)
     most_nodes = sys.maxsize if in_place is not None else _FUSED_NODES
-    most_trees = max(1, _BATCH_WEIGHTS // n_rows) if needs_lists else tree_model.n_trees
+    most_trees = max(1, _FUSED_ROWS // n_rows) if needs_lists else tree_model.n_trees
     for trees in split_trees(tree_model.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
         rows: TreeRows = EveryRow()
         if needs_lists:
             rows = _list_rows(inputs, trees, with_influence=influence is not None)
         elif seeds is not None:
             rows = SeededBags(seeds.seeds[trees.start : trees.stop], seeds.n_draws)
-        run = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
+        batch = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
         try:
-            yield _score_run(inputs, measure, trees, run, rows, influence, n_threads)
+            yield _score_fused_batch(inputs, measure, trees, batch, rows, influence, n_threads)
         except BrokenTreeError:
             for tree in trees:  # raises an error that says what is wrong
                 tree_model.read(range(tree, tree + 1))
@@ -190,29 +190,29 @@ def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool) -> 
     return ListedRows(rows, [weigh_evaluation(inputs, own) for own in rows], in_bag)
 
 
-def _score_run(
+def _score_fused_batch(
     inputs: ScoringInputs,
     measure: Measure,
     trees: range,
-    run: TreeEnsemble | list[TreeArrays],
+    batch: TreeEnsemble | list[TreeArrays],
     rows: TreeRows,
-    influence: Contributions | None,
+    influence: InfluenceBlock | None,
     n_threads: int,
-) -> Scores:
-    """Score a run of trees with one call of the engine."""
+) -> ScoresByTree:
+    """Score a batch of trees with one call of the engine."""
     tree_model = inputs.tree_model
-    if isinstance(run, TreeEnsemble):
-        kind, impurity, column = run.kind, run.root_impurity, run.column
+    if isinstance(batch, TreeEnsemble):
+        kind, impurity, column = batch.kind, batch.root_impurity, batch.column
     else:
         kind, column = tree_model.target.kind, None
-        impurity = np.fromiter((tree.root_impurity for tree in run), np.float64, len(run))
+        impurity = np.fromiter((tree.root_impurity for tree in batch), np.float64, len(batch))
     buffers = None
     if influence is not None:
         bags = None if influence.bags is None else influence.bags[trees.start : trees.stop]
         buffers = InfluenceBuffers(influence.eval_influence, influence.inbag_influence, bags, influence.first)
     tree_weight = tree_model.tree_weight
     found = get_engine().score_trees(
-        run,
+        batch,
         kind,
         inputs.data.matrix,
         inputs.data.target,
@@ -226,7 +226,7 @@ def _score_run(
     if not tree_model.is_additive:
         impurity = np.where(np.isnan(impurity), found.evaluation_impurity, impurity)
     n_scores = tree_model.target.n_scores
-    return Scores(
+    return ScoresByTree(
         scores=place_outputs(column, found.scores, n_scores),
         mdi=place_outputs(column, found.mdi, n_scores),
         counted_mdi=place_outputs(column, found.counted_mdi, n_scores),
@@ -239,8 +239,8 @@ def _score_run(
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
-    """Scores of a run of trees; the first axis is the tree."""
+class ScoresByTree:
+    """Scores of a batch of trees; the first axis is the tree."""
 
     scores: Floats  # (n_trees, n_features, n_outputs)
     mdi: Floats  # (n_trees, n_features, n_outputs)
@@ -252,8 +252,8 @@ class Scores:
     is_left_out: NDArray[np.bool_]
 
     @classmethod
-    def join(cls, parts: list[Scores]) -> Scores:
-        """Concatenate the scores of several runs."""
+    def join(cls, parts: list[ScoresByTree]) -> ScoresByTree:
+        """Concatenate the scores of several batches."""
         if len(parts) == 1:
             return parts[0]
         names = cls.__dataclass_fields__
@@ -261,7 +261,7 @@ class Scores:
 
 
 def split_trees(n_nodes: NDArray[np.int64], *, most_nodes: float, most_trees: int) -> Iterator[range]:
-    """Split trees into runs of limited size, given the size of each; a single tree may be larger."""
+    """Split trees into batches of limited size, given the size of each; a single tree may be larger."""
     start, size = 0, 0
     for tree, own in enumerate(n_nodes):
         if tree > start and (size + own > most_nodes or tree - start == most_trees):
@@ -287,7 +287,7 @@ def score_sums(
     sums: NodeSums,
     largest: Floats,
     permuted: Floats | None = None,
-) -> Scores:
+) -> ScoresByTree:
     """Apply a measure to some trees.
 
     Parameters
@@ -326,7 +326,7 @@ def score_sums(
     if np.isnan(impurity).any() and not tree_model.is_additive:
         impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
     n_scores = tree_model.target.n_scores
-    return Scores(
+    return ScoresByTree(
         scores=place_outputs(ensemble.column, scores, n_scores),
         mdi=place_outputs(ensemble.column, biased, n_scores),
         counted_mdi=place_outputs(ensemble.column, counted, n_scores),

@@ -1,1 +1,1 @@
-"""The same sums over more rows than fit into memory, added up part by part: Parquet, Arrow, Dask, Spark."""
+"""Out-of-core scoring: sums over parts of the rows from Parquet and Arrow files, Dask and Spark."""

@@ -16,8 +16,8 @@ from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
 from truewood._exceptions import TrainingRowsError
 from truewood._formatting import count
-from truewood._inference.influence import Contributions, Moments, TreeScores, measure_moments
-from truewood._inference.standard_errors import find_problem
+from truewood._inference.moments import GroupingScores, InfluenceBlock, Moments, measure_moments
+from truewood._inference.standard_errors import find_row_shortage
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, Target
 from truewood._measures.registry import find_inference_problem, find_measure
@@ -28,11 +28,11 @@ from truewood._scoring.results import (
     add_errors,
     find_groupings,
     join_results,
+    make_grouping_scores,
     make_results,
-    make_tree_scores,
     weigh_trees,
 )
-from truewood._scoring.trees import Scores, score_sums
+from truewood._scoring.trees import ScoresByTree, score_sums
 from truewood._streaming.model import BLOCK_ROWS, Part, Rows, StreamingModel
 from truewood._streaming.partial_sums import ROUNDING, PartialSums
 from truewood._streaming.row_sample import RowSample
@@ -49,7 +49,7 @@ _OTHER_ROWS = f"X must give the same rows each time it is read; {_RANDOM_STEP}."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialErrors:
-    """What some rows add to the standard errors, without the model; disjoint rows add up by ``+``, in any order."""
+    """Contribution of some rows to the standard errors, without the model; disjoint rows add up by ``+``."""
 
     fingerprint: str  # of the model
     settings: tuple[Any, ...]  # measure, names of the feature groups, n_rows and n_scoring of the first pass
@@ -78,7 +78,7 @@ class PartialErrors:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # `sum` starts from 0
 
     def split(self) -> list[PartialErrors]:
-        """In pieces, as `PartialSums.split`; these are small, so one is enough."""
+        """Like `PartialSums.split`, but always one piece, because errors are small."""
         return [self]
 
     @staticmethod
@@ -89,7 +89,7 @@ class PartialErrors:
     def check(self) -> None:
         """Raise an error if a field is not what `AggregatedScores.sum_errors` computes."""
         if self.is_damaged():
-            raise ValueError("the errors of the second pass are damaged; read all rows a second time.")
+            raise ValueError("the sums of the second pass are damaged; read all rows a second time.")
 
     def is_damaged(self) -> bool:
         """Whether a field is missing or not valid."""
@@ -126,7 +126,7 @@ class AggregatedScores:
         if sums.names is None:
             raise ValueError("X must hold at least one row, got none.")
         if sums.n_scoring == 0:
-            raise ValueError("sample_weight must not be zero for every row.")
+            raise ValueError("sample_weight must be positive in at least one row, got only zeros.")
         sums.check_trees(model)
         self.model, self.sums = model, sums
         self._center, self._factor = sums.origin, np.ones_like(sums.origin)
@@ -157,23 +157,25 @@ class AggregatedScores:
         self._arguments = model, sums, measure, feature_groups
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # With the scores: workers need not compute them again, nor repeat their warnings.
-        return AggregatedScores, self._arguments, {"tree_scores": self.tree_scores}
+        # Include the scores, so that workers neither recompute them nor repeat their warnings.
+        return AggregatedScores, self._arguments, {"grouping_scores": self.grouping_scores}
 
     def _refuse_training_rows(self) -> None:
         """Raise an error if the sums are those of the rows that the model was fit on."""
         model, sums = self.model, self.sums
-        run_of_tree = np.repeat(np.arange(len(model.runs)), [len(run.trees) for run in model.runs])
-        found: dict[int, NodeSums] = {}  # of the last run only
+        batch_of_tree = np.repeat(
+            np.arange(len(model.tree_batches)), [len(batch.trees) for batch in model.tree_batches]
+        )
+        found: dict[int, NodeSums] = {}  # of the last batch only
 
         def find_sums(tree: int) -> NodeSums:
-            run = int(run_of_tree[tree])
-            if run not in found:
+            batch = int(batch_of_tree[tree])
+            if batch not in found:
                 found.clear()
-                found[run] = self._sum_nodes(run)
-            trees, ensemble, _ = model.runs[run]
+                found[batch] = self._sum_nodes(batch)
+            trees, ensemble, _ = model.tree_batches[batch]
             first, end = ensemble.offset[[tree - trees.start, tree - trees.start + 1]]
-            return found[run].take(np.arange(first, end))
+            return found[batch].take(np.arange(first, end))
 
         are_counts = sums.least_weight == sums.largest_weight == 1.0
         if have_training_sums(model.tree_model, find_sums, sums.n_rows, are_counts=are_counts):
@@ -182,9 +184,9 @@ class AggregatedScores:
                 f"{model.tree_model.name} was fit on; pass other rows."
             )
 
-    def _sum_nodes(self, run: int) -> NodeSums:
-        """Sums of the target at all nodes of a run of trees."""
-        model, (trees, ensemble, leaves) = self.model, self.model.runs[run]
+    def _sum_nodes(self, batch: int) -> NodeSums:
+        """Sums of the target at all nodes of a batch of trees."""
+        model, (trees, ensemble, leaves) = self.model, self.model.tree_batches[batch]
         first, end = model.leaf_offset[[trees.start, trees.stop]]
         at_leaves = np.zeros((len(ensemble.left), self._centered.sums.shape[1]))
         at_leaves[leaves] = self._centered.sums[first:end]
@@ -204,13 +206,13 @@ class AggregatedScores:
         return self.model.make_target(y, self._center)
 
     @cached_property
-    def scores(self) -> Scores:
+    def scores(self) -> ScoresByTree:
         """Scores of all trees."""
         tree_model, extremes, parts = self.model.tree_model, self._make_target(self.sums.y_range), []
-        for run, (_, ensemble, _) in enumerate(self.model.runs):
+        for batch, (_, ensemble, _) in enumerate(self.model.tree_batches):
             largest = extremes.find_largest(ensemble.kind.n_columns)
-            parts.append(score_sums(tree_model, self.measure, ensemble, self._sum_nodes(run), largest))
-        return Scores.join(parts)
+            parts.append(score_sums(tree_model, self.measure, ensemble, self._sum_nodes(batch), largest))
+        return ScoresByTree.join(parts)
 
     @cached_property
     def results(self) -> list[ImportanceResult]:
@@ -218,22 +220,22 @@ class AggregatedScores:
         return make_results(self._metadata, self.measure, self.scores, self.groupings)
 
     @cached_property
-    def tree_scores(self) -> list[TreeScores]:
-        """The scores of each grouping as standard errors need them."""
-        return make_tree_scores(self.results, self.scores, self.groupings, self.model.tree_model)
+    def grouping_scores(self) -> list[GroupingScores]:
+        """Scores of each grouping, in the form that standard errors need."""
+        return make_grouping_scores(self.results, self.scores, self.groupings, self.model.tree_model)
 
     @cached_property
     def _terms(self) -> list[RowTerms]:
-        """Row terms of each run of trees."""
+        """Row terms of each batch of trees."""
         if self.measure.row_terms is None:
             raise ValueError(f"measure={self.measure.name!r} {self.measure.why_no_inference}.")
         return [
-            self.measure.row_terms(ensemble, self._sum_nodes(run), None).evaluation
-            for run, (_, ensemble, _) in enumerate(self.model.runs)
+            self.measure.row_terms(ensemble, self._sum_nodes(batch), None).evaluation
+            for batch, (_, ensemble, _) in enumerate(self.model.tree_batches)
         ]
 
     def sum_errors(self, part: Part, *, n_threads: int = 1) -> PartialErrors:
-        """Second pass: what one part of the rows adds to the standard errors."""
+        """Second pass: contribution of one part of the rows to the standard errors."""
         n_rows = count_rows(part.X)
         if n_rows == 0:
             return self.no_errors
@@ -244,7 +246,7 @@ class AggregatedScores:
 
     @cached_property
     def no_errors(self) -> PartialErrors:
-        """What no rows add to the standard errors."""
+        """The standard error contribution of no rows, to start a sum."""
         names = tuple(tuple(grouping.names.tolist()) for grouping in self.groupings)
         settings = self.measure.name, names, self.sums.n_rows, self.sums.n_scoring
         return PartialErrors(self.model.fingerprint, settings, 0, 0.0, np.zeros((2, 1)), None)
@@ -256,12 +258,12 @@ class AggregatedScores:
             matrix, target = rows.matrix.take_range(start, stop), self._make_target(rows.y[start:stop])
             weight = None if rows.weight is None else rows.weight[start:stop]
             influence = self._find_influence(matrix, target, weight, n_threads)
-            contributions = Contributions(influence, None, rows.is_scoring[start:stop], self.sums.n_scoring, None)
+            block = InfluenceBlock(influence, None, rows.is_scoring[start:stop], self.sums.n_scoring, None)
             own = None if multiplicity is None else multiplicity[start:stop]
             parts.append(
                 tuple(
-                    measure_moments(contributions, scores, grouping, count=own, n_threads=n_threads)
-                    for scores, grouping in zip(self.tree_scores, self.groupings, strict=True)
+                    measure_moments(block, scores, grouping, count=own, n_threads=n_threads)
+                    for scores, grouping in zip(self.grouping_scores, self.groupings, strict=True)
                 )
             )
         return reduce(_add_moments, parts)
@@ -285,7 +287,7 @@ class AggregatedScores:
         for start, stop in model.split_rows(matrix.n_rows, BLOCK_ROWS):
             block, values = matrix.take_range(start, stop), target.take_range(start, stop)
             own, out = weight[start:stop], influence[start:stop]
-            for (trees, ensemble, _), terms in zip(model.runs, self._terms, strict=True):
+            for (trees, ensemble, _), terms in zip(model.tree_batches, self._terms, strict=True):
                 of_trees = tree_weight[trees.start : trees.stop]
                 if tree_model.finds_leaves:
                     rows = RowLists.of_every_row(stop - start, len(trees))
@@ -318,8 +320,8 @@ class AggregatedScores:
             moments = self._measure_sample(sums.sample, n_threads)
             if n_kept < sums.n_scoring:
                 source, cause = f"a sample of {count(n_kept, 'row')} out of {sums.n_scoring:,}", None
-        problem = find_problem(sums.n_scoring)
-        results = add_errors(self.results, moments, self.tree_scores, problem, cause=cause)
+        problem = find_row_shortage(sums.n_scoring)
+        results = add_errors(self.results, moments, self.grouping_scores, problem, cause=cause)
         return join_results(results, (*self._notes, f"Standard errors from {source}."))
 
     def _check_errors(self, errors: PartialErrors) -> None:
@@ -338,7 +340,7 @@ class AggregatedScores:
             )
         n_features = [len(grouping.names) for grouping in self.groupings]
         if [len(moments.C_C) for moments in errors.moments or ()] != n_features:
-            raise ValueError("the errors of the second pass are damaged: moments is not valid; read all rows again.")
+            raise ValueError("the sums of the second pass are damaged: moments is not valid; read all rows again.")
 
 
 def _add_moments(a: tuple[Moments, ...], b: tuple[Moments, ...]) -> tuple[Moments, ...]:

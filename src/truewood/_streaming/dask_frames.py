@@ -43,21 +43,21 @@ def score_dask(
     if isinstance(model, dict) and "booster" in model:
         model = model["booster"]  # what xgboost.dask.train returns
     streaming = StreamingModel(model, target=target)
-    named = None
+    roles = None
     if is_frame:
-        named = _find_named(X, y, sample_weight, streaming)
-        y, sample_weight = (None if named.targets else y), (None if named.weights else sample_weight)
+        roles = _find_column_roles(X, y, sample_weight, streaming)
+        y, sample_weight = (None if roles.targets else y), (None if roles.weights else sample_weight)
 
     def run_pass(title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False) -> Summed:
         del title  # Dask has its own progress bars
-        own = None if named is None else named.without_features() if only_targets else named
+        own = None if roles is None else roles.without_features() if only_targets else roles
         tables = X if own is None else X[own.columns]
         parts = _list_partitions(tables, "X", X)
         others = [
             [None] * len(parts) if given is None else _list_partitions(given, argument, X)
             for given, argument in ((y, "y"), (sample_weight, "sample_weight"))
         ]
-        return _sum_on_workers(partial(_sum_partition, step=step, named=own), shared, [parts, *others])
+        return _sum_on_workers(partial(_sum_partition, step=step, roles=own), shared, [parts, *others])
 
     return score_parts(
         streaming,
@@ -71,7 +71,7 @@ def score_dask(
 
 
 @dataclass(frozen=True)
-class _Named:
+class _ColumnRoles:
     """Columns of a data frame by role.
 
     Parameters
@@ -89,14 +89,14 @@ class _Named:
 
     @property
     def columns(self) -> list[Any]:
-        """All of them, each once."""
+        """All columns, without duplicates."""
         return list(dict.fromkeys([*self.features, *self.targets, *self.weights]))
 
-    def without_features(self) -> _Named:
+    def without_features(self) -> _ColumnRoles:
         """The target and weight columns only."""
-        return _Named([], self.targets, self.weights, self.types)
+        return _ColumnRoles([], self.targets, self.weights, self.types)
 
-    def take(self, part: Part) -> Part:
+    def split_columns(self, part: Part) -> Part:
         """Features, target and weights of a partition."""
         table, y, weight = part.X, part.y, part.sample_weight
         for name in self.columns if len(table) else ():
@@ -110,7 +110,7 @@ class _Named:
         return Part(part.label, table[self.features], y, weight)
 
 
-def _find_named(X: Any, y: Any, sample_weight: Any, model: StreamingModel) -> _Named:
+def _find_column_roles(X: Any, y: Any, sample_weight: Any, model: StreamingModel) -> _ColumnRoles:
     names = list(X.columns)
     targets = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
     weights = [sample_weight] if isinstance(sample_weight, str) else []
@@ -125,7 +125,7 @@ def _find_named(X: Any, y: Any, sample_weight: Any, model: StreamingModel) -> _N
                 f"column {quote(name)} must have known categories, because {model.tree_model.name} knows them only by "
                 f"their codes, got codes that differ between partitions; pass X.categorize(columns=[{name!r}])."
             )
-    return _Named(features, targets, weights, types)
+    return _ColumnRoles(features, targets, weights, types)
 
 
 def _find_kind(dtype: Any) -> str:
@@ -138,7 +138,7 @@ def _find_kind(dtype: Any) -> str:
 
 
 def _list_partitions(given: Any, argument: str, X: Any) -> list[Any]:
-    """Partitions as `dask.delayed` objects, as many as X has."""
+    """Partitions as `dask.delayed` objects, aligned with those of X."""
     if is_class(given, "dask", "Array"):
         given = given.rechunk(dict.fromkeys(range(1, given.ndim), -1))
         if (
@@ -179,10 +179,12 @@ def _sum_partition(
     sample_weight: Any,
     *,
     step: Callable[[Any, Part], Summed],
-    named: _Named | None,
+    roles: _ColumnRoles | None,
 ) -> Summed:
     part = Part(f"partition {number}", X, y, sample_weight)
-    return run_step(lambda shared, part: step(shared, part if named is None else named.take(part)), shared, part)
+    return run_step(
+        lambda shared, part: step(shared, part if roles is None else roles.split_columns(part)), shared, part
+    )
 
 
 def _sum_on_workers(sum_partition: Callable[..., Summed], shared: Any, given: Sequence[Sequence[Any]]) -> Summed:
@@ -190,14 +192,14 @@ def _sum_on_workers(sum_partition: Callable[..., Summed], shared: Any, given: Se
     import cloudpickle
     import dask
 
-    # In the graph, not scattered, so that a worker that replaces a dead one can get it again.
+    # Part of the graph instead of scattered, so that a replacement for a failed worker can load it again.
     shared = dask.delayed(pickle.loads, pure=False)(cloudpickle.dumps(shared))
     step, merge = dask.delayed(sum_partition, pure=False), dask.delayed(sum, pure=False)
     sums = [step(shared, number, *own) for number, own in enumerate(zip(*given, strict=True))]
     while len(sums) > 1:
         sums = [merge(sums[first : first + _SPLIT_EVERY]) for first in range(0, len(sums), _SPLIT_EVERY)]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sending large graph")  # what is shared is large, but is sent only once
+        warnings.filterwarnings("ignore", "Sending large graph")  # the shared object is large, but is sent only once
         summed: Summed = sums[0].compute()
     return summed
 

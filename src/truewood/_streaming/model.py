@@ -29,8 +29,8 @@ from truewood.adapters._verification import verify_against_library
 Floats = NDArray[np.float64]
 
 # Largest number of nodes and trees processed at a time; a single tree may exceed the number of nodes.
-_RUN_NODES = 1 << 18
-_RUN_TREES = 64
+_BATCH_NODES = 1 << 18
+_BATCH_TREES = 64
 # Rows that pass through the trees at a time.
 BLOCK_ROWS = 1 << 16
 
@@ -88,7 +88,7 @@ class Rows:
         return np.stack([weight @ self.y, weight @ np.abs(self.y)])
 
 
-class TreeRun(NamedTuple):
+class TreeBatch(NamedTuple):
     """Consecutive trees that are processed together."""
 
     trees: range
@@ -120,7 +120,7 @@ class StreamingModel:
         self.tree_model: TreeModel = open_model(find_final_estimator(self.fitted))
         self._encoding: Encoding | None = None
         self._is_verified = False
-        form, name = self.tree_model.target, self.tree_model.name
+        spec, name = self.tree_model.target, self.tree_model.name
         if self.tree_model.why_no_heldout is not None:
             raise ValueError(f"rows must be 'oob' for {name}, which {self.tree_model.why_no_heldout}.")
         if target is not None and not callable(target):
@@ -129,14 +129,16 @@ class StreamingModel:
                 "function that returns a number for each row."
             )
         if target is not None and not self.tree_model.is_additive:
-            raise ValueError(f"target is for boosted trees, got {name}, which is scored by y; pass the target as y.")
-        if form.find_caveat is not None or (form.loss is not None and form.loss.is_life_table):
+            raise ValueError(
+                f"target is for boosted trees, got {name}, which is scored against y; pass the target as y."
+            )
+        if spec.find_caveat is not None or (spec.loss is not None and spec.loss.is_life_table):
             raise ValueError(
                 f"{name} compares rows with each other, so its rows cannot be read in parts; pass a table in memory."
             )
         self.is_additive: bool = self.tree_model.is_additive
-        self.counts_classes = not self.is_additive and form.kind.is_classification
-        has_constant = form.loss is not None and form.loss.of_mean is None and form.loss.of_constant is not None
+        self.counts_classes = not self.is_additive and spec.kind.is_classification
+        has_constant = spec.loss is not None and spec.loss.of_mean is None and spec.loss.of_constant is not None
         self.needs_constant = target is None and has_constant
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -146,52 +148,52 @@ class StreamingModel:
     @cached_property
     def of_mean(self) -> OfMean:
         """The statistic of y that is summed for additive trees, and how it becomes their target."""
-        form = self.tree_model.target
+        spec = self.tree_model.target
         if self.own_target is not None:
-            return OfMean(lambda y: read_target(self.own_target, y, form.n_scores).numbers)
-        if form.loss is None:
-            raise ValueError(f"{form.why_no_loss}; pass target=, a function that returns a number for each y.")
-        if form.loss.of_mean is not None:
-            return form.loss.of_mean
-        if form.loss.of_constant is None or self.constant is None:
+            return OfMean(lambda y: read_target(self.own_target, y, spec.n_scores).numbers)
+        if spec.loss is None:
+            raise ValueError(f"{spec.why_no_loss}; pass target=, a function that returns a number for each y.")
+        if spec.loss.of_mean is not None:
+            return spec.loss.of_mean
+        if spec.loss.of_constant is None or self.constant is None:
             raise ValueError(
                 f"the target of {self.tree_model.name} depends on the best constant for all rows, which a part of the "
                 "rows cannot determine; pass target=, a function that returns a number for each y."
             )
-        make_target, constant = form.loss.of_constant.make_target, self.constant
+        make_target, constant = spec.loss.of_constant.make_target, self.constant
         return OfMean(lambda y: make_target(y, constant))
 
     @cached_property
-    def runs(self) -> list[TreeRun]:
-        """All trees, in runs."""
-        runs = []
-        for trees in split_trees(self.tree_model.n_nodes, most_nodes=_RUN_NODES, most_trees=_RUN_TREES):
+    def tree_batches(self) -> list[TreeBatch]:
+        """All trees, in batches."""
+        batches = []
+        for trees in split_trees(self.tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=_BATCH_TREES):
             ensemble = read_fitted_means(self.tree_model, trees)
-            runs.append(TreeRun(trees, ensemble, np.flatnonzero(ensemble.left < 0)))
-        return runs
+            batches.append(TreeBatch(trees, ensemble, np.flatnonzero(ensemble.left < 0)))
+        return batches
 
     @cached_property
     def leaf_offset(self) -> NDArray[np.int64]:
         """Position of the first leaf of each tree among all leaves, then the number of leaves, shape (n_trees + 1,)."""
-        n_leaves = [np.diff(np.searchsorted(leaves, ensemble.offset)) for _, ensemble, leaves in self.runs]
+        n_leaves = [np.diff(np.searchsorted(leaves, ensemble.offset)) for _, ensemble, leaves in self.tree_batches]
         return np.append(0, np.cumsum(np.concatenate(n_leaves)))
 
     @cached_property
     def column(self) -> NDArray[np.int32] | None:
         """Target column that each tree predicts, shape (n_trees,); None if every tree predicts all columns."""
-        columns = [run.ensemble.column for run in self.runs]
+        columns = [batch.ensemble.column for batch in self.tree_batches]
         return None if columns[0] is None else np.concatenate([own for own in columns if own is not None])
 
     @cached_property
     def used_columns(self) -> NDArray[np.int32]:
         """The columns that any tree splits on, ascending."""
-        return np.unique(np.concatenate([run.ensemble.split_features for run in self.runs]))
+        return np.unique(np.concatenate([batch.ensemble.split_features for batch in self.tree_batches]))
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the trees, the column names and the classes, which identifies the model."""
         digest, names = hashlib.blake2b(digest_size=16), self.tree_model.table.names
-        for _, ensemble, _ in self.runs:
+        for _, ensemble, _ in self.tree_batches:
             for name in ("feature", "threshold", "left", "right", "missing_left", "weight", "value", "offset"):
                 digest.update(getattr(ensemble, name).tobytes())
             if ensemble.categories is not None:
@@ -226,9 +228,9 @@ class StreamingModel:
 
     def encode_y(self, y: Any) -> Target:
         """Encode y, given as the final estimator takes it."""
-        form = self.tree_model.target
-        given = y if form.read_y is None else form.read_y(y)
-        return encode_target(given, form.kind, np.zeros(form.kind.n_columns))
+        spec = self.tree_model.target
+        given = y if spec.read_y is None else spec.read_y(y)
+        return encode_target(given, spec.kind, np.zeros(spec.kind.n_columns))
 
     def _read_y(self, y: Any) -> NDArray[Any]:
         if not self.is_additive:
@@ -252,7 +254,7 @@ class StreamingModel:
     def sum_at_leaves(self, matrix: FeatureMatrix, target: Target, weight: Floats | None, n_threads: int) -> Floats:
         """Weight, sums and, for regression forests, sums of squares of some rows at all leaves, (n_leaves, n_sums)."""
         engine, parts = get_engine(), []
-        for trees, ensemble, leaves in self.runs:
+        for trees, ensemble, leaves in self.tree_batches:
             summed = None
             for start, stop in self.split_rows(matrix.n_rows, BLOCK_ROWS):
                 block, values = matrix.take_range(start, stop), target.take_range(start, stop)

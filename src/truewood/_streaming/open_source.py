@@ -10,7 +10,8 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 
-from truewood._streaming.sources import ENDINGS, Batch, Source, find_types, name_errors, open_files
+from truewood._streaming.arrow_files import ENDINGS, find_types, open_files
+from truewood._streaming.source import Batch, Source, name_errors
 
 
 def open_source(X: Any) -> Source | None:
@@ -37,7 +38,7 @@ def open_source(X: Any) -> Source | None:
     return None if is_in_memory else _open_stream(X)
 
 
-def find_cluster(X: Any) -> str | None:
+def find_cluster_library(X: Any) -> str | None:
     """The library, "dask" or "pyspark", if X is one of its objects, without importing it; otherwise None."""
     for cls in type(X).__mro__:
         library = cls.__module__.partition(".")[0]

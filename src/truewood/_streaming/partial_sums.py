@@ -34,7 +34,7 @@ class PartialSums:
     """
 
     fingerprint: str  # of the model
-    settings: tuple[Any, ...]  # whether there is an own target, the constant of the loss, size of the sample
+    settings: tuple[Any, ...]  # whether `target` was passed, constant of the loss, sample size
     names: tuple[str, ...] | None  # columns of the table that the final estimator takes; None without rows
     encoding: Encoding | None
     category_codes: tuple[Any, ...] | None
@@ -55,11 +55,11 @@ class PartialSums:
     @classmethod
     def of_no_rows(cls, model: StreamingModel, n_sample: int) -> PartialSums:
         """Sums over no rows."""
-        form = model.tree_model.target
+        spec = model.tree_model.target
         if model.counts_classes:
-            n_sums, n_columns, n_moments = 1 + form.kind.n_columns, form.kind.n_columns, 0
+            n_sums, n_columns, n_moments = 1 + spec.kind.n_columns, spec.kind.n_columns, 0
         else:
-            n_columns = n_moments = form.n_scores if model.is_additive else form.kind.n_columns
+            n_columns = n_moments = spec.n_scores if model.is_additive else spec.kind.n_columns
             n_sums = 1 + (1 if model.is_additive else 2) * (n_columns if model.column is None else 1)
         constant = None if model.constant is None else tuple(model.constant.tolist())
         return cls(
@@ -104,13 +104,13 @@ class PartialSums:
         return none._add_rows(model, rows, n_sample, n_threads) if rows.is_scoring.any() else none
 
     def _add_rows(self, model: StreamingModel, rows: Rows, n_sample: int, n_threads: int) -> PartialSums:
-        """The sums of rows that have weight."""
+        """Add rows, some with positive weight."""
         weight = np.ones(rows.matrix.n_rows) if rows.weight is None else rows.weight
         is_scoring, origin = weight > 0, self.origin
         if model.is_additive:
             origin = np.average(rows.y, axis=0, weights=rows.weight)
         elif not model.counts_classes:
-            origin = model.runs[0].ensemble.value[0].copy()  # a typical y, known from the model alone
+            origin = model.tree_batches[0].ensemble.value[0].copy()  # a typical y, known from the model alone
         target, moments, y_range = model.make_target(rows.y, origin), self.moments, self.y_range
         if isinstance(target, NumberTarget):
             moments = np.stack([weight @ target.numbers, weight @ target.numbers**2])
@@ -216,7 +216,7 @@ class PartialSums:
             "largest_weight": _is_amount(own["largest_weight"]),
             "sample": sample is None or (isinstance(sample, RowSample) and sample.is_valid()),
         }
-        if all(is_valid.values()):  # each field by itself; now together
+        if all(is_valid.values()):  # then check fields against each other
             n_columns, n_trees, offset = len(self.origin), len(self.leaf_offset) - 1, self.leaf_offset
             ends = n_trees > 0 and offset[0] == 0 and offset[-1] == len(self.sums)
             is_valid = {
@@ -289,7 +289,10 @@ class PartialSums:
     def join(pieces: Sequence[PartialSums]) -> PartialSums:
         """Join the pieces of all leaves, in order."""
         if len({piece.n_rows for piece in pieces}) > 1:
-            raise ValueError("all pieces must be of the same rows, got different numbers; a repeated task read others.")
+            raise ValueError(
+                "all pieces must come from the same rows, but their numbers of rows differ; a task that "
+                "was run again read other rows."
+            )
         pieces = [piece.shift(pieces[0].origin) for piece in pieces]  # each may have been added in another order
         return replace(
             pieces[0],
@@ -316,7 +319,7 @@ class PartialSums:
         self.check()
 
 
-_MISSING = object()  # not None, which some fields may be
+_MISSING = object()  # because None is a valid value
 
 
 def _is_array(value: Any, dtype: str, n_axes: int, *, finite: bool = True) -> bool:
@@ -334,7 +337,7 @@ def _is_whole_number(value: Any) -> bool:
 
 
 def _merge_encodings(a: Encoding | None, b: Encoding | None) -> Encoding | None:
-    """Union of the input columns that either part found: rows that are all equal reveal nothing."""
+    """Union of the sources that either part found, because an input that is constant in a part reveals nothing."""
     if a is None or b is None:
         return b if a is None else a
     one, other = a.columns, b.columns

@@ -1,4 +1,4 @@
-"""Scores from rows that are read in parts: which passes over the rows it takes, whatever reads them."""
+"""Scoring in passes over the rows, independent of where the rows come from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.aggregated import AggregatedScores
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.partial_sums import PartialSums
-from truewood._streaming.sources import Source
+from truewood._streaming.source import Source
 from truewood._streaming.target_counts import TargetCounts
 
 Summed = TypeVar("Summed")
@@ -29,7 +29,7 @@ N_SAMPLE = 100_000
 
 
 class RunPass(Protocol):
-    """Runs one pass over the rows: a step for each part, and the sum of what the steps return."""
+    """Runs one pass over the rows: one step per part, then the sum of their results."""
 
     def __call__(
         self, title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False
@@ -43,14 +43,14 @@ class RunPass(Protocol):
         step : callable
             A function that can be pickled by name, or `partial` of one.
         shared : object
-            What all steps need. It can be pickled, and is large.
+            The argument that all steps share; picklable, and large.
         only_targets : bool
             Whether the step needs only targets and weights, not features.
         """
 
 
 def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
-    """Refuse, before any row is read, options that need a table in memory; return `inference` as a bool."""
+    """Raise an error for options that need a table in memory; return `inference` as a bool."""
     if not isinstance(rows, str) or rows != "heldout":
         given = repr(rows) if isinstance(rows, str) else "lists"
         raise ValueError(f"rows must be 'heldout', rows the model never saw, if X is read in parts, got {given}.")
@@ -73,7 +73,7 @@ def score_source(
     target: Any,
 ) -> ImportanceResult:
     """Score a model on rows that this process reads in batches; see `importance`."""
-    targets, weights = read_names(y, sample_weight, X.names)
+    targets, weights = read_target_and_weight_names(y, sample_weight, X.names)
     streaming = StreamingModel(model, target=target)
     features = choose_columns(streaming, X.names, [*targets, *weights])
 
@@ -164,7 +164,7 @@ def run_step(step: Callable[[Any, Part], Summed], shared: Any, part: Part) -> Su
         raise kind(f"{part.label}: {error}") from error
 
 
-def read_names(y: Any, sample_weight: Any, known: list[str]) -> tuple[list[str], list[str]]:
+def read_target_and_weight_names(y: Any, sample_weight: Any, known: list[str]) -> tuple[list[str], list[str]]:
     """Names of the target columns and of the weight column, if any."""
     targets = [y] if isinstance(y, str) else y
     if not isinstance(targets, list | tuple) or not targets or not all(isinstance(name, str) for name in targets):
@@ -193,30 +193,30 @@ def choose_columns(model: StreamingModel, known: Sequence[str], others: Sequence
     others : sequence of str
         Columns of the target and of the weights.
     """
-    fitted, form = model.fitted, model.tree_model.table
+    fitted, spec = model.fitted, model.tree_model.table
     is_plain = find_final_estimator(fitted) is fitted
     names: Sequence[Any] | None
     if is_plain:
-        names, n_columns = form.names if form.names is None else form.names.tolist(), form.n_features
+        names, n_columns = spec.names if spec.names is None else spec.names.tolist(), spec.n_features
     elif (spark := find_spark_pipeline(fitted)) is not None:
-        names, n_columns = spark.inputs, form.n_features
+        names, n_columns = spark.inputs, spec.n_features
     else:
         names, n_columns = getattr(fitted, "feature_names_in_", None), getattr(fitted, "n_features_in_", None)
     given = [name for name in known if name not in others]
     if names is None:
         if n_columns is not None and len(given) != n_columns:
             raise ValueError(
-                f"X must have the {n_columns} columns {form.model} was fit on, got {len(given)} besides y and "
-                f"sample_weight: {list_names(given, 5)}; {form.model} has no feature names to select columns by."
+                f"X must have the {n_columns} columns {spec.model} was fit on, got {len(given)} besides y and "
+                f"sample_weight: {list_names(given, 5)}; {spec.model} has no feature names to select columns by."
             )
         return given
-    spell = form.spell if is_plain else str
+    spell = spec.spell if is_plain else str
     # An exact name takes precedence over one that the library spells the same way.
     spelled = {spell(name): name for name in given} | {name: name for name in given}
     absent = [str(name) for name in names if str(name) not in spelled]
     if absent:
         raise ValueError(
-            f"X must have the columns {form.model} was fit on, but lacks {list_names(absent, 5)}; it has "
+            f"X must have the columns {spec.model} was fit on, but lacks {list_names(absent, 5)}; it has "
             f"{list_names(given, 5)}."
         )
     return [spelled[str(name)] for name in names]

@@ -36,7 +36,7 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """Columns of the frame, each once."""
+        """All columns of the frame, without duplicates."""
         features = self.features if self.vector is None else [self.vector]
         return list(dict.fromkeys([*features, *self.targets, *self.weights]))
 
@@ -73,10 +73,10 @@ def find_columns(model: StreamingModel, frame: Any, targets: list[str], weights:
     vector = _find_vector(model.fitted)
     if vector not in given:
         vector = given[0] if len(given) == 1 else None
-    form = model.tree_model.table
+    spec = model.tree_model.table
     if vector is not None and (_is_vector(frame, vector) or _is_array(frame, vector)):
         names = (
-            form.names if form.names is not None else _read_element_names(frame, vector, model.tree_model.n_features)
+            spec.names if spec.names is not None else _read_element_names(frame, vector, model.tree_model.n_features)
         )
         return Columns([str(name) for name in names], vector, targets, weights)
     features = choose_columns(model, frame.columns, [*targets, *weights])
@@ -118,7 +118,7 @@ def _expand(column: Any, name: str, features: list[str]) -> pd.DataFrame:
     n_elements = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False))
     if lists.null_count or n_elements.tolist() != [len(features)]:
         raise ValueError(
-            f"column {quote(name)} must hold vectors of {len(features)} elements, as the model takes, got vectors "
+            f"column {quote(name)} must hold vectors of {len(features)} elements, as the model expects, got vectors "
             f"that are missing or have {', '.join(map(str, n_elements[:3].tolist()))}."
         )
     values = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, len(features))

@@ -16,12 +16,12 @@ from truewood._formatting import in_one_line
 from truewood._pipelines.final_estimator import find_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.model import Part, StreamingModel
-from truewood._streaming.passes import Summed, read_names, score_parts, sum_parts
-from truewood._streaming.sources import choose_batch_rows, join_tables
+from truewood._streaming.passes import Summed, read_target_and_weight_names, score_parts, sum_parts
+from truewood._streaming.source import choose_batch_rows, join_tables
 from truewood._streaming.spark_columns import Columns, find_columns
 from truewood.adapters import SparkModel
 
-# What moves from task to task: a piece of the sums of a partition, or of a block of partitions.
+# Records passed between tasks: a piece of the sums of a partition, or of a block of partitions.
 _SCHEMA = "piece int, block int, sums binary"
 # Number of partitions whose sums one task adds up, before another task adds up the results.
 _BLOCK = 64
@@ -47,7 +47,7 @@ def score_spark(
 ) -> ImportanceResult:
     """Score a model on a Spark DataFrame, in its session, Classic or Connect; see `importance`."""
     _check_frame(X)
-    targets, weights = read_names(y, sample_weight, X.columns)
+    targets, weights = read_target_and_weight_names(y, sample_weight, X.columns)
     streaming = StreamingModel(model, target=target)
     columns = find_columns(streaming, X, targets, weights)
     _verify_in_session(streaming, X, columns)
@@ -105,7 +105,7 @@ def _sum_on_executors(frame: Any, columns: Columns, step: Callable[[Any, Part], 
         return _sum_partition(batches, columns, key, pickled)
 
     with warnings.catch_warnings():
-        # A warning about versions of pandas, which is not used here.
+        # Irrelevant, because pandas is not used here.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         sums = columns.select(frame).mapInArrow(sum_partition, _SCHEMA)
         for keys in (["piece", "block"], ["piece"]):
@@ -147,7 +147,7 @@ _loaded: dict[str, Any] = {}
 
 
 def _load(key: str, pickled: bytes) -> Any:
-    """What all partitions share, loaded once per Python worker, which processes several partitions."""
+    """Unpickle the step and its shared argument once per Python worker, which processes several partitions."""
     if key not in _loaded:
         _loaded.clear()
         _loaded[key] = pickle.loads(pickled)

@@ -1,4 +1,4 @@
-"""`TargetCounts`: the distinct values of y, from which some losses find their best constant before any sum."""
+"""`TargetCounts`: the distinct values of y, from which some losses compute their best constant in a first pass."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class TargetCounts:
         if not len(self.y):
             raise ValueError("X must hold at least one row, got none.")
         if not self.weight.any():
-            raise ValueError("sample_weight must not be zero for every row.")
+            raise ValueError("sample_weight must be positive in at least one row, got only zeros.")
         return loss.of_constant.find(self.y, self.weight)
 
 

@@ -1,1 +1,1 @@
-"""Trees as flat arrays that are checked once, and what rows say at their nodes."""
+"""Trees as flat, validated arrays, and sums over the rows at their nodes."""

@@ -1,4 +1,4 @@
-"""`Categories`: splits that send some categories to one side, as sets of bits."""
+"""`Categories`: categorical splits, stored as bitsets."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _WORD = 32
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """Splits that send some categories to the left and all other values to the right.
+    """Categorical splits: a set of categories goes left, all other values go right.
 
     Parameters
     ----------
     node_set : ndarray of int32, shape (n_nodes,)
-        Number of the set that goes left, -1 where a threshold decides.
+        Index of the set that goes left, -1 for a threshold split.
     offset : ndarray of int64, shape (n_sets + 1,)
         Set s is ``bits[offset[s]:offset[s + 1]]``.
     bits : ndarray of uint32
-        Category k is in a set where bit ``k % 32`` of its word ``k // 32`` is on.
+        Category k is in a set if bit ``k % 32`` of its word ``k // 32`` is set.
     """
 
     node_set: NDArray[np.int32]
@@ -46,16 +46,16 @@ class Categories:
 
     @classmethod
     def from_lists(cls, n_nodes: int, nodes: Sequence[int], lists: Iterable[Sequence[int]]) -> Categories | None:
-        """Take the categories that go left at some nodes, one list per node; None where there are no such nodes."""
+        """Build from the categories that go left, one list per categorical node; None without such nodes."""
         if not len(nodes):
             return None
         node_set = np.full(n_nodes, -1, dtype=np.int32)
         node_set[np.asarray(nodes)] = np.arange(len(nodes))
-        words = [_to_words(np.asarray(listed, dtype=np.int64)) for listed in lists]
+        words = [_to_words(np.asarray(categories, dtype=np.int64)) for categories in lists]
         return cls(node_set, np.cumsum([0, *map(len, words)]), np.concatenate(words))
 
     def holds(self, nodes: NDArray[Any], x: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether each value is a category in the set of its node; False where a threshold decides."""
+        """Whether each value is a category in the set of its node; False for threshold splits."""
         if not len(self.bits):
             return np.zeros(np.shape(nodes), dtype=np.bool_)  # all sets are empty
         chosen = self.node_set[nodes]
@@ -68,7 +68,7 @@ class Categories:
         return is_in
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Through __init__, so that what comes back is checked and read-only too.
+        # Unpickle through __init__, which validates the arrays and makes them read-only.
         return Categories, (self.node_set, self.offset, self.bits)
 
     def __getitem__(self, nodes: slice) -> Categories:
@@ -76,7 +76,7 @@ class Categories:
 
 
 def _to_words(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Categories as bits; at least one word, so that a set is never empty space."""
+    """Categories as a bitset of at least one word, even if it is empty."""
     if len(categories) and categories.min() < 0:
         raise ValueError("categories must not be negative.")
     words = np.zeros(1 + (int(categories.max()) // _WORD if len(categories) else 0), dtype=np.uint32)

@@ -1,4 +1,4 @@
-"""`TreeEnsemble`: all that truewood needs to know of some trees, as flat arrays, checked once."""
+"""`TreeEnsemble`: trees as flat, validated arrays."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class TreeEnsemble:
     Parameters
     ----------
     feature : ndarray of int32, shape (n_nodes,)
-        Column that a node splits on; not read at leaves.
+        Column that a node splits on; ignored at leaves.
     threshold : ndarray of float64, shape (n_nodes,)
-        Largest value that goes left; not read at leaves.
+        Largest value that goes left; ignored at leaves.
     left, right : ndarray of int32, shape (n_nodes,)
         Positions of the children in these arrays, -1 at leaves.
     missing_left : ndarray of bool, shape (n_nodes,)
@@ -48,27 +48,27 @@ class TreeEnsemble:
     weight : ndarray of float64, shape (n_nodes,)
         Training weight of the node.
     value : ndarray of float64, shape (n_nodes, n_columns)
-        What the node says of the target: class proportions, or numbers.
+        The node's estimate of the target: class proportions, or numbers.
     offset : ndarray of int64, shape (n_trees + 1,)
         Tree t owns the nodes from ``offset[t]`` up to ``offset[t + 1]``; the first of them is its root.
     root_impurity : ndarray of float64, shape (n_trees,)
-        Training impurity at the root (Gini or variance, mean over outputs); NaN where it is not known.
+        Training impurity at the root (Gini or variance, mean over outputs); NaN if unknown.
     n_features : int
         Number of columns of the data.
     kind : TargetKind
         What the trees predict.
     statistic : {"mean", "median", "clipped mean", "leaf"}, default="mean"
-        What the library stored as `value`; "leaf" where only leaves have one. Where it is not the mean, scoring
-        replaces it by the mean of the training rows, or, without those, by the weighted mean of the leaves below.
+        What the library stored as `value`; "leaf" if only leaves have one. If it is not the mean, scoring replaces it
+        with the mean of the training rows or, if these are not passed, with the weighted mean of the leaves below.
     x_dtype : {"float32", "float64"}, default="float32"
-        The type in which x is compared.
+        The type in which x is compared with thresholds.
     categories : Categories or None, default=None
-        The splits on categories; a value of x stands for the category it is when cut to an integer.
+        The splits on categories; the category of a value of x is its integer part.
     column : ndarray of int32, shape (n_trees,), or None, default=None
-        For trees of one value each, the column of the target that a tree speaks of: its class, or its output. None
-        where the values have all columns.
+        For trees with a single value per node, the column of the target that each tree predicts: its class, or its
+        output. None if values have all columns.
     is_additive : bool, default=False
-        Whether values add up to a raw score over the trees, rather than each being an estimate of the target.
+        Whether the values of the trees add up to a raw score, rather than each being an estimate of the target.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class TreeEnsemble:
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
             given = getattr(self, name)
-            # The kernel trusts what is checked here, so nobody else may hold the structure.
+            # The kernel trusts the validated structure, so no one else may hold a reference to it.
             is_structure = np.issubdtype(dtype, np.integer)
             read = copy_integers(name, given, dtype) if is_structure else np.require(given, dtype, ["C", "A", "E"])
             object.__setattr__(self, name, read)
@@ -158,8 +158,8 @@ class TreeEnsemble:
             raise ValueError("threshold must not be NaN at splits.")
         left, right = self.split_children
         if len(splits) and max(left.max(), right.max()) >= n_nodes:
-            raise ValueError("left and right must name nodes.")
-        # A node has one parent, before it; as many children as nodes that are not roots then leaves no node over.
+            raise ValueError("left and right must be positions of nodes.")
+        # If there are as many distinct children as child slots and as non-root nodes, each of these has one parent.
         is_child = np.zeros(n_nodes, dtype=np.bool_)
         is_child[left] = True
         is_child[right] = True
@@ -207,7 +207,7 @@ class TreeEnsemble:
         return self.weight / roots
 
     def repeat_for_nodes(self, per_tree: NDArray[Any]) -> NDArray[Any]:
-        """Give every node what its tree has, shape (n_trees, ...) -> (n_nodes, ...); one tree is left to broadcast."""
+        """Repeat the entry of each tree for all its nodes, shape (n_nodes, ...); a single tree is left to broadcast."""
         return per_tree if self.n_trees == 1 else np.repeat(per_tree, np.diff(self.offset), axis=0)
 
     @cached_property
@@ -226,12 +226,12 @@ class TreeEnsemble:
         root_impurity: NDArray[np.float64],
         weight: NDArray[np.float64] | None = None,
     ) -> TreeEnsemble:
-        """Return the same trees with means as node values, and with other weights where such are given."""
+        """Return the same trees with means as node values and, if given, other weights."""
         weight = self.weight if weight is None else weight
         return replace(self, value=value, weight=weight, root_impurity=root_impurity, statistic="mean")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Through __init__, so that what comes back is checked and read-only too.
+        # Unpickle through __init__, which validates the arrays and makes them read-only.
         return TreeEnsemble, tuple(getattr(self, part.name) for part in fields(self))
 
     def __repr__(self) -> str:
@@ -239,7 +239,7 @@ class TreeEnsemble:
         return f"TreeEnsemble({self.n_trees} trees, {len(self.feature)} nodes, {self.n_features} features, {kind})"
 
     def __getitem__(self, trees: slice) -> TreeEnsemble:
-        """Return a run of trees as an ensemble of its own."""
+        """Return a range of trees as an ensemble of its own."""
         start, stop, step = trees.indices(self.n_trees)
         if step != 1 or stop <= start:
             raise IndexError("trees must be a slice of step 1 that holds at least one tree.")
@@ -259,18 +259,18 @@ class TreeEnsemble:
 
 
 class TreeArrays(NamedTuple):
-    """One tree as the library holds it, in arrays of any stride; children are numbers of nodes, negative at leaves.
+    """One tree as its library stores it, in arrays of any stride; children are node numbers, negative at leaves.
 
-    The kernel reads each number once, and checks it then as `TreeEnsemble` would.
+    The kernel reads each number once, and validates it as `TreeEnsemble` does.
 
     Parameters
     ----------
     feature, left, right : ndarray of int32 or int64, shape (n_nodes,)
         As in `TreeEnsemble`.
     threshold, weight : ndarray of float64, shape (n_nodes,)
-        As there.
+        As in `TreeEnsemble`.
     missing_left : ndarray of bool or uint8, shape (n_nodes,)
-        As there.
+        As in `TreeEnsemble`.
     value : ndarray of float64, shape (n_nodes, n_columns)
         Training means at the nodes.
     root_impurity : float

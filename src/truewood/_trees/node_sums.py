@@ -1,7 +1,6 @@
-"""`NodeSums`, sums over the rows at each node, and `RowTerms`, what one row adds to the scores of the splits above.
+"""`NodeSums`, sums over the rows at each node, and `RowTerms`, the contribution of one row to the scores of splits.
 
-Sums add up in any order. A row of weight s that reaches a node adds s (linear . y + square |y|^2 + constant) to the
-score of the split above it.
+A row of weight s that reaches a node adds s (linear . y + square |y|^2 + constant) to the score of the parent split.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Floats = NDArray[np.float64]
 class NodeSums:
     """Sums over the rows that reach each node.
 
-    Sums of the same trees over disjoint rows, with the same origin, merge by ``+``.
+    Sums of the same trees over disjoint rows, with the same origin, can be added with ``+``.
 
     Parameters
     ----------
@@ -31,7 +30,7 @@ class NodeSums:
     total : ndarray of float64, shape (n_nodes, n_columns)
         Weighted sum of the target minus `origin`; for classes, the weight of each class.
     square : ndarray of float64, shape (n_nodes, n_outputs)
-        Weighted sum of the squared target minus `origin`; for classes, the weight.
+        Weighted sum of the square of the target minus `origin`; for classes, the weight.
     origin : ndarray of float64, shape (n_columns,)
         The number subtracted from the target.
     """
@@ -76,12 +75,12 @@ class NodeSums:
 
     @property
     def mean_square(self) -> Floats:
-        """Mean of the squared target minus `origin`, shape (n_nodes, n_outputs); 0 at nodes without weight."""
+        """Mean square of the target minus `origin`, shape (n_nodes, n_outputs); 0 at nodes without weight."""
         return self.square / self.divisor[:, np.newaxis]
 
 
 def aggregate_to_root(ensemble: TreeEnsemble, leaf_sums: Floats) -> Floats:
-    """Fill in the inner nodes: each is the sum of its left and its right child."""
+    """Sums at all nodes, given those at the leaves: each inner node is the sum of its children."""
     sums = leaf_sums.copy()
     for level in reversed(ensemble.levels):
         sums[level] = sums[ensemble.left[level]] + sums[ensemble.right[level]]
@@ -90,12 +89,12 @@ def aggregate_to_root(ensemble: TreeEnsemble, leaf_sums: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ClassTerms:
-    """What a row adds at each node on its path; zero at roots and below splits that do not count.
+    """Contribution of a row at each node on its path; zero at roots and below splits that are not scored.
 
     Parameters
     ----------
     by_class : ndarray of shape (n_nodes, n_columns)
-        What a row of the class adds; with several outputs, the sum over them.
+        Contribution of a row of each class; contributions of several outputs add up.
     """
 
     by_class: Floats
@@ -103,16 +102,16 @@ class ClassTerms:
 
 @dataclass(frozen=True, eq=False)
 class NumberTerms:
-    """What a row adds at each node on its path; zero at roots and below splits that do not count.
+    """Contribution of a row at each node on its path; zero at roots and below splits that are not scored.
 
     Parameters
     ----------
     linear : ndarray of shape (n_nodes, n_columns)
-        Multiplied by the target minus its origin.
+        Coefficient of the target minus its origin.
     square : ndarray of shape (n_nodes,)
-        Multiplied by the squared target minus its origin.
+        Coefficient of the squared target minus its origin.
     constant : ndarray of shape (n_nodes,)
-        Multiplied by one.
+        Constant term.
     """
 
     linear: Floats
@@ -125,7 +124,7 @@ RowTerms = ClassTerms | NumberTerms
 
 @dataclass(frozen=True, eq=False)
 class BothTerms:
-    """What rows add to the scores of some trees, as evaluation rows and as in-bag rows.
+    """Row terms for evaluation rows and for in-bag rows.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""CatBoost's models, read from its JSON export: symmetric, depthwise and lossguide trees.
+"""CatBoost models, read from the JSON export: symmetric, depthwise and lossguide trees.
 
-In a model with categorical features CatBoost itself finds the leaves: splits then compare hashes and statistics of
-categories, which only it computes. The thresholds of such splits in `to_ensemble` mean nothing. A split on a
-statistic of one column belongs to that column; one on a statistic of several columns together belongs to a feature of
-its own, called after the columns: "city & month".
+If a model has categorical features, CatBoost itself finds the leaves, because its splits compare hashes and statistics
+of categories that only CatBoost computes. The thresholds of these splits in `to_ensemble` are meaningless. A split on a
+statistic of one column is credited to that column; a split on a statistic of several columns is credited to a feature
+named after them, such as "city & month".
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeMo
 
 Options = dict[str, str]
 
-# Of two classes, the negative gradient of any loss is the class less its share, but for a factor, as is that of a
-# quantile with a log link.
+# For two classes, every loss has the negative gradient of the logistic loss up to a factor. Likewise, a log link
+# changes the negative gradient of the quantile loss only by a factor.
 _LOSSES: dict[str, Callable[[Options, int], Loss]] = {
     "RMSE": lambda _options, _n: losses.squared_error(),
     "MultiRMSE": lambda _options, _n: losses.squared_error(),
@@ -60,7 +60,7 @@ _LOSSES: dict[str, Callable[[Options, int], Loss]] = {
         options.get("dist", "Normal").lower(), float(options.get("scale", 1))
     ),
 }
-# What the leaves of a run of trees take, and how many of them CatBoost is asked for at a time.
+# Memory for the cached leaves of a batch of trees, and the number of leaves computed per call to CatBoost.
 _RUN_BYTES = 1 << 27
 _BLOCK_LEAVES = 1 << 23
 _CLASS_LOSSES = ("Logloss", "Focal", "MultiClass", "MultiClassOneVsAll")
@@ -98,7 +98,7 @@ def open_model(model: Any) -> TreeModel:
     loss = options["loss_function"]["type"]
     make_loss = _LOSSES.get(loss)
     return TreeModel(
-        table=_make_form(name, columns, options),
+        table=_make_input_spec(name, columns, options),
         target=TargetSpec(
             _read_kind(model, dump, loss, n_scores),
             loss=None if make_loss is None else make_loss(options["loss_function"]["params"], n_scores),
@@ -110,24 +110,24 @@ def open_model(model: Any) -> TreeModel:
             ensemble,
             find_leaves=_make_finder(finder, ensemble) if columns.categorical else None,
             combined=table.combined,
-            library=_ask_library(model),
+            library=_make_reference(model),
         ),
         why_no_bags="does not record which rows its trees saw",
     )
 
 
 def _export(model: Any) -> tuple[dict[str, Any], Any]:
-    """The model as JSON, and the model to find leaves with, which numbers them from left to right."""
+    """The model as JSON, and a model to find leaves with, which numbers them from left to right."""
     with temporary_folder() as folder:
         path = folder / "model.json"
         model.save_model(str(path), format="json")
         dump: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        # Trees that are not symmetric number leaves by their growth, of which the export keeps nothing.
+        # Nonsymmetric trees number leaves in the order of growth, which the export does not preserve.
         is_renumbered = "trees" in dump and model.get_cat_feature_indices()
         return dump, CatBoost().load_model(str(path), format="json") if is_renumbered else model
 
 
-def _ask_library(model: Any) -> ReferencePredictor:
+def _make_reference(model: Any) -> ReferencePredictor:
     """CatBoost's own raw scores and leaves."""
 
     def read(values: Any) -> Any:
@@ -136,9 +136,9 @@ def _ask_library(model: Any) -> ReferencePredictor:
     def add_values(_trees: range, values: Any) -> NDArray[np.float64]:
         raw = CatBoost.predict(model, read(values), prediction_type="RawFormulaVal", thread_count=1)
         raw = raw.reshape(len(raw), -1)
-        # Classes that were declared but never met have minus infinity.
-        met: NDArray[np.float64] = raw[:, (raw > -np.inf).all(axis=0)]
-        return met
+        # Declared classes that are absent from the training data have a raw score of minus infinity.
+        present: NDArray[np.float64] = raw[:, (raw > -np.inf).all(axis=0)]
+        return present
 
     return ReferencePredictor(
         "CatBoost",
@@ -153,7 +153,7 @@ def _read_levels(options: Options) -> list[float]:
 
 
 def _read_options(info: dict[str, Any]) -> dict[str, Any]:
-    """Training options; of a sum of models there is only the loss, if they have it in common."""
+    """Training options; for a sum of models only the loss, if all share it."""
     if "params" in info:
         options: dict[str, Any] = info["params"]
         return options
@@ -162,11 +162,11 @@ def _read_options(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_kind(model: Any, dump: dict[str, Any], loss: str | None, n_scores: int) -> TargetKind:
-    """What y is; two columns for survival times, after they were read."""
+    """Kind of y, after conversion: survival times have two columns."""
     if loss in _CLASS_LOSSES:
-        # Classes that were declared but never met have no raw score.
-        met = dump["model_info"]["class_params"]["class_to_label"]
-        return TargetKind((np.asarray(model.classes_)[np.array(met, dtype=np.int64)],))
+        # Declared classes that are absent from the training data have no raw score.
+        present = dump["model_info"]["class_params"]["class_to_label"]
+        return TargetKind((np.asarray(model.classes_)[np.array(present, dtype=np.int64)],))
     if loss in ("Cox", "SurvivalAft"):
         return TargetKind((), 2)
     return TargetKind((), n_scores if loss in _SEVERAL_OUTPUTS else 1)
@@ -178,7 +178,7 @@ def _explain_no_loss(loss: str | None, name: str) -> str:
     if loss in _GROUP_LOSSES:
         return f"{loss}, the loss of {name}, compares the rows of a group, so no target follows from y alone"
     if loss.startswith("PythonUserDefined"):
-        return f"{name} was fit with a loss of your own, which truewood does not know"
+        return f"{name} was fit with a custom loss, which truewood does not know"
     return f"truewood has no target for {loss}, the loss of {name}"
 
 
@@ -194,31 +194,32 @@ def _choose_reader(loss: str | None, options: dict[str, Any]) -> Callable[[Any],
 
 
 def _read_bounds(y: Any) -> NDArray[np.float64]:
-    """Bounds of CatBoost's SurvivalAft loss, where -1 means none."""
+    """Time bounds for CatBoost's SurvivalAft loss; -1 means unbounded."""
     bounds = np.asarray(y)
     if bounds.ndim != 2 or bounds.shape[1] != 2 or bounds.dtype.kind not in "iuf":
         raise ValueError(
-            "y must be a lower and an upper bound of time per row, -1 for none, as the model has SurvivalAft loss, got "
+            "y must be a lower and an upper bound of the time in each row, -1 for no bound, because the model has "
+            "SurvivalAft loss, got "
             f"an array of {bounds.dtype}, shape {bounds.shape}."
         )
-    # Targets must be finite; no time is near the largest number.
+    # Targets must be finite, so LARGEST stands for infinity.
     return np.where(bounds == -1, [0.0, LARGEST], bounds)
 
 
-def _make_form(name: str, columns: Columns, options: dict[str, Any]) -> InputSpec:
+def _make_input_spec(name: str, columns: Columns, options: dict[str, Any]) -> InputSpec:
     numbers = options.get("data_processing_options", {}).get("float_features_binarization", {})
     why_no_missing = f"{name} was fit with nan_mode='Forbidden'" if numbers.get("nan_mode") == "Forbidden" else None
 
     def encode(X: Any) -> _Rows:
         if nw.dependencies.is_polars_dataframe(X):
-            # CatBoost's predict takes the process down with polars' own type of categories.
+            # CatBoost's predict crashes the process on polars categorical columns.
             X = nw.from_native(X).with_columns(nw.selectors.categorical().cast(nw.String)).to_native()
         try:
             pool = Pool(X, cat_features=columns.categorical)
         except CatBoostError as error:
-            raise ValueError(f"X must be a table as {name} takes it: {error}") from error
+            raise ValueError(f"X must be a table that {name} accepts: {error}") from error
         if why_no_missing is not None and pd.isna(np.asarray(X, dtype=object)[:, columns.numeric]).any():
-            raise ValueError(f"X must not hold NaN: {why_no_missing}.")
+            raise ValueError(f"X must not contain NaN: {why_no_missing}.")
         return _Rows(pool)
 
     return InputSpec(
@@ -233,9 +234,9 @@ def _make_form(name: str, columns: Columns, options: dict[str, Any]) -> InputSpe
 
 
 class _Rows:
-    """Rows as CatBoost reads them, which remember their leaves in the last run of trees that was asked for.
+    """A CatBoost Pool that caches the leaves of its rows in the last batch of trees requested.
 
-    CatBoost computes the statistics of all categories in every call, so that one tree costs as much as hundreds.
+    Every call to CatBoost computes the statistics of all categories, so one tree costs as much as hundreds.
     """
 
     def __init__(self, pool: Any) -> None:
@@ -246,11 +247,11 @@ class _Rows:
         self._lock = Lock()
 
     def slice(self, rows: NDArray[np.int64]) -> _Rows:
-        """Return some of the rows."""
+        """Select rows."""
         return _Rows(self.pool.slice(rows))
 
     def find_leaves(self, model: Any, trees: range, numbers: _LeafNumbers) -> NDArray[Any]:
-        """Nodes that are the rows' leaves, shape (n_rows, n_trees)."""
+        """Leaf of each row in each tree, as node numbers, shape (n_rows, n_trees)."""
         with self._lock:
             if trees.start < self._run.start or trees.stop > self._run.stop:
                 n_fitting = _RUN_BYTES // (self.shape[0] * numbers.node.itemsize)
@@ -270,7 +271,7 @@ class _Rows:
 
 
 class _LeafNumbers(NamedTuple):
-    """Which node is which leaf of CatBoost's: leaf k of tree t is node ``node[first[t] + k]`` of the tree."""
+    """Node numbers of CatBoost's leaves: leaf k of tree t is node ``node[first[t] + k]`` of the tree."""
 
     node: NDArray[Any]
     first: NDArray[np.int64]

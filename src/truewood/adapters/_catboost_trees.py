@@ -1,7 +1,7 @@
 """The trees in CatBoost's JSON export.
 
-The nodes of a symmetric tree are numbered by level, so that its leaves come last, in CatBoost's own order; those of
-other trees from left to right, each before its children.
+Nodes of a symmetric tree are numbered level by level, so that its leaves come last, in CatBoost's order. Nodes of other
+trees are numbered in preorder, left before right.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Columns(NamedTuple):
 
 
 def read_columns(info: dict[str, Any]) -> Columns:
-    """Read the names and places of the columns."""
+    """Read the names and indices of the columns."""
     numeric, categorical = info.get("float_features", []), info.get("categorical_features", [])
     names = {column["flat_feature_index"]: column["feature_id"] for column in [*numeric, *categorical]}
     return Columns(
@@ -36,7 +36,7 @@ def read_columns(info: dict[str, Any]) -> Columns:
 
 
 class SplitTable(NamedTuple):
-    """All splits that a model's trees use, by CatBoost's number of them."""
+    """All splits of a model, indexed by CatBoost's split number."""
 
     feature: NDArray[np.int32]
     mark: NDArray[np.float64]  # the border, or the hash of the category that goes right
@@ -46,13 +46,13 @@ class SplitTable(NamedTuple):
 
 
 def read_split_table(info: dict[str, Any], columns: Columns) -> SplitTable:
-    """Splits are numbered feature by feature: on numbers, on one category, on statistics of categories (CTRs)."""
+    """Read splits in CatBoost's order: on numbers, on single categories, on statistics of categories (CTRs)."""
     n_columns = len(columns.numeric) + len(columns.categorical)
     place = {"float_feature_index": columns.numeric, "cat_feature_index": columns.categorical}
     combined: dict[tuple[int, ...], int] = {}
     splits: list[tuple[int, float, bool]] = []
     for column in info.get("float_features", []):
-        # A value is missing as in training, or as NaN compares: not above the border.
+        # "AsIs" compares NaN with the border, which is false, so NaN goes left.
         missing_left = column["nan_value_treatment"] != "AsTrue"
         splits += [(column["flat_feature_index"], border, missing_left) for border in column["borders"]]
     for column in info.get("categorical_features", []):
@@ -72,24 +72,26 @@ def read_split_table(info: dict[str, Any], columns: Columns) -> SplitTable:
 
 
 class _Tree(NamedTuple):
-    """A tree's nodes; leaves ascending are CatBoost's leaves in the order of its export."""
+    """The nodes of a tree; leaves are in the order of CatBoost's export."""
 
     left: NDArray[np.int32]
     right: NDArray[np.int32]
-    split: NDArray[np.int64]  # place in the split table, -1 at leaves
+    split: NDArray[np.int64]  # index into the split table, -1 at leaves
     weight: NDArray[np.float64]
     leaf_value: NDArray[np.float64]  # (n_leaves, n_scores)
 
 
 def read_trees(dump: dict[str, Any], table: SplitTable, name: str) -> TreeEnsemble:
-    """Read all trees; leaf values are what is added to the raw scores."""
+    """Read all trees, with additive contributions to the raw scores as leaf values."""
     listed: list[Any] = []
     if "trees" in dump:
-        trees = [_read_free(tree, listed) for tree in dump["trees"]]
+        trees = [_read_nonsymmetric(tree, listed) for tree in dump["trees"]]
     elif all("leaf_weights" in tree for tree in dump["oblivious_trees"]):
         trees = [_read_symmetric(tree, listed) for tree in dump["oblivious_trees"]]
     else:
-        raise ValueError(f"{name} has no weights of leaves, as it was not loaded from the formats cbm or json.")
+        raise ValueError(
+            f"{name} has no leaf weights because it was not loaded from a .cbm or .json file; load it from such a file."
+        )
     _check_splits(listed, table, name)
     split = np.concatenate([tree.split for tree in trees])
     is_leaf = split < 0
@@ -99,7 +101,7 @@ def read_trees(dump: dict[str, Any], table: SplitTable, name: str) -> TreeEnsemb
     leaf_value = np.concatenate([tree.leaf_value for tree in trees])
     value = np.zeros((len(split), leaf_value.shape[1]))
     value[is_leaf] = leaf_value * dump["scale_and_bias"][0]
-    # Borders are of float32, as is what they are compared with, however many digits an export prints.
+    # CatBoost compares in float32, whatever precision the export prints.
     threshold = table.mark.astype(np.float32).astype(np.float64)
     return TreeEnsemble(
         feature=_take(table.feature, split),
@@ -119,7 +121,7 @@ def read_trees(dump: dict[str, Any], table: SplitTable, name: str) -> TreeEnsemb
 
 
 def _take(of_splits: NDArray[Any], split: NDArray[np.int64]) -> NDArray[Any]:
-    """What the table says of each node's split; 0 at leaves."""
+    """Values of `of_splits` at each node's split; 0 at leaves."""
     return np.append(of_splits, np.zeros(1, dtype=of_splits.dtype))[split]
 
 
@@ -129,7 +131,7 @@ def _read_symmetric(tree: dict[str, Any], listed: list[Any]) -> _Tree:
     depth = len(splits)
     leaf_weight = np.array(tree["leaf_weights"], dtype=np.float64)
     left, right, level = _complete_tree(depth)
-    # A leaf's number holds one bit per split, the first split's lowest: above its border or not.
+    # Bit k of a leaf index tells whether the row is above the border of split k.
     levels = [leaf_weight.reshape(-1, 1 << k).sum(axis=0) for k in range(depth)]
     return _Tree(
         left,
@@ -142,7 +144,7 @@ def _read_symmetric(tree: dict[str, Any], listed: list[Any]) -> _Tree:
 
 @cache
 def _complete_tree(depth: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Children and level of each node; on level k, node i is that of the leaves whose lowest k bits are i."""
+    """Children and level of each node; below node i of level k are the leaves with i as their lowest k bits."""
     level = np.repeat(np.arange(depth + 1), 1 << np.arange(depth + 1))
     first = (1 << level) - 1
     left = 2 * first + 1 + np.arange(len(level)) - first
@@ -154,15 +156,15 @@ def _complete_tree(depth: int) -> tuple[NDArray[np.int32], NDArray[np.int32], ND
     )
 
 
-def _read_free(root: dict[str, Any], listed: list[Any]) -> _Tree:
-    """Read a tree of any shape, each node before its children and left before right."""
+def _read_nonsymmetric(root: dict[str, Any], listed: list[Any]) -> _Tree:
+    """Read a tree of any shape in preorder, left before right."""
     children: tuple[list[int], list[int]] = ([], [])
     split: list[int] = []
     weight: list[float] = []
     leaf_value: list[Any] = []
-    waiting: list[tuple[dict[str, Any], int, int]] = [(root, -1, 0)]
-    while waiting:
-        node, parent, side = waiting.pop()
+    stack: list[tuple[dict[str, Any], int, int]] = [(root, -1, 0)]
+    while stack:
+        node, parent, side = stack.pop()
         number = len(split)
         if parent >= 0:
             children[side][parent] = number
@@ -172,7 +174,7 @@ def _read_free(root: dict[str, Any], listed: list[Any]) -> _Tree:
             listed.append(node["split"])
             split.append(node["split"]["split_index"])
             weight.append(0.0)
-            waiting += [(node["right"], number, 1), (node["left"], number, 0)]
+            stack += [(node["right"], number, 1), (node["left"], number, 0)]
         else:
             split.append(-1)
             weight.append(node["weight"])
@@ -191,7 +193,7 @@ def _read_free(root: dict[str, Any], listed: list[Any]) -> _Tree:
 
 
 def _check_splits(listed: list[Any], table: SplitTable, name: str) -> None:
-    """Refuse splits that are not where the table has them: a CTR's feature is known by its number alone."""
+    """Check split numbers against the table, because only its number identifies the feature of a CTR split."""
     number = np.array([split["split_index"] for split in listed], dtype=np.int64)
     mark = np.array([split["border"] if "border" in split else split["value"] for split in listed], dtype=np.float64)
     if len(number) and (number.max() >= len(table.mark) or (table.mark[number] != mark).any()):

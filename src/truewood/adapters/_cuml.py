@@ -1,4 +1,4 @@
-"""Random forests of cuML, which hands its trees over as a treelite model; classes are numbers from 0."""
+"""cuML's random forests, which cuML exports as a treelite model; classes are numbers from 0."""
 
 from __future__ import annotations
 

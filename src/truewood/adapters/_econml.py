@@ -1,7 +1,7 @@
-"""econml's generalised random forests: RegressionForest, and CausalForest of one treatment.
+"""econml's generalized random forests: RegressionForest, and CausalForest with one treatment.
 
-Trees are grown on subsamples. An honest tree chooses its splits by one half of its subsample and takes its values from
-the other, which is therefore unseen by the splits, as are the rows outside the subsample.
+Trees are grown on subsamples. An honest tree chooses its splits on one half of its subsample and estimates its values
+on the other half. That half and the rows outside the subsample are therefore evaluation rows for the splits.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._training_record import InBagRows, TrainingRecord
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
-# Relative difference up to which two estimates of the same rows are the same.
+# Relative tolerance for estimates from the same rows.
 _SAME_EFFECT = 1e-6
-# Chance that a treatment given at random is taken for one that goes with some column.
+# Probability of a warning if the treatment is randomized.
 _FALSE_ALARM = 1e-3
 
 
@@ -34,7 +34,9 @@ def open_model(model: Any) -> TreeModel:
     """Read a fitted RegressionForest or CausalForest."""
     name = type(model).__name__
     if not isinstance(model, RegressionForest | CausalForest):
-        raise TypeError(f"of econml's forests RegressionForest and CausalForest can be read, got {name}.")
+        raise TypeError(
+            f"model must be RegressionForest or CausalForest, the econml forests that truewood can read, got {name}."
+        )
     check_is_fitted(model)
     is_causal = isinstance(model, CausalForest)
     if is_causal and (model.n_relevant_outputs_ > 1 or model.n_y_ > 1):
@@ -51,7 +53,7 @@ def open_model(model: Any) -> TreeModel:
             model.n_features_,
             dtype="float64",
             why_no_missing=f"{name} does not take missing values",
-            takes_device=not is_causal,  # whose treatment is compared with the columns
+            takes_device=not is_causal,  # _find_confounding needs host arrays
         ),
         target=TargetSpec(
             TargetKind((), 2 if is_causal else n_outputs),
@@ -65,7 +67,7 @@ def open_model(model: Any) -> TreeModel:
             library=ReferencePredictor(
                 "econml",
                 econml.__version__,
-                # The values of a causal forest are effects, and are not read.
+                # Values of a causal forest are effects, which are not used.
                 add_values=None
                 if is_causal
                 else lambda trees, values: np.sum([model.estimators_[t].predict(values) for t in trees], axis=0),
@@ -87,7 +89,7 @@ def _read_trees(model: Any, inner: list[Any], n_outputs: int, is_causal: bool) -
         np.concatenate([getattr(tree, side) for tree in inner]) for side in ("children_left", "children_right")
     )
     start = np.repeat(offset[:-1], np.diff(offset))
-    # Nodes of a causal tree hold effects.
+    # The values of a causal tree are effects, which are not used.
     value = np.zeros((offset[-1], 1)) if is_causal else np.concatenate([tree.value[:, :, 0] for tree in inner])
     return TreeEnsemble(
         feature=np.concatenate([tree.feature for tree in inner]),
@@ -110,15 +112,15 @@ def _record_training(model: Any, draw_rows: Callable[[], list[NDArray[Any]]]) ->
     trees = model.estimators_
 
     def halves(tree: int) -> list[NDArray[Any]]:
-        """Rows that chose the splits, and rows that gave the values; the same rows in a tree that is not honest."""
+        """Rows that determined the splits, and rows that determined the values; the same unless the tree is honest."""
         return [draw_rows()[tree][half] for half in trees[tree].get_train_test_split_inds()]
 
     def bag(tree: int) -> NDArray[Any]:
         fitted = trees[tree]
-        # Such a tree also asks the treatments of the other half whether a split may be made.
-        is_asked = fitted.min_var_leaf is not None and fitted.min_var_leaf_on_val
-        drawn: NDArray[Any] = draw_rows()[tree] if is_asked else halves(tree)[0]
-        return drawn
+        # With this setting, the treatments of the other half also constrain the splits.
+        uses_both_halves = fitted.min_var_leaf is not None and fitted.min_var_leaf_on_val
+        rows: NDArray[Any] = draw_rows()[tree] if uses_both_halves else halves(tree)[0]
+        return rows
 
     def weigh(rows: NDArray[Any], target: Target, sample_weight: NDArray[np.float64] | None) -> InBagRows:
         weight = np.zeros(target.n_rows)
@@ -137,18 +139,18 @@ def _record_training(model: Any, draw_rows: Callable[[], list[NDArray[Any]]]) ->
 
 
 def _effect(has_intercept: bool) -> Loss:
-    """How much each row speaks for a larger effect than the overall one: t (r - theta t) / mean of t^2.
+    """Target: influence of each row on the effect, t (r - theta t) / mean of t^2.
 
-    t and r are treatment and outcome, less their means where the forest has an intercept; theta is the overall slope.
+    t and r are treatment and outcome, minus their means if the forest fits an intercept; theta is the overall effect.
     """
 
     def negative_gradient(y: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        centre = np.average(y, axis=0, weights=weight) if has_intercept else np.zeros(2)
-        outcome, treatment = (y - centre).T
+        center = np.average(y, axis=0, weights=weight) if has_intercept else np.zeros(2)
+        outcome, treatment = (y - center).T
         variance = np.average(treatment**2, weights=weight)
         if not variance > 0:
             raise ValueError(
-                "y must hold the outcome and then a treatment that varies, but its second column does not."
+                "y must contain the outcome and then a treatment that varies, but its second column is constant."
             )
         theta = np.average(treatment * outcome, weights=weight) / variance
         gradient: NDArray[np.float64] = treatment * (outcome - theta * treatment) / variance
@@ -158,7 +160,7 @@ def _effect(has_intercept: bool) -> Loss:
 
 
 def _read_outcome(model: Any, draw_rows: Callable[[], list[NDArray[Any]]], y: Any) -> Any:
-    """Read y as outcome and treatment, and refuse others than those of the fit: only the roots' effects can tell."""
+    """Read y as outcome and treatment, and check training data against the effect stored at the first root."""
     try:
         numbers = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -170,17 +172,17 @@ def _read_outcome(model: Any, draw_rows: Callable[[], list[NDArray[Any]]], y: An
         )
     if set(model.n_samples_) == {len(numbers)} and not _is_training_outcome(model, draw_rows()[0], numbers):
         raise ValueError(
-            "rows='oob' needs y, the outcome and then the treatment, as this forest was fit on, in the same order, but "
-            "it does not give the effect that the first tree has stored."
+            "rows='oob' needs the y this forest was fit on, the outcome and then the treatment, in the same order, "
+            "but this y does not reproduce the effect stored in the first tree."
         )
     return numbers
 
 
 def _is_training_outcome(model: Any, subsample: NDArray[Any], y: NDArray[np.float64]) -> bool:
-    """Whether the rows that gave the first tree its values have the overall effect of its root."""
+    """Whether the rows that determined the first tree's values reproduce the effect stored at its root."""
     tree = model.estimators_[0]
     if tree.tree_.weighted_n_node_samples[0] != tree.tree_.n_node_samples[0]:
-        return True  # weights, which are not known here, are in the effect
+        return True  # the effect is weighted, and the weights are not available here
     outcome, treatment = y[subsample[tree.get_train_test_split_inds()[1]]].T
     columns = [treatment, np.ones(len(treatment))] if model.fit_intercept else [treatment]
     effects = np.linalg.lstsq(np.column_stack(columns), outcome, rcond=None)[0]
@@ -189,9 +191,9 @@ def _is_training_outcome(model: Any, subsample: NDArray[Any], y: NDArray[np.floa
 
 
 def _find_confounding(matrix: FeatureMatrix, y: NDArray[np.float64]) -> str | None:
-    """Warn of a treatment that goes with a column: neither given at random nor the residual of such a one.
+    """Warn if the treatment is correlated with a column, i.e. is neither randomized nor a residual.
 
-    What goes with no column on a straight line is not found, so that silence proves nothing.
+    Only linear relations with single columns are detected, so the absence of a warning proves nothing.
     """
     X, treatment = matrix.values - matrix.values.mean(axis=0), y[:, 1] - y[:, 1].mean()
     spread = np.sqrt((X**2).sum(axis=0) * (treatment**2).sum())
@@ -201,6 +203,7 @@ def _find_confounding(matrix: FeatureMatrix, y: NDArray[np.float64]) -> str | No
     if abs(correlation[first]) <= limit:
         return None
     return (
-        f"the treatment goes with column {str(matrix.names[first])!r} (correlation {correlation[first]:.2f}), so that "
-        "what moves treatment and outcome may pass for what moves the effect; fit on residuals of both, and pass these."
+        f"the treatment is correlated with column {str(matrix.names[first])!r} (correlation "
+        f"{correlation[first]:.2f}), so a variable that affects both treatment and outcome may seem to modify the "
+        "effect; fit on residuals of both, and pass these residuals."
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from truewood._inputs.target import Target
-from truewood._sklearn_compat import draw_bag_of
+from truewood._sklearn_compat import draw_unrecorded_bag
 from truewood.adapters._sklearn_forest import weigh_bag
 from truewood.adapters._sklearn_tree import view_trees
 from truewood.adapters._training_record import InBagRows, TrainingRecord
@@ -38,7 +38,7 @@ def open_model(model: Any) -> TreeModel:
         model,
         model.estimators_,
         training=training if has_bags else None,
-        why_no_bags="was fit with both bootstrap and class_weight, and does not record the bags that gives",
+        why_no_bags="was fit with both bootstrap and class_weight, and does not record the resulting bags",
     )
 
 
@@ -48,4 +48,6 @@ def _draw_positions(forest: Any, tree: int) -> NDArray[Any]:
     if not forest.bootstrap:
         return np.arange(n_balanced)
     # The forest leaves out what scikit-learn's `estimators_samples_` reads. The root's weight is the number of draws.
-    return draw_bag_of(forest, tree, n_balanced, round(forest.estimators_[tree].tree_.weighted_n_node_samples[0]))
+    return draw_unrecorded_bag(
+        forest, tree, n_balanced, round(forest.estimators_[tree].tree_.weighted_n_node_samples[0])
+    )

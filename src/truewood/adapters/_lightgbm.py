@@ -1,4 +1,4 @@
-"""LightGBM's Booster and its scikit-learn estimators, read from the text form of the model."""
+"""LightGBM's Booster and scikit-learn estimators, read from the text format of the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from truewood._trees.categories import Categories
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
-# What LightGBM takes for zero: dense values up to here become 0 before they meet a threshold.
+# LightGBM sets dense values of at most this magnitude to 0 before it compares them with a threshold.
 _ZERO = float(np.float32(1e-35))
 _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
 # Bits of a node's decision type.
@@ -49,18 +49,18 @@ def open_model(model: Any) -> TreeModel:
     objective = text.header.get("objective", "").split()
     loss, why_no_loss = _choose_loss(objective, text, name)
     return TreeModel(
-        table=_make_form(name, text, splits, booster.pandas_categorical or []),
+        table=_make_input_spec(name, text, splits, booster.pandas_categorical or []),
         target=TargetSpec(
             _target_kind(model, objective, text.n_scores), loss=loss, why_no_loss=why_no_loss, n_scores=text.n_scores
         ),
-        reader=TreeReader.of_ensemble(ensemble, library=_ask_library(booster, text)),
+        reader=TreeReader.of_ensemble(ensemble, library=_make_reference(booster, text)),
         why_no_bags="does not record which rows its trees saw",
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _ModelText:
-    """The parts of a model's text: its first lines, the lines of all trees by name, and its parameters."""
+    """The parts of a model file: header, values of all trees by key, and training parameters."""
 
     header: Mapping[str, str]
     trees: Mapping[str, Sequence[str]]
@@ -79,7 +79,7 @@ class _ModelText:
         return cls({key: value for key, _, value in pairs}, trees, parameters)
 
     def numbers(self, key: str, dtype: Any = np.int64) -> NDArray[Any]:
-        """The numbers under this name, of all trees."""
+        """The values of one key in all trees."""
         return np.fromstring(" ".join(self.trees.get(key, ())), dtype=dtype, sep=" ")
 
     @property
@@ -92,7 +92,7 @@ class _ModelText:
 
     @property
     def n_averaged(self) -> int:
-        """Number of trees whose mean is the raw score; 1 where they add up."""
+        """Number of trees that the raw score averages; 1 if it is their sum."""
         return self.n_trees // self.n_scores if "average_output" in self.header else 1
 
     @property
@@ -102,7 +102,7 @@ class _ModelText:
 
 @dataclass(frozen=True, eq=False)
 class _Splits:
-    """How the inner nodes of all trees decide, in the terms of LightGBM; arrays of shape (n_inner,)."""
+    """Splits at the inner nodes of all trees, as LightGBM stores them; arrays of shape (n_inner,)."""
 
     feature: NDArray[np.int64]
     threshold: NDArray[np.float64]
@@ -123,23 +123,23 @@ class _Splits:
 
     @property
     def zero_left(self) -> NDArray[np.bool_]:
-        """Whether the threshold sends zero to the left."""
+        """Whether zero goes left."""
         return self.threshold >= 0
 
     @property
     def missing_left(self) -> NDArray[np.bool_]:
-        """Whether NaN goes left: by default, or as zero; at categories it goes right."""
+        """Whether NaN goes left: by the default direction, or like zero; at categorical splits it goes right."""
         return np.where(self.missing_type > 0, self.default_left, self.zero_left) & ~self.is_categorical
 
     @property
     def dense_threshold(self) -> NDArray[np.float64]:
-        """Thresholds that do to values as given what LightGBM's own do to dense values, of which tiny ones became 0."""
+        """Thresholds for the original values, equivalent to LightGBM's, which apply after tiny values become 0."""
         is_tiny = (self.threshold >= -_ZERO) & (self.threshold < _ZERO)
         return np.where(is_tiny, np.where(self.zero_left, _ZERO, _BELOW_ZERO), self.threshold)
 
 
-def _ask_library(booster: lightgbm.Booster, text: _ModelText) -> ReferencePredictor:
-    """LightGBM's own raw scores, which of a random forest are sums, and leaves."""
+def _make_reference(booster: lightgbm.Booster, text: _ModelText) -> ReferencePredictor:
+    """LightGBM's own raw scores, which are sums even for a random forest, and leaves."""
     return ReferencePredictor(
         "LightGBM",
         lightgbm.__version__,
@@ -151,7 +151,7 @@ def _ask_library(booster: lightgbm.Booster, text: _ModelText) -> ReferencePredic
 
 
 def _read_trees(text: _ModelText) -> tuple[TreeEnsemble, _Splits]:
-    """Inner nodes as LightGBM numbers them, then the leaves."""
+    """Read all trees: inner nodes in LightGBM's order, then leaves."""
     n_leaves = text.numbers("num_leaves")
     n_inner, n_nodes = n_leaves - 1, 2 * n_leaves - 1
     offset = np.concatenate([[0], np.cumsum(n_nodes)])
@@ -166,13 +166,13 @@ def _read_trees(text: _ModelText) -> tuple[TreeEnsemble, _Splits]:
         return filled
 
     def find_children(key: str) -> NDArray[Any]:
-        # LightGBM counts leaves down from -1.
+        # LightGBM stores leaf k as ~k.
         child = text.numbers(key)
         within = np.where(child >= 0, child, np.repeat(n_inner, n_inner) + ~child)
         return put(np.repeat(offset[:-1], n_inner) + within, -1, np.int64)
 
     weight = put(text.numbers("internal_count"), text.numbers("leaf_count"), np.float64)
-    # A random forest stores no count with a tree that is a leaf; the others tell how many rows there were.
+    # A random forest stores no count for a single-leaf tree; use that of the other trees.
     roots = weight[offset[:-1]]
     weight[offset[:-1]] = np.where(roots > 0, roots, max(roots.max(), 1.0))
     ensemble = TreeEnsemble(
@@ -204,22 +204,22 @@ def _read_categories(
     n_sets = text.numbers("num_cat")
     first_set = np.cumsum(n_sets) - n_sets
     node_set = np.full(n_nodes, -1)
-    # The threshold of such a split is the number of its set within the tree.
+    # The threshold of a categorical split is the index of its set within the tree.
     chosen = splits.is_categorical
     node_set[inner[chosen]] = first_set[tree_of[chosen]] + splits.threshold[chosen].astype(np.int64)
     sizes = [np.diff(np.array(bounds.split(), dtype=np.int64)) for bounds in text.trees["cat_boundaries"]]
     return Categories(node_set, np.cumsum([0, *np.concatenate(sizes)]), text.numbers("cat_threshold"))
 
 
-def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Sequence[Any]]) -> InputSpec:
-    """The table the model takes; `known` are the categories of each categorical column of its data frame."""
+def _make_input_spec(name: str, text: _ModelText, splits: _Splits, known: Sequence[Sequence[Any]]) -> InputSpec:
+    """The table the model takes; `known` holds the categories of each categorical column of the training frame."""
     is_zero_missing = (splits.missing_type == _ZERO_IS_MISSING) & ~splits.is_categorical
     zero_columns = np.unique(splits.feature[is_zero_missing])
     category_columns = np.unique(splits.feature[splits.is_categorical])
     _check_columns(name, text, splits, zero_columns, category_columns)
     names = text.names
-    has_names = names != [f"Column_{j}" for j in range(len(names))]  # those of a table without names
-    form = InputSpec(
+    has_names = names != [f"Column_{j}" for j in range(len(names))]  # LightGBM's default names
+    spec = InputSpec(
         name,
         len(names),
         np.array(names) if has_names else None,
@@ -235,31 +235,31 @@ def _make_form(name: str, text: _ModelText, splits: _Splits, known: Sequence[Seq
         if isinstance(X, pd.DataFrame):
             X = _encode_categories(X, known, name)
         elif isinstance(X, np.ndarray) and X.dtype.kind in "iu":
-            X = X.astype(np.float32)  # as LightGBM does with integers outside of data frames
+            X = X.astype(np.float32)  # as LightGBM converts integer arrays
         is_dense = isinstance(X, np.ndarray | list | pd.DataFrame) or getattr(X, "format", None) == "csc"
         is_dense = is_dense or is_on_device(X)
         if is_dense and not len(zero_columns) and not len(category_columns):
             return X
         if sparse.issparse(X) and len(zero_columns) and not all_are_zero:
-            X = X.toarray()  # what is not stored is missing in some columns, and zero in others
-        values = read_features(X, replace(form, names=None)).values
+            X = X.toarray()  # implicit zeros are missing in some columns only
+        values = read_features(X, replace(spec, names=None)).values
         if not is_dense:
-            # Sparse rows and Arrow tables keep their tiny values, which here meet the thresholds of dense rows.
-            values = _put(values, other_columns, lambda x: x == -_ZERO, _BELOW_ZERO)
-        values = _put(values, zero_columns, lambda x: np.abs(x) <= _ZERO, np.nan)
-        # Categories are cut to integers, toward zero.
-        return _put(values, category_columns, lambda x: (x > -1) & (x < 0), 0.0)
+            # LightGBM keeps tiny values of sparse rows and Arrow tables, but these thresholds are for dense rows.
+            values = _replace_values(values, other_columns, lambda x: x == -_ZERO, _BELOW_ZERO)
+        values = _replace_values(values, zero_columns, lambda x: np.abs(x) <= _ZERO, np.nan)
+        # LightGBM truncates categories toward zero.
+        return _replace_values(values, category_columns, lambda x: (x > -1) & (x < 0), 0.0)
 
     has_plain_columns = not len(zero_columns) and not len(category_columns)
-    return replace(form, encode=encode, takes_device=has_plain_columns)
+    return replace(spec, encode=encode, takes_device=has_plain_columns)
 
 
 def _check_columns(
     name: str, text: _ModelText, splits: _Splits, zero_columns: NDArray[Any], category_columns: NDArray[Any]
 ) -> None:
-    """Refuse columns that continued training read in ways that no single encoding serves."""
+    """Raise an error if continued training changed how a column is read, so that no single encoding fits."""
     is_numeric, threshold = ~splits.is_categorical, splits.threshold
-    # Where zero is missing, a split of another kind must send zero, all that is near it and NaN the same way.
+    # In columns where zero means missing, other splits must send zero, tiny values and NaN the same way.
     agrees = (splits.missing_type == _ZERO_IS_MISSING) | (
         ((threshold < -_ZERO) | (threshold >= _ZERO)) & (splits.missing_left == splits.zero_left)
     )
@@ -268,14 +268,14 @@ def _check_columns(
     if is_mixed.any():
         column = text.names[splits.feature[is_mixed][0]]
         raise ValueError(
-            f"{name} was trained on with another zero_as_missing or categorical_feature, so that column "
-            f"{quote(column)} is "
-            "read in two ways, which truewood cannot follow; train it with the same settings throughout."
+            f"{name} was trained further with a different zero_as_missing or categorical_feature, so column "
+            f"{quote(column)} is read in two ways, which truewood does not support; train it with the same settings "
+            "throughout."
         )
 
 
 def _encode_categories(X: pd.DataFrame, known: Sequence[Sequence[Any]], name: str) -> pd.DataFrame:
-    """Categorical columns as the numbers of their categories in the model, NaN for others."""
+    """Replace categories by their codes in the model, NaN if unknown."""
     columns = [j for j, dtype in enumerate(X.dtypes) if isinstance(dtype, pd.CategoricalDtype)]
     if len(columns) != len(known):
         raise ValueError(f"X must have the {len(known)} categorical columns {name} was fit on, got {len(columns)}.")
@@ -287,8 +287,10 @@ def _encode_categories(X: pd.DataFrame, known: Sequence[Sequence[Any]], name: st
     return encoded
 
 
-def _put(values: Any, columns: NDArray[Any], find: Callable[[NDArray[Any]], NDArray[np.bool_]], number: float) -> Any:
-    """Put a number where some is found in these columns; the array itself may be the caller's and stays as it is."""
+def _replace_values(
+    values: Any, columns: NDArray[Any], find: Callable[[NDArray[Any]], NDArray[np.bool_]], number: float
+) -> Any:
+    """Replace the values that `find` selects in some columns; copies the array if it changes, never in place."""
     if sparse.issparse(values):
         chosen = np.isin(values.indices, columns) & find(values.data)
         if chosen.any():
@@ -313,11 +315,11 @@ def _target_kind(model: Any, objective: Sequence[str], n_scores: int) -> TargetK
 
 
 def _choose_loss(objective: Sequence[str], text: _ModelText, name: str) -> tuple[losses.Loss | None, str | None]:
-    """The loss of the objective, or why there is none."""
+    """The loss of the objective, or the reason that it is unknown."""
     if not objective:
         return (
             None,
-            f"{name} was trained with an objective of the caller's own, so that truewood does not know its loss",
+            f"{name} was trained with a custom objective, so truewood does not know its loss",
         )
     if objective[0] in ("multiclass", "multiclassova"):
         return losses.softmax(text.n_scores), None
@@ -334,11 +336,11 @@ def _choose_loss(objective: Sequence[str], text: _ModelText, name: str) -> tuple
 
 
 def _of_square_root(loss: losses.Loss) -> losses.Loss:
-    """A loss of the square root of y, with its sign: what reg_sqrt=True fits."""
+    """Apply a loss to the signed square root of y, as reg_sqrt=True does."""
     return loss.after(lambda y: np.sign(y) * np.sqrt(np.abs(y)))
 
 
-# Objective -> its loss and what parameter that takes.
+# Objective -> loss and the name of its parameter, if any.
 _LOSSES: dict[str, tuple[Callable[..., losses.Loss], str | None]] = {
     "regression": (losses.squared_error, None),
     "regression_l1": (losses.absolute_error, None),
@@ -361,7 +363,7 @@ def read_levels(booster: lightgbm.Booster) -> dict[str, Sequence[Any] | None] | 
     if not known:
         return {}
     text = _ModelText.parse(booster.model_to_string())
-    # Numbers have a range, "[0:1]"; categories a list, "0:1:2".
+    # A numeric column has a range, "[0:1]", and a categorical column a list, "0:1:2".
     infos = zip(text.names, text.header["feature_infos"].split(" "), strict=True)
     categorical = [name for name, info in infos if not info.startswith("[") and info != "none"]
     return dict(zip(categorical, known, strict=True)) if len(categorical) == len(known) else None

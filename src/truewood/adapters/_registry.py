@@ -12,7 +12,7 @@ from truewood._inputs.tables import InputSpec
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._tree_model import TargetSpec, TreeModel, TreeReader
 
-# Entry points with which other packages provide adapters: class path = adapter module.
+# Entry point group for adapters in other packages: class path = adapter module.
 _ENTRY_POINTS = "truewood.adapters"
 # The only list of supported models: class path -> adapter module.
 _REGISTRY = {

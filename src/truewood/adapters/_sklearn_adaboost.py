@@ -25,7 +25,7 @@ def open_model(model: Any) -> TreeModel:
     if other is not None:
         raise TypeError(f"{name} must be fit over decision trees, got {type(other).__name__}.")
     if is_classifier(model):
-        why_no_bags = "gave every row to every tree, with weights"
+        why_no_bags = "fit every tree to all rows, with weights"
         training = TrainingRecord(
             n_rows=int(trees[0].tree_.n_node_samples[0]),
             node_counts=lambda tree: trees[tree].tree_.n_node_samples,

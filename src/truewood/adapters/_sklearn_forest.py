@@ -29,7 +29,7 @@ def open_model(model: Any) -> TreeModel:
 
 def record_training(model: Any) -> TrainingRecord:
     """What a forest records about its training data."""
-    # The bags of a run of trees are read twice, for evaluation rows and for in-bag rows.
+    # The bags of a batch of trees are read twice, for evaluation rows and for in-bag rows.
     n_kept = 2 + _ROWS_KEPT // count_training_rows(model)
     bag = lru_cache(maxsize=n_kept)(lambda tree: draw_bag(model, tree))
 

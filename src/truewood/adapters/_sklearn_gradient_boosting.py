@@ -67,7 +67,7 @@ def open_model(model: Any) -> TreeModel:
         target=TargetSpec(
             _target_kind(model),
             loss=None if find_loss is None else find_loss(model),
-            why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
+            why_no_loss=f"truewood has no target for loss={model.loss!r} of {name}" if find_loss is None else None,
             n_scores=n_scores,
             read_y=_find_reader(model),
         ),
@@ -82,7 +82,7 @@ def open_model(model: Any) -> TreeModel:
                 find_leaves=lambda chosen, values: np.column_stack([trees[t].tree_.apply(values) for t in chosen]),
             ),
         ),
-        why_no_bags="fits each tree to what the trees before it left over, so no row is unseen",
+        why_no_bags="fits each tree to the residuals of the trees before it, so no row is unseen",
     )
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from truewood._inputs import losses
 from truewood._inputs.tables import InputSpec
 from truewood._inputs.target import TargetKind
-from truewood._sklearn_compat import add_predictors, encode_categories, know_categories, list_predictors
+from truewood._sklearn_compat import add_predictors, encode_categories, list_known_categories, list_predictors
 from truewood._trees.categories import Categories
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
@@ -48,7 +48,7 @@ def open_model(model: Any) -> TreeModel:
         target=TargetSpec(
             TargetKind((np.asarray(model.classes_),)) if is_classifier(model) else TargetKind(),
             loss=None if find_loss is None else find_loss(model),
-            why_no_loss=f"for loss={model.loss!r} of {name} no target is known" if find_loss is None else None,
+            why_no_loss=f"truewood has no target for loss={model.loss!r} of {name}" if find_loss is None else None,
             n_scores=model.n_trees_per_iteration_,
         ),
         reader=TreeReader.of_ensemble(
@@ -60,7 +60,7 @@ def open_model(model: Any) -> TreeModel:
                 add_values=lambda _trees, values: add_predictors(model, values[:, _order_columns(model)]),
             ),
         ),
-        why_no_bags="fits each tree to what the trees before it left over, so no row is unseen",
+        why_no_bags="fits each tree to the residuals of the trees before it, so no row is unseen",
     )
 
 
@@ -78,8 +78,8 @@ def _encode(model: Any, X: Any) -> NDArray[np.float64]:
         codes = encode_categories(model, X)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"X must be a table as {type(model).__name__} was fit on, categories and numbers in the same columns: "
-            f"{error}"
+            f"X must be a table like the one {type(model).__name__} was fit on, with categories and numbers in the "
+            f"same columns: {error}"
         ) from error
     encoded = np.empty(codes.shape)
     encoded[:, _order_columns(model)] = codes
@@ -132,7 +132,7 @@ def _read_categories(
     splits = nodes[is_set]
     bits = np.concatenate([predictor.raw_left_cat_bitsets for predictor in predictors])
     bits = bits[first[tree_of[is_set]] + splits["bitset_idx"]]
-    known, row_of = know_categories(model)
+    known, row_of = list_known_categories(model)
     goes_right = known[row_of[splits["feature_idx"]]] & ~bits
     bits = np.where(splits["missing_go_to_left"].astype(np.bool_)[:, np.newaxis], goes_right, bits)
     node_set = np.full(len(nodes), -1, dtype=np.int32)

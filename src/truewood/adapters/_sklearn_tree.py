@@ -77,13 +77,13 @@ def view_trees(
 
     are_in_place = features is None and _find_statistic(trees[0]) == "mean"
     return TreeModel(
-        table=describe_table(model, trees[0], takes_missing=takes_missing),
+        table=make_input_spec(model, trees[0], takes_missing=takes_missing),
         target=TargetSpec(kind),
         reader=TreeReader(
             count_nodes(trees),
             read,
             tree_weight=tree_weight,
-            library=_ask_library(trees, features, kind),
+            library=_make_reference(trees, features, kind),
             find_tree_arrays=(lambda tree: _find_tree_arrays(trees[tree], kind)) if are_in_place else None,
         ),
         training=training,
@@ -91,7 +91,9 @@ def view_trees(
     )
 
 
-def _ask_library(trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind) -> ReferencePredictor:
+def _make_reference(
+    trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind
+) -> ReferencePredictor:
     """Leaves and predictions of the trees themselves."""
 
     def pick(tree: int, values: NDArray[Any]) -> NDArray[Any]:
@@ -129,7 +131,7 @@ def count_nodes(trees: Sequence[Any]) -> NDArray[np.int64]:
     return np.array([tree.tree_.node_count for tree in trees], dtype=np.int64)
 
 
-def describe_table(model: Any, tree: Any, *, takes_missing: bool = True) -> InputSpec:
+def make_input_spec(model: Any, tree: Any, *, takes_missing: bool = True) -> InputSpec:
     """The table that an ensemble of trees expects."""
     return InputSpec(
         type(model).__name__,
@@ -148,7 +150,8 @@ def _target_kind(model: Any) -> TargetKind:
         tree = model.estimators_[0] if hasattr(model, "estimators_") else model
         return TargetKind((), tree.n_outputs_)
     raise TypeError(
-        f"model must be a classifier or regressor, got {type(model).__name__}, which has no target to score by."
+        f"model must be a classifier or regressor, got {type(model).__name__}, which has no target to score its "
+        "splits by."
     )
 
 

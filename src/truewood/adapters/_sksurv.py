@@ -1,6 +1,6 @@
-"""scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by residuals of the hazards of their nodes.
+"""scikit-survival's RandomSurvivalForest and ExtraSurvivalTrees, scored by residuals of the node hazards.
 
-Leaves hold the risk that trees predict: the cumulative hazard, summed over the times of events. Scores do not use it.
+Leaf values are the predicted risk: the cumulative hazard summed over event times. Scores do not use them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from truewood._inputs.target import TargetKind
 from truewood._sklearn_compat import count_training_rows, draw_bag
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._sklearn_forest import WHY_NO_BAGS, record_training
-from truewood.adapters._sklearn_tree import count_nodes, describe_table, join_structure
+from truewood.adapters._sklearn_tree import count_nodes, join_structure, make_input_spec
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
-# Relative difference up to which two hazards are the same.
+# Relative tolerance for hazards from the same rows.
 _SAME_HAZARD = 1e-6
 
 
@@ -43,7 +43,7 @@ def open_model(model: Any) -> TreeModel:
         )
 
     return TreeModel(
-        table=describe_table(model, model.estimators_[0]),
+        table=make_input_spec(model, model.estimators_[0]),
         target=TargetSpec(TargetKind((), 2), loss=losses.cox(), read_y=lambda y: _read_y(model, y)),
         reader=TreeReader(
             count_nodes(model.estimators_),
@@ -66,35 +66,35 @@ def open_model(model: Any) -> TreeModel:
 
 
 def _read_risk(model: Any, tree: Any) -> NDArray[np.float64]:
-    """What a tree predicts at each node, shape (n_nodes,)."""
+    """Predicted risk at each node, shape (n_nodes,)."""
     hazard: NDArray[np.float64] = tree.value[:, :, 0]
     risk: NDArray[np.float64] = hazard[:, 0] if model.low_memory else hazard[:, model.is_event_time_].sum(axis=1)
     return risk
 
 
 def read_survival(y: Any) -> NDArray[np.float64]:
-    """Read scikit-survival's array of (event, time) as columns time and event."""
+    """Convert scikit-survival's structured array (event, time) to columns time and event."""
     event, time = check_y_survival(y, allow_all_censored=True)
     return np.column_stack([time, event]).astype(np.float64)
 
 
 def _read_y(model: Any, y: Any) -> NDArray[np.float64]:
-    """Read y, and refuse another one than the forest was fit on: its trees have stored no life tables."""
+    """Read y, and check training data against the hazard stored at the first root."""
     numbers = read_survival(y)
     if model.bootstrap and len(numbers) == count_training_rows(model) and not _is_training_y(model, numbers):
         raise ValueError(
-            "rows='oob' needs y as this forest was fit on, in the same order, but it does not give the hazard that the "
-            "first tree has stored."
+            "rows='oob' needs the y this forest was fit on, in the same order, but this y does not reproduce the "
+            "hazard stored in the first tree."
         )
     return numbers
 
 
 def _is_training_y(model: Any, y: NDArray[np.float64]) -> bool:
-    """Whether the first tree's bag has the cumulative hazard of its root."""
-    inner, drawn = model.estimators_[0].tree_, y[draw_bag(model, 0)]
-    if inner.weighted_n_node_samples[0] != len(drawn):
-        return True  # weights, which are not known here, are in the hazard
-    times, hazard = nelson_aalen_estimator(drawn[:, 1].astype(np.bool_), drawn[:, 0])
+    """Whether the first tree's bag reproduces the cumulative hazard stored at its root."""
+    inner, bag = model.estimators_[0].tree_, y[draw_bag(model, 0)]
+    if inner.weighted_n_node_samples[0] != len(bag):
+        return True  # the hazard is weighted, and the weights are not available here
+    times, hazard = nelson_aalen_estimator(bag[:, 1].astype(np.bool_), bag[:, 0])
     expected = np.append(0.0, hazard)[np.searchsorted(times, model.unique_times_, side="right")]
     stored = inner.value[0, :, 0]
     if model.low_memory:

@@ -1,6 +1,6 @@
-"""Spark ML's trees, forests and boosted trees, from a session or from a saved folder.
+"""Spark ML's trees, forests and boosted trees, from a session or a saved folder.
 
-Spark does not record which rows are in a tree's bag, so that only held-out rows can score its forests.
+Spark does not record the in-bag rows of a tree, so its forests can only be scored on held-out rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOT_A_CATEGORY = -1.0
 
 
 def open_model(model: Any) -> TreeModel:
-    """Read a fitted tree model of pyspark.ml, or one that `load_spark_model` has loaded."""
+    """Read a fitted pyspark.ml tree model, or one loaded by `load_spark_model`."""
     model = read_spark_model(model)
     ensemble = model.trees
     if ensemble is None:
@@ -33,11 +33,11 @@ def open_model(model: Any) -> TreeModel:
     loss, why_no_loss = _choose_loss(model) if ensemble.is_additive else (None, None)
     is_classifier = model.name == "GBTClassificationModel"
     return TreeModel(
-        table=_find_form(model.name, ensemble),
+        table=_make_input_spec(model.name, ensemble),
         target=TargetSpec(
             TargetKind((np.arange(2),)) if is_classifier else ensemble.kind, loss=loss, why_no_loss=why_no_loss
         ),
-        reader=TreeReader.of_ensemble(ensemble, library=None if model.live is None else _ask_spark(model)),
+        reader=TreeReader.of_ensemble(ensemble, library=None if model.live is None else _make_reference(model)),
         training=_record_training(model, ensemble),
         why_no_bags=_WHY_NO_BAGS[model.name],
     )
@@ -46,12 +46,12 @@ def open_model(model: Any) -> TreeModel:
 _WHY_NO_BAGS = {
     **dict.fromkeys(FORESTS, "does not record which rows a tree saw"),
     **dict.fromkeys(TREES, "was grown on all rows of the fit"),
-    **dict.fromkeys(BOOSTED, "fits each tree to what the trees before it left over, so no row is unseen"),
+    **dict.fromkeys(BOOSTED, "fits each tree to the residuals of the trees before it, so no row is unseen"),
 }
 
 
 def _logistic() -> Loss:
-    """Of 2 log(1 + exp(-2 y F)), y being -1 or 1: four times the class, 0 or 1, less the prior."""
+    """Spark's loss 2 log(1 + exp(-2 y F)) with y = -1 or 1. Target: four times the class, 0 or 1, minus its mean."""
     of_mean = OfMean(lambda y: 4.0 * y)
     return Loss(of_mean.make_target, of_mean=of_mean)
 
@@ -63,57 +63,57 @@ def _choose_loss(model: SparkModel) -> tuple[Loss | None, str | None]:
     name = model.params.get("lossType")
     if name in _LOSSES:
         return _LOSSES[name](), None
-    return None, f"for lossType={quote(name)} of {model.name} no target is known"
+    return None, f"truewood has no target for lossType={quote(name)} of {model.name}"
 
 
-def _find_form(name: str, ensemble: TreeEnsemble) -> InputSpec:
-    form = InputSpec(name, ensemble.n_features, dtype="float64", takes_infinite=True)
+def _make_input_spec(name: str, ensemble: TreeEnsemble) -> InputSpec:
+    spec = InputSpec(name, ensemble.n_features, dtype="float64", takes_infinite=True)
     if ensemble.categories is None:
-        return form
+        return spec
     by_category = np.flatnonzero(ensemble.categories.node_set >= 0)
     columns = np.unique(ensemble.feature[by_category])
 
     def encode(X: Any) -> Any:
-        """Numbers that are no category, such as 1.5, are in no set; the engines would cut them to one that is."""
-        values = read_features(X, form).values.copy()
+        """Replace fractions such as 1.5, which match no category in Spark, because engines would truncate them."""
+        values = read_features(X, spec).values.copy()
         if sparse.issparse(values):
-            is_odd = np.isin(values.indices, columns) & (values.data % 1 != 0)
-            values.data[is_odd] = _NOT_A_CATEGORY
+            is_fraction = np.isin(values.indices, columns) & (values.data % 1 != 0)
+            values.data[is_fraction] = _NOT_A_CATEGORY
             return values
-        odd = values[:, columns]
-        odd[odd % 1 != 0] = _NOT_A_CATEGORY
-        values[:, columns] = odd
+        categories = values[:, columns]
+        categories[categories % 1 != 0] = _NOT_A_CATEGORY
+        values[:, columns] = categories
         return values
 
     return InputSpec(name, ensemble.n_features, dtype="float64", takes_infinite=True, encode=encode)
 
 
-def _ask_spark(model: SparkModel) -> ReferencePredictor:
-    """Spark's own leaves, and raw predictions of boosted trees, row by row."""
+def _make_reference(model: SparkModel) -> ReferencePredictor:
+    """Spark's own leaves and, for boosted trees, raw predictions, one row per call."""
     from pyspark.ml.linalg import Vectors
 
-    def ask(method: str, values: NDArray[Any]) -> list[Any]:
+    def call(method: str, values: NDArray[Any]) -> list[Any]:
         return [getattr(model.live, method)(Vectors.dense(row)) for row in values]
 
     def find_leaves(trees: range, values: NDArray[Any]) -> NDArray[Any]:
-        leaves = np.array([np.atleast_1d(found) for found in ask("predictLeaf", values)])
+        leaves = np.array([np.atleast_1d(found) for found in call("predictLeaf", values)])
         return leaves[:, trees.start : trees.stop]
 
     def add_values(_trees: range, values: NDArray[Any]) -> NDArray[Any]:
         if model.name == "GBTRegressionModel":
-            return np.array(ask("predict", values))
-        return np.array([raw[1] for raw in ask("predictRaw", values)])
+            return np.array(call("predict", values))
+        return np.array([raw[1] for raw in call("predictRaw", values)])
 
     return ReferencePredictor("Spark", model.version, add_values if model.name in BOOSTED else None, find_leaves)
 
 
 def _record_training(model: SparkModel, ensemble: TreeEnsemble) -> TrainingRecord | None:
-    """What a model of which each tree saw each row once knows of them; weights are not compared."""
-    saw_every_row = model.name in TREES or (
+    """Training record if every tree was grown on all rows, otherwise None; weights are not recorded."""
+    uses_every_row = model.name in TREES or (
         model.name in FORESTS and not model.params.get("bootstrap", True) and model.params["subsamplingRate"] == 1.0
     )
     n_rows = int(model.node_counts[0])
-    if not saw_every_row or n_rows < 1:
+    if not uses_every_row or n_rows < 1:
         return None
 
     def training_rows(_tree: int, target: Target, _sample_weight: Floats | None) -> InBagRows:

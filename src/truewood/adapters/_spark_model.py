@@ -22,7 +22,7 @@ class SparkModel:
     name : str
         Its class, without the package.
     version : str
-        The version of Spark that saved it, or that holds it.
+        The version of Spark that saved it, or of the session that has it.
     params : dict
         Its params by name, defaults included.
     learned : dict
@@ -35,7 +35,7 @@ class SparkModel:
     stages : tuple of SparkModel
         The stages of a PipelineModel.
     live : object or None
-        The object of a session; None for what comes from a folder.
+        The model in a Spark session; None if it was loaded from a folder.
     """
 
     name: str
@@ -48,7 +48,7 @@ class SparkModel:
     live: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Objects of the session stay with it; stages of other libraries, such as XGBoost's, are Python alone.
+        # Session objects cannot be pickled; stages of other libraries, such as XGBoost, are plain Python.
         is_python = self.live is not None and not type(self.live).__module__.startswith("pyspark.")
         return {**self.__dict__, "live": self.live if is_python else None}
 
@@ -59,7 +59,7 @@ class SparkModel:
 
 
 def read_spark_model(model: Any) -> SparkModel:
-    """Read a fitted stage of Spark ML, from a session or loaded already."""
+    """Read a fitted Spark ML stage, from a session or already loaded."""
     if isinstance(model, SparkModel):
         return model
     from truewood.adapters._spark_session import read_live
@@ -68,5 +68,5 @@ def read_spark_model(model: Any) -> SparkModel:
 
 
 def take_from_session(model: Any) -> Any:
-    """Convert a fitted stage of pyspark.ml to a `SparkModel`; return any other model unchanged."""
+    """Convert a fitted pyspark.ml stage to a `SparkModel`; return any other model unchanged."""
     return read_spark_model(model) if type(model).__module__.startswith("pyspark.ml.") else model

@@ -1,8 +1,8 @@
-"""Nodes of Spark's trees, as Spark saves them, become a `TreeEnsemble`.
+"""Conversion of Spark's tree nodes, in the format of saved models, to a `TreeEnsemble`.
 
-Nodes are numbered from the root down, left before right. A row goes left where ``x <= threshold``, in float64, so that
-NaN goes right. A split on categories keeps the smaller of its two sets, and every value that is not in the set goes to
-the other side, categories that the fit never saw and NaN too.
+Nodes are numbered from the root down, left before right. A row goes left if ``x <= threshold``, in float64, so NaN goes
+right. A categorical split stores the smaller of its two sets, and every value that is not in this set, including NaN
+and categories absent from the training data, goes to the other side.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from truewood._trees.categories import Categories
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._spark_model import BOOSTED, SparkModel
 
-# What is read of a node, by the names of Spark; and what is lists, given as numbers one after the other with the length
-# of each list under the name with "#" before it.
+# Fields of a node, named as in Spark. Lists are concatenated, and "#" + name holds the length of each list.
 NUMBERS = ("treeID", "id", "prediction", "rawCount", "leftChild", "rightChild", "featureIndex", "numCategories")
 LISTS = ("impurityStats", "leftCategoriesOrThreshold")
 
@@ -30,23 +29,23 @@ _Columns = Mapping[str, NDArray[Any]]
 def add_trees(
     model: SparkModel, nodes: _Columns, *, n_features: int, n_classes: int, tree_weight: NDArray[np.float64]
 ) -> SparkModel:
-    """Give a model its trees, and the number of training rows at each of their nodes.
+    """Add trees, and the number of training rows at each node, to a model.
 
     Parameters
     ----------
     model : SparkModel
         The model, without trees.
     nodes : mapping
-        The columns `NUMBERS` and `LISTS`, of nodes in any order.
+        The fields `NUMBERS` and `LISTS` of nodes in any order.
     n_features : int
         Number of elements of the features vector.
     n_classes : int
-        Number of classes of a classifier; 0 for numbers.
+        Number of classes of a classifier; 0 for a regressor.
     tree_weight : ndarray of shape (n_trees,)
-        What boosting multiplies the values of each tree by.
+        Weight of each tree in boosting.
     """
     is_additive = model.name in BOOSTED
-    n_classes = 0 if is_additive else n_classes  # its trees are fit to numbers
+    n_classes = 0 if is_additive else n_classes  # boosting fits regression trees
     order = np.lexsort((nodes["id"], nodes["treeID"]))
     tree_of, node_id, prediction, counts, left, right, feature, n_categories = (nodes[name][order] for name in NUMBERS)
     n_trees = len(tree_weight)
@@ -56,14 +55,14 @@ def add_trees(
     offset = np.concatenate([[0], np.cumsum(n_nodes)])
     start = np.repeat(offset[:-1], n_nodes)
     if not np.array_equal(node_id, np.arange(offset[-1]) - start):
-        raise ValueError("nodes of its trees are missing, or there twice")
+        raise ValueError("nodes of its trees are missing or duplicated")
     is_split = left >= 0
     left, right = (np.where(is_split, child + start, -1) for child in (left, right))
     by_category = is_split & (n_categories >= 0)
     splits = np.flatnonzero(by_category)
     threshold, lists = _read_splits(nodes, order, is_split & ~by_category, splits)
     sets, is_right = _choose_sets(lists, n_categories[splits])
-    # The set that is kept goes left here, and all else right.
+    # In a TreeEnsemble the stored set goes left.
     swapped = splits[is_right]
     left[swapped], right[swapped] = right[swapped], left[swapped]
     weight, value, root_impurity = _read_values(nodes, order, n_classes, offset)
@@ -94,7 +93,7 @@ def add_trees(
 def _read_splits(
     nodes: _Columns, order: NDArray[np.intp], has_threshold: NDArray[np.bool_], splits: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], list[NDArray[Any]]]:
-    """Threshold of each node, and the categories that go left at each of the splits on categories."""
+    """Threshold of each node, and the categories that go left at each categorical split."""
     numbers, lengths = nodes["leftCategoriesOrThreshold"], nodes["#leftCategoriesOrThreshold"]
     end = np.cumsum(lengths)[order]
     start = end - lengths[order]
@@ -106,7 +105,7 @@ def _read_splits(
 
 
 def _choose_sets(lists: list[NDArray[Any]], n_categories: NDArray[Any]) -> tuple[list[list[int]], NDArray[np.bool_]]:
-    """The set that Spark keeps of each split on categories, and whether it is that of those which go right."""
+    """The set that Spark stores for each categorical split, and whether it goes right."""
     sets, is_right = [], []
     for listed, number in zip(lists, n_categories.tolist(), strict=True):
         goes_left = set(listed.astype(np.int64).tolist())
@@ -118,7 +117,7 @@ def _choose_sets(lists: list[NDArray[Any]], n_categories: NDArray[Any]) -> tuple
 def _read_values(
     nodes: _Columns, order: NDArray[np.intp], n_classes: int, offset: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Weight and mean of each node, impurity of each root: of class weights, or of (weight, sum, sum of squares)."""
+    """Weight and mean of each node, impurity of each root, from class weights or (weight, sum, sum of squares)."""
     width = n_classes or 3
     if (nodes["#impurityStats"] != width).any():
         raise ValueError(f"its nodes must have {width} impurityStats each")

@@ -1,7 +1,7 @@
-"""Saved models of Spark ML, read without Spark: `load_spark_model`.
+"""`load_spark_model`: read saved Spark ML models without Spark.
 
-A saved model is a folder with "metadata", a text file of JSON, and mostly "data", Parquet files; an ensemble also has
-"treesMetadata", whose columns have other names since Spark 4.1, and a PipelineModel has its stages in "stages".
+A saved model is a folder with "metadata", a JSON text file, and usually "data", Parquet files. An ensemble also has
+"treesMetadata", with column names that changed in Spark 4.1, and a PipelineModel stores its stages in "stages".
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from truewood.adapters._spark_nodes import LISTS, NUMBERS, add_trees
 
 
 def load_spark_model(path: str | os.PathLike[str]) -> SparkModel:
-    """Load a model that Spark ML has saved, without Spark or Java; pyarrow reads it.
+    """Load a saved Spark ML model without Spark or Java; needs pyarrow.
 
     Parameters
     ----------
     path : path
-        The folder that ``model.save(path)`` has written, on a disk of this machine.
+        The folder that ``model.save(path)`` wrote, on a local disk.
 
     Returns
     -------
     SparkModel
-        What `importance` takes: a tree, forest or boosted model of Spark ML, or a PipelineModel that ends in one.
+        A model for `importance`: a tree, forest or boosted model of Spark ML, or a PipelineModel that ends in one.
 
     Raises
     ------
     ValueError
-        If the folder holds no saved model, one that is not whole, or one without trees.
+        If the folder contains no saved model, an incomplete one, or one without trees.
     """
     check_path(path, "path")
     folder = Path(path)
@@ -53,7 +53,7 @@ def _load_stage(folder: Path) -> SparkModel:
         uids = params.get("stageUids") if name == "PipelineModel" else None
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(
-            f"{folder} must hold a saved model of Spark ML, but its metadata is of something else."
+            f"{folder} must hold a saved model of Spark ML, but its metadata describes something else."
         ) from error
     if uids is not None:
         stages = tuple(_load_stage(_find_stage(folder, place, uid)) for place, uid in enumerate(uids))
@@ -64,7 +64,7 @@ def _load_stage(folder: Path) -> SparkModel:
     return SparkModel(name, version, params, learned=learned[0] if learned else {})
 
 
-# Stages whose data are one row.
+# Stages with fitted attributes, stored as a single row.
 _LEARNED = ("StringIndexerModel", "OneHotEncoderModel")
 
 
@@ -85,11 +85,11 @@ def _read_metadata(folder: Path) -> dict[str, Any]:
             except ValueError as error:
                 raise ValueError(f"{part} is not the metadata of a model of Spark ML: {error}.") from error
             return found
-    raise ValueError(f"{inner} holds no metadata: the model was not saved as a whole; save it again.")
+    raise ValueError(f"{inner} contains no metadata: the model was not saved completely; save it again.")
 
 
 def _find_stage(folder: Path, place: int, uid: str) -> Path:
-    """Folder of a stage: its place has as many digits as the number of stages."""
+    """Folder of a stage; its index is padded to as many digits as the number of stages has."""
     found = [
         part
         for part in (folder / "stages").glob(f"*_{uid}")
@@ -112,7 +112,7 @@ def _read_table(folder: Path, name: str) -> Any:
         reason = str(error).strip().partition("\n")[0]
         raise ValueError(f"{folder / name} cannot be read as Parquet: {reason}; save the model again.") from error
     if not table.num_rows:
-        raise ValueError(f"{folder / name} holds no rows: the model was not saved as a whole; save it again.")
+        raise ValueError(f"{folder / name} contains no rows: the model was not saved completely; save it again.")
     return table
 
 
@@ -127,11 +127,11 @@ def _load_trees(folder: Path, model: SparkModel, metadata: dict[str, Any]) -> Sp
             tree_weight=np.ones(1) if model.name in TREES else _read_weights(folder),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder} does not hold the whole {model.name}: {error}; save it again.") from error
+        raise ValueError(f"{folder} does not contain the complete {model.name}: {error}; save it again.") from error
 
 
 def _read_nodes(table: Any) -> dict[str, NDArray[Any]]:
-    """Columns of the nodes; a single tree has no number, and Spark 2 counts no rows."""
+    """Fields of the nodes; a single tree has no treeID, and Spark 2 stores no rawCount."""
     import pyarrow as pa
 
     while any(pa.types.is_struct(kind) for kind in table.schema.types):
@@ -146,7 +146,7 @@ def _read_nodes(table: Any) -> dict[str, NDArray[Any]]:
 
 
 def _read_weights(folder: Path) -> NDArray[np.float64]:
-    """Weight of each tree. The columns are number, metadata and weight of a tree; their names depend on the version."""
+    """Weight of each tree. Columns are tree index, metadata and weight, with version-dependent names."""
     table = _read_table(folder, "treesMetadata")
     number, _, weight = (table.column(place).to_numpy() for place in range(3))
     in_order: NDArray[np.float64] = weight[np.argsort(number)]

@@ -1,4 +1,4 @@
-"""Models of Spark ML in a session of this process, read through py4j: a few calls per tree."""
+"""Spark ML models in a session of this process, read through py4j with a few calls per tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NODE_DATA = "org.apache.spark.ml.tree.DecisionTreeModelReadWrite$NodeData$"
 
 
 def read_live(model: Any) -> SparkModel:
-    """Read a fitted stage of pyspark.ml, or a PipelineModel of such."""
+    """Read a fitted pyspark.ml stage or PipelineModel."""
     from pyspark import __version__
 
     name = type(model).__name__
@@ -64,13 +64,13 @@ def _read_trees(stage: SparkModel) -> SparkModel:
 
 
 def _list_nodes(trees: Any) -> Iterator[list[dict[str, Any]]]:
-    """All nodes of each tree, by way of JSON: node by node, each number would take a call."""
+    """All nodes of each tree, through JSON, because otherwise every number would take a py4j call."""
     from pyspark import SparkContext
 
     jvm = SparkContext._jvm
     annotation, mapper = jvm.com.fasterxml.jackson.annotation, jvm.com.fasterxml.jackson.databind.ObjectMapper()
     visibility = getattr(annotation, "JsonAutoDetect$Visibility")
-    # Fields alone: methods that look like properties compute something else.
+    # Serialize fields only, not getter-like methods.
     mapper.setVisibility(annotation.PropertyAccessor.ALL, visibility.NONE)
     mapper.setVisibility(annotation.PropertyAccessor.FIELD, visibility.ANY)
     as_java, build = (

@@ -22,8 +22,8 @@ class InBagRows(NamedTuple):
     Parameters
     ----------
     counted : ndarray of int, shape (n,)
-        Rows as in the tree's stored counts: a row drawn twice is one row of weight two for some libraries, and two rows
-        for others.
+        Row numbers as the library counts them: a row drawn twice is one row of weight two in some libraries, and two
+        rows in others.
     weight : ndarray of float64, shape (n_rows,)
         Weight of every row in the tree's fit, 0 for rows that are not in bag.
     """
@@ -59,7 +59,7 @@ class WeightedDraws:
         """Probability that each row is out of bag, shape (n_rows,).
 
         Without replacement, it is approximated by a Poisson process for each row, with a rate proportional to its
-        weight, that runs until as many rows are drawn on average (Rosen 1972).
+        weight, that runs until the expected number of distinct rows is `n_draws` (Rosen 1972).
         """
         share: Floats = self.weight / self.weight.sum()
         if self.with_replacement:
@@ -104,12 +104,12 @@ class TrainingRecord:
     n_rows : int
         Number of rows it was fit on.
     node_counts : callable
-        ``node_counts(tree)`` gives the number of training rows at each node.
+        ``node_counts(tree)`` returns the number of training rows at each node.
     training_rows : callable
-        ``training_rows(tree, target, sample_weight)`` gives the tree's `InBagRows`, given `target` and `sample_weight`
-        of the fit.
+        ``training_rows(tree, target, sample_weight)`` returns the tree's `InBagRows`, given `target` and
+        `sample_weight` of the fit.
     bag : callable or None
-        ``bag(tree)`` gives the rows of the tree's bag, in any order and as often as they were drawn; None for a model
+        ``bag(tree)`` returns the rows of the tree's bag, in any order and as often as they were drawn; None for a model
         with trees that were fit on every row, or without recorded bags.
     splitting_rows : callable or None
         Like `training_rows`, for honest trees: the rows that determined the splits, while other rows determined the
@@ -118,13 +118,13 @@ class TrainingRecord:
     is_exact : bool
         Whether `n_rows` is the exact number, or a lower bound.
     has_weights : bool
-        Whether `training_rows` gives the weights of the fit; if not, only counts identify the training data.
+        Whether `training_rows` returns the weights of the fit; if not, only counts identify the training data.
     draws : WeightedDraws or None
         How rows were drawn into bags, if by weight; None if all had the same probability.
     bag_seeds : BagSeeds or None
-        The likely seeds of the bags; users of it compare the result with `bag`.
+        The likely seeds of the bags; callers verify the bags drawn from them against `bag`.
     weighs_by_count : callable
-        ``weighs_by_count(has_weight)`` tells whether a row's weight in the fit is its number of draws, given whether
+        ``weighs_by_count(has_weight)`` returns whether a row's weight in the fit is its number of draws, given whether
         rows had weights.
 
     Attributes

@@ -31,13 +31,13 @@ class TargetSpec:
     loss : Loss or None
         How y becomes the target of the trees; None if the trees were fit to y itself.
     why_no_loss : str or None
-        Why y determines no target, for a model with trees that were not fit to y and without a `loss`.
+        Why no target can be computed from y, for a model without a `loss` whose trees were not fit to y.
     n_scores : int
         Number of columns of the target that `loss` computes, i.e. of raw scores per row.
     read_y : callable or None
         ``read_y(y)`` converts y to the form of `kind`, if the library uses another form.
     find_caveat : callable or None
-        ``find_caveat(matrix, y)`` gives, from the rows and the output of `read_y`, a sentence for the user on why
+        ``find_caveat(matrix, y)`` takes the rows and the output of `read_y`, and returns a sentence for the user on why
         scores may be misleading, or None.
     """
 
@@ -63,10 +63,10 @@ class ReferencePredictor:
     name, version : str
         The library, for messages.
     add_values : callable or None
-        ``add_values(trees, values)`` gives the library's own sum of the values of a range of trees, shape (n_rows,
-        n_columns). For additive trees the range is all of them, and a constant per column does not matter.
+        ``add_values(trees, values)`` returns the library's own sum of the values of a range of trees, shape (n_rows,
+        n_columns). For additive trees, the range contains all trees, and the sum may differ by a constant per column.
     find_leaves : callable or None
-        ``find_leaves(trees, values)`` gives the library's own leaves, shape (n_rows, n_trees), in any numbering.
+        ``find_leaves(trees, values)`` returns the library's own leaves, shape (n_rows, n_trees), in any numbering.
     """
 
     name: str
@@ -84,13 +84,13 @@ class TreeReader:
     n_nodes : ndarray of int, shape (n_trees,)
         Number of nodes of each tree.
     read : callable
-        ``read(trees)`` gives a range of trees as a `TreeEnsemble`, so that a large forest is never in memory twice.
+        ``read(trees)`` returns a range of trees as a `TreeEnsemble`, so that a large forest is never in memory twice.
     is_additive : bool
         Whether the values of the trees add up to a raw score, rather than each being an estimate of the target.
     tree_weight : ndarray of shape (n_trees,), or None
         Weight of each tree in the mean; None if all are equal.
     find_leaves : callable or None
-        ``find_leaves(trees, values)`` gives the leaf of each row in each tree of a range, shape (n_rows, n_trees), as
+        ``find_leaves(trees, values)`` returns the leaf of each row in each tree of a range, shape (n_rows, n_trees), as
         node numbers within the tree, for a library that has to route rows itself.
     combined : tuple of str
         Names of features that combine several columns, numbered after the columns; only for a library that finds leaves
@@ -98,8 +98,8 @@ class TreeReader:
     library : ReferencePredictor or None
         Leaves and predictions of the library itself; None if they are unavailable.
     find_tree_arrays : callable or None
-        ``find_tree_arrays(tree)`` gives views of the library's arrays for a tree that holds training means, or None if
-        the tree has to be read; None if that is so for all trees.
+        ``find_tree_arrays(tree)`` returns views of the library's arrays for a tree that stores training means, or None
+        for a tree that has to be read. None if all trees have to be read.
     """
 
     n_nodes: NDArray[np.int64]
@@ -113,7 +113,7 @@ class TreeReader:
 
     @classmethod
     def of_ensemble(cls, ensemble: TreeEnsemble, **parts: Any) -> TreeReader:
-        """Make a reader of an ensemble, with the other arguments of a reader."""
+        """Create a reader of an ensemble; the other arguments are those of `TreeReader`."""
         return cls(
             n_nodes=np.diff(ensemble.offset),
             read=lambda trees: ensemble[trees.start : trees.stop],
@@ -201,7 +201,7 @@ class TreeModel:
         self._check_reader()
 
     def _check_reader(self) -> None:
-        """Refuse a reader that contradicts itself."""
+        """Raise an error if the reader is inconsistent."""
         n_nodes, tree_weight = self.n_nodes, self.tree_weight
         if self.table.n_features is None:
             raise self._contradict("must declare the number of columns the model was fit on")
@@ -218,7 +218,7 @@ class TreeModel:
         return AdapterError(f"the adapter of {self.name} {problem}.")
 
     def read(self, trees: range) -> TreeEnsemble:
-        """Read a range of trees, and refuse trees that contradict the adapter: engines read memory by their numbers."""
+        """Read a range of trees; raise an error if they contradict the adapter, because engines trust them."""
         ensemble = self._read_one(trees) if len(trees) == 1 else self._reader.read(trees)
         if not np.array_equal(np.diff(ensemble.offset), self.n_nodes[trees.start : trees.stop]):
             raise self._contradict("reads trees of other sizes than it declares")
@@ -247,7 +247,7 @@ class TreeModel:
         return trees
 
     def _check_columns(self, ensemble: TreeEnsemble) -> None:
-        """Refuse trees that predict other columns of the target than declared."""
+        """Raise an error if trees predict other target columns than declared."""
         if self.target.is_y and not self.is_additive:
             kind = self.target.kind
             is_right = list(map(len, ensemble.kind.classes)) == list(map(len, kind.classes))
@@ -281,7 +281,7 @@ class TreeModel:
         """
         if not self.finds_leaves:
             return get_engine().find_leaves(ensemble, matrix, rows, n_threads)
-        found = self._ask_library(trees, ensemble, matrix.values)
+        found = self._find_library_leaves(trees, ensemble, matrix.values)
         tree_of = np.repeat(np.arange(len(trees)), np.diff(rows.offset))
         return (found[rows.index, tree_of] + ensemble.offset[tree_of]).astype(np.int32)
 
@@ -297,17 +297,20 @@ class TreeModel:
         if not self.finds_leaves:
             return get_engine().find_swapped_leaves(ensemble, matrix, rows, donors)
         if not isinstance(matrix.values, np.ndarray):
-            raise ValueError(f"measure='permutation' needs an X of numbers, got that of {self.name}; use another one.")
+            raise ValueError(
+                f"measure='permutation' needs numbers in X, but {self.name} reads X in its own format; "
+                "use another measure."
+            )
         trees, values, donated = range(tree, tree + 1), matrix.values[rows], matrix.values[donors]
-        leaves = np.repeat(self._ask_library(trees, ensemble, values), ensemble.n_features, axis=1)
+        leaves = np.repeat(self._find_library_leaves(trees, ensemble, values), ensemble.n_features, axis=1)
         for feature in np.unique(ensemble.split_features):
             swapped = values.copy()
             swapped[:, feature] = donated[:, feature]
-            leaves[:, feature] = self._ask_library(trees, ensemble, swapped)[:, 0]
+            leaves[:, feature] = self._find_library_leaves(trees, ensemble, swapped)[:, 0]
         return leaves.astype(np.int32)
 
-    def _ask_library(self, trees: range, ensemble: TreeEnsemble, values: Any) -> NDArray[np.int64]:
-        """Leaf of every row, shape (n_rows, n_trees), within the tree, as the library finds it."""
+    def _find_library_leaves(self, trees: range, ensemble: TreeEnsemble, values: Any) -> NDArray[np.int64]:
+        """Leaf of every row according to the library, as node numbers within the tree, shape (n_rows, n_trees)."""
         if self._reader.find_leaves is None:
             raise self._contradict("does not find leaves")
         found = np.asarray(self._reader.find_leaves(trees, values))

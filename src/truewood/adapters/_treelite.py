@@ -1,7 +1,7 @@
-"""treelite's Model, the common form of tree models: the way in for cuML and every library that treelite reads.
+"""treelite's Model, which also covers cuML and every other library that treelite imports.
 
-A treelite model has no names of columns, no labels of classes and no loss. Classes are numbers from 0, and the loss is
-the usual one for the function that makes predictions of raw scores.
+A treelite model stores neither column names nor class labels nor a loss. Classes are numbered from 0, and the loss is
+the usual one for the postprocessor that converts raw scores to predictions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
 _NAME = "treelite.Model"
-# Numbers of treelite's serialization format.
+# Enum values of treelite's serialization format.
 _BINARY, _REGRESSION, _MULTICLASS, _RANKING, _ISOLATION = range(5)
 _CATEGORICAL_NODE = 2
 _LESS, _LESS_OR_EQUAL, _GREATER, _GREATER_OR_EQUAL = range(2, 6)
@@ -59,7 +59,7 @@ def open_model(model: Any) -> TreeModel:
 
 @dataclass(frozen=True, eq=False)
 class _Header:
-    """What is true of all trees; `target_id` and `class_id` of shape (n_trees,) are -1 for trees that give all."""
+    """Model-level fields; `target_id` and `class_id`, shape (n_trees,), are -1 for trees that predict all of them."""
 
     task: int
     postprocessor: str
@@ -86,7 +86,7 @@ class _Header:
 
     @property
     def n_scores(self) -> int:
-        """Number of raw scores: classes of the first target, then those of the next."""
+        """Number of raw scores: one per target and class, ordered by target."""
         return self.n_targets * self.n_classes
 
     def list_columns(self, tree: int) -> NDArray[np.int64]:
@@ -111,7 +111,7 @@ def _read_trees(model: Any, header: _Header) -> TreeEnsemble:
     is_numeric = ~is_leaf & ~is_categorical
     if not np.isin(operator[is_numeric], (_LESS, _LESS_OR_EQUAL, _GREATER, _GREATER_OR_EQUAL)).all():
         raise ValueError(f"{_NAME} must split by <, <=, > or >=, got a split by another operator.")
-    # Left is at or below the threshold, or where a category is listed; where treelite has that right, children swap.
+    # In a TreeEnsemble, x <= threshold and listed categories go left; swap children if treelite sends them right.
     is_swapped = np.where(is_categorical, join("category_list_right_child") > 0, operator >= _GREATER) & ~is_leaf
     left, right = np.where(is_swapped, right, left), np.where(is_swapped, left, right)
     is_strict = is_numeric & np.isin(operator, (_LESS, _GREATER_OR_EQUAL))
@@ -126,7 +126,7 @@ def _read_trees(model: Any, header: _Header) -> TreeEnsemble:
 
     lists = [listed for get in trees if get("has_categorical_split")[0] for listed in _list_categories(get)]
     weight = _read_weight(trees, n_nodes)
-    # A tree that is a leaf may be stored without a count, and has no split to weigh.
+    # A single-leaf tree may have no count; its weight does not matter, but must be positive.
     roots = weight[offset[:-1]]
     weight[offset[:-1]] = np.where((roots == 0) & is_leaf[offset[:-1]], max(roots.max(), 1.0), roots)
     return TreeEnsemble(
@@ -150,9 +150,10 @@ def _read_trees(model: Any, header: _Header) -> TreeEnsemble:
 
 
 def _order_nodes(left: NDArray[Any], right: NDArray[Any], offset: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Nodes that splits lead to, so ordered that children come after parents, and the place of each node among them.
+    """Reachable nodes, ordered so that children follow their parents, and the position of each node among them.
 
-    Both are as stored in most models: pruning leaves nodes behind, and models built by hand may have any order.
+    Most models are already in this order. Pruning can leave unreachable nodes, and models built by hand can have any
+    order.
     """
     every_node = np.arange(offset[-1])
     start = np.repeat(offset[:-1], np.diff(offset))
@@ -178,7 +179,7 @@ def _order_nodes(left: NDArray[Any], right: NDArray[Any], offset: NDArray[Any]) 
 def _read_values(
     trees: list[_Get], header: _Header, is_leaf: NDArray[np.bool_], offset: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.int32] | None]:
-    """What nodes add to the raw scores, (n_nodes, n_scores), or (n_nodes, 1) and the raw score of each tree."""
+    """Leaf values, (n_nodes, n_scores) and None, or (n_nodes, 1) and the raw score that each tree contributes to."""
     columns = [header.list_columns(tree) for tree in range(len(trees))]
     n_trees_of = np.bincount(np.concatenate(columns), minlength=header.n_scores)
     is_scalar = header.leaf_shape == (1, 1)
@@ -196,13 +197,13 @@ def _read_values(
 
 
 def _read_weight(trees: list[_Get], n_nodes: NDArray[Any]) -> NDArray[np.float64]:
-    """Hessian sums, which of trees from scikit-learn are weighted counts, else counts."""
+    """Hessian sums, which are weighted counts for scikit-learn trees, or else counts."""
     for name in ("sum_hess", "data_count"):
         is_present = np.concatenate([get(f"{name}_present") for get in trees])
         if len(is_present) == n_nodes.sum() and is_present.all():
             return np.concatenate([get(name) for get in trees]).astype(np.float64)
     raise ValueError(
-        f"{_NAME} must hold data_count or sum_hess of every node, as weights of the splits, and has neither; import it "
+        f"{_NAME} must store data_count or sum_hess of every node, to weight its splits, but has neither; import it "
         "from a library that stores them."
     )
 
@@ -224,14 +225,14 @@ def _target_kind(header: _Header) -> TargetKind:
 
 
 def _choose_loss(header: _Header) -> tuple[losses.Loss | None, str | None]:
-    """The loss that goes with the function that makes predictions of raw scores, or why there is none."""
+    """The usual loss for the postprocessor, or the reason that it is unknown."""
     if header.task == _RANKING:
-        return None, f"{_NAME} is a ranking model, and ranks are not a sum over rows of a loss"
+        return None, f"{_NAME} is a ranking model, whose loss is not a sum over rows"
     if header.n_classes > 1:
         if header.n_targets > 1:
             return (
                 None,
-                f"{_NAME} has {header.n_targets} targets of several classes each, which truewood has no loss for",
+                f"{_NAME} has {header.n_targets} targets of several classes each, for which truewood has no loss",
             )
         if header.postprocessor in ("softmax", "multiclass_ova", "identity_multiclass"):
             return losses.softmax(header.n_classes), None

@@ -1,4 +1,4 @@
-"""Universal Binary JSON, as XGBoost writes it: what JSON holds, with arrays of numbers as they lie in memory."""
+"""Universal Binary JSON, as XGBoost writes it: the content of JSON, with arrays of numbers in binary form."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from truewood._inputs.tables import FeatureMatrix
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters._tree_model import ReferencePredictor, TreeModel
 
-# Rows, and trees of a forest, that are compared.
+# Numbers of rows, and of trees of a forest, that are compared.
 _N_ROWS = 8
 _N_TREES = 3
 # Tolerance for libraries that sum in float32, relative to the sum of absolute summands and to the raw score.
@@ -28,7 +28,7 @@ _ROUNDING_OF_SCORE = 1e-5
 def verify_against_library(
     tree_model: TreeModel, matrix: FeatureMatrix, *, every_tree: bool = False
 ) -> NDArray[np.float64] | None:
-    """Refuse a model if its trees, as they were read, give other leaves or values than its library.
+    """Raise an error if the trees that were read give other leaves or values than the library.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ def verify_against_library(
     library, constant = tree_model.library, None
     if library is None:
         return None
-    few = matrix
+    sample = matrix
     if not every_tree:
-        few = matrix.take_rows(np.unique(np.linspace(0, matrix.n_rows - 1, _N_ROWS).astype(np.int64)))
-    every_row = np.arange(few.n_rows)
-    values = few.values if tree_model.table.dtype is None else few.take(every_row)
+        sample = matrix.take_rows(np.unique(np.linspace(0, matrix.n_rows - 1, _N_ROWS).astype(np.int64)))
+    every_row = np.arange(sample.n_rows)
+    values = sample.values if tree_model.table.dtype is None else sample.take(every_row)
     for trees in _choose_trees(tree_model, every_tree=every_tree):
         ensemble = tree_model.read(trees)
-        leaves = tree_model.find_leaves(trees, ensemble, few, RowLists.join([every_row] * len(trees)))
+        leaves = tree_model.find_leaves(trees, ensemble, sample, RowLists.join([every_row] * len(trees)))
         leaves = leaves.reshape(len(trees), -1).T
         if library.find_leaves is not None:
             _compare_leaves(leaves, np.asarray(library.find_leaves(trees, values)), tree_model.name, library)
@@ -65,7 +65,7 @@ def verify_against_library(
 
 
 def _choose_trees(tree_model: TreeModel, *, every_tree: bool) -> list[range]:
-    """All trees if they are additive; otherwise a few, as a forest may be large."""
+    """All trees if they are additive; otherwise a few, because a forest may be large."""
     if tree_model.is_additive:
         return [range(tree_model.n_trees)]
     if every_tree:
@@ -74,14 +74,14 @@ def _choose_trees(tree_model: TreeModel, *, every_tree: bool) -> list[range]:
 
 
 def _compare_leaves(found: NDArray[Any], own: NDArray[Any], name: str, library: ReferencePredictor) -> None:
-    """Check that the same rows share a leaf, whatever its number in the library."""
+    """Check that the same rows share a leaf, whatever the library's leaf numbers are."""
     own = own.reshape(len(found), -1)
     if own.shape != found.shape:
-        raise _disagree(name, library, f"{found.shape[1]} trees, where it has {own.shape[1]}")
+        raise _disagree(name, library, f"{found.shape[1]} trees instead of {own.shape[1]}")
     ours, theirs = (leaves[:, np.newaxis] == leaves[np.newaxis] for leaves in (found, own))
     if not np.array_equal(ours, theirs):
         n_trees = int((ours != theirs).any(axis=(0, 1)).sum())
-        raise _disagree(name, library, f"rows of X reach other leaves in {n_trees} of {found.shape[1]} trees")
+        raise _disagree(name, library, f"rows of X reach different leaves in {n_trees} of {found.shape[1]} trees")
 
 
 def _compare_values(
@@ -91,7 +91,7 @@ def _compare_values(
     own = own.reshape(len(leaves), -1).astype(np.float64)
     n_columns = tree_model.target.n_scores if tree_model.is_additive else ensemble.kind.n_columns
     if own.shape[1] != n_columns:
-        raise _disagree(tree_model.name, library, f"{n_columns} raw scores, where it gives {own.shape[1]}")
+        raise _disagree(tree_model.name, library, f"{n_columns} raw scores instead of {own.shape[1]}")
     summed, size = (_add(ensemble, leaves, value, n_columns) for value in (ensemble.value, np.abs(ensemble.value)))
     difference = own - summed
     constant: NDArray[np.float64] = difference.mean(axis=0)

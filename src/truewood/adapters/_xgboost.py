@@ -1,8 +1,8 @@
-"""XGBoost's Booster and its scikit-learn wrappers, with trees as boosters "gbtree" and "dart" grow them.
+"""XGBoost's Booster and its scikit-learn wrappers, for the tree boosters "gbtree" and "dart".
 
-Trees are read from the Booster's own binary JSON. A wrapper that stopped early is read up to its best iteration and a
-Booster as a whole, as their `predict` does. A Booster does not record that it was trained with a custom objective
-(`obj=`): it is read by the objective it names, unless the caller passes `target`.
+Trees are read from the Booster's binary JSON. Like `predict`, the adapter uses the trees up to the best iteration for a
+wrapper with early stopping, and all trees for a Booster. A Booster does not record a custom objective (`obj=`), so the
+objective that it names is used unless the caller passes `target`.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ def open_model(model: Any) -> TreeModel:
     ensemble = _read_trees(learner["gradient_booster"], n_iterations, n_scores, booster.num_features())
     loss = None if callable(getattr(model, "objective", None)) else _find_loss(objective, n_scores)
     return TreeModel(
-        table=_find_form(booster, learner["gradient_booster"], name, getattr(model, "missing", np.nan)),
+        table=_make_input_spec(booster, learner["gradient_booster"], name, getattr(model, "missing", np.nan)),
         target=TargetSpec(
             _find_kind(model, objective["name"], int(sizes["num_target"]), n_scores),
             loss=loss,
-            why_no_loss=_find_loss_problem(model, objective["name"]) if loss is None else None,
+            why_no_loss=_explain_no_loss(model, objective["name"]) if loss is None else None,
             n_scores=n_scores,
             read_y=_Y_READERS.get(objective["name"]),
         ),
-        reader=TreeReader.of_ensemble(ensemble, library=_ask_library(booster, n_iterations)),
+        reader=TreeReader.of_ensemble(ensemble, library=_make_reference(booster, n_iterations)),
         why_no_bags="does not record which rows a tree saw",
     )
 
 
 def _dump(booster: xgboost.Booster, name: str) -> dict[str, Any]:
-    """The part of the Booster's JSON that speaks of the model."""
+    """The model part of the Booster's JSON."""
     try:
         learner: dict[str, Any] = read_ubjson(booster.save_raw("ubj"))["learner"]
     except xgboost.core.XGBoostError as error:
@@ -72,18 +72,20 @@ def _dump(booster: xgboost.Booster, name: str) -> dict[str, Any]:
     if not trees:
         raise ValueError(f"{name} must have at least one tree, got none.")
     if "sum_hessian" not in trees[0]:
-        raise ValueError(f"{name} has vector leaves, whose weights XGBoost stores since 3.2; fit it with that.")
+        raise ValueError(
+            f"{name} has vector leaves, whose weights XGBoost stores only since version 3.2; fit it with 3.2 or later."
+        )
     return learner
 
 
 def _count_iterations(model: Any) -> int | None:
-    """Number of boosting rounds that the model predicts with, None for all."""
+    """Number of boosting rounds that the model predicts with; None for all."""
     if isinstance(model, xgboost.Booster) or model.get_booster().attr("best_iteration") is None:
         return None
     return int(model.best_iteration) + 1
 
 
-def _ask_library(booster: xgboost.Booster, n_iterations: int | None) -> ReferencePredictor:
+def _make_reference(booster: xgboost.Booster, n_iterations: int | None) -> ReferencePredictor:
     """XGBoost's own margins and leaves."""
 
     def predict(values: NDArray[Any], **what: bool) -> NDArray[Any]:
@@ -101,15 +103,15 @@ def _ask_library(booster: xgboost.Booster, n_iterations: int | None) -> Referenc
 
 
 def _get_model(booster: dict[str, Any]) -> dict[str, Any]:
-    """The trees and what belongs to them, which "dart" before XGBoost 3.3 holds one level deeper."""
+    """The trees and their metadata, which "dart" nests one level deeper before XGBoost 3.3."""
     model: dict[str, Any] = booster.get("gbtree", booster)["model"]
     return model
 
 
 def _find_dropout(booster: dict[str, Any]) -> list[float] | None:
-    """What dropout left of each tree, None without it; beside the trees since XGBoost 3.4, a level above before."""
-    left: list[float] | None = booster.get("weight_drop", _get_model(booster).get("weight_drop"))
-    return left
+    """Dropout weight of each tree, None without dropout; stored one level above the trees before XGBoost 3.4."""
+    weight_drop: list[float] | None = booster.get("weight_drop", _get_model(booster).get("weight_drop"))
+    return weight_drop
 
 
 def _read_trees(booster: dict[str, Any], n_iterations: int | None, n_scores: int, n_features: int) -> TreeEnsemble:
@@ -127,25 +129,25 @@ def _read_trees(booster: dict[str, Any], n_iterations: int | None, n_scores: int
     value = _read_vectors(trees, n_scores) if is_vector else np.where(is_split, 0.0, split)[:, np.newaxis]
     if (dropout := _find_dropout(booster)) is not None:
         value *= np.repeat(dropout[:n_trees], np.diff(offset))[:, np.newaxis]
-    # Over all outputs where leaves are vectors; a mean counts rows where a single output's sum does.
+    # Hessian sums of vector leaves run over all outputs; divide so that they are comparable to those of one output.
     weight = _join(trees, "sum_hessian", np.float64) / (n_scores if is_vector else 1)
-    # A tree that got rows of no weight is a single leaf, with nothing to weigh.
+    # A tree without row weight is a single leaf; its weight does not matter, but must be positive.
     roots = offset[:-1]
     weight[roots[~is_split[roots] & (weight[roots] == 0)]] = 1.0
 
-    # A category in the set goes right, and missing values by their own direction: the sides change places.
+    # XGBoost sends categories in the set to the right; swap the children, and with them the missing direction.
     by_category = is_split & _join(trees, "split_type", np.bool_)
     left, right = np.where(by_category, right, left), np.where(by_category, left, right)
     nodes, sets = _read_categories(trees, offset)
 
-    # Pruning leaves nodes behind that no split leads to.
+    # Pruning leaves unreachable nodes.
     is_used = np.zeros(len(left), dtype=np.bool_)
     is_used[np.concatenate([roots, left[is_split], right[is_split]])] = True
     place = np.append(np.cumsum(is_used) - 1, -1)
     kept_sets = [k for k, node in enumerate(nodes) if is_used[node] and by_category[node]]
     return TreeEnsemble(
         feature=_join(trees, "split_indices", np.int64)[is_used],
-        # Left is x < split, among float32 numbers.
+        # XGBoost sends x < split left, in float32.
         threshold=np.nextafter(split, np.float32(-np.inf))[is_used],
         left=place[left[is_used]],
         right=place[right[is_used]],
@@ -166,12 +168,12 @@ def _read_trees(booster: dict[str, Any], n_iterations: int | None, n_scores: int
 
 
 def _join(trees: list[dict[str, Any]], key: str, dtype: Any) -> NDArray[Any]:
-    """One array of all trees."""
+    """Concatenate an array over trees."""
     return np.concatenate([tree[key] for tree in trees]).astype(dtype)
 
 
 def _read_vectors(trees: list[dict[str, Any]], n_scores: int) -> NDArray[np.float64]:
-    """Leaf values of several outputs, shape (n_nodes, n_scores); a leaf's right child is the number of its vector."""
+    """Vector leaf values, shape (n_nodes, n_scores); the right child of a leaf is the index of its vector."""
     parts = []
     for tree in trees:
         is_leaf = np.asarray(tree["left_children"]) < 0
@@ -182,7 +184,7 @@ def _read_vectors(trees: list[dict[str, Any]], n_scores: int) -> NDArray[np.floa
 
 
 def _read_categories(trees: list[dict[str, Any]], offset: NDArray[Any]) -> tuple[list[int], list[list[int]]]:
-    """Nodes that split by categories, and the categories that go to the library's right."""
+    """Categorical split nodes, and the categories that go right in XGBoost."""
     nodes: list[int] = []
     sets: list[list[int]] = []
     for tree, first in zip(trees, offset.tolist(), strict=False):
@@ -192,7 +194,7 @@ def _read_categories(trees: list[dict[str, Any]], offset: NDArray[Any]) -> tuple
     return nodes, sets
 
 
-def _find_form(booster: xgboost.Booster, dump: dict[str, Any], name: str, missing: float) -> InputSpec:
+def _make_input_spec(booster: xgboost.Booster, dump: dict[str, Any], name: str, missing: float) -> InputSpec:
     names, types = booster.feature_names, booster.feature_types
     has_categories = types is not None and "c" in types
     knows_categories = bool(_get_model(dump).get("cats", {}).get("enc"))
@@ -219,24 +221,23 @@ def _find_form(booster: xgboost.Booster, dump: dict[str, Any], name: str, missin
 
 
 def _check_types(frame: nw.DataFrame[Any]) -> None:
-    """Refuse what is neither number nor category; the library's own message blames the categories too."""
+    """Reject columns that are neither numeric nor categorical; XGBoost's message would blame categories too."""
     for name, dtype in frame.schema.items():
         if dtype in (nw.String, nw.Object) or dtype.is_temporal():
             raise ValueError(
-                f"X must be numbers and categories, but column {quote(name)} is {dtype}; encode it as when the "
-                "model was fit."
+                f"X must be numbers and categories, but column {quote(name)} is {dtype}; encode it as for the fit."
             )
 
 
 def _encode(X: Any, missing: float, categories: Any) -> Any:
-    """The table as the library itself encodes it: categories by the model's own codes, NaN where a value is missing."""
+    """Encode a table with XGBoost: categories as the model's codes, missing values as NaN."""
     try:
         matrix = xgboost.DMatrix(X, missing=missing, feature_types=categories, enable_categorical=True)
         stored = matrix.get_data()
     except xgboost.core.XGBoostError as error:
-        # Its message is "[time] file:line: what is wrong" and a stack trace.
+        # XGBoost's message is "[time] file:line: reason" and a stack trace.
         reason = re.sub(r"^\[[^]]*\] \S+ ", "", str(error).partition("\n")[0])
-        raise ValueError(f"X must be a table as the model was fit on: {reason.rstrip('.')}.") from error
+        raise ValueError(f"X must be a table like the one the model was fit on: {reason.rstrip('.')}.") from error
     if sparse.issparse(X):
         return stored
     dense = np.full(stored.shape, np.nan, dtype=np.float32)
@@ -245,13 +246,13 @@ def _encode(X: Any, missing: float, categories: Any) -> Any:
 
 
 def _find_kind(model: Any, objective: str, n_targets: int, n_scores: int) -> TargetKind:
-    """What y is."""
+    """Kind of y."""
     if objective in _Y_READERS:
         return TargetKind((), 2)
     if objective == "reg:quantileerror":
         return TargetKind((), 1)
     if hasattr(model, "classes_"):
-        # Those of xgboost.dask are in no order; the labels themselves are the numbers of the classes.
+        # xgboost.dask does not sort classes; its labels are the class numbers themselves.
         return TargetKind((np.sort(model.classes_),) * n_targets, n_targets)
     if objective.startswith("multi:"):
         return TargetKind((np.arange(n_scores),), 1)
@@ -261,7 +262,7 @@ def _find_kind(model: Any, objective: str, n_targets: int, n_scores: int) -> Tar
 
 
 def _find_loss(objective: dict[str, Any], n_scores: int) -> Loss | None:
-    """The loss that an objective of the JSON stands for, None where no target of a row follows from its y."""
+    """The loss of an objective; None if y does not determine the target of a row."""
     match objective["name"]:
         case "reg:squarederror":
             return losses.squared_error()
@@ -279,7 +280,7 @@ def _find_loss(objective: dict[str, Any], n_scores: int) -> Loss | None:
             return losses.gamma()
         case "reg:tweedie":
             return losses.tweedie(float(objective["tweedie_regression_param"]["tweedie_variance_power"]))
-        # Within the margins, hinge loss has a gradient of one sign for rows of one class and of the other for others.
+        # At a constant within the margins, the gradient of the hinge loss is a linear function of the class.
         case "reg:logistic" | "binary:logistic" | "binary:logitraw" | "binary:hinge":
             return losses.logistic()
         case "multi:softmax" | "multi:softprob":
@@ -292,17 +293,17 @@ def _find_loss(objective: dict[str, Any], n_scores: int) -> Loss | None:
     return None
 
 
-def _find_loss_problem(model: Any, objective: str) -> str:
+def _explain_no_loss(model: Any, objective: str) -> str:
     name = type(model).__name__
     if callable(getattr(model, "objective", None)):
-        return f"{name} was fit with a custom objective, whose target is not known"
+        return f"{name} was fit with a custom objective, for which truewood has no target"
     if objective.startswith("rank:"):
-        return f"{name} was fit with {objective}, which compares rows with each other and gives a row no target"
-    return f"{name} was fit with {objective}, whose target is not known"
+        return f"{name} was fit with {objective}, which compares rows with each other, so a single row has no target"
+    return f"{name} was fit with {objective}, for which truewood has no target"
 
 
 def _read_bounds(y: Any) -> Any:
-    """Lower and upper bound of time, where an infinite upper bound is a very large one."""
+    """Lower and upper bound of time, with infinite upper bounds replaced by a very large number."""
     bounds = np.asarray(y)
     return np.where(bounds == np.inf, LARGEST, bounds) if bounds.dtype.kind == "f" else bounds
 

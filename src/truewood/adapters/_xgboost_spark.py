@@ -1,4 +1,4 @@
-"""XGBoost's models for Spark (`xgboost.spark`): their boosters, as XGBoost's own wrappers hold them."""
+"""XGBoost's Spark models (`xgboost.spark`), read through the equivalent scikit-learn wrapper."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from truewood.tabular._checks.leaks import warn_of_leaks
-from truewood.tabular._columns.columns import MISSING_LEVEL, Column, describe, take_rows
+from truewood.tabular._columns.columns import MISSING_LEVEL, Column, describe_columns, take_rows
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
-from truewood.tabular._columns.identifiers import warn_of_units
+from truewood.tabular._columns.identifiers import warn_of_group_identifiers
 from truewood.tabular._columns.roles import check_name, read_roles
 from truewood.tabular._columns.target import find_target
 from truewood.tabular._errors import TableError
@@ -63,8 +63,8 @@ def describe_table(
     table, task, drop, keep, dtypes, event, messages
         As in `score_table`.
     target : str, default=None
-        The column to predict. If given, the task is reported, with warnings about possible target leakage; required
-        with `event`, and then the column of times.
+        The column to predict. If given, the task is reported, with warnings about possible target leakage. Required
+        with `event`; it is then the column of times.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def describe_table(
     """
     messages = read_messages(messages)
     if event is not None and target is None:
-        raise TableError("requires the column of times; pass it as target.", "event")
+        raise TableError("needs the column of times as well; pass it as target.", "event")
     rows = read_table(table, messages)
     names = list(map(str, rows))
     dtypes = read_dtypes(dtypes, names, target)
@@ -98,9 +98,9 @@ def describe_table(
     predicted = {str(name) for name in (target, event) if name is not None}
     columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, *predicted}, dtypes)
     features = [column for column in columns if column.name not in predicted]
-    for line in describe(features):
+    for line in describe_columns(features):
         messages.add(line)
-    warn_of_units(_join(features), messages)
+    warn_of_group_identifiers(_join(features), messages)
     if target is not None:
         roles.check(names)
         has_target, outcome = find_target(rows, roles, task, dtypes, messages)

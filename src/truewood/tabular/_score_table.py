@@ -12,13 +12,13 @@ import pandas as pd
 from truewood._arguments import check_type, is_choice
 from truewood._formatting import ROWS_IN_WORDS, quote
 from truewood._progress import show_nothing
-from truewood.tabular._checks.cost import Cost, choose_rows
+from truewood.tabular._checks.cost import Cost, choose_sample
 from truewood.tabular._checks.duplicates import warn_of_duplicates
 from truewood.tabular._checks.leaks import warn_of_leaks
-from truewood.tabular._columns.columns import Column, check_finite, describe, take_rows
+from truewood.tabular._columns.columns import Column, check_finite, describe_columns, take_rows
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
 from truewood.tabular._columns.encoding import count_encoded
-from truewood.tabular._columns.identifiers import warn_of_units
+from truewood.tabular._columns.identifiers import warn_of_group_identifiers
 from truewood.tabular._columns.roles import read_roles
 from truewood.tabular._columns.target import check_survival_settings, find_target, read_group_column, read_weight
 from truewood.tabular._errors import TableError
@@ -69,7 +69,8 @@ def score_table(
         Columns to use even if they look like identifiers or free text.
     dtypes : dict of str to str, default=None
         Types of columns, instead of the inferred ones: "number", "category", "date", "date:FORMAT" such as
-        "date:%d.%m.%Y", or "text" and "drop", which are left out. Values that do not fit become missing.
+        "date:%d.%m.%Y", or "text" or "drop", to leave the column out. Values that cannot be read as the type become
+        missing.
     sample_weight : str, default=None
         The column of row weights.
     groups : str, default=None
@@ -117,7 +118,8 @@ def score_table(
         raise TableError(f"must be one of {', '.join(_TASKS)}, got {quote(task)}.", "task")
     if is_many_files(table):
         raise TableError(
-            f"{table} is a folder or glob, to which no model can be fit; pass one file, or score a saved model.",
+            f"{table} is a folder or glob, but a model can be fit only to a single file; pass one file, or score a "
+            "saved model.",
             "table",
         )
     settings = FitSettings() if settings is None else settings
@@ -139,14 +141,14 @@ def score_table(
     check_finite(columns)
     X = _use_columns(columns, messages)
     if roles.groups is None:
-        warn_of_units(X, messages)
+        warn_of_group_identifiers(X, messages)
     warn_of_leaks(X, outcome, roles.target, messages)
     warn_of_duplicates(X, outcome.values, messages)
     used = [column for column in columns if column.is_used]
     group_of = read_group_column(rows, roles.groups)
     n_classes = len(np.unique(outcome.y)) if outcome.task == "classification" else 1
     cost = Cost(settings, outcome.task, *count_encoded(used, X), n_classes, is_out_of_bag(settings, group_of))
-    chosen = choose_rows(cost, outcome.y, group_of, messages)
+    chosen = choose_sample(cost, outcome.y, group_of, messages)
     if chosen is not None:
         X, outcome = X.iloc[chosen].reset_index(drop=True), replace(outcome, y=outcome.y[chosen])
         weight = None if weight is None else weight[chosen]
@@ -165,9 +167,9 @@ def score_table(
 
 def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:
     """Build the table of used columns, and report all columns."""
-    for line in describe(columns):
+    for line in describe_columns(columns):
         messages.add(line)
     used = {column.name: column.values for column in columns if column.is_used}
     if not used:
-        raise TableError("no column is left to predict the target.", "table")
+        raise TableError("no column is left to predict the target; keep at least one feature column.", "table")
     return pd.DataFrame(used)

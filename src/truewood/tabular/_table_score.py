@@ -47,10 +47,10 @@ class TableScore:
     result : ImportanceResult
         The importances.
     explanation : Explanation or None
-        The effect of each feature on the predictions of the rows, or of 2,000 of them; None if the model cannot be
-        explained or rows were read in parts.
+        The effect of each feature on the predictions for the rows, or for a sample of 2,000; None if the model cannot
+        be explained or rows were read in parts.
     X : DataFrame or None
-        The features of the evaluation rows, or of the first batch; None if Dask or Spark has read them.
+        The features of the evaluation rows, or of the first batch; None if Dask or Spark read the rows.
     model : object
         The fitted model: a scikit-learn Pipeline of encoder and trees, a list of them for folds, or the saved model.
     model_name : str
@@ -80,7 +80,7 @@ class TableScore:
 
     @property
     def notes(self) -> list[str]:
-        """Messages without hints and without the performance, for readers who cannot change arguments."""
+        """Messages without suggested arguments and without the performance, for readers of a report."""
         return [as_message(text).text for text in self.messages if text != str(self.performance)]
 
     def describe(self) -> str:

@@ -113,7 +113,7 @@ class Cost:
         return self.find_seconds(n_rows) <= MOST_SECONDS and self.find_bytes(n_rows) <= MOST_BYTES
 
 
-def choose_rows(
+def choose_sample(
     cost: Cost, y: NDArray[Any], groups: NDArray[np.int64] | None, messages: Messages
 ) -> NDArray[np.int64] | None:
     """Choose the rows to use, in order; None for all.

@@ -31,7 +31,7 @@ from scipy.stats import rankdata
 
 from truewood._formatting import list_names
 from truewood._message import Message
-from truewood.tabular._columns.identifiers import find_units, is_time_name
+from truewood.tabular._columns.identifiers import find_group_identifiers, is_time_name
 from truewood.tabular._columns.target import Target
 from truewood.tabular._columns.text_values import parse_numbers
 from truewood.tabular._messages import Messages
@@ -126,7 +126,7 @@ def warn_of_leaks(X: pd.DataFrame, target: Target, name: str, messages: Messages
         Whether the model is already fit, so that dropping a column requires a new fit.
     """
     task = "classification" if target.task == "classification" else "regression"
-    leaks = find_leaks(X.drop(columns=find_units(X)), target.values, task)
+    leaks = find_leaks(X.drop(columns=find_group_identifiers(X)), target.values, task)
     for leak in leaks[:_MOST_NAMED]:
         messages.warn(_describe(leak, name, is_fit=is_fit))
     if leaks[_MOST_NAMED:]:

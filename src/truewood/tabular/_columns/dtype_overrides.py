@@ -1,4 +1,4 @@
-"""Read columns as the types that the user asks for, and infer all other types."""
+"""Read columns with the types that the user requests, and infer all other types (`type_inference.py`)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from truewood.tabular._columns.columns import (
     NUMBER,
     TEXT,
     Column,
-    choose_category,
-    clean_levels,
-    find_numbers,
-    read_column,
-    take_levels,
 )
 from truewood.tabular._columns.roles import check_name
 from truewood.tabular._columns.text_values import parse_dates
+from truewood.tabular._columns.type_inference import (
+    choose_category,
+    clean_levels,
+    find_numbers,
+    infer_column,
+    take_levels,
+)
 from truewood.tabular._errors import TableError
 
 _WANTED = ("number", "category", "date", "text", "drop")
@@ -81,7 +83,7 @@ def read_columns(
     return [
         read_column_as(str(name), table[name], wanted[str(name)])
         if str(name) in wanted
-        else read_column(str(name), table[name], is_kept=name in kept)
+        else infer_column(str(name), table[name], is_kept=name in kept)
         for name in table
     ]
 
@@ -89,7 +91,7 @@ def read_columns(
 def read_column_as(name: str, given: pd.Series[Any], wanted: str) -> Column:
     """Read a column as the requested type; values that do not fit become missing."""
     kind, _, form = wanted.partition(":")
-    looked = read_column(name, given, is_kept=True)
+    looked = infer_column(name, given, is_kept=True)
     if looked.dtype in (NESTED, EMPTY, CONSTANT) or kind == "text":
         return Column(name, TEXT, looked.values) if kind == "text" else looked
     if kind == looked.dtype and not form:

@@ -18,7 +18,7 @@ _UNNAMED = re.compile(
     r"unnamed 1|Unnamed: 0|rownames|row\.names|row_?(names?|nr|number|index|id)|index|", re.IGNORECASE
 )
 _NAMES_ROWS = re.compile(r"(^|[^A-Za-z])(?i:id|key|uuid|guid|index)$|[a-z](Id|ID|Key)$")
-_NAMES_UNITS = re.compile(
+_NAMES_GROUPS = re.compile(
     r"(^|[^A-Za-z])(?i:id|ids|uuid|guid|subject|subj|patient|person|participant|respondent|customer|client|user|nr|"
     r"household|family|individual|animal)s?$|[a-z](Id|ID)$"
 )
@@ -26,7 +26,7 @@ _NAMES_TIME = re.compile(
     r"(^|[^A-Za-z])(?i:time|date|day|year|yr|month|week|quarter|period|season)$|[a-z](Time|Date|Day|Year)$"
 )
 # Minimum of rows per group, on average, and of groups.
-_ROWS_OF_UNIT, _FEWEST_UNITS = 1.2, 5
+_ROWS_PER_GROUP, _FEWEST_GROUPS = 1.2, 5
 # n random integers from a range of n ** 2 / 10 are all distinct only once in 150 times (exp(-5)).
 _RANGE_OF_NAMES = 0.1
 
@@ -36,7 +36,7 @@ def is_time_name(name: str) -> bool:
     return _NAMES_TIME.search(name) is not None
 
 
-def numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
+def is_row_identifier(name: str, values: NDArray[np.float64]) -> bool:
     """Whether integers identify rows.
 
     All values are distinct and none is missing. In addition, the column has no name or a typical name, or its values
@@ -58,14 +58,14 @@ def numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
     return bool(is_dense) and not is_time_name(name)
 
 
-def find_units(X: pd.DataFrame) -> list[str]:
+def find_group_identifiers(X: pd.DataFrame) -> list[str]:
     """List the columns that identify groups of rows, such as patients."""
-    return [str(name) for name in X if _names_units(str(name), X[name])]
+    return [str(name) for name in X if _is_group_identifier(str(name), X[name])]
 
 
-def warn_of_units(X: pd.DataFrame, messages: Messages) -> None:
+def warn_of_group_identifiers(X: pd.DataFrame, messages: Messages) -> None:
     """Warn about rows that appear to be grouped."""
-    for name in find_units(X):
+    for name in find_group_identifiers(X):
         messages.warn(
             Message(
                 f"{name} looks like a group identifier ({count(X[name].nunique(), 'value')} in "
@@ -77,10 +77,10 @@ def warn_of_units(X: pd.DataFrame, messages: Messages) -> None:
         )
 
 
-def _names_units(name: str, values: pd.Series[Any]) -> bool:
+def _is_group_identifier(name: str, values: pd.Series[Any]) -> bool:
     """Whether the name is typical, and the values are repeated integers or levels."""
-    if not _NAMES_UNITS.search(name):
+    if not _NAMES_GROUPS.search(name):
         return False
     if pd.api.types.is_numeric_dtype(values.dtype) and (values.dropna() % 1 != 0).any():
         return False
-    return bool(_FEWEST_UNITS <= values.nunique() <= len(values) / _ROWS_OF_UNIT)
+    return bool(_FEWEST_GROUPS <= values.nunique() <= len(values) / _ROWS_PER_GROUP)

@@ -22,11 +22,11 @@ from truewood.tabular._columns.columns import (
     NUMBER,
     Column,
     count_infinite,
-    read_column,
 )
 from truewood.tabular._columns.dtype_overrides import choose_task
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._columns.text_values import is_missing
+from truewood.tabular._columns.type_inference import infer_column
 from truewood.tabular._errors import TableError
 from truewood.tabular._messages import Messages
 from truewood.tabular._models.settings import FEWEST_ROWS, FORESTS, FitSettings
@@ -97,7 +97,7 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
     messages : Messages
         Receives the inferred task.
     """
-    column = read_column(name, given, is_kept=True)
+    column = infer_column(name, given, is_kept=True)
     if column.dtype in (NESTED, DATE):
         raise TableError(f"column {quote(name)} must contain classes or numbers, got {column.dtype}s.", "target")
     if column.dtype == CONSTANT:
@@ -219,7 +219,7 @@ def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | 
     """Read row weights, which must not be missing or negative; None without a weight column."""
     if name is None:
         return None
-    column = read_column(name, table[name], is_kept=True)
+    column = infer_column(name, table[name], is_kept=True)
     weight = column.values.to_numpy()
     is_usable = column.dtype in (NUMBER, BOOLEAN, CONSTANT) and weight.dtype.kind == "f"
     if not is_usable or not (np.isfinite(weight) & (weight >= 0)).all() or not weight.any():
@@ -285,7 +285,7 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
     messages : Messages
         Receives the number of events.
     """
-    column = read_column(time, rows[time], is_kept=True)
+    column = infer_column(time, rows[time], is_kept=True)
     times = column.values.to_numpy()
     if column.dtype != NUMBER or column.values.isna().any() or count_infinite(column) or (times <= 0).any():
         raise TableError(f"column {quote(time)} must contain only numbers above 0.", "target")
@@ -300,7 +300,7 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
 
 
 def _read_events(given: pd.Series[Any], name: str) -> NDArray[np.bool_]:
-    column = read_column(name, given, is_kept=True)
+    column = infer_column(name, given, is_kept=True)
     levels = np.unique(column.values.dropna()) if column.dtype in (NUMBER, BOOLEAN) else np.empty(0)
     if column.values.isna().any() or levels.tolist() not in ([0.0, 1.0], [1.0, 2.0]):
         raise TableError(

@@ -38,7 +38,9 @@ _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "mn": 1e6, "b": 1e9, "bn": 1e9}
 _GAPS = re.compile(r"(?<=\d)['’\u00a0\u202f ](?=\d{3}(?!\d))")
 _IN_PARENTHESES = re.compile(r"\(([^()]*\d[^()]*)\)")
 # A number and its unit: 26 mpg, 11,622 sq ft.
-_MEASURE = re.compile(r"([+-]?[\d.,]*\d)\s*([^\W\d_][^\W\d_./²³°]*(?:[ ./][^\W\d_][^\W\d_./²³°]*){0,2}[²³]?|°\s*[A-Z])")
+_QUANTITY = re.compile(
+    r"([+-]?[\d.,]*\d)\s*([^\W\d_][^\W\d_./²³°]*(?:[ ./][^\W\d_][^\W\d_./²³°]*){0,2}[²³]?|°\s*[A-Z])"
+)
 _FEET = re.compile(r"(\d+)\s*(?:'|′|’|ft|feet)\s*(?:(\d+(?:\.\d+)?)\s*(?:\"|″|”|''|in|inches)?)?")
 _HAS_DATE = re.compile(r"\d[-/.: ]\d|\d[ -][A-Za-z]{3}|[A-Za-z]{3}[ -]\d|\d{4}[ -]?Q[1-4]|Q[1-4][ -]?\d{4}")
 _QUARTER = re.compile(r"(?:(\d{4})[ -]?Q([1-4])|Q([1-4])[ -]?(\d{4}))", re.IGNORECASE)
@@ -130,13 +132,13 @@ def _strip_marks(texts: Sequence[str]) -> tuple[list[str], list[float]]:
     return bare, times
 
 
-def parse_measures(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | None:
+def parse_quantities(texts: Sequence[str]) -> tuple[NDArray[np.float64], str] | None:
     """Parse numbers with a unit, NaN for other strings, and describe them; None without a unit, or with several."""
     feet = [_FEET.fullmatch(text) for text in texts]
     if any(match and match[2] for match in feet):
         inches = [12.0 * float(match[1]) + float(match[2] or 0) if match else np.nan for match in feet]
         return np.array(inches), "feet and inches converted to inches"
-    matches = [_MEASURE.fullmatch(text) for text in texts]
+    matches = [_QUANTITY.fullmatch(text) for text in texts]
     units = Counter(_fold_unit(match[2]) for match in matches if match)
     if len(units) != 1:
         return None
@@ -195,7 +197,7 @@ def parse_dates(texts: Sequence[str]) -> tuple[pd.DatetimeIndex, str] | None:
     return dates, words + (" (day and month are ambiguous)" if is_open else "")
 
 
-def read_day_numbers(numbers: NDArray[np.float64]) -> NDArray[Any] | None:
+def parse_day_numbers(numbers: NDArray[np.float64]) -> NDArray[Any] | None:
     """Parse YYYYMMDD numbers, NaT for NaN; None unless all are dates and at least three are distinct."""
     is_there = ~np.isnan(numbers)
     if not ((numbers[is_there] >= _FIRST_DAY) & (numbers[is_there] <= _LAST_DAY)).all():

@@ -12,9 +12,10 @@ from truewood._formatting import count
 from truewood._message import as_message
 from truewood._progress import Update
 from truewood._results.importance_result import ImportanceResult
+from truewood._streaming.arrow_files import open_files
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.passes import Summed, check_options, score_parts, sum_parts
-from truewood._streaming.sources import Source, open_files
+from truewood._streaming.source import Source
 from truewood.tabular._checks.performance import warn_of_noise
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._errors import TableError

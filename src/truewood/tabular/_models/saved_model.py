@@ -178,7 +178,7 @@ def view_spark(model: SparkModel) -> SavedModel:
     pipeline = SparkPipeline(model) if model.stages else None
     trees = model if pipeline is None else pipeline.model
     if trees.trees is None:
-        raise UnusableModelError(f"is a Spark ML model without trees that truewood can read, {trees.name}.")
+        raise UnusableModelError(f"is a Spark ML model that truewood cannot read: {trees.name}.")
     inputs = None if pipeline is None else pipeline.inputs
     return SavedModel(
         model=model,

@@ -42,8 +42,8 @@ default="random-forest"
     max_depth : int, default=None
         Maximum depth of the trees; None means the default of the library.
     test_size : float, default=None
-        Fraction of rows to hold out; the model is then fit once, to the other rows, and scored on these. None means no
-        such split.
+        Fraction of rows to hold out; the model is then fit once, to the other rows, and scored on the held-out rows.
+        None means no such split.
     random_state : int, default=0
         Seed of the model and of `sample`.
     n_jobs : int, default=None
@@ -57,8 +57,8 @@ default="random-forest"
         Minimum number of rows in a leaf. None means 1 for classification forests, 5 for regression forests and 15 for
         survival forests, more beyond 50,000 rows, and the default of the library for boosting.
     sample : int or "all", default=None
-        Number of rows to use, drawn at random; None means all, unless the fit would take more than 2 minutes on one
-        core or 4 GiB of trees.
+        Number of rows to use, drawn at random; "all" means all. None means all, unless the fit would take more than 2
+        minutes on one core or its trees more than 4 GiB.
 
     Examples
     --------
@@ -153,7 +153,7 @@ default="random-forest"
         return self.min_samples_leaf or _LEAF_SIZE[task] * -(-n_rows // _ROWS_OF_LEAF_SIZE)
 
     def check_installed(self) -> None:
-        """Refuse a model if its library is not installed."""
+        """Raise an error if the library of the model is not installed."""
         if self.model in ("xgboost", "lightgbm", "catboost") and find_spec(self.model) is None:
             raise TableError(
                 f"{self.model} is not installed: pip install 'truewood[{self.model}]', or choose "

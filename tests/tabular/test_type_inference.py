@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, find_dtypes, find_significant, find_values, score
 from truewood.tabular import TableError
-from truewood.tabular._columns.columns import read_column
+from truewood.tabular._columns.type_inference import infer_column
 
 pytestmark = pytest.mark.any_engine
 
@@ -69,13 +69,13 @@ KINDS = {
 @pytest.mark.parametrize("case", KINDS)
 def test_kinds(case):
     values, kind = KINDS[case]
-    assert read_column("column", pd.Series(values, dtype=object)).dtype == kind
+    assert infer_column("column", pd.Series(values, dtype=object)).dtype == kind
 
 
 def test_an_identifier_by_its_name():
     numbers = pd.Series([str(k * k) for k in range(100)])
-    assert read_column("customer_id", numbers).dtype == "identifier"
-    assert read_column("humid", numbers).dtype == "number"
+    assert infer_column("customer_id", numbers).dtype == "identifier"
+    assert infer_column("humid", numbers).dtype == "number"
 
 
 @pytest.mark.parametrize(
@@ -93,18 +93,18 @@ def test_an_identifier_by_its_name():
     ],
 )
 def test_values_of_strings(given, read):
-    assert_allclose(read_column("column", pd.Series(given * 10)).values, read * 10)
+    assert_allclose(infer_column("column", pd.Series(given * 10)).values, read * 10)
 
 
 def test_days_and_months_that_could_change_places_are_told():
-    column = read_column("when", pd.Series(["01/02/2020", "03/04/2020"] * 10))
+    column = infer_column("when", pd.Series(["01/02/2020", "03/04/2020"] * 10))
     assert "month/day/year" in column.note
     assert column.values[0] == pd.Timestamp("2020-01-02")
 
 
 def test_days_and_months_are_not_doubted_where_the_data_tell():
     for texts in (["01/02/2020", "03/14/2020"], ["01/02/2020", "14/03/2020"], ["01/01/2020", "02/02/2020"]):
-        assert "though" not in read_column("when", pd.Series(texts * 10)).note
+        assert "though" not in infer_column("when", pd.Series(texts * 10)).note
 
 
 @pytest.mark.parametrize(
@@ -117,28 +117,28 @@ def test_days_and_months_are_not_doubted_where_the_data_tell():
     ],
 )
 def test_numbers_with_units(given, read, note):
-    column = read_column("column", pd.Series(given * 10))
+    column = infer_column("column", pd.Series(given * 10))
     assert_allclose(column.values, read * 10)
     assert column.note == note
 
 
 def test_quarters_are_their_first_days():
-    column = read_column("when", pd.Series(["2012Q1", "Q4 2013"] * 10))
+    column = infer_column("when", pd.Series(["2012Q1", "Q4 2013"] * 10))
     assert column.values[:2].tolist() == [pd.Timestamp("2012-01-01"), pd.Timestamp("2013-10-01")]
 
 
 def test_columns_that_are_nearly_numbers_are_told_of():
     given = pd.Series([str(k % 40) for k in range(93)] + ["5'7\""] * 7)
-    column = read_column("height", given)
+    column = infer_column("height", given)
     assert column.dtype == "high-cardinality category"
     assert not find_lacking(column.note, "93%", "5'7\"", "{'height': 'number'}")
-    assert read_column("height", given.replace("5'7\"", "x").where(given.index % 2 == 0, "a")).note is None
+    assert infer_column("height", given.replace("5'7\"", "x").where(given.index % 2 == 0, "a")).note is None
 
 
 def test_what_is_said_of_numbers():
     numbers = [str(k + 0.5) for k in range(60)]
-    assert not find_lacking(read_column("x", pd.Series([*numbers, "off"])).note, "1 ", "missing", "'off'")
-    note = read_column("x", pd.Series([*numbers, "off", "on"])).note
+    assert not find_lacking(infer_column("x", pd.Series([*numbers, "off"])).note, "1 ", "missing", "'off'")
+    note = infer_column("x", pd.Series([*numbers, "off", "on"])).note
     assert not find_lacking(note, "2 ", "missing", "'off', 'on'")
 
 

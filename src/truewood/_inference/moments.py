@@ -1,4 +1,4 @@
-"""Contributions of single rows to the scores, and the sums of their products that standard errors need."""
+"""`Moments`: sums over rows of products of their influence on the scores, as standard errors need them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Contributions:
-    """Contributions of a block of rows to the scores of single columns, times the sum of the trees' weights.
+class InfluenceBlock:
+    """Influence of a block of rows, or of groups of rows, on the scores of single columns, over all trees.
 
-    Scoring adds to the arrays of both influences and to `bags`, which may lie on a GPU.
+    It is not divided by the sum of the trees' weights. Scoring adds to the influence arrays and to `bags`, which may be
+    on a GPU.
 
     Parameters
     ----------
@@ -52,13 +53,13 @@ class Contributions:
     first: int = 0
 
 
-def sum_contributions_by_group(blocks: Iterable[Contributions], groups: NDArray[np.int64]) -> Contributions:
-    """Contributions of groups: sums over their evaluation rows, which may be in several blocks.
+def sum_influence_by_group(blocks: Iterable[InfluenceBlock], groups: NDArray[np.int64]) -> InfluenceBlock:
+    """Influence of groups of rows: sums over their evaluation rows, which may be in several blocks.
 
     Parameters
     ----------
-    blocks : iterable of Contributions
-        Contributions of all rows, in blocks.
+    blocks : iterable of InfluenceBlock
+        Influence of all rows, in blocks.
     groups : ndarray of int64, shape (n_rows,)
         The group of each row.
     """
@@ -74,24 +75,24 @@ def sum_contributions_by_group(blocks: Iterable[Contributions], groups: NDArray[
                 summed = sum_groups(values[block.is_scoring], own, n_groups)
                 parts[name] = parts[name] + summed if name in parts else summed
     bags = np.ascontiguousarray(parts["bags"].T) if "bags" in parts else None
-    return Contributions(parts["eval"], parts.get("inbag"), size > 0, n_scoring, bags, size)
+    return InfluenceBlock(parts["eval"], parts.get("inbag"), size > 0, n_scoring, bags, size)
 
 
 @dataclass(frozen=True, eq=False)
-class TreeScores:
-    """Scores of a model and of its trees.
+class GroupingScores:
+    """Scores of one grouping of the columns into features: of the model and of its trees.
 
     Parameters
     ----------
-    values : ndarray of shape (n_groups,)
-        The scores: sums of contributions over all rows, divided by the sum of `tree_weight`.
-    per_tree : ndarray of shape (n_trees, n_groups)
+    values : ndarray of shape (n_features,)
+        The scores: sums of influence over all rows, divided by the sum of `tree_weight`.
+    per_tree : ndarray of shape (n_trees, n_features)
         Scores by tree.
     tree_weight : ndarray of shape (n_trees,)
         Weight of each tree, 0 for trees without evaluation rows; a single 1 for additive trees.
-    mdi : ndarray of shape (n_groups,)
+    mdi : ndarray of shape (n_features,)
         Scores of the same splits on the in-bag rows.
-    magnitude : ndarray of shape (n_groups,)
+    magnitude : ndarray of shape (n_features,)
         Size of the summands of the scores, which bounds rounding errors.
     """
 
@@ -102,7 +103,7 @@ class TreeScores:
     magnitude: Floats
 
     def weigh_deviations(self, n_first: int) -> Floats:
-        """Scores of the first trees minus the model's, times the shares of these trees, shape (n_first, n_groups)."""
+        """Scores of the first trees minus the model's, times the shares of these trees, shape (n_first, n_features)."""
         return _weigh_deviations(self.values, self.per_tree[:n_first], self.tree_weight[:n_first])
 
     @cached_property
@@ -117,7 +118,7 @@ def find_forest_noise(values: Floats, per_tree: Floats, tree_weight: Floats) -> 
     Parameters
     ----------
     values, per_tree, tree_weight : ndarray
-        As in `TreeScores`.
+        As in `GroupingScores`.
     """
     deviations = _weigh_deviations(values, per_tree, tree_weight)
     own = float(((tree_weight / tree_weight.sum()) ** 2).sum())
@@ -133,14 +134,14 @@ def _weigh_deviations(values: Floats, per_tree: Floats, tree_weight: Floats) -> 
 
 @dataclass(frozen=True, eq=False)
 class Moments(RowProducts):
-    """Sums over rows of products of contributions, each minus its mean; those of disjoint rows add up by ``+``.
+    """Sums over rows of products of influence, each minus its mean; those of disjoint rows add up by ``+``.
 
     phi is the influence of rows on trees that they evaluate, psi that on trees that they were in bag for; psi is 0 if
     only held-out rows were passed. L is the effect of a tree's bag on its score if rows only move node means.
 
     Parameters
     ----------
-    C_C : ndarray of shape (n_groups,)
+    C_C : ndarray of shape (n_features,)
         Sums over rows of squares of C, the mean over trees of d times the score minus the model's; 0 unless bags are
         requested.
     """
@@ -158,24 +159,24 @@ class Moments(RowProducts):
 
 
 def measure_moments(
-    contributions: Contributions,
-    scores: TreeScores,
+    block: InfluenceBlock,
+    scores: GroupingScores,
     grouping: Grouping,
     *,
     with_bags: bool = False,
     count: Floats | None = None,
     n_threads: int = 1,
 ) -> Moments:
-    """Sum products of contributions over some rows.
+    """Sum products of influence over some rows.
 
     Parameters
     ----------
-    contributions : Contributions
-        Contributions of these rows to the scores of single columns.
-    scores : TreeScores
-        The scores of groups of columns.
+    block : InfluenceBlock
+        Influence of these rows on the scores of single columns.
+    scores : GroupingScores
+        The scores of the features.
     grouping : Grouping
-        The feature groups.
+        Which columns form which feature.
     with_bags : bool
         Whether to measure C, the effect of each row on the scores by its in-bag weights.
     count : ndarray of shape (n_rows,), or None
@@ -183,28 +184,28 @@ def measure_moments(
     n_threads : int
         Number of threads.
     """
-    weight, n_groups = float(scores.tree_weight.sum()), len(scores.values)
-    phi = add_groups(contributions.eval_influence, grouping)
-    psi = None if contributions.inbag_influence is None else add_groups(contributions.inbag_influence, grouping)
-    bags, is_scoring = contributions.bags, contributions.is_scoring
-    mean = scores.values / contributions.n_scoring
-    if contributions.size is not None:
-        others = np.maximum(contributions.size - 1.0, 0.0)[:, np.newaxis] * (weight * mean)
+    weight, n_features = float(scores.tree_weight.sum()), len(scores.values)
+    phi = add_groups(block.eval_influence, grouping)
+    psi = None if block.inbag_influence is None else add_groups(block.inbag_influence, grouping)
+    bags, is_scoring = block.bags, block.is_scoring
+    mean = scores.values / block.n_scoring
+    if block.size is not None:
+        others = np.maximum(block.size - 1.0, 0.0)[:, np.newaxis] * (weight * mean)
         phi, psi = phi - others, None if psi is None else psi - others
     if count is not None:
         phi = weight * (np.sqrt(count)[:, np.newaxis] * (phi / weight - mean) + mean)
     products = get_engine().sum_row_products(phi, psi, is_scoring, weight, mean, bags, n_threads)
     if count is not None:
         products = replace(products, eval_sum=(np.sqrt(count)[:, np.newaxis] * (phi / weight - mean)).sum(axis=0))
-    C_C = np.zeros(n_groups)
+    C_C = np.zeros(n_features)
     if with_bags and bags is not None:
         C = _vary_with_bags(bags[:, is_scoring], scores)
         C_C = sum_products(C, C)
     return Moments(**vars(products), C_C=C_C)
 
 
-def _vary_with_bags(bags: NDArray[np.float32], scores: TreeScores) -> Floats:
-    """C, shape (n_rows, n_groups)."""
+def _vary_with_bags(bags: NDArray[np.float32], scores: GroupingScores) -> Floats:
+    """C, shape (n_rows, n_features)."""
     mean = np.mean(bags, axis=0, dtype=np.float64)
     rate: Floats = np.divide(1.0, mean, out=np.zeros_like(mean), where=mean > 0)
     C = np.zeros((bags.shape[1], len(scores.values)))

@@ -28,7 +28,7 @@ from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import ENGINE_VARIABLE, get_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, NumberTarget
-from truewood._scoring import projecting
+from truewood._scoring import sobol_mda
 from truewood._trees.categories import Categories
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* of \\d+ rows")
@@ -249,7 +249,7 @@ def test_blocks_and_batches_change_no_bit(fitted, engine, monkeypatch):
         whole = score(model, X, target, contributions=True)
         for name, size in (("_MOST_VALUES", 1), ("_MOST_VALUES", 800), ("_BATCH_NODES", 1), ("_BATCH_VALUES", 500)):
             with monkeypatch.context() as patch:
-                patch.setattr(projecting, name, size)
+                patch.setattr(sobol_mda, name, size)
                 again = score(model, X, target, contributions=True, n_jobs=3)
             # Predictions of batches are summed batch by batch.
             np.testing.assert_allclose(again.contributions, whole.contributions, rtol=1e-12, atol=1e-15)

@@ -1,4 +1,4 @@
-"""Scores by projecting columns out of trees: the increase in the forest's loss when it cannot split on a feature group.
+"""Sobol-MDA: the increase in the loss of the forest when columns of a feature group are projected out of its trees.
 
 A score compares a row's loss over all trees that it is out of bag for, with and without the group. Therefore there are
 no scores by tree, and the score of a group is not the sum over its columns.
@@ -17,7 +17,7 @@ from truewood._engines.selection import get_engine
 from truewood._exceptions import warn
 from truewood._formatting import quote
 from truewood._inference.loss_scores import LossScores, score_losses
-from truewood._inference.standard_errors import find_problem
+from truewood._inference.standard_errors import find_row_shortage
 from truewood._inputs.feature_groups import Grouping, add_groups
 from truewood._inputs.target import ClassTarget
 from truewood._measures.registry import MDI, ForestLoss, Measure
@@ -27,7 +27,7 @@ from truewood._scoring.influence import weigh_in_bag
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.node_means import read_with_means
 from truewood._scoring.results import average_biased, weigh_trees
-from truewood._scoring.trees import Scores, score_sums, split_trees
+from truewood._scoring.trees import ScoresByTree, score_sums, split_trees
 from truewood._trees.ensemble import TreeEnsemble
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ def score_projected(
         raise ValueError(f"measure {measure.name!r} has no formula for the forest's predictions.")
     _check_inputs(inputs, measure, inference)
     forest = _predict(inputs, n_threads)
-    problem = inference_unavailable or find_problem(int(np.count_nonzero(forest.row_weight)))
+    problem = inference_unavailable or find_row_shortage(int(np.count_nonzero(forest.row_weight)))
     results = []
     for grouping in groupings:
         found = _score_groups(inputs, forest, measure.forest_loss, grouping, n_threads, with_rows=contributions)
@@ -91,7 +91,10 @@ def _check_inputs(inputs: ScoringInputs, measure: Measure, inference: bool | str
     if not tree_model.training.has_weights:
         raise ValueError(f"{needs} the weights of rows in the fit, which {tree_model.name} does not record.")
     if inputs.groups is not None:
-        raise ValueError(f"groups needs a measure of splits, got {measure.name!r}, which treats rows as independent.")
+        raise ValueError(
+            f"groups cannot be combined with measure={measure.name!r}, which treats rows as independent; "
+            "leave groups out, or use another measure."
+        )
     if inference == "bags":
         raise ValueError(f"inference='bags' needs scores by tree, which {measure.name!r} lacks; use inference=True.")
 
@@ -110,7 +113,7 @@ class _Batch:
 
 
 def _read_batches(inputs: ScoringInputs, n_threads: int) -> Iterator[_Batch]:
-    """Read all trees, one run at a time."""
+    """Read all trees, one batch at a time."""
     tree_model, data = inputs.tree_model, inputs.data
     tree_weight = weigh_trees(tree_model)
     most_trees = max(1, _BATCH_VALUES // (data.n_rows * tree_model.target.kind.n_columns))
@@ -183,7 +186,7 @@ def _predict(inputs: ScoringInputs, n_threads: int) -> _Forest:
     deviation = kind.sum_columns((y - np.average(y, axis=0, weights=row_weight)) ** 2)
     if not (np.average(deviation, axis=0, weights=row_weight) > 0).all():
         raise ValueError("measure='sobol_mda' needs a y that varies, got the same value in all evaluation rows.")
-    return _Forest(n_trees, y - total / n_trees[:, np.newaxis], deviation, row_weight, Scores.join(parts).mdi)
+    return _Forest(n_trees, y - total / n_trees[:, np.newaxis], deviation, row_weight, ScoresByTree.join(parts).mdi)
 
 
 def _weigh_rows(is_oob: NDArray[np.bool_], weight: Floats | None) -> Floats:
