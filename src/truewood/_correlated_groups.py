@@ -61,7 +61,8 @@ class CorrelatedGroups(dict[str, list[Any]]):
         n_columns = sum(map(len, self.several.values()))
         groups = count(len(self.several), "group")
         return (
-            f"{n_columns:,} of {count(len(self.column_names), 'column')} are in {groups} (threshold {self.threshold:g})"
+            f"{n_columns:,} of {count(len(self.column_names), 'column')} form {groups} of correlated columns "
+            f"(threshold {self.threshold:g})"
         )
 
     def plot(self, *, ax: Axes | None = None) -> Axes:

@@ -38,6 +38,17 @@ def format_p_value(p_value: float) -> str:
     return f"<{_SMALLEST:g}" if p_value < _SMALLEST else f"{p_value:.2g}"
 
 
+def format_number(number: float) -> str:
+    """A number in four significant digits, or as a whole number if it is large: 0.01234, 1990, 660,500."""
+    return f"{number:,.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"
+
+
+def make_ordinal(number: int) -> str:
+    """An ordinal number: 1st, 2nd, 11th, 1,203rd."""
+    is_teen = 11 <= number % 100 <= 13
+    return f"{number:,}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
 def in_one_line(text: str) -> str:
     """Text with unprintable characters, which column names may contain, escaped."""
     return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)

@@ -71,7 +71,7 @@ def test_files_that_cannot_be_used_are_one_line(saved, tmp_path, capsys):
     one = str(saved / "one.json")
     for arguments, words in (
         ([one, str(tmp_path / "bad.json")], "ImportanceResult.save"),
-        ([one, str(tmp_path / "none.json")], "No such file"),
+        ([one, str(tmp_path / "none.json")], "none.json"),
         ([one, one, "--output", str(tmp_path / "x.json")], ".html, .csv, .png"),
     ):
         assert main(["compare", *arguments]) == 2

@@ -121,7 +121,7 @@ def test_other_files_are_refused(text, message, tmp_path):
 def test_repr_says_what_was_measured_on_what(result):
     lines = repr(result).splitlines()
     assert lines[0] == "ImportanceResult: ufi, classification, 10 trees, 90 out-of-bag rows"
-    headings = "feature share % 95% interval p-value importance rank biased rank"
+    headings = "feature share % 95% CI p-value importance rank biased rank"
     assert lines[1].split() == headings.split()
     first = lines[2].split()
     assert (first[0], float(first[1])) == ("x3", pytest.approx(100 * result.share.max(), abs=0.06))
@@ -139,7 +139,7 @@ def test_what_is_not_there_is_not_mentioned(result):
     assert lines[0] == "ImportanceResult: ufi, classification, 1 tree, 90 out-of-bag rows"
     assert len(lines) == 5 + small.select().any()
     plain = dataclasses.replace(small, share=np.full(3, np.nan), total_error=np.nan)
-    assert "%" not in repr(plain).replace("95% interval", "")
+    assert "%" not in repr(plain).replace("95% CI", "")
     assert small._repr_html_().count("<p>") == 1 + small.select().any()
     page = result._repr_html_()
     assert page.count("<p>") == 4

@@ -208,7 +208,7 @@ def test_of_many_correlated_pairs_the_strongest_are_listed(result):
     found = Correlations(pairs, n_rows=400, n_columns=28, n_with_categories=28, n_given=28)
     caveat = next(c for c in list_caveats(result, TableCheck(found, [])) if c.heading == "Correlated features")
     assert len(caveat.items) == 21
-    assert caveat.items[0] == "a and b0 (0.99)"
+    assert re.fullmatch(r"a and b0 \(.*\b0\.99\)", caveat.items[0])
     assert "7 more" in caveat.items[-1]
-    assert "a and b4 (0.99)" in str(caveat)
+    assert "a and b4 (" in str(caveat)
     assert "b5" not in str(caveat)

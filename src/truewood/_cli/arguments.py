@@ -26,6 +26,13 @@ class Parser(argparse.ArgumentParser):
         """Print the error and exit with code 2."""
         self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Report unrecognized arguments here, so that the error points to the help of the subcommand."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
+
 
 class Once(argparse.Action):
     """An option that can be given only once."""
@@ -83,9 +90,10 @@ def use_time_as_target(options: argparse.Namespace) -> None:
     """Make --time the target if --event is given."""
     if options.time is None and options.event is None:
         return
-    for option in ("time", "event"):
-        if getattr(options, option) is None:
-            raise ValueError(f"--{option}: --time and --event must be given together.")
+    if options.time is None:
+        raise ValueError("--event: needs survival times; pass their column as --time, instead of --target.")
+    if options.event is None:
+        raise ValueError("--time: needs event indicators; pass their column as --event.")
     for option in ("target", "task", "model_file"):
         if getattr(options, option, None) is not None:
             raise ValueError(f"--{option.replace('_', '-')}: cannot be combined with --time and --event.")

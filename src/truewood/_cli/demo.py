@@ -13,7 +13,7 @@ from rich.table import Table
 
 from truewood._cli.output import can_write_reports
 from truewood._cli.streams import Console
-from truewood._formatting import count, format_p_value
+from truewood._formatting import count, format_p_value, make_ordinal
 from truewood._writing import check_writable, write_file, write_picture
 
 if TYPE_CHECKING:
@@ -123,10 +123,10 @@ def _show_simulated(options: argparse.Namespace, task: str) -> None:
     console.print(_make_table(result))
     console.print(_explain(result))
     _draw(result, task, plot)
-    console.print(f"[dim]Plot: {plot}[/dim]", soft_wrap=True)
+    console.print(f"[dim]wrote {plot}[/dim]", soft_wrap=True)
     if can_write_reports():
         result.report(report, title="Ten features, one informative", notes=[_explain(result)])
-        console.print(f"[dim]Report: {report}[/dim]", soft_wrap=True)
+        console.print(f"[dim]wrote {report}[/dim]", soft_wrap=True)
     else:
         _print_report_hint()
 
@@ -161,10 +161,11 @@ def _explain(result: ImportanceResult) -> str:
     signal = frame[frame["feature"] == result.feature_names[0]]
     biased_rank, rank = int(signal["mdi_rank"].iloc[0]), int(signal["rank"].iloc[0])
     n_false = int(np.count_nonzero(result.select()[1:]))
+    higher = f" below {count(biased_rank - 1, 'noise feature')} with more possible splits" if biased_rank > 1 else ""
     return (
-        f"Biased: scored on the training rows, the only informative feature ranks {biased_rank} of {len(frame)}. "
-        f"{count(biased_rank - 1, 'noise feature')} rank higher, because they offer more possible splits. "
-        f"Unbiased: scored on out-of-bag rows, it ranks {rank} (p-value "
+        "Biased: scored on the training rows, the only informative feature ranks "
+        f"{make_ordinal(biased_rank)} of {len(frame)}{',' * (biased_rank > 1)}{higher}. "
+        f"Unbiased: scored on out-of-bag rows, it ranks {make_ordinal(rank)} (p-value "
         f"{format_p_value(float(signal['p_value'].iloc[0]))}), noise scores about zero, and "
         f"{n_false} of {count(len(frame) - 1, 'noise feature')} "
         f"{'is' if n_false == 1 else 'are'} significant."

@@ -71,7 +71,8 @@ def describe_error(error: Exception) -> str:
     if isinstance(error, UnknownFormatError):
         text += " Files with other names can be passed as standard input: truewood importance - < FILE"
     if isinstance(error, OSError) and error.filename is not None:
-        text = f"{error.filename}: {error.strerror}"
+        is_missing = isinstance(error, FileNotFoundError)
+        text = f"{error.filename} does not exist." if is_missing else f"{error.filename}: {error.strerror}"
     if lacks_memory(error):
         text = f"not enough memory{f' ({text})' if text else ''}; use fewer rows, or fewer columns with --drop"
     return in_one_line(" ".join(text.split()))

@@ -105,7 +105,7 @@ def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> 
 def _make_markdown(score: TableScore, alpha: float, title: str) -> str:
     columns = _list_cells(score.result, make_frame(score.result, alpha, score.explanation), alpha)
     rows = list(zip(*columns.values(), strict=True))
-    notes = [*_head(score, alpha), *score.notes, *_explain(score, 0, alpha)]
+    notes = [*_head(score, alpha), *score.notes, *(" ".join(line.split()) for line in _explain(score, 0, alpha))]
     return format_markdown(title, list(columns), rows, notes, [as_message(text).text for text in score.warnings])
 
 
@@ -167,7 +167,11 @@ def print_table(score: TableScore, *, top: int, alpha: float, title: str) -> Non
         table.add_row(place, Text(in_one_line(name)), *map(in_one_line, cells))
     below = _explain(score, len(frame) - top, alpha)
     members = {} if score.feature_groups is None else score.feature_groups.several
-    below += [f"{name}: {', '.join(map(str, columns))}" for name, columns in members.items()]
+    below += [
+        f"{name}: {', '.join(map(str, columns))}"
+        for name, columns in members.items()
+        if name != " + ".join(map(str, columns))
+    ]
     above = [f"{title} {score.describe()}", *_head(score, alpha)]
     show(["\n".join(map(in_one_line, above)), table, "\n".join(map(in_one_line, below))], sys.stdout)
 
@@ -216,7 +220,8 @@ def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
         )
     n_hidden = len(frame) - top
     lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
-    lines.append(f"*  significant: adjusted two-sided p-value (Benjamini-Hochberg) at most {alpha:g}.")
+    if (frame["adjusted_p_value"] <= alpha).any():
+        lines.append(f"*  Significant: adjusted two-sided p-value (Benjamini-Hochberg) at most {alpha:g}.")
     lines.append(f"a is {in_one_line(comparison.names[0])}, b is {in_one_line(comparison.names[1])}.")
     show([in_one_line(comparison.describe()), table, "\n".join(lines)], sys.stdout)
 
@@ -255,7 +260,9 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
     result = score.result
     lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
     if result.inference_unavailable is None:
-        lines += [f"{STARS[verdict]:<3} {meaning}" for verdict, meaning in explain_verdicts(result, alpha).items()]
+        found = classify_features(result, alpha)
+        meanings = {verdict: text for verdict, text in explain_verdicts(result, alpha).items() if verdict in found}
+        lines += [f"{STARS[verdict]:<3} {text}" for verdict, text in meanings.items()]
         lines += explain_intervals(result, alpha)
     else:
         lines.append(f"No p-values: {result.inference_unavailable}.")

@@ -242,10 +242,8 @@ def find_measure(name: str, tree_model: TreeModel, *, compares_hazards: bool, is
         return chosen
     if chosen.linear is None:
         linear = ", ".join(repr(name) for name, measure in MEASURES.items() if measure.linear)
-        what = "add up" if is_additive else "compare hazards"
-        raise ValueError(
-            f"measure={quote(name)} is not defined for trees that {what}, as in {tree_model.name}; use {linear}."
-        )
+        trees = "boosted trees" if is_additive else "survival trees"
+        raise ValueError(f"measure={quote(name)} is not defined for {trees} ({tree_model.name}); use one of {linear}.")
     return MEASURES[chosen.linear]
 
 

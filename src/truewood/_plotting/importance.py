@@ -145,10 +145,10 @@ def _draw_rank_changes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha:
     ax.set_yticks([])
     ax.spines[["left", "bottom"]].set_visible(False)
     ax.tick_params(axis="x", length=0)
-    title = f"{n_moved} of {len(rises)} features change their rank by more than 1 on evaluation rows"
+    title = f"{n_moved} of {len(rises)} features change rank by more than 1 on evaluation rows"
     legend = [
         make_legend_entry(label, color, "o", has_line=True)
-        for label, color in (("rises", UNBIASED), ("drops", BIASED), ("stays", MUTED))
+        for label, color in (("rises", UNBIASED), ("drops", BIASED), ("about the same", MUTED))
     ]
     set_title(ax, title, n_shown, len(result.values), legend)
 

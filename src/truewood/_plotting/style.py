@@ -65,6 +65,7 @@ def make_axes(height: float) -> Axes:
 
 def set_title(ax: Axes, title: str, n_shown: int, n_features: int, legend: list[Line2D]) -> None:
     """Set a title with the number of features shown, and a legend below it."""
+    title = title.removesuffix(".")
     if n_shown < n_features:
         title += f"\ntop {n_shown} of {n_features} features"
     ax.set_title(title, fontsize="large", pad=PAD if legend else 8, parse_math=False)

@@ -47,7 +47,9 @@ _AXIS_TITLE_WIDTH = 44
 _FONT = "system-ui, sans-serif"
 # Long names are shortened in the middle because they often differ at the end; tooltips have the full name.
 _IS_PHONE = "windowSize()[0] < 600"
-_SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - 7) + '…' + slice({0}, -6) : {0}"
+# Names above the points start right of the zero line if it is near the left edge.
+_NAME_START = "max(12, scale('x', 0) < 48 ? scale('x', 0) + 5 : 0)"
+_SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - floor({1} / 3) - 1) + '…' + slice({0}, -floor({1} / 3)) : {0}"
 
 
 def make_charts(result: ImportanceResult) -> dict[str, Any]:
@@ -118,7 +120,7 @@ def _list_tooltips(result: ImportanceResult, has_inference: bool) -> list[alt.To
     if percent is not None:
         tips.append(alt.Tooltip("shown:Q", title=name_percent_column(percent), format=".3~r"))
         if has_inference:
-            tips.append(alt.Tooltip("low:Q", title="95% interval from, %", format=".3~r"))
+            tips.append(alt.Tooltip("low:Q", title="95% CI from, %", format=".3~r"))
             tips.append(alt.Tooltip("high:Q", title="to, %", format=".3~r"))
     tips.append(alt.Tooltip("importance:Q", title="score", format=".6g"))
     if has_inference:
@@ -135,7 +137,7 @@ def _list_error_tooltips() -> list[alt.Tooltip]:
     import altair as alt
 
     return [
-        alt.Tooltip("ci_low:Q", title="95% interval from", format=".6g"),
+        alt.Tooltip("ci_low:Q", title="95% CI from", format=".6g"),
         alt.Tooltip("ci_high:Q", title="to", format=".6g"),
         alt.Tooltip("std_error:Q", title="standard error", format=".6g"),
         alt.Tooltip("p_value:Q", title="p-value", format=".3g"),
@@ -175,8 +177,8 @@ def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.To
     zero = alt.Chart().mark_rule(strokeWidth=1, color="black").encode(x=alt.datum(0))
     names = (
         alt.Chart()
-        .mark_text(align="left", dx=12, dy=-13, fontSize=12, limit={"expr": "width - 12"})
-        .encode(x=alt.value(0), y=y, text="above:N")
+        .mark_text(align="left", dy=-13, fontSize=12, limit={"expr": "width - 12"})
+        .encode(x=alt.value({"expr": _NAME_START}), y=y, text="above:N")
         .transform_calculate(above=f"{_IS_PHONE} ? ({_SHORTEN.format('datum.label', '38')}) : ''")
     )
     hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["position"], empty=False)
@@ -234,7 +236,7 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
     at_right = alt.X(datum=1, type="quantitative", scale=positions, axis=headings)
     change = alt.Color(
         "change:N",
-        scale=alt.Scale(domain=["rises", "drops", "stays"], range=[UNBIASED, BIASED, MUTED]),
+        scale=alt.Scale(domain=["rises", "drops", "about the same"], range=[UNBIASED, BIASED, MUTED]),
         legend=alt.Legend(symbolType="stroke"),
     )
     hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["position"], empty=False)
@@ -264,7 +266,7 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
         .transform_window(right="row_number()", sort=[alt.SortField("rank")])
         .transform_window(left="row_number()", sort=[alt.SortField("mdi_rank"), alt.SortField("rank")])
         .transform_calculate(
-            change=f"abs({rises}) <= 1 ? 'stays' : {rises} > 0 ? 'rises' : 'drops'",
+            change=f"abs({rises}) <= 1 ? 'about the same' : {rises} > 0 ? 'rises' : 'drops'",
             short=_SHORTEN.format("datum.label", "32"),
             beside=f"{_IS_PHONE} ? '' : ({_SHORTEN.format('datum.label', '32')})",
         )

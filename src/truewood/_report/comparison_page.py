@@ -42,7 +42,7 @@ def write_comparison(
         columns=[
             Column("feature", "feature", "text"),
             Column("difference", "difference", "change"),
-            Column("high", "95% interval", "interval"),
+            Column("high", "95% CI", "interval"),
             Column("verdict", "verdict", "text", is_wide=True),
             Column("p_value", "p-value", "p_value", is_wide=True),
             Column("adjusted_p_value", "adjusted p-value", "p_value", is_wide=True),
@@ -63,7 +63,8 @@ def write_comparison(
 def _list_caveats(comparison: Comparison) -> list[Caveat]:
     if comparison.is_paired:
         rows = (
-            "rows are paired by position, so both results must have the same rows in the same order, or unrelated rows."
+            "rows are paired by position, which is valid if both results have the same rows in the same order, or if "
+            "their rows are independent."
         )
     else:
         rows = (
@@ -73,11 +74,11 @@ def _list_caveats(comparison: Comparison) -> list[Caveat]:
     scope = (
         "held-out rows compare these fitted models; refitted models would differ more."
         if comparison.rows == "heldout"
-        else "rows of the training data compare models of this kind, not just these fitted models."
+        else "the comparison is between models of these kinds trained on data like this, not just between these fits."
     )
     return [
-        Caveat("Rows", rows),
-        Caveat("Models", scope),
+        Caveat("Pairing" if comparison.is_paired else "Independence", rows),
+        Caveat("Scope", scope),
         Caveat(
             "P-values",
             "a p-value is the probability of a difference at least this large, in either direction, if the feature had "

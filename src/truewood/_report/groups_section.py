@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from truewood._correlated_groups import CorrelatedGroups
-from truewood._formatting import format_p_value
+from truewood._formatting import format_number, format_p_value
 
 if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult
@@ -39,7 +39,7 @@ def _is_group(row: dict[Any, Any], groups: Groups) -> bool:
 
 def _write_row(row: dict[Any, Any], columns: Sequence[Any]) -> str:
     p_value = format_p_value(row["p_value"]) if "p_value" in row else "–"
-    cells = [escape(", ".join(map(str, columns))), f"{row['importance']:.4g}", escape(p_value)]
+    cells = [escape(", ".join(map(str, columns))), format_number(float(f"{row['importance']:.4g}")), escape(p_value)]
     head = f'<th scope="row" class="name">{escape(row["feature"])}</th>'
     return f'<tr>{head}<td class="name">{"</td><td>".join(cells)}</td></tr>'
 

@@ -90,7 +90,7 @@ def _choose_columns(result: ImportanceResult, has_inference: bool, *, has_direct
     if percent is not None:
         columns.append(Column("shown", name_percent_column(percent).removesuffix(" %"), "percent"))
     if has_inference:
-        columns.append(Column("high", "95% interval", "interval"))
+        columns.append(Column("high", "95% CI", "interval"))
     if has_directions:
         columns.append(Column("direction", "direction", "direction"))
     if has_inference:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truewood._formatting import ROWS_IN_WORDS, count, enumerate_names, shorten
+from truewood._formatting import ROWS_IN_WORDS, count, enumerate_names, make_ordinal, shorten
 from truewood._measures.registry import get_measure
 from truewood._results.caveats import (
     TableCheck,
@@ -77,9 +77,10 @@ def _describe_most_overrated(others: pd.DataFrame) -> list[str]:
     worst = others.iloc[int(np.argmax(others["rank"] - others["mdi_rank"]))]
     if worst["rank"] - worst["mdi_rank"] < _MIN_DROP:
         return []
+    biased_rank, rank = (make_ordinal(int(worst[name])) for name in ("mdi_rank", "rank"))
     return [
-        f"By the usual, biased importance {shorten(worst['feature'])} ranks {worst['mdi_rank']:,}; on evaluation rows "
-        f"it ranks {worst['rank']:,}."
+        f"By the usual, biased importance, {shorten(worst['feature'])} ranks {biased_rank}; on evaluation rows, it "
+        f"ranks {rank}."
     ]
 
 

@@ -50,7 +50,8 @@ class Caveat:
 
     def __str__(self) -> str:
         shown = [*self.items[:_MAX_LISTED], *["and more"] * (len(self.items) > _MAX_LISTED)]
-        return f"{self.heading}: {self.text}{' ' * bool(shown)}{'; '.join(shown)}"
+        items = f": {'; '.join(shown)}" if shown else ""
+        return f"{self.heading}: {self.text.removesuffix('.') if shown else self.text}{items}"
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,9 @@ def list_caveats(result: ImportanceResult, check: TableCheck | None) -> list[Cav
         caveats.append(
             Caveat(
                 "No better than chance",
-                "there is no evidence that the model's splits predict evaluation rows (p-value of all features "
-                f"together: {result.total_p_value:.2g}). Importances of a model that predicts no better than chance "
-                "are meaningless.",
+                "there is no evidence that the model's splits predict the target on evaluation rows (p-value of all "
+                f"features together: {result.total_p_value:.2g}). Importances of a model that predicts no better than "
+                "chance are meaningless.",
                 is_severe=True,
             )
         )
@@ -149,15 +150,18 @@ def _list_large_shares(result: ImportanceResult) -> list[Caveat]:
 def _list_table_caveats(check: TableCheck, *, are_given: bool) -> list[Caveat]:
     """Caveats from the table; `are_given` if scores are given the other features."""
     caveats, pairs = [], check.correlations.pairs
-    effect = "They share credit, and their p-values cannot say which one matters."
+    effect = "nearly redundant features share credit, and their p-values cannot say which one matters."
     if are_given:
-        effect = "The model can do without either one as long as it has the other; score them as a group instead."
+        effect = (
+            "the model can do without either of two nearly redundant features as long as it has the other; score them "
+            "as a group instead."
+        )
     if pairs:
-        items = [f"{first} and {second} ({strength:.2f})" for first, second, strength in pairs[:_MAX_PAIRS]]
+        items = [f"{first} and {second} (correlation {strength:.2f})" for first, second, strength in pairs[:_MAX_PAIRS]]
         if len(pairs) > _MAX_PAIRS:
             items.append(f"and {count(len(pairs) - _MAX_PAIRS, 'more pair')}")
         verb = "is" if len(pairs) == 1 else "are"
-        text = f"{count(len(pairs), 'pair')} of features {verb} nearly redundant. {effect}"
+        text = f"{effect} {count(len(pairs), 'pair')} {verb} affected."
         caveats.append(Caveat("Correlated features", text, items=tuple(items)))
     much = sorted((pair for pair in check.missing if pair[1] >= _MUCH_MISSING), key=lambda pair: -pair[1])
     if much:

@@ -168,7 +168,9 @@ def write_summary(result: ImportanceResult, alpha: float, *, with_names: bool = 
         rest.append((len(others), high if low == high else f"{low} to {high}"))
     if n_small:
         rest.append((n_small, f"less than {SMALL:g}%"))
-    parts += [f"{n:,} more {f'{verbs} {part}' if n == 1 else f'{verb} {part} each'}" for n, part in rest]
+    for k, (n, part) in enumerate(rest):
+        more = count(n, "more feature") if k == 0 else f"{n:,} more"
+        parts.append(f"{more} {f'{verbs} {part}' if n == 1 else f'{verb} {part} each'}")
     return f"{'; '.join(parts)} ({level})."
 
 

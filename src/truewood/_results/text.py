@@ -78,7 +78,7 @@ def _make_top_table(result: ImportanceResult) -> pd.DataFrame:
         columns[name_percent_column(percent)] = format_column(factor * result.values[order])
     if result.inference_unavailable is None:
         low, high = (factor * end[order] for end in result.interval())
-        columns["95% interval"] = format_intervals(low, high)
+        columns["95% CI"] = format_intervals(low, high)
         columns["p-value"] = [format_p_value(p_value) for p_value in result.p_value[order].tolist()]
         columns[""] = [STARS.get(verdict, "") for verdict in classify_features(result, _ALPHA)[order].tolist()]
     columns["importance"] = [f"{value:.4g}" for value in result.values[order].tolist()]
@@ -90,7 +90,8 @@ def _make_top_table(result: ImportanceResult) -> pd.DataFrame:
 def _write_notes(result: ImportanceResult) -> list[str]:
     notes = []
     if result.inference_unavailable is None and result.select(_ALPHA).any():
-        small = f"; (*) less than {SMALL:g}%" if find_percent(result) is not None else ""
+        percent, has_small = find_percent(result), SIGNIFICANT_SMALL in classify_features(result, _ALPHA)
+        small = f"; (*) significant, but less than {SMALL:g}% of {percent.base}" if percent and has_small else ""
         notes.append(f"* significant (adjusted p-value at most {_ALPHA:g}){small}.")
     n_hidden = len(result.values) - _N_SHOWN
     if n_hidden > 0:

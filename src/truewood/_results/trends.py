@@ -107,9 +107,9 @@ def explain_directions(explanation: Explanation) -> str:
         what += " for the class that the feature affects most"
     rows = f"{len(pick_rows(explanation)):,} {ROWS_IN_WORDS[explanation.rows]}"
     return (
-        f"Direction: {up} if at least {100 * _MIN_MONOTONE:g}% of the change in the mean effect on the {what}, from "
-        f"low to high values of the feature, goes up; {down} if as much goes down; mixed if neither, or if the effect "
-        f"depends on other features ({rows})."
+        f"Direction of the mean effect on the {what}, from low to high values of the feature: {up} if at least "
+        f"{100 * _MIN_MONOTONE:g}% of its total change is upward, {down} if at least {100 * _MIN_MONOTONE:g}% is "
+        f"downward, and mixed otherwise or if the effect depends on other features ({rows})."
     )
 
 

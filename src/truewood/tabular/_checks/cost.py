@@ -25,6 +25,8 @@ from truewood.tabular._models.settings import ALL_ROWS, FitSettings
 MOST_SECONDS, MOST_BYTES = 120.0, 4 * 2**30
 # Rows to use at least, however many columns there are.
 FEWEST_SAMPLED = 2_000
+# Rows that a message suggests to use.
+_SAMPLE = 20_000
 # Nanoseconds of a 2020s core for fit and scores: forests per row, tree level, candidate column and class; boosting per
 # row, column and class. Measured by experiments/tables/cost.py.
 _NANOSECONDS = {"regression": 70.0, "classification": 90.0, "survival": 20.0}
@@ -133,7 +135,9 @@ def choose_sample(
     if n_used == n_rows:
         if cost.find_seconds(n_rows) > MOST_SECONDS or cost.find_bytes(n_rows) > MOST_BYTES:
             text = f"the fit takes {_describe(cost, n_rows)}."
-            messages.add(Message(text, "To use fewer rows, pass {sample}", sample=20000))
+            can_sample = n_rows > _SAMPLE
+            hint = Message(text, "To use fewer rows, pass {sample}", sample=_SAMPLE)
+            messages.add(hint if can_sample else Message(text.removesuffix(".")))
         return None
     seed = cost.settings.random_state
     chosen = _draw(n_used, y, groups, np.random.default_rng(seed), is_classifier=cost.task == "classification")

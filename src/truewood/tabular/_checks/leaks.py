@@ -138,7 +138,8 @@ def _describe(leak: Leak, target: str, *, is_fit: bool) -> Message:
     is_one = len(leak.columns) == 1
     them, explain = ("it", "alone explains") if is_one else ("them", "together explain")
     share = f"{round(100 * leak.share, 1):g}%"
-    text = f"{' and '.join(leak.columns)} {explain} {share} of {target}: possible target leakage."
+    names = f"column{'s' * (not is_one)} {' and '.join(leak.columns)}"
+    text = f"{names} {explain} {share} of {target}: possible target leakage."
     if is_fit:
         return Message(text, f"If so, fit a model without {them}")
     return Message(text, f"If so, drop {them} with {{drop}}", drop=list(leak.columns))

@@ -59,7 +59,7 @@ class ModelPerformance:
     def describe(self) -> str:
         """Describe the score with its interval and the chance level."""
         low, high = self.interval
-        chance = "0 for the mean" if self.name == "R2" else "0.5 for chance"
+        chance = "predicting the mean: 0" if self.name == "R2" else "chance: 0.5"
         return f"{self.name} {self.value:.3f} (95% CI {low:.3f} to {high:.3f}; {chance})"
 
     def __str__(self) -> str:

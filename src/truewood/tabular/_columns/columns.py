@@ -15,6 +15,8 @@ from truewood.tabular._errors import TableError
 
 NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE = "number", "boolean", "category", "high-cardinality category", "date"
 TEXT, IDENTIFIER, CONSTANT, EMPTY, NESTED = "free text", "identifier", "constant", "empty", "nested values"
+# What messages call columns of a type, if not by its name.
+_ADJECTIVES = {NUMBER: "numeric", CATEGORY: "categorical", MANY_LEVELS: "high-cardinality categorical"}
 USED = (NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE)
 
 # Level of a category that stands for missing values.
@@ -91,8 +93,9 @@ def describe_columns(columns: list[Column]) -> list[Message]:
     for dtype in USED:
         names = [column.name for column in columns if column.dtype == dtype]
         if names:
-            plural = {CATEGORY: "categories", MANY_LEVELS: "high-cardinality categories"}.get(dtype, f"{dtype}s")
-            lines.append(Message(f"{len(names)} {dtype if len(names) == 1 else plural}: {list_names(names)}"))
+            lines.append(
+                Message(f"{count(len(names), f'{_ADJECTIVES.get(dtype, dtype)} column')}: {list_names(names)}")
+            )
     lines += [as_message(column.note).prefix(f"{column.name}: ") for column in columns if column.note]
     for dtype, (reason, hint) in _WHY_LEFT_OUT.items():
         names = [column.name for column in columns if column.dtype == dtype]

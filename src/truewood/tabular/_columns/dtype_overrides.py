@@ -46,7 +46,8 @@ def read_dtypes(dtypes: Mapping[str, str] | None, names: list[str], target: str 
         kind, _, form = wanted.partition(":")
         if kind not in _WANTED or (form and kind != "date"):
             raise TableError(
-                f"column {quote(name)} must be one of {', '.join(_WANTED)} or date:FORMAT, got {quote(wanted)}.",
+                f"the type of column {quote(name)} must be one of {', '.join(_WANTED)} or date:FORMAT, got "
+                f"{quote(wanted)}.",
                 "dtypes",
             )
         if name == target and kind not in ("number", "category"):

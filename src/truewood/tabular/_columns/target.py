@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood._formatting import count, quote
+from truewood._formatting import count, format_number, quote
 from truewood._inputs.row_arrays import read_groups
 from truewood._message import Message
 from truewood.tabular._columns.columns import (
@@ -74,7 +74,7 @@ def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) 
     if n_dropped == len(table):
         raise TableError(f"column {quote(target)} is empty.", "target")
     if n_dropped:
-        messages.add(f"{n_dropped:,} of {len(table):,} rows have no {target} and are not used")
+        messages.add(f"{n_dropped:,} of {len(table):,} rows have no value for {target} and are not used")
     if len(table) - n_dropped < FEWEST_ROWS:
         raise TableError(
             f"at least {FEWEST_ROWS} rows with a target are needed, got {len(table) - n_dropped}.",
@@ -111,7 +111,8 @@ def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: M
     chosen = task or _choose_task(column)
     if chosen == "regression":
         _check_numbers(column, given)
-        messages.add(f"target {name}: regression, numbers from {column.values.min():.4g} to {column.values.max():.4g}")
+        low, high = format_number(column.values.min()), format_number(column.values.max())
+        messages.add(f"target {name}: regression, numbers from {low} to {high}")
         return Outcome(chosen, column.values.to_numpy(dtype=np.float64))
     labels = _read_labels(column, given)
     classes, counts = np.unique(labels, return_counts=True)
@@ -292,8 +293,8 @@ def read_survival_outcome(rows: pd.DataFrame, time: str, event: str, messages: M
     y = np.empty(len(rows), dtype=_SURVIVAL_TYPE)
     y["event"], y["time"] = happened, times
     messages.add(
-        f"survival: {happened.sum():,} of {len(rows):,} rows have the event, times from {times.min():.4g} to "
-        f"{times.max():.4g}"
+        f"survival: {happened.sum():,} of {len(rows):,} rows have the event, times from "
+        f"{format_number(times.min())} to {format_number(times.max())}"
     )
     return Outcome("survival", y)
 

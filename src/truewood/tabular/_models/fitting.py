@@ -53,6 +53,8 @@ class Fitted:
         Class labels in y; None for regression.
     splits : list of (ndarray, ndarray)
         Training and test rows of each fold.
+    labels : ndarray of shape (n_classes,), or None
+        The labels that integer codes in y stand for; None if y has labels or numbers.
     """
 
     model: Any
@@ -64,6 +66,7 @@ class Fitted:
     predicted: NDArray[np.float64]
     classes: NDArray[Any] | None
     splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=list)
+    labels: NDArray[Any] | None = None
 
 
 def fit_model(
@@ -224,7 +227,7 @@ def _fit_held_out(
         predicted[test] = (model.predict_proba if is_classifier else model.predict)(held_out)
         models.append(model)
     if settings.count_folds() is not None:
-        return Fitted(models, X, y, weight, groups, "folds", predicted, classes, splits)
+        return Fitted(models, X, y, weight, groups, "folds", predicted, classes, splits, labels)
     return Fitted(
         models[0],
         held_out,
@@ -234,6 +237,7 @@ def _fit_held_out(
         "heldout",
         predicted[test],
         classes,
+        labels=labels,
     )
 
 

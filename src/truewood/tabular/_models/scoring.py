@@ -165,6 +165,8 @@ def _explain(
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in found]) for name in ("values", "base_values", "data")
     }
+    if fitted.labels is not None and found[0].output_names is not None:
+        joined["output_names"] = fitted.labels.astype(str)
     return replace(found[0], **joined, target=None, rows=fitted.rows)
 
 
