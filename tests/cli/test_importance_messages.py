@@ -110,8 +110,6 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
     # Whoever reads the report has given no options.
     page = (tmp_path / "a.html").read_text()
     told = re.search(r'<div class="caveat severe"><p>([A-Z].*\blwage\b.*?)</p></div>', page)
-        r'<div class="caveat severe"><p>([A-Z].*\blwage\b.*?)</p></div>', (tmp_path / "a.html").read_text()
-    )
     assert "100%" in told[1]
     assert "--drop" not in told[1]
 
