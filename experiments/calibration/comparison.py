@@ -1,6 +1,6 @@
 """Are the p-values of `truewood.compare` right? Simulated data sets whose two results are expected the same.
 
-Run: python experiments/calibration/comparison.py [--repetitions 300] [--jobs N]
+Run: python experiments/calibration/comparison.py [--repetitions 300] [--n-jobs N]
 
 It writes comparison.csv beside this script: how often features that are expected the same are said to differ, and the
 standard error as a share of how far differences vary over data sets. Of two given forests on held-out rows, only noise
@@ -117,14 +117,14 @@ def tabulate(design: str, task: str, found: list[tuple[np.ndarray, np.ndarray, n
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=300, help="data sets a design")
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
+    parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
     lines: list[dict[str, object]] = []
     for design, (_, tasks, _, _) in DESIGNS.items():
         for task in tasks:
             work = (delayed(run_one)(design, task, number) for number in range(options.repetitions))
-            lines += tabulate(design, task, Parallel(n_jobs=options.jobs)(work))
+            lines += tabulate(design, task, Parallel(n_jobs=options.n_jobs)(work))
             table = pd.DataFrame(lines)
             table.to_csv(options.output, index=False, float_format="%.4g")
     print(table.to_string(index=False, float_format=lambda number: f"{number:.3g}"))

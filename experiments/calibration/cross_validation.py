@@ -1,6 +1,6 @@
 """Are the p-values and intervals of `cross_importance` right, and what do they gain over a split of the rows?
 
-Run: python experiments/calibration/cross_validation.py [--repetitions 100] [--jobs N] [--designs PATTERN]
+Run: python experiments/calibration/cross_validation.py [--repetitions 100] [--n-jobs N] [--designs PATTERN]
 
 Boosted models of three libraries are fit to five folds, and beside that to three quarters of the same rows, which the
 last quarter judges. It writes cross_validation.csv beside this script, a line for each design, model and kind of
@@ -135,7 +135,7 @@ def tabulate(entries: list[Entry]) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=100, help="data sets a design and library")
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
+    parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
     parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as 'null*'")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
@@ -154,7 +154,7 @@ def main() -> None:
         append_to(journal) as append,
         show_progress("data sets", total=len(wanted), done=len(wanted) - len(work)) as update,
     ):
-        steps = Parallel(n_jobs=options.jobs, return_as="generator_unordered", batch_size=1)(
+        steps = Parallel(n_jobs=options.n_jobs, return_as="generator_unordered", batch_size=1)(
             delayed(run_one)(*key) for key in work
         )
         for n_done, entry in enumerate(steps, start=len(wanted) - len(work) + 1):

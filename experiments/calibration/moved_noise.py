@@ -1,6 +1,6 @@
 """A feature that moves only the size of the noise: its scores by measure and number of rows.
 
-Run: python experiments/calibration/moved_noise.py [--repetitions 60] [--jobs N]
+Run: python experiments/calibration/moved_noise.py [--repetitions 60] [--n-jobs N]
 
 Writes moved_noise.csv and moved_noise.png beside this script. The target has mean zero whatever the features are; one
 of six features says whether its noise is small or three times as large. Both measures score the same forests.
@@ -59,9 +59,9 @@ def draw(table: pd.DataFrame, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=60, help="data sets a number of rows")
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
+    parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
     options = parser.parse_args()
-    found = Parallel(n_jobs=options.jobs)(
+    found = Parallel(n_jobs=options.n_jobs)(
         delayed(score)(n_rows, number) for number in range(options.repetitions) for n_rows in SIZES
     )
     z_scores = pd.DataFrame([entry for entries in found for entry in entries])

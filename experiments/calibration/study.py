@@ -1,6 +1,7 @@
 """Are the p-values and intervals right? Simulated data sets without and with signal, and what the tests say of them.
 
-Run: python experiments/calibration/study.py null|coverage|power|all [--repetitions 300] [--jobs N] [--designs PATTERN]
+Run: python experiments/calibration/study.py null|coverage|power|all [--repetitions 300] [--n-jobs N]
+    [--designs PATTERN]
 
 Each study writes a table and a picture beside this script, and a journal with a line a data set: a run that was stopped
 goes on where it was, and the table is of all that the journal holds. Remove the journal after a change to the library.
@@ -141,7 +142,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=[*STUDIES, "all"])
     parser.add_argument("--repetitions", type=int, default=300, help="data sets a design")
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
+    parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
     parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as '*regression'")
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent, help="where journals and results are")
     parser.add_argument("--only-summary", action="store_true", help="run nothing; tables of what is done")
@@ -151,7 +152,7 @@ def main() -> None:
     for title in STUDIES if options.name == "all" else [options.name]:
         study, journal = STUDIES[title], options.folder / f"{title}.jsonl"
         if not options.only_summary:
-            run(title, study, choose(study, options.designs), journal, options.repetitions, options.jobs)
+            run(title, study, choose(study, options.designs), journal, options.repetitions, options.n_jobs)
         entries = read_done(journal, study.designs)
         if not entries:
             print(f"{title}: nothing is done yet")

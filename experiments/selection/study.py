@@ -1,6 +1,6 @@
 """Which method keeps the right columns, and at which price? Data sets whose answer is known, see designs.py.
 
-Run: python experiments/selection/study.py [--jobs 1] [--datasets 30] [--designs PATTERN] [--methods PATTERN]
+Run: python experiments/selection/study.py [--n-jobs 1] [--datasets 30] [--designs PATTERN] [--methods PATTERN]
 [--results FILE]
 
 Appends a line to results.csv for each design, data set and method that it does not hold, a data set of a design at a
@@ -118,14 +118,14 @@ def run(results: Path, n_sets: int, designs: str, methods: str, n_jobs: int) -> 
 def main() -> None:
     """Run what is missing, and write tables and the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--datasets", type=int, default=30)
     parser.add_argument("--designs", default="*")
     parser.add_argument("--methods", default="*")
     parser.add_argument("--results", type=Path, default=Path(__file__).parent / "results.csv")
     options = parser.parse_args()
     os.environ["TQDM_DISABLE"] = "1"
-    run(options.results, options.datasets, options.designs, options.methods, options.jobs)
+    run(options.results, options.datasets, options.designs, options.methods, options.n_jobs)
     lines, folder = pd.read_csv(options.results), options.results.parent
     summary = summarise(lines)
     table = compare_methods(summary)

@@ -10,12 +10,12 @@ from sklearn.base import clone
 
 from truewood._arguments import check_estimator, check_n_jobs, check_seed
 from truewood._engines.selection import place_rows, use_engine
-from truewood._inputs.feature_groups import add_groups, read_feature_groups
+from truewood._inputs.feature_groups import read_feature_groups, sum_feature_groups
 from truewood._inputs.tables import InputSpec, read_features
 from truewood._measures.registry import MDI
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.inputs import make_scoring_inputs
-from truewood._scoring.results import average, average_biased, average_impurity
+from truewood._scoring.results import average, average_impurity, average_mdi
 from truewood._scoring.trees import score_trees
 from truewood.adapters import open_model
 
@@ -83,7 +83,7 @@ def corrected_importance(
         # mdi depends on the training rows alone, so no row has to evaluate a tree.
         inputs = make_scoring_inputs(tree_model, joined, y, rows=[[]] * tree_model.n_trees)
         scores, n_columns = score_trees(inputs, MDI, n_jobs=n_jobs), len(matrix.names)
-    corrected = add_groups(scores.scores[:, :n_columns] - scores.scores[:, n_columns:], grouping)
+    corrected = sum_feature_groups(scores.scores[:, :n_columns] - scores.scores[:, n_columns:], grouping)
     every_tree = np.ones(tree_model.n_trees, dtype=np.bool_)
     averages = average(corrected, tree_model, every_tree)
     impurity = average_impurity(scores.impurity, tree_model, every_tree)
@@ -92,7 +92,7 @@ def corrected_importance(
         share=averages.values / impurity if impurity > 0 else np.full(len(grouping.names), np.nan),
         per_tree=averages.per_tree,
         per_output=averages.per_output,
-        mdi=average_biased(add_groups(scores.mdi[:, :n_columns], grouping), tree_model),
+        mdi=average_mdi(sum_feature_groups(scores.mdi[:, :n_columns], grouping), tree_model),
         impurity=impurity,
         feature_names=grouping.names,
         measure="corrected",

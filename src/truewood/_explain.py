@@ -13,7 +13,7 @@ from truewood._arguments import check_n_jobs
 from truewood._engines.selection import place_rows, use_engine
 from truewood._exceptions import warn
 from truewood._inputs.device_arrays import bring_to_host, take_from_device
-from truewood._inputs.feature_groups import add_groups
+from truewood._inputs.feature_groups import sum_feature_groups
 from truewood._inputs.row_arrays import read_column, take_named
 from truewood._inputs.tables import FeatureMatrix, read_features, read_names
 from truewood._inputs.target import ClassTarget, encode_target
@@ -110,7 +110,10 @@ def _explain(
             f"{n_unexplained} of {matrix.n_rows} rows have no explanation because they are in every bag; fit more "
             "trees to explain them."
         )
-    values, base = add_groups(paths.values, groupings[0]), paths.roots if constant is None else paths.roots + constant
+    values, base = (
+        sum_feature_groups(paths.values, groupings[0]),
+        paths.roots if constant is None else paths.roots + constant,
+    )
     output_names, target = _name_outputs(tree_model), _find_target(tree_model, parts.y, matrix.n_rows)
     if output_names is None:
         values, base, target = values[:, :, 0], base[:, 0], None if target is None else target[:, 0]

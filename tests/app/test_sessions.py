@@ -61,11 +61,11 @@ def test_tabs_share_a_worker_and_nothing_else(own_app, open_page, tmp_path):
     # Others wait for it, and can be stopped or closed without it.
     for page in (second, third):
         upload(page, write_table(tmp_path / "short.csv", n_rows=40))
-        page.get_by_text("Waiting until another tab is done").wait_for()
+        page.get_by_text("another tab").wait_for()
     third.get_by_role("button", name="Stop").click()
     third.get_by_text("Drop a table here").wait_for()
     upload(third, tmp_path / "short.csv")
-    third.get_by_text("Waiting until another tab is done").wait_for()
+    third.get_by_text("another tab").wait_for()
     third.close()
     assert len(app.list_workers()) == 1
     assert first.get_by_role("button", name="Stop").is_visible()

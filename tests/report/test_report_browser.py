@@ -331,7 +331,7 @@ def test_the_answer_comes_first_and_the_background_is_folded(open_report, table)
     facts = page.locator("#facts dd").all_inner_texts()
     assert not find_lacking(facts[0], f"{100 * table['share'].sum():.0f}", "Gini impurity")
     assert facts[1] == "AUC 0.9"
-    fold = page.locator("details", has_text="What was measured")
+    fold = page.locator("details", has_text="How this was measured")
     note = page.get_by_text("A note.", exact=True)
     assert not note.is_visible()
     fold.locator("summary").click()

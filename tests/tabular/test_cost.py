@@ -15,7 +15,7 @@ from helpers.mixed_table import TABLE, score
 from truewood.tabular import FitSettings, Messages, TableError
 from truewood.tabular._checks import cost as costs
 from truewood.tabular._checks.cost import MOST_BYTES, MOST_SECONDS, Cost, choose_sample, format_duration
-from truewood.tabular._columns.target import MOST_KEPT_CLASSES, read_target
+from truewood.tabular._columns.target import MOST_KEPT_CLASSES, read_outcome
 
 pytestmark = pytest.mark.any_engine
 
@@ -124,12 +124,12 @@ def test_a_sample_of_a_table():
 def test_rare_classes_become_one():
     labels = [f"c{k}" for k in range(80) for _ in range(80 - k)]
     messages = Messages()
-    y = read_target(pd.Series(labels), "name", None, messages).y
+    y = read_outcome(pd.Series(labels), "name", None, messages).y
     assert len(np.unique(y)) == MOST_KEPT_CLASSES
     assert (y == "any of 31 others").sum() == sum(range(1, 32))
     assert {"c0", "c48"} < set(y)
     assert not find_lacking(*messages.warnings, "name", "80 classes", "49", "31", "15%")
-    assert len(np.unique(read_target(pd.Series(labels[: 80 * 50 - 49 * 25]), "name", None, messages).y)) == 50
+    assert len(np.unique(read_outcome(pd.Series(labels[: 80 * 50 - 49 * 25]), "name", None, messages).y)) == 50
 
 
 @pytest.mark.parametrize(

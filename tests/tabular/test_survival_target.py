@@ -14,7 +14,7 @@ from truewood._cli import main
 from truewood._results.trends import find_directions
 from truewood.tabular import Messages, TableError, describe_table
 from truewood.tabular._checks.performance import measure_performance
-from truewood.tabular._columns.target import read_survival_target
+from truewood.tabular._columns.target import read_survival_outcome
 
 pytestmark = pytest.mark.any_engine
 
@@ -96,7 +96,7 @@ def test_concordance_is_that_of_the_definition():
 @pytest.mark.parametrize("events", [[0, 1], [1, 2], [False, True], ["no", "yes"], ["0", "1"]])
 def test_forms_of_events(events):
     rows = pd.DataFrame({"t": np.arange(1.0, 31.0), "e": np.array(events)[np.arange(30) % 2]})
-    assert_array_equal(read_survival_target(rows, "t", "e", Messages()).y["event"], np.arange(30) % 2 == 1)
+    assert_array_equal(read_survival_outcome(rows, "t", "e", Messages()).y["event"], np.arange(30) % 2 == 1)
 
 
 @pytest.mark.parametrize(

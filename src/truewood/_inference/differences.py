@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._inference.standard_errors import find_cluster_correction
-from truewood._inputs.row_arrays import sum_groups
+from truewood._inputs.row_arrays import sum_row_groups
 
 Floats = NDArray[np.float64]
 RowGroups = NDArray[np.int64] | None
@@ -70,7 +70,7 @@ def _find_inflation(phi: Floats, std_error: Floats, noise: Floats, groups: RowGr
 def _sum_squares(values: Floats, groups: RowGroups) -> Floats:
     centered, correction = values - values.mean(axis=0), 1.0
     if groups is not None:
-        centered = sum_groups(centered, groups, int(groups.max()) + 1)
+        centered = sum_row_groups(centered, groups, int(groups.max()) + 1)
         correction = find_cluster_correction(np.bincount(groups).astype(np.float64))
     summed: Floats = correction * (centered**2).sum(axis=0)
     return summed

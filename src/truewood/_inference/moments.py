@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from truewood._engines.row_products import RowProducts
 from truewood._engines.selection import get_engine
 from truewood._inference.rounding import SAME
-from truewood._inputs.feature_groups import Grouping, add_groups
-from truewood._inputs.row_arrays import sum_groups
+from truewood._inputs.feature_groups import Grouping, sum_feature_groups
+from truewood._inputs.row_arrays import sum_row_groups
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def sum_influence_by_group(blocks: Iterable[InfluenceBlock], groups: NDArray[np.
         bags = None if block.bags is None else block.bags.T
         for name, values in (("eval", block.eval_influence), ("inbag", block.inbag_influence), ("bags", bags)):
             if values is not None:
-                summed = sum_groups(values[block.is_scoring], own, n_groups)
+                summed = sum_row_groups(values[block.is_scoring], own, n_groups)
                 parts[name] = parts[name] + summed if name in parts else summed
     bags = np.ascontiguousarray(parts["bags"].T) if "bags" in parts else None
     return InfluenceBlock(parts["eval"], parts.get("inbag"), size > 0, n_scoring, bags, size)
@@ -185,8 +185,8 @@ def measure_moments(
         Number of threads.
     """
     weight, n_features = float(scores.tree_weight.sum()), len(scores.values)
-    phi = add_groups(block.eval_influence, grouping)
-    psi = None if block.inbag_influence is None else add_groups(block.inbag_influence, grouping)
+    phi = sum_feature_groups(block.eval_influence, grouping)
+    psi = None if block.inbag_influence is None else sum_feature_groups(block.inbag_influence, grouping)
     bags, is_scoring = block.bags, block.is_scoring
     mean = scores.values / block.n_scoring
     if block.size is not None:

@@ -106,7 +106,7 @@ def _find_column(column: Any, names: list[str]) -> int:
     raise ValueError(f"feature_groups must name columns that X has exactly once, got {quote(column)}.")
 
 
-def add_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
+def sum_feature_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
     """Sum the columns (second axis) of each group, in the order of the columns."""
     if np.array_equal(grouping.group_of, np.arange(len(grouping.names))):
         return scores

@@ -100,7 +100,7 @@ def read_groups(given: Any, n_rows: int) -> NDArray[np.int64] | None:
     return codes.astype(np.int64)
 
 
-def sum_groups(values: NDArray[Any], groups: NDArray[np.int64], n_groups: int) -> NDArray[Any]:
+def sum_row_groups(values: NDArray[Any], groups: NDArray[np.int64], n_groups: int) -> NDArray[Any]:
     """Sum rows (first axis) over each group, in the order of the rows, shape (n_groups, n_columns)."""
     n_rows = len(groups)
     members = sparse.csr_array(

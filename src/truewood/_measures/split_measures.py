@@ -12,11 +12,11 @@ from truewood._measures.splits import (
     Floats,
     average_all_rows,
     center,
-    find_counted,
+    dot_columns,
+    find_counted_nodes,
     find_steps,
     keep_column,
     make_terms,
-    multiply,
     multiply_steps,
     subtract_parent,
     weigh_roots,
@@ -67,7 +67,7 @@ def make_ufi_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = Non
     if trees.kind.is_classification:
         weighted = rate[:, np.newaxis] * value
         step = keep_column(trees, weighted - weighted[up], column)
-        evaluation = (step, nothing, -multiply(step, origin))
+        evaluation = (step, nothing, -dot_columns(step, origin))
         moved = keep_column(trees, mean - mean[up], column)
         in_bag = (moved / w_root[:, np.newaxis], nothing, nothing)
     else:
@@ -76,10 +76,10 @@ def make_ufi_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = Non
         evaluation = (
             step - 2.0 * by_square[:, np.newaxis] * origin,
             by_square,
-            by_square * multiply(origin, origin) - multiply(step, origin),
+            by_square * dot_columns(origin, origin) - dot_columns(step, origin),
         )
         in_bag = (2.0 * (mean - mean[up]) / w_root[:, np.newaxis], nothing, (square[up] - square) / w_root)
-    is_counted = find_counted(trees, sums)
+    is_counted = find_counted_nodes(trees, sums)
     return BothTerms(make_terms(trees, *evaluation, is_counted), make_terms(trees, *in_bag, is_counted))
 
 
@@ -98,7 +98,7 @@ def make_ufi_centered_terms(trees: TreeEnsemble, sums: NodeSums, column: int | N
     vbar'_m is the mean of v' over the children, weighted as in training. Both use y minus a mean at the split, which
     changes no score.
     """
-    up, value, is_counted = trees.parent, center(trees, sums), find_counted(trees, sums)
+    up, value, is_counted = trees.parent, center(trees, sums), find_counted_nodes(trees, sums)
     nothing = np.zeros(len(up))
     both_terms = []
     for all_steps, origin in (
@@ -106,7 +106,7 @@ def make_ufi_centered_terms(trees: TreeEnsemble, sums: NodeSums, column: int | N
         (find_steps(trees, sums.mean) / weigh_roots(trees)[:, np.newaxis], value),
     ):
         step = keep_column(trees, all_steps, column)
-        both_terms.append(make_terms(trees, step, nothing, -multiply(step, origin[up]), is_counted))
+        both_terms.append(make_terms(trees, step, nothing, -dot_columns(step, origin[up]), is_counted))
     return BothTerms(*both_terms)
 
 
@@ -141,8 +141,8 @@ def make_mdi_oob_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None =
     step, nothing = step / n_evaluation, np.zeros(len(up))
     is_counted = up != np.arange(len(up))
     return BothTerms(
-        make_terms(trees, step, nothing, -multiply(step, origin), is_counted),
-        make_terms(trees, in_bag, nothing, nothing if column is None else -multiply(in_bag, value[up]), is_counted),
+        make_terms(trees, step, nothing, -dot_columns(step, origin), is_counted),
+        make_terms(trees, in_bag, nothing, nothing if column is None else -dot_columns(in_bag, value[up]), is_counted),
     )
 
 

@@ -82,7 +82,7 @@ def find_magnitude(trees: TreeEnsemble, sums: NodeSums, largest: Floats) -> Floa
     for child in trees.split_children:
         both = size[child] + size_at_splits
         other = largest[np.newaxis] if trees.is_additive else both + np.abs(sums.origin)
-        magnitude += share[child] * multiply(both, other)
+        magnitude += share[child] * dot_columns(both, other)
     return magnitude
 
 
@@ -119,29 +119,29 @@ def take_column(trees: TreeEnsemble, sums: NodeSums, column: int) -> tuple[TreeE
     return replace(trees, value=value), NodeSums(sums.weight, total, square, sums.origin)
 
 
-def multiply(a: Floats, b: Floats) -> Floats:
+def dot_columns(a: Floats, b: Floats) -> Floats:
     """Sum over columns of products, in the order of the columns, shape (n_nodes,)."""
     products: Floats = np.cumsum(a * b, axis=1)[:, -1]
     return products
 
 
-def find_skipped(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
+def find_skipped_splits(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
     """Which splits have a child without evaluation rows, shape (n_splits,)."""
     left, right = trees.split_children
     is_empty = sums.weight <= 0
     return is_empty[left] | is_empty[right]
 
 
-def find_counted(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
+def find_counted_nodes(trees: TreeEnsemble, sums: NodeSums) -> NDArray[np.bool_]:
     """Nodes below a split that counts, shape (n_nodes,)."""
     is_counted = np.zeros(len(trees.feature), dtype=np.bool_)
-    counted = ~find_skipped(trees, sums)
+    counted = ~find_skipped_splits(trees, sums)
     for child in trees.split_children:
         is_counted[child] = counted
     return is_counted
 
 
-def add_features(trees: TreeEnsemble, split_scores: Floats) -> Floats:
+def sum_by_feature(trees: TreeEnsemble, split_scores: Floats) -> Floats:
     """Sum contributions of splits by tree and feature, shape (n_trees, n_features, n_outputs)."""
     cell = trees.split_features.astype(np.int64)
     if trees.n_trees > 1:

@@ -86,8 +86,8 @@ def read_folds(train: Sequence[Any], test: Sequence[Any], n_rows: int, groups: R
         if groups is not None and len(split := np.intersect1d(groups[in_train], groups[in_test])):
             row = int(in_test[np.argmax(groups[in_test] == split[0])])
             raise ValueError(
-                f"{name} must keep the rows of a group together, but fold {k} holds out row {row} and only some rows of "
-                "its group; pass cv=GroupKFold(), or another splitter for groups."
+                f"{name} must keep the rows of a group together, but fold {k} holds out row {row} and only some rows "
+                "of its group; pass cv=GroupKFold(), or another splitter for groups."
             )
     return folds
 

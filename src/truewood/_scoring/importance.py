@@ -29,7 +29,7 @@ from truewood._inference.standard_errors import (
     find_cluster_shortage,
     find_row_shortage,
 )
-from truewood._inputs.feature_groups import Grouping, add_groups
+from truewood._inputs.feature_groups import Grouping, sum_feature_groups
 from truewood._measures.registry import Measure, check_measure, find_inference_problem, find_measure
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
@@ -105,7 +105,7 @@ def score_in_memory(
     unavailable = find_inference_problem(chosen, inference, contributions=contributions)
     if inference == "bags" and not inputs.evaluation_rows.are_training:
         raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
-    class_names = name_classes(tree_model, chosen) if per_class else None
+    class_names = _name_classes(tree_model, chosen) if per_class else None
     if chosen.forest_loss is not None:
         if inputs.data.matrix.is_on_device:
             raise ValueError(
@@ -117,7 +117,8 @@ def score_in_memory(
     if chosen.loss_increase is not None:
         seeds = check_seed(random_state).randint(np.iinfo(np.int32).max, size=tree_model.n_trees)
 
-    def score(column: int | None = None) -> list[ImportanceResult]:
+    def score_column(column: int | None = None) -> list[ImportanceResult]:
+        """Results of each grouping for one column of the target, such as a class; None for all of them."""
         score_all = partial(score_trees, inputs, chosen, column=column, seeds=seeds, n_jobs=n_jobs)
         if unavailable is not None:
             results = make_results(_make_metadata(inputs), chosen, score_all(), groupings)
@@ -132,18 +133,21 @@ def score_in_memory(
             score_all(influence=block)
             return block
 
+        # Several blocks only if influence or bags of all rows are too large; each costs a pass over all trees.
         first = next(blocks)
         scores = score_all(influence=first)
         results = make_results(_make_metadata(inputs), chosen, scores, groupings)
         grouping_scores = make_grouping_scores(results, scores, groupings, tree_model)
         filled = chain([first], map(fill, blocks))
-        return _infer(results, grouping_scores, groupings, filled, inputs.groups, inference, contributions, n_threads)
+        return _add_inference(
+            results, grouping_scores, groupings, filled, inputs.groups, inference, contributions, n_threads
+        )
 
-    results = score()
+    results = score_column()
     if class_names is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # issued for all classes together already
-            results = add_classes(results, class_names, score)
+            results = _add_classes(results, class_names, score_column)
     return join_results(results, notes)
 
 
@@ -164,7 +168,7 @@ def _make_metadata(inputs: ScoringInputs) -> Metadata:
     )
 
 
-def _infer(
+def _add_inference(
     results: list[ImportanceResult],
     scores: list[GroupingScores],
     groupings: list[Grouping],
@@ -207,11 +211,11 @@ def _keep_contributions(
     """Pass blocks on, and keep the contributions of their rows to the scores of each grouping."""
     for block in blocks:
         for own, score, grouping in zip(kept, scores, groupings, strict=True):
-            own.append(add_groups(block.eval_influence, grouping) / score.tree_weight.sum())
+            own.append(sum_feature_groups(block.eval_influence, grouping) / score.tree_weight.sum())
         yield block
 
 
-def name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
+def _name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
     """Names of the classes that scores are sums over, or an error if they are not such sums."""
     kind = tree_model.target.kind
     if not kind.is_classification or not (tree_model.target.is_y or tree_model.is_additive):
@@ -228,13 +232,13 @@ def name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
     return kind.column_names
 
 
-def add_classes(
+def _add_classes(
     results: Sequence[ImportanceResult],
     class_names: NDArray[np.str_],
-    score: Callable[[int], Sequence[ImportanceResult]],
+    score_column: Callable[[int], Sequence[ImportanceResult]],
 ) -> list[ImportanceResult]:
-    """Results of each grouping with the scores of all classes, where ``score(column)`` gives those of one class."""
-    by_class = [score(column) for column in range(len(class_names))]
+    """Results of each grouping with the scores of all classes, where ``score_column(column)`` gives those of one."""
+    by_class = [score_column(column) for column in range(len(class_names))]
     return [
         replace(
             result,

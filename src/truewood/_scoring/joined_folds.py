@@ -16,7 +16,7 @@ from truewood._inference.standard_errors import (
     find_row_shortage,
     measure_fold_errors,
 )
-from truewood._inputs.row_arrays import sum_groups
+from truewood._inputs.row_arrays import sum_row_groups
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.folds import Folds
 
@@ -116,7 +116,7 @@ def _join(
     if groups is not None:
         n_groups = int(groups.max()) + 1
         size = np.bincount(groups[is_scoring], minlength=n_groups).astype(np.float64)
-        centered = np.sqrt(find_cluster_correction(size)) * sum_groups(centered, groups, n_groups)
+        centered = np.sqrt(find_cluster_correction(size)) * sum_row_groups(centered, groups, n_groups)
         problem = find_cluster_shortage(size)
     if problem is not None:
         return replace(joined, inference_unavailable=problem)

@@ -56,7 +56,7 @@ def recompute_means(ensemble: TreeEnsemble, trees: range, tree_model: TreeModel,
             )
         means.append(sums.mean)
         weights.append(sums.weight if training.is_honest else one.weight)
-        impurity.append(root_impurity(one, sums))
+        impurity.append(find_root_impurity(one, sums))
     value = np.concatenate(means) + data.target.origin
     return ensemble.with_means(value, np.concatenate(impurity), np.concatenate(weights))
 
@@ -76,7 +76,7 @@ def average_leaves(ensemble: TreeEnsemble) -> TreeEnsemble:
     return ensemble.with_means(value, ensemble.root_impurity, weight)
 
 
-def root_impurity(ensemble: TreeEnsemble, sums: NodeSums) -> NDArray[np.float64]:
+def find_root_impurity(ensemble: TreeEnsemble, sums: NodeSums) -> NDArray[np.float64]:
     """Impurity of the rows at each root around their own mean, (n_trees,): Gini or variance, mean over outputs."""
     at_roots = sums.take(ensemble.offset[:-1])
     mean = at_roots.mean

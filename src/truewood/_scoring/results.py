@@ -13,7 +13,7 @@ from truewood._exceptions import warn
 from truewood._inference.moments import GroupingScores, Moments
 from truewood._inference.rounding import find_mismatch, find_unresolved
 from truewood._inference.standard_errors import measure_errors
-from truewood._inputs.feature_groups import Grouping, add_groups, read_feature_groups
+from truewood._inputs.feature_groups import Grouping, read_feature_groups, sum_feature_groups
 from truewood._measures.registry import Measure
 from truewood._pipelines.encoding import Encoding, group_columns
 from truewood._results.importance_result import ImportanceResult
@@ -108,14 +108,14 @@ def make_results(
     split_weight = scores.split_weight.sum()
     results = []
     for grouping in groupings:
-        averages = average(add_groups(scores.scores, grouping), tree_model, is_kept)
+        averages = average(sum_feature_groups(scores.scores, grouping), tree_model, is_kept)
         result = ImportanceResult(
             values=averages.values,
             share=averages.values / scale,
             per_tree=averages.per_tree,
             tree_weight=None if tree_model.is_additive or tree_weight is None else tree_weight.copy(),
             per_output=averages.per_output,
-            mdi=average_biased(add_groups(scores.mdi, grouping), tree_model),
+            mdi=average_mdi(sum_feature_groups(scores.mdi, grouping), tree_model),
             impurity=impurity,
             feature_names=grouping.names,
             measure=measure.name,
@@ -139,8 +139,8 @@ def make_grouping_scores(
     magnitude = average(scores.magnitude[:, :, np.newaxis], tree_model, is_kept).values[np.newaxis]
     grouping_scores = []
     for result, grouping in zip(results, groupings, strict=True):
-        mdi = average(add_groups(scores.counted_mdi, grouping), tree_model, is_kept).values
-        size = add_groups(magnitude, grouping)[0]
+        mdi = average(sum_feature_groups(scores.counted_mdi, grouping), tree_model, is_kept).values
+        size = sum_feature_groups(magnitude, grouping)[0]
         grouping_scores.append(GroupingScores(result.values, result.per_tree, tree_weight, mdi, size))
     return grouping_scores
 
@@ -237,8 +237,8 @@ def average(scores: Floats, tree_model: TreeModel, is_kept: NDArray[np.bool_]) -
     return Averages(per_output.sum(axis=0) / n_averaged, scores.sum(axis=2) / n_averaged, per_output)
 
 
-def average_biased(scores: Floats, tree_model: TreeModel) -> Floats:
-    """Average scores over all trees, also those without evaluation rows, shape (n_features,)."""
+def average_mdi(scores: Floats, tree_model: TreeModel) -> Floats:
+    """Average mdi over all trees, including those without evaluation rows, shape (n_features,)."""
     share = _share_trees(tree_model, np.ones(tree_model.n_trees, dtype=np.bool_))
     n_averaged = 1 if tree_model.is_additive else scores.shape[2]
     averaged: Floats = (share[:, np.newaxis] * scores.sum(axis=2)).sum(axis=0) / n_averaged

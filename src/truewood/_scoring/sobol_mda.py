@@ -18,7 +18,7 @@ from truewood._exceptions import warn
 from truewood._formatting import quote
 from truewood._inference.loss_scores import LossScores, score_losses
 from truewood._inference.standard_errors import find_row_shortage
-from truewood._inputs.feature_groups import Grouping, add_groups
+from truewood._inputs.feature_groups import Grouping, sum_feature_groups
 from truewood._inputs.target import ClassTarget
 from truewood._measures.registry import MDI, ForestLoss, Measure
 from truewood._results.importance_result import ImportanceResult
@@ -26,7 +26,7 @@ from truewood._rows.bag_weights import match_classes
 from truewood._scoring.influence import weigh_in_bag
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.node_means import read_with_means
-from truewood._scoring.results import average_biased, weigh_trees
+from truewood._scoring.results import average_mdi, weigh_trees
 from truewood._scoring.trees import ScoresByTree, score_sums, split_trees
 from truewood._trees.ensemble import TreeEnsemble
 
@@ -61,7 +61,7 @@ def score_projected(
             share=found.values,
             per_tree=np.full((inputs.tree_model.n_trees, len(found.values)), np.nan),
             per_output=found.per_output,
-            mdi=average_biased(add_groups(forest.mdi, grouping), inputs.tree_model),
+            mdi=average_mdi(sum_feature_groups(forest.mdi, grouping), inputs.tree_model),
             impurity=float(np.average(forest.deviation, axis=0, weights=forest.row_weight).mean()),
             feature_names=grouping.names,
             measure=measure.name,

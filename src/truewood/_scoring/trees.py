@@ -1,4 +1,4 @@
-"""Scores of all trees: by the engine's fused scoring, or a batch of trees at a time."""
+"""Scores of all trees, batch by batch: by the engine's fused scoring, or step by step."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from truewood._inference.moments import InfluenceBlock
 from truewood._measures.hazards import NodeHazards, allocate_life_tables
 from truewood._measures.registry import Measure
 from truewood._measures.split_measures import score_mdi
-from truewood._measures.splits import add_features, find_magnitude, find_skipped, take_column
+from truewood._measures.splits import find_magnitude, find_skipped_splits, sum_by_feature, take_column
 from truewood._scoring.influence import OrderedInfluence, weigh_evaluation, weigh_in_bag
 from truewood._scoring.inputs import ScoringInputs
-from truewood._scoring.node_means import read_with_means, root_impurity
+from truewood._scoring.node_means import find_root_impurity, read_with_means
 from truewood._scoring.permutation import permute_columns
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
 from truewood._trees.node_sums import NodeSums
 from truewood.adapters import BagSeeds, TreeModel
 
-# Nodes, and rows times trees, of a batch; a single tree may be larger.
+# Largest number of nodes, and of rows times trees, in a batch; a single tree may be larger.
 _BATCH_NODES = 1 << 15
 _BATCH_ROWS = 1 << 20
 # The same for fused scoring, if trees have to be read and rows have to be listed.
@@ -96,7 +96,7 @@ def _score_batch(
     influence: OrderedInfluence | None,
     column: int | None,
 ) -> ScoresByTree:
-    """Score some trees, and add the influence of single rows."""
+    """Score a batch of trees step by step, and add the influence of single rows."""
     try:
         ensemble, hazards = read_with_means(inputs, trees), None
         rows = RowLists.join([inputs.evaluation_rows.of_tree(tree) for tree in trees])
@@ -142,16 +142,16 @@ def _score_fused(
     training = tree_model.training if evaluation_rows.are_training else None
     # Nodes of honest trees hold other means than those of the rows that chose the splits.
     in_place = None if training is not None and training.is_honest else tree_model.find_tree_arrays()
-    seeds = _find_seeds(inputs, with_influence=influence is not None)
-    needs_lists = evaluation_rows.name == "lists" or (evaluation_rows.name == "oob" and seeds is None)
+    bag_seeds = _find_bag_seeds(inputs, with_influence=influence is not None)
+    needs_lists = evaluation_rows.name == "lists" or (evaluation_rows.name == "oob" and bag_seeds is None)
     most_nodes = sys.maxsize if in_place is not None else _FUSED_NODES
     most_trees = max(1, _FUSED_ROWS // n_rows) if needs_lists else tree_model.n_trees
     for trees in split_trees(tree_model.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
         rows: TreeRows = EveryRow()
         if needs_lists:
             rows = _list_rows(inputs, trees, with_influence=influence is not None)
-        elif seeds is not None:
-            rows = SeededBags(seeds.seeds[trees.start : trees.stop], seeds.n_draws)
+        elif bag_seeds is not None:
+            rows = SeededBags(bag_seeds.seeds[trees.start : trees.stop], bag_seeds.n_draws)
         batch = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
         try:
             yield _score_fused_batch(inputs, measure, trees, batch, rows, influence, n_threads)
@@ -161,7 +161,7 @@ def _score_fused(
             raise
 
 
-def _find_seeds(inputs: ScoringInputs, *, with_influence: bool) -> BagSeeds | None:
+def _find_bag_seeds(inputs: ScoringInputs, *, with_influence: bool) -> BagSeeds | None:
     """Seeds of the bags, if they reproduce the first and the last bag of the library; None to list the bags."""
     training, n_rows, n_trees = inputs.tree_model.training, inputs.data.n_rows, inputs.tree_model.n_trees
     if inputs.evaluation_rows.name != "oob" or training is None or training.bag_seeds is None:
@@ -246,10 +246,10 @@ class ScoresByTree:
     mdi: Floats  # (n_trees, n_features, n_outputs)
     counted_mdi: Floats  # the same of the splits that count, on the scale of the scores
     magnitude: Floats  # (n_trees, n_features): size of the summands of scores, which bounds rounding errors
-    impurity: Floats
-    split_weight: Floats
-    skipped_weight: Floats
-    is_left_out: NDArray[np.bool_]
+    impurity: Floats  # (n_trees,): of the root
+    split_weight: Floats  # (n_trees,): sum over splits of their share of the training weight
+    skipped_weight: Floats  # (n_trees,): the same of splits that do not count
+    is_left_out: NDArray[np.bool_]  # (n_trees,): whether no row evaluates the tree
 
     @classmethod
     def join(cls, parts: list[ScoresByTree]) -> ScoresByTree:
@@ -305,31 +305,33 @@ def score_sums(
     permuted : ndarray of shape (n_trees, n_features, n_outputs), or None
         The scores of a measure that sums at nodes do not determine.
     """
-    biased_splits = score_mdi(ensemble, sums)
-    counted = biased = add_features(ensemble, biased_splits)
+    split_mdi = score_mdi(ensemble, sums)
+    counted_mdi = mdi = sum_by_feature(ensemble, split_mdi)
     omega = ensemble.omega[ensemble.splits]
-    is_counted, magnitude = np.ones(len(omega), dtype=np.bool_), np.zeros(biased.shape[:2])
+    is_counted, magnitude = np.ones(len(omega), dtype=np.bool_), np.zeros(mdi.shape[:2])
     if measure.split_score is None:
         if permuted is None:
             raise ValueError(f"measure={measure.name!r} needs single rows, got sums of rows; use another measure.")
         scores = permuted
     elif not measure.uses_evaluation_rows:
-        scores = biased
+        scores = mdi
     else:
         if measure.skips:
-            is_counted = ~find_skipped(ensemble, sums)
-        scores = add_features(ensemble, measure.split_score(ensemble, sums) * is_counted[:, np.newaxis])
-        counted = add_features(ensemble, biased_splits * is_counted[:, np.newaxis]) * measure.find_scale(ensemble.kind)
+            is_counted = ~find_skipped_splits(ensemble, sums)
+        scores = sum_by_feature(ensemble, measure.split_score(ensemble, sums) * is_counted[:, np.newaxis])
+        counted_mdi = sum_by_feature(ensemble, split_mdi * is_counted[:, np.newaxis]) * measure.find_scale(
+            ensemble.kind
+        )
         sizes = find_magnitude(ensemble, sums, largest) * is_counted
-        magnitude = add_features(ensemble, sizes[:, np.newaxis])[:, :, 0]
+        magnitude = sum_by_feature(ensemble, sizes[:, np.newaxis])[:, :, 0]
     impurity = ensemble.root_impurity
     if np.isnan(impurity).any() and not tree_model.is_additive:
-        impurity = np.where(np.isnan(impurity), root_impurity(ensemble, sums), impurity)
+        impurity = np.where(np.isnan(impurity), find_root_impurity(ensemble, sums), impurity)
     n_scores = tree_model.target.n_scores
     return ScoresByTree(
         scores=place_outputs(ensemble.column, scores, n_scores),
-        mdi=place_outputs(ensemble.column, biased, n_scores),
-        counted_mdi=place_outputs(ensemble.column, counted, n_scores),
+        mdi=place_outputs(ensemble.column, mdi, n_scores),
+        counted_mdi=place_outputs(ensemble.column, counted_mdi, n_scores),
         magnitude=magnitude,
         impurity=impurity,
         split_weight=_add_by_tree(ensemble, omega),

@@ -13,7 +13,7 @@ from truewood.tabular._columns.columns import MISSING_LEVEL, Column, describe_co
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
 from truewood.tabular._columns.identifiers import warn_of_group_identifiers
 from truewood.tabular._columns.roles import check_name, read_roles
-from truewood.tabular._columns.target import find_target
+from truewood.tabular._columns.target import find_outcome
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.reading import read_table
 from truewood.tabular._messages import Messages, read_messages
@@ -103,7 +103,7 @@ def describe_table(
     warn_of_group_identifiers(_join(features), messages)
     if target is not None:
         roles.check(names)
-        has_target, outcome = find_target(rows, roles, task, dtypes, messages)
+        has_target, outcome = find_outcome(rows, roles, task, dtypes, messages)
         X = _join(take_rows(features, has_target))
         warn_of_leaks(X, outcome, roles.target, messages)
     return [_describe_column(column, rows[column.name]) for column in columns]

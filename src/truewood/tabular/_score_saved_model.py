@@ -17,7 +17,7 @@ from truewood._progress import show_nothing
 from truewood.tabular._checks.duplicates import warn_of_duplicates
 from truewood.tabular._checks.leaks import warn_of_leaks
 from truewood.tabular._columns.roles import read_roles
-from truewood.tabular._columns.target import Target, find_rows_with_target, read_group_column, read_weight
+from truewood.tabular._columns.target import Outcome, find_rows_with_target, read_group_column, read_weight
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.reading import is_many_files, open_table
 from truewood.tabular._messages import Messages, read_messages
@@ -154,7 +154,7 @@ def score_saved_model(
     weight, group_of = read_weight(rows, roles.sample_weight), read_group_column(rows, roles.groups)
     X = prepare_table(saved, roles.choose_features(rows), messages)
     task = "regression" if saved.classes is None else "classification"
-    warn_of_leaks(X, Target(task, y), roles.target, messages, is_fit=True)
+    warn_of_leaks(X, Outcome(task, y), roles.target, messages, is_fit=True)
     warn_of_duplicates(X, y, messages)
     return _score_held_out(
         partial(

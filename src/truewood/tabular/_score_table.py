@@ -20,7 +20,7 @@ from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns
 from truewood.tabular._columns.encoding import count_encoded
 from truewood.tabular._columns.identifiers import warn_of_group_identifiers
 from truewood.tabular._columns.roles import read_roles
-from truewood.tabular._columns.target import check_survival_settings, find_target, read_group_column, read_weight
+from truewood.tabular._columns.target import check_survival_settings, find_outcome, read_group_column, read_weight
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.reading import is_many_files, open_table
 from truewood.tabular._messages import Messages, read_messages
@@ -133,7 +133,7 @@ def score_table(
     whole = open_table(table, roles, messages)
     dtypes = read_dtypes(dtypes, list(map(str, whole)), roles.target)
     roles = replace(roles, drop=(*roles.drop, *list_dropped(dtypes)))
-    has_target, outcome = find_target(whole, roles, task, dtypes, messages)
+    has_target, outcome = find_outcome(whole, roles, task, dtypes, messages)
     rows = whole[has_target].reset_index(drop=True)
     weight = read_weight(rows, roles.sample_weight)
     # Types are inferred from all rows: identifiers have gaps if rows are left out.

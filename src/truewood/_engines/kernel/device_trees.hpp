@@ -9,6 +9,7 @@
 
 #include "forest_jobs.hpp"
 #include "formulas.hpp"
+#include "node_sums.hpp"
 #include "row_terms.hpp"
 #include "target.hpp"
 #include "threads.hpp"

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "formulas.hpp"
+#include "node_sums.hpp"
 #include "row_terms.hpp"
 #include "target.hpp"
 #include "tree_influence.hpp"

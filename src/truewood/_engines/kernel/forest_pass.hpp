@@ -16,6 +16,7 @@
 #include "forest_jobs.hpp"
 #include "formulas.hpp"
 #include "influence_pass.hpp"
+#include "node_sums.hpp"
 #include "target.hpp"
 #include "threads.hpp"
 #include "tree.hpp"

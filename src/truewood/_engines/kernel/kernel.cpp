@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "forest_bindings.hpp"
+#include "node_sums.hpp"
 #include "path_influence.hpp"
 #include "python_forest.hpp"
 #include "python_rows.hpp"

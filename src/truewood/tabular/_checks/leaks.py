@@ -32,7 +32,7 @@ from scipy.stats import rankdata
 from truewood._formatting import list_names
 from truewood._message import Message
 from truewood.tabular._columns.identifiers import find_group_identifiers, is_time_name
-from truewood.tabular._columns.target import Target
+from truewood.tabular._columns.target import Outcome
 from truewood.tabular._columns.text_values import parse_numbers
 from truewood.tabular._messages import Messages
 
@@ -109,14 +109,14 @@ class _Target:
         return float(np.mean(0.5 * (a - b) ** 2 if self.are_ranks else a != b))
 
 
-def warn_of_leaks(X: pd.DataFrame, target: Target, name: str, messages: Messages, *, is_fit: bool = False) -> None:
+def warn_of_leaks(X: pd.DataFrame, target: Outcome, name: str, messages: Messages, *, is_fit: bool = False) -> None:
     """Warn about columns that nearly determine the target.
 
     Parameters
     ----------
     X : DataFrame
         The columns; see `find_leaks`. Group identifiers are ignored.
-    target : Target
+    target : Outcome
         The target.
     name : str
         The name of the target.

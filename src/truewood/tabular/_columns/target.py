@@ -42,8 +42,8 @@ _SURVIVAL_TYPE = np.dtype([("event", np.bool_), ("time", np.float64)])
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
-    """The target.
+class Outcome:
+    """The values to predict, and the task that follows from them.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) 
     return is_there
 
 
-def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Messages) -> Target:
+def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: Messages) -> Outcome:
     """Read the target as classes or numbers.
 
     Parameters
@@ -113,7 +113,7 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
         _check_numbers(column, given)
         low, high = format_number(column.values.min()), format_number(column.values.max())
         messages.add(f"target {name}: regression, numbers from {low} to {high}")
-        return Target(chosen, column.values.to_numpy(dtype=np.float64))
+        return Outcome(chosen, column.values.to_numpy(dtype=np.float64))
     labels = _read_labels(column, given)
     classes, counts = np.unique(labels, return_counts=True)
     is_number = column.dtype == NUMBER
@@ -143,7 +143,7 @@ def read_target(given: pd.Series[Any], name: str, task: str | None, messages: Me
     is_open = task is None and is_number and column.values.notna().all() and len(classes) > 2
     text = f"target {name}: classification, {len(classes)} classes ({shown}{more})"
     messages.add(_hint_regression(f"{text}.", True) if is_open else text)
-    return Target(chosen, labels)
+    return Outcome(chosen, labels)
 
 
 def _hint_regression(text: str, is_number: bool) -> str:
@@ -229,9 +229,9 @@ def read_weight(table: pd.DataFrame, name: str | None) -> NDArray[np.float64] | 
     return np.asarray(weight, dtype=np.float64)
 
 
-def find_target(
+def find_outcome(
     table: pd.DataFrame, roles: Roles, task: str | None, dtypes: Mapping[str, str], messages: Messages
-) -> tuple[NDArray[np.bool_], Target]:
+) -> tuple[NDArray[np.bool_], Outcome]:
     """Find the rows with a target, and read it.
 
     Parameters
@@ -248,10 +248,10 @@ def find_target(
     has_target = find_rows_with_target(table, roles.target, messages)
     if roles.event is None:
         given = table[roles.target][has_target].reset_index(drop=True)
-        return has_target, read_target(given, roles.target, task or choose_task(dtypes, roles.target), messages)
+        return has_target, read_outcome(given, roles.target, task or choose_task(dtypes, roles.target), messages)
     has_target &= find_rows_with_target(table, roles.event, messages)
     rows = table[has_target].reset_index(drop=True)
-    return has_target, read_survival_target(rows, roles.target, roles.event, messages)
+    return has_target, read_survival_outcome(rows, roles.target, roles.event, messages)
 
 
 def check_survival_settings(settings: FitSettings, sample_weight: str | None, groups: str | None) -> None:
@@ -271,7 +271,7 @@ def check_survival_settings(settings: FitSettings, sample_weight: str | None, gr
         raise TableError("not supported for survival targets.", "sample_weight")
 
 
-def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Messages) -> Target:
+def read_survival_outcome(rows: pd.DataFrame, time: str, event: str, messages: Messages) -> Outcome:
     """Read times and events; y has the fields event and time.
 
     Parameters
@@ -296,7 +296,7 @@ def read_survival_target(rows: pd.DataFrame, time: str, event: str, messages: Me
         f"survival: {happened.sum():,} of {len(rows):,} rows have the event, times from "
         f"{format_number(times.min())} to {format_number(times.max())}"
     )
-    return Target("survival", y)
+    return Outcome("survival", y)
 
 
 def _read_events(given: pd.Series[Any], name: str) -> NDArray[np.bool_]:

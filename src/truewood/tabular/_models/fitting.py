@@ -16,7 +16,7 @@ from truewood._rows.bag_weights import choose_bag_size
 from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN, draw_bag
 from truewood.tabular._columns.columns import Column
 from truewood.tabular._columns.encoding import make_encoder
-from truewood.tabular._columns.target import Target
+from truewood.tabular._columns.target import Outcome
 from truewood.tabular._models.boosters import Progress, fit_booster
 from truewood.tabular._models.settings import FitSettings
 from truewood.tabular._models.splitting import split_rows
@@ -72,7 +72,7 @@ class Fitted:
 def fit_model(
     columns: list[Column],
     X: pd.DataFrame,
-    target: Target,
+    target: Outcome,
     weight: NDArray[np.float64] | None,
     groups: NDArray[np.int64] | None,
     *,
@@ -87,7 +87,7 @@ def fit_model(
         The columns to use.
     X : DataFrame
         The values of the columns.
-    target : Target
+    target : Outcome
         The target.
     weight : ndarray of shape (n_rows,), or None
         Row weights.
@@ -111,7 +111,7 @@ def is_out_of_bag(settings: FitSettings, groups: NDArray[np.int64] | None) -> bo
 def _fit_out_of_bag(
     columns: list[Column],
     X: pd.DataFrame,
-    target: Target,
+    target: Outcome,
     weight: NDArray[np.float64] | None,
     settings: FitSettings,
     progress: Progress,
@@ -168,7 +168,7 @@ def _choose_forest(model: str, task: str) -> tuple[Any, dict[str, Any]]:
     return (RandomSurvivalForest if model == "random-forest" else ExtraSurvivalTrees), {"low_memory": True}
 
 
-def _choose_bag_size(weight: NDArray[np.float64] | None, target: Target) -> int | None:
+def _choose_bag_size(weight: NDArray[np.float64] | None, target: Outcome) -> int | None:
     """Choose `max_samples`; None for all rows, unless weights would put all rows of a class into every bag."""
     if weight is None or not WEIGHTS_ARE_DRAWN or target.task != "classification":
         return None
@@ -199,7 +199,7 @@ def _predict_oob(forest: Any, encoded: NDArray[np.float32], n_jobs: int | None) 
 def _fit_held_out(
     columns: list[Column],
     X: pd.DataFrame,
-    target: Target,
+    target: Outcome,
     weight: NDArray[np.float64] | None,
     groups: NDArray[np.int64] | None,
     settings: FitSettings,
