@@ -108,9 +108,8 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
     assert re.match(r".*\blwage\b.*100%.*\bwage\b.*--drop lwage", warning)
     assert f"truewood: warning: {warning}\n" in said
     # Whoever reads the report has given no options.
-    told = re.search(
-        r'<div class="caveat severe"><p>([A-Z].*\blwage\b.*?)</p></div>', (tmp_path / "a.html").read_text()
-    )
+    page = (tmp_path / "a.html").read_text()
+    told = re.search(r'<div class="caveat severe"><p>([A-Z].*\blwage\b.*?)</p></div>', page)
     assert "100%" in told[1]
     assert "--drop" not in told[1]
 

@@ -192,7 +192,7 @@ def test_numbers_of_rows_within_texts_are_no_leaks():
 def test_a_text_that_is_used_and_holds_the_target_is_warned_of(options):
     table = pd.DataFrame({"term": [f"{t} ({d})" for t, d in zip(TEXTS, DIED, strict=True)], "x": Y, "died": DIED})
     scored = score(table, "died", n_estimators=5, **options)
-    assert re.match(r"term\b.*100%.*\bdied\b", scored.warnings[0])
+    assert re.match(r".*\bterm\b.*100%.*\bdied\b", scored.warnings[0])
 
 
 MONEY = {
@@ -213,13 +213,13 @@ MONEY = {
 def test_a_copy_as_money_is_a_leak(form):
     table = pd.DataFrame({"x": OTHERS["b"], "price": 1000 * Y, "listed": [MONEY[form](y) for y in 1000 * Y]})
     scored = score(table, "price", n_estimators=5)
-    assert re.match(r"listed\b.*100%.*\bprice\b", scored.warnings[0])
+    assert re.match(r".*\blisted\b.*100%.*\bprice\b", scored.warnings[0])
 
 
 def test_leaks_are_warned_of_and_left_out():
     table = TABLE.assign(log=np.exp(TABLE["amount"] / TABLE["amount"].max())).drop(columns="y")
     scored = score(table, "amount", n_estimators=10)
-    assert re.match(r"log\b.*100%.*\bamount\b", scored.warnings[0])
+    assert re.match(r".*\blog\b.*100%.*\bamount\b", scored.warnings[0])
     assert scored.warnings[0].endswith("drop=['log']")
     assert not any(
         "alone explains" in warning for warning in score(table, "amount", drop="log", n_estimators=10).warnings

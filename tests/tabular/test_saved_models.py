@@ -245,7 +245,7 @@ def test_leaks_in_the_table_of_a_model():
     forest = RandomForestRegressor(5, random_state=0).fit(TRAINING[["x"]].assign(copy=1.0), TRAINING["amount"])
     leaky = TEST[["x", "amount"]].assign(copy=TEST["amount"] ** 3)
     scored = score_saved_model(forest, leaky, "amount", n_jobs=1)
-    assert re.match(r"copy\b.*100%.*\bamount\b", scored.warnings[0])
+    assert re.match(r".*\bcopy\b.*100%.*\bamount\b", scored.warnings[0])
     for silent in (leaky.assign(copy=1.0), leaky.assign(amount=1.0)):
         assert not any(" alone explains " in text for text in score_saved_model(forest, silent, "amount").warnings)
 

@@ -135,9 +135,10 @@ def choose_sample(
     if n_used == n_rows:
         if cost.find_seconds(n_rows) > MOST_SECONDS or cost.find_bytes(n_rows) > MOST_BYTES:
             text = f"the fit takes {_describe(cost, n_rows)}."
-            can_sample = n_rows > _SAMPLE
-            hint = Message(text, "To use fewer rows, pass {sample}", sample=_SAMPLE)
-            messages.add(hint if can_sample else Message(text.removesuffix(".")))
+            if n_rows > _SAMPLE:
+                messages.add(Message(text, "To use fewer rows, pass {sample}", sample=_SAMPLE))
+            else:
+                messages.add(text.removesuffix("."))
         return None
     seed = cost.settings.random_state
     chosen = _draw(n_used, y, groups, np.random.default_rng(seed), is_classifier=cost.task == "classification")
