@@ -145,7 +145,7 @@ def test_contributions_of_sums_add_up_to_the_score():
 @pytest.mark.parametrize("measure", ["permutation", "naive_oob"])
 def test_measures_that_are_not_linear_are_refused(measure):
     X, y = draw_data()
-    with pytest.raises(ValueError, match=r"hazards.*RandomSurvivalForest"):
+    with pytest.raises(ValueError, match=r"survival.*RandomSurvivalForest"):
         tw.importance(fit_forest("rsf", X, y), X, y, measure=measure)
 
 

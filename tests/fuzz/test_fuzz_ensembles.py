@@ -152,7 +152,7 @@ def test_trees_of_arrays(plan, measure):
     scorable = [math_sum(row_weight[listed]) > 0 for listed in lists]
     if isinstance(result, str):
         # New rows may happen to give the leaves of tiny trees the weights that they have.
-        assume(not any(scorable) or "rows='heldout'" not in result)
+        assume(not any(scorable) or not result.startswith("TrainingRowsError"))
         assert (measure == "naive_oob" and own is not None) or not any(scorable)
         return
     used = {"auto": result.measure, "ufi": result.measure}.get(measure, measure)

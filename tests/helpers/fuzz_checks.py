@@ -22,7 +22,7 @@ FIELDS = ("values", "per_tree", "per_output", "mdi", "share", "std_error", "p_va
 def score_everywhere(model, X, y, **options):
     """The result, which has to be the same, bit by bit, for each engine and for one and two threads.
 
-    Where it is an error, what it says: then it is the same everywhere, of truewood's own, in one line.
+    Where it is an error, its type and message: the same everywhere, raised by truewood itself, in one line.
     """
     outcomes = [score(engine, n_jobs, model, X, y, options) for engine in ENGINES for n_jobs in (1, 2)]
     for outcome in outcomes[1:]:
@@ -45,7 +45,7 @@ def score(engine, n_jobs, model, X, y, options):
     raised_in = traceback.extract_tb(problem.__traceback__)[-1].filename
     assert f"{os.sep}truewood{os.sep}" in raised_in, problem
     assert len(str(problem).splitlines()) == 1, problem
-    return str(problem)
+    return f"{type(problem).__name__}: {problem}"
 
 
 @contextmanager
