@@ -58,10 +58,10 @@ def importance(
     measure : str, default="auto"
         One of `measures()`. "auto" is "ufi" for classification, "ufi_centered" (unchanged if a constant is added to the
         target) for regression and for boosted trees, and "mdi_oob" if rows have different weights; all are on the scale
-        of the usual impurity importance. For boosted and survival trees, "ufi" also means "ufi_centered", and measures
-        of a single tree's predictions do not apply, because boosted trees add up to a raw score and survival trees
-        compare hazards. "sobol_mda" answers a different question: how much worse a forest predicts without a feature,
-        given the others. It needs the training data, like ``rows="oob"``.
+        of the usual impurity importance. For boosted and survival trees, "ufi" is the same as "ufi_centered", and
+        measures of a single tree's predictions ("naive_oob", "permutation") are unavailable, because boosted trees add
+        up to a raw score and survival trees compare hazards. "sobol_mda" answers a different question: how much worse a
+        forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"``, a model that was fit
         with weights by scikit-learn before 1.9 needs the same weights here, to recognize its training data.

@@ -1,4 +1,4 @@
-"""The paper's three data sets: from $TRUEWOOD_DATA or the user's cache, otherwise downloaded; always validated."""
+"""Data sets of Zhou & Hooker's paper: from $TRUEWOOD_DATA or the user's cache, or downloaded; always validated."""
 
 from __future__ import annotations
 
@@ -171,7 +171,10 @@ def _read_checked(content: bytes, read: Callable[[str], pd.DataFrame], source: s
     try:
         return read(content.decode())
     except (ValueError, LookupError, StopIteration) as error:
-        raise ValueError(f"{source} does not have the expected content ({error}); replace the file.") from error
+        raise ValueError(
+            f"{source} does not have the expected content ({error}); save a correct copy in {cache_folder()} or in the "
+            f"folder set by {DATA_VARIABLE}."
+        ) from error
 
 
 def _download(name: str) -> bytes:

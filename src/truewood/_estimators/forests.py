@@ -161,8 +161,7 @@ class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # ty
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
     out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If bags drawn by weight would leave out too few rows of a class
-    to score it, ``max_samples=None`` draws smaller bags.
+    attributes below raise an error that explains why.
 
     Attributes
     ----------
@@ -221,8 +220,7 @@ class UnbiasedExtraTreesRegressor(_ScoredForest, ExtraTreesRegressor):  # type: 
     Parameters, methods and predictions are those of scikit-learn's class, except that ``bootstrap=True`` is the default
     and required: without bootstrap, trees have no out-of-bag rows. `fit` also runs `truewood.importance` on the
     out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If bags drawn by weight would leave out too few rows of a class
-    to score it, ``max_samples=None`` draws smaller bags.
+    attributes below raise an error that explains why.
 
     Attributes
     ----------

@@ -80,9 +80,9 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
 
     Notes
     -----
-    At most a share `alpha` of the selected features is expected to add no information beyond the other splits on a
-    tree's path. A feature that is correlated with a useful one can replace it in some trees and is selected, too, even
-    if it is redundant; `feature_groups` selects or drops such features together.
+    On average, at most a share `alpha` of the selected features are false discoveries: they add no information beyond
+    the other splits on a tree's path. A feature that is correlated with a useful one can replace it in some trees and
+    is selected, too, even if it is redundant; `feature_groups` selects or drops such features together.
 
     A repeated row is not truly out of bag if a copy of it is in the bag, and noise features then appear significant.
     Remove the copies, or use held-out rows and keep all copies of a row on the same side of the split.

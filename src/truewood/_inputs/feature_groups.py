@@ -79,9 +79,10 @@ def _labels_from_mapping(feature_groups: Mapping[Any, Any], names: NDArray[np.st
     for label, columns in feature_groups.items():
         listed = [columns] if isinstance(columns, str) or np.ndim(columns) == 0 else list(columns)
         if not listed or str(label) in group_of.values():
+            problem = "occurs twice" if listed else "has no columns"
             raise ValueError(
-                f"feature_groups must give each name once, with at least one column, got {quote(str(label))} without a "
-                "column or twice."
+                "feature_groups must give each group a name of its own and at least one column, but "
+                f"{quote(str(label))} {problem}."
             )
         for column in listed:
             j = _find_column(column, labels)
@@ -103,7 +104,10 @@ def _find_column(column: Any, names: list[str]) -> int:
         return names.index(column)
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
         return int(column)
-    raise ValueError(f"feature_groups must name columns that X has exactly once, got {quote(column)}.")
+    raise ValueError(
+        "feature_groups must list columns of X, by a name that occurs exactly once or by a number from 0 to "
+        f"{len(names) - 1}, got {quote(column)}."
+    )
 
 
 def sum_feature_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:

@@ -157,7 +157,10 @@ def tweedie(power: float) -> Loss:
 
     def find_factor(mean: Floats) -> Floats:
         if not (mean > 0).all():
-            raise ValueError("y must not be zero in every row, because the model has Tweedie loss.")
+            raise ValueError(
+                "y must be positive in at least one row, because the model was trained with Tweedie loss; "
+                "got only zeros."
+            )
         factor: Floats = mean ** (1.0 - power)
         return factor
 
@@ -271,7 +274,11 @@ def aft(distribution: str, scale: float) -> Loss:
         return derivative
 
     def find_score(y: Floats, weight: Floats) -> Floats:
-        _require((y[:, :1] >= 0) & (y[:, 1:] >= y[:, :1]) & (y[:, 1:] > 0), "a lower and an upper bound of time", "AFT")
+        _require(
+            (y[:, :1] >= 0) & (y[:, 1:] >= y[:, :1]) & (y[:, 1:] > 0),
+            "a lower and an upper bound of the time",
+            "AFT loss",
+        )
         times = np.log(y[np.isfinite(y) & (y > 0)])
         bounds = (float(times.min()) - scale, float(times.max()) + scale)
         return np.array([_find_zero(lambda score: float(np.average(slope(y, score), weights=weight)), bounds)])
@@ -358,4 +365,6 @@ def _quantile(y: Floats, weight: Floats, level: float) -> Floats:
 
 def _require(holds: NDArray[np.bool_], what: str, loss: str) -> None:
     if not holds.all():
-        raise ValueError(f"y must be {what}, because the model has {loss}.")
+        raise ValueError(
+            f"y must be {what} in every row, because the model was trained with {loss}; correct or drop other rows."
+        )

@@ -270,7 +270,7 @@ def _check_finite(values: Any, spec: InputSpec) -> bool:
     if is_sparse and not spec.takes_sparse_missing:
         why_no_missing = f"{spec.model} does not support missing values in a sparse matrix"
     if why_no_missing is not None:
-        raise ValueError(f"X must not contain NaN: {why_no_missing}.")
+        raise ValueError(f"X must not contain NaN: {why_no_missing}; impute or drop the missing values.")
     return True
 
 

@@ -256,7 +256,7 @@ def read_target(target: Any, y: Any, n_scores: int) -> NumberTarget:
     if numbers.ndim != 2 or numbers.shape[1] != n_scores:
         expected = "(n_rows,)" if n_scores == 1 else f"(n_rows, {n_scores}), a column per raw score"
         raise ValueError(f"target must have shape {expected}, got {given.shape}.")
-    return NumberTarget.of_numbers(_read_numbers(numbers, "target", "it scores additive trees"))
+    return NumberTarget.of_numbers(_read_numbers(numbers, "target", "boosted trees are scored against it"))
 
 
 def center_target(target: NumberTarget, sample_weight: NDArray[np.float64] | None) -> NumberTarget:

@@ -44,20 +44,20 @@ def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
         if hasattr(step, "fit_resample"):
             raise ValueError(
                 f"rows={quote(rows)} needs the rows the trees were grown on, but step {quote(name)} "
-                f"({type(step).__name__}) resampled them; pass rows the pipeline never saw and rows='heldout'."
+                f"({type(step).__name__}) resampled them; pass rows='heldout' and rows that the pipeline never saw."
             )
     fitted = [part for _, step in steps for part in list_transformers(step)]
     if any(isinstance(part, TargetEncoder) for part in fitted):
         raise ValueError(
             f"rows={quote(rows)} needs columns as the trees saw them, but TargetEncoder encoded the training rows by "
-            "cross-fitting, which it does not record; pass rows the pipeline never saw and rows='heldout'."
+            "cross-fitting, which it does not record; pass rows='heldout' and rows that the pipeline never saw."
         )
     learned = [part for part in fitted if _has_learned_from_y(part)]
     if not learned:
         return None
     return (
         f"{_list_types(learned)} learned from the targets of the evaluation rows, so scores and p-values are too "
-        "optimistic; pass rows the pipeline never saw and rows='heldout'."
+        "optimistic; pass rows='heldout' and rows that the pipeline never saw."
     )
 
 

@@ -43,8 +43,8 @@ class Comparison:
         Names of the two results.
     is_paired : bool
         Whether rows were paired; otherwise the results are treated as independent, and their variances are added.
-    rows : {"oob", "heldout", "lists"}
-        The kind of rows the trees were scored on; "lists" if a list of rows was passed for each tree.
+    rows : {"oob", "heldout", "folds", "lists"}
+        The kind of rows the trees were scored on, as in `ImportanceResult`.
     n_rows : tuple of (int, int)
         Number of rows of each result.
     measure, task : str

@@ -166,8 +166,8 @@ class ImportanceResult(ScoresWithErrors):
         pandas.DataFrame
             Columns feature, importance, share, std_error, ci_low and ci_high (95% intervals), p_value, rank, mdi,
             mdi_rank and, with several folds, fold_std (standard deviation of the scores over folds). Without
-            inference, std_error to p_value are missing. Tied features share the better rank. With ``per_class=True``,
-            columns feature, class, importance, and std_error to p_value.
+            inference, the columns std_error to p_value are left out. Tied features share the better rank. With
+            ``per_class=True``, columns feature, class, importance, and std_error to p_value.
         """
         return make_class_frame(self) if read_flag(per_class, "per_class") else make_frame(self)
 

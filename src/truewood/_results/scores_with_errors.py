@@ -138,9 +138,7 @@ class ScoresWithErrors:
                 raise ValueError(f"alpha must lie between 0 and 1, got {quote(alpha)}; pass 0.05 for a 5% level.")
             return self.adjusted_p_value(correction) <= alpha
         if not 0 <= index(k) <= len(self.values):
-            raise ValueError(
-                f"k must lie between 0 and the number of features, {len(self.values)}, got {k}; pass a smaller number."
-            )
+            raise ValueError(f"k must be a whole number from 0 to the number of features, {len(self.values)}, got {k}.")
         return np.isin(np.arange(len(self.values)), self.order[:k])
 
 

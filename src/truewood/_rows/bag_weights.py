@@ -87,8 +87,8 @@ def warn_of_rare_classes(target: Target, draws: WeightedDraws) -> None:
             warn(
                 f"bags were drawn by weight, and a tree has {n_oob:.1f} out-of-bag rows of class "
                 f"{quote(labels[rarest].item())} on average, fewer than {_FEWEST_OOB}, so scores and p-values are "
-                f"unreliable; fit with max_samples={_count_third(draws, codes)} to leave out more rows, or pass rows "
-                "the model never saw and rows='heldout'."
+                f"unreliable; fit with max_samples={_count_third(draws, codes)} to leave out more rows, or pass "
+                "rows='heldout' and rows that the model never saw."
             )
             return
 

@@ -115,7 +115,7 @@ def choose_evaluation_rows_without_target(
 def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int) -> EvaluationRows:
     training = tree_model.training
     if training is None or not training.has_bags:
-        remedy = "pass rows it never saw and rows='heldout', or refit it per fold with cross_importance"
+        remedy = "pass rows='heldout' and rows that it never saw, or refit it per fold with cross_importance"
         if tree_model.why_no_heldout is not None:
             remedy = f"for rows='heldout' it {tree_model.why_no_heldout}"
         raise ValueError(
@@ -126,13 +126,14 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
     if not training.fits(data.n_rows):
         least = "" if training.is_exact else "at least "
         raise ValueError(
-            f"rows='oob' needs the {least}{training.n_rows} rows this forest was fit on, got {data.n_rows}"
+            f"rows='oob' needs all {least}{training.n_rows} rows this forest was fit on, got {data.n_rows}"
             f"{alternative}."
         )
     if not _is_training_sample(tree_model, data, n_threads):
         raise ValueError(
             "rows='oob' needs the X and y this forest was fit on, in the same order, but these rows do not reproduce "
-            f"the counts and values stored in its trees{alternative}; if it was fit with sample_weight, pass it."
+            "the counts and values stored in its trees; if the fit used sample_weight, pass the same weights"
+            f"{alternative}."
         )
 
     engine, n_rows = get_engine(), data.n_rows
@@ -177,8 +178,8 @@ def _refuse_training(tree_model: TreeModel, data: RowData, n_threads: int) -> No
         remedy = "pass rows='oob' to score each tree on its out-of-bag rows"
         if not tree_model.has_bags:
             remedy = (
-                f"{tree_model.name} {tree_model.why_no_bags}; if they are new rows that fall into the same leaves, "
-                "pass rows=[range(len(X))] * number of trees"
+                f"pass other rows, because {tree_model.name} {tree_model.why_no_bags}; if X has only new rows that "
+                "happen to fall into the same leaves, pass rows=[range(len(X))] * n_trees, with the number of trees"
             )
         raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got its training data; {remedy}.")
 

@@ -101,7 +101,7 @@ def _read_rows(name: str, fold: int, given: Any, n_rows: int) -> Rows:
         )
     if rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(
-            f"{name} must give row numbers of X, below {n_rows}, got row {rows.max()} in fold {fold}; "
+            f"{name} must give row numbers from 0 to {n_rows - 1}, got {rows.min()} to {rows.max()} in fold {fold}; "
             "pass the X and y that were split."
         )
     return rows.astype(np.int64)

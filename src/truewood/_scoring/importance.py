@@ -227,7 +227,7 @@ def _name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
     if tree_model.is_additive and tree_model.target.n_scores != kind.n_columns:
         raise ValueError(
             f"per_class=True needs a raw score for each class, but {tree_model.name} has {tree_model.target.n_scores} "
-            f"for {kind.n_columns} classes."
+            f"for {kind.n_columns} classes; leave per_class out."
         )
     return kind.column_names
 

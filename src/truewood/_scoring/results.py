@@ -89,7 +89,7 @@ def make_results(
     """Results for each grouping, without errors: sums within groups, means over trees and outputs."""
     tree_model, is_kept = metadata.tree_model, ~scores.is_left_out
     if not is_kept.any():
-        raise ValueError("no tree has evaluation rows; pass rows the model never saw with rows='heldout'.")
+        raise ValueError("no tree has evaluation rows; pass rows='heldout' and rows that the model never saw.")
     if not is_kept.all():
         warn(
             f"{np.count_nonzero(~is_kept)} of {len(is_kept)} trees have no evaluation rows and are left out of the "

@@ -52,7 +52,10 @@ class WeightedDraws:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.weight.sum()) and self.weight.min() >= 0 and self.weight.any() and self.n_draws > 0):
-            raise AdapterError("draws of the adapter must have weights that are finite, not negative and not all zero.")
+            raise AdapterError(
+                "draws of the adapter must have n_draws > 0, and weights that are finite, not negative and not all "
+                "zero."
+            )
 
     @property
     def oob_probability(self) -> Floats:
@@ -113,8 +116,8 @@ class TrainingRecord:
         with trees that were fit on every row, or without recorded bags.
     splitting_rows : callable or None
         Like `training_rows`, for honest trees: the rows that determined the splits, while other rows determined the
-        node values. The latter are then evaluation rows as well, and out-of-bag scores use means and weights of the
-        former.
+        node values. Those other rows then also serve as evaluation rows, and out-of-bag scores use node means and
+        weights computed from the rows that determined the splits.
     is_exact : bool
         Whether `n_rows` is the exact number, or a lower bound.
     has_weights : bool

@@ -221,7 +221,7 @@ class TreeModel:
         """Read a range of trees; raise an error if they contradict the adapter, because engines trust them."""
         ensemble = self._read_one(trees) if len(trees) == 1 else self._reader.read(trees)
         if not np.array_equal(np.diff(ensemble.offset), self.n_nodes[trees.start : trees.stop]):
-            raise self._contradict("reads trees of other sizes than it declares")
+            raise self._contradict("reads trees whose numbers of nodes differ from those it declares")
         if ensemble.n_features != self.n_features:
             raise self._contradict(f"reads trees over {ensemble.n_features} columns, but declares {self.n_features}")
         if self.table.dtype not in (None, ensemble.x_dtype):
@@ -242,7 +242,7 @@ class TreeModel:
             if found is None:
                 return None
             if len(found.feature) != n_nodes or found.value.shape != (n_nodes, self.target.kind.n_columns):
-                raise self._contradict("reads trees of other sizes than it declares")
+                raise self._contradict("reads trees whose numbers of nodes differ from those it declares")
             trees.append(found)
         return trees
 
@@ -259,7 +259,9 @@ class TreeModel:
         else:
             is_right = is_right and int(ensemble.column.max()) < n_columns
         if not is_right:
-            raise self._contradict(f"reads trees of another target than the {n_columns} columns it declares")
+            raise self._contradict(
+                f"reads trees whose target does not have the {n_columns} columns or the classes it declares"
+            )
 
     def find_leaves(
         self, trees: range, ensemble: TreeEnsemble, matrix: FeatureMatrix, rows: RowLists, n_threads: int = 1

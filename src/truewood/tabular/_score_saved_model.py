@@ -179,7 +179,7 @@ def _score_held_out(score: Callable[[], TableScore]) -> TableScore:
     except TrainingRowsError as error:
         raise TableError(
             "the table contains the training rows of the model; pass a table of held-out rows.",
-            "saved_model",
+            "table",
         ) from error
 
 

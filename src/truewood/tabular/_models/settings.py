@@ -45,14 +45,14 @@ default="random-forest"
         Fraction of rows to hold out; the model is then fit once, to the other rows, and scored on the held-out rows.
         None means no such split.
     random_state : int, default=0
-        Seed of the model and of `sample`.
+        Seed of the model, of `sample`, of the folds or held-out rows, and of ``measure="permutation"``.
     n_jobs : int, default=None
         Number of threads, as in scikit-learn.
     cv : int, default=None
         Number of folds; None means 5 for models that are scored by cross-validation.
     max_features : {"sqrt", "log2"}, int or float, default=None
         Number or fraction of encoded columns to consider at each split of a forest; None means "sqrt" for
-        classification and all columns for regression.
+        classification and survival, and all columns for regression.
     min_samples_leaf : int, default=None
         Minimum number of rows in a leaf. None means 1 for classification forests, 5 for regression forests and 15 for
         survival forests, more beyond 50,000 rows, and the default of the library for boosting.
