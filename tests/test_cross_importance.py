@@ -193,7 +193,7 @@ def test_results_of_cross_validate_need_no_fit():
         tw.cross_importance(fitted, X, y, cv=cv)
     with pytest.raises(ValueError, match=r"return_indices=True.*test_score"):
         tw.cross_importance(cross_validate(BOOSTING, X, y, return_estimator=True), X, y)
-    with pytest.raises(ValueError, match=r"\bX\b.*\b60\b.*row \d+.*fold 1\b"):
+    with pytest.raises(ValueError, match=r"\b59\b.*to \d+.*fold 1\b.*\bX\b"):
         tw.cross_importance(fitted, X[:60], y[:60])
     swapped = fitted | {"indices": {"train": fitted["indices"]["test"], "test": fitted["indices"]["train"]}}
     with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
@@ -270,7 +270,7 @@ def test_no_undocumented_rows():
         ({"cv": []}, ValueError, r"^cv\b.*fold"),
         ({"cv": [(np.arange(50), np.arange(40, 90))]}, ValueError, r"row 40\b.*fold 1\b"),
         ({"cv": [(np.arange(50), np.empty(0, int))]}, ValueError, r"fold 1\b"),
-        ({"cv": [(np.arange(50), np.arange(80, 100))]}, ValueError, r"\b90\b.*row 99\b.*fold 1\b"),
+        ({"cv": [(np.arange(50), np.arange(80, 100))]}, ValueError, r"\b89\b.*\b99\b.*fold 1\b"),
         ({"cv": KFold(3), "groups": LABELS}, ValueError, r"row \d+\b.*group"),
         ({"groups": LABELS[:5]}, ValueError, r"^groups\b.*\b90\b.*\b5\b"),
         ({"inference": "bags"}, ValueError, r"^inference\b.*'bags'"),

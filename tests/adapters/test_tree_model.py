@@ -103,13 +103,13 @@ def trees_of_more_outputs():
 
 def trees_of_other_sizes():
     view = open_model(fit_forest(2, 2))
-    return rebuild(view, reader=borrow(view, n_nodes=view.n_nodes + 2)), (2, 2), "sizes"
+    return rebuild(view, reader=borrow(view, n_nodes=view.n_nodes + 2)), (2, 2), "nodes"
 
 
 def too_many_trees():
     view = open_model(fit_forest(2, 2))
     read = view._reader.read
-    return rebuild(view, reader=borrow(view, read=lambda _trees: read(range(2)))), (2, 2), "sizes"
+    return rebuild(view, reader=borrow(view, read=lambda _trees: read(range(2)))), (2, 2), "nodes"
 
 
 def trees_of_another_precision():

@@ -89,7 +89,7 @@ def test_training_rows(folder, refuse):
     _, X, y = build("xgboost")
     model = xgboost.XGBRegressor(n_estimators=5).fit(X, y)
     model.save_model(folder / "m.ubj")
-    refuse(["./rows", *OPTIONS], ["--model-file: ", "training rows"])
+    refuse(["./rows", *OPTIONS], ["table", "training rows"])
 
 
 @pytest.mark.parametrize("engine", ["local", "dask", "spark"])

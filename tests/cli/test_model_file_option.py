@@ -48,7 +48,7 @@ def test_a_pickle_takes_an_option(folder, refuse):
 
 
 def test_training_rows_are_refused_in_words_of_the_command_line(folder, refuse):
-    words = ["--model-file: ", "training rows"]
+    words = ["table", "training rows"]
     assert "rows=" not in refuse(["./training.csv", *OPTIONS, "--trust-pickle"], words)
 
 

@@ -194,7 +194,7 @@ CASES = {
         frame,
         y,
         {"feature_groups": {1: [0], "1": [1]}},
-        r"feature_groups\b.*once",
+        r"feature_groups\b.*'1'.*twice",
     ),
     "zero weights": (
         "classifier",

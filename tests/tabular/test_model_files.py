@@ -128,7 +128,7 @@ def test_tables_that_do_not_fit_the_model(table, argument, words, forest):
 
 def test_training_rows_cannot_judge_the_model(forest):
     words = "training rows", "held-out"
-    error = assert_refused(forest, *words)
+    error = assert_refused(forest, *words, argument="table")
     assert isinstance(error.__cause__, TrainingRowsError)
     assert "rows=" not in str(error)
 

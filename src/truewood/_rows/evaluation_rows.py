@@ -124,10 +124,9 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
         )
     alternative = "; for other rows pass rows='heldout'" if tree_model.why_no_heldout is None else ""
     if not training.fits(data.n_rows):
-        least = "" if training.is_exact else "at least "
+        which = "the" if training.is_exact else "at least the"
         raise ValueError(
-            f"rows='oob' needs all {least}{training.n_rows} rows this forest was fit on, got {data.n_rows}"
-            f"{alternative}."
+            f"rows='oob' needs {which} {training.n_rows} rows this forest was fit on, got {data.n_rows}{alternative}."
         )
     if not _is_training_sample(tree_model, data, n_threads):
         raise ValueError(
