@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import sys
 
 import pytest
 
@@ -65,8 +66,16 @@ def open_page(browser):
 
     yield open_address
     for context in contexts:
+        for page in context.pages:
+            sys.stderr.write(describe_view(page))  # shown if the test has failed
         context.close()
     assert not troubles
+
+
+def describe_view(page):
+    """What a page shows: its visible text, and the headings of the report in its frame."""
+    headings = [heading for frame in page.frames[1:] for heading in frame.locator("h1").all_inner_texts()]
+    return f"The page shows:\n{page.locator('body').inner_text()}\nThe report is about: {headings}"
 
 
 def is_own(url, app):

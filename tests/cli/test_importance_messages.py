@@ -102,16 +102,34 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
     pytest.importorskip("altair")
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"wage": rng.lognormal(2, 0.5, 200), "school": rng.integers(8, 18, 200)})
-    table.assign(lwage=np.log(table["wage"])).to_csv(tmp_path / "a.csv", index=False)
+    table.assign(**{"wage incl. tax": np.log(table["wage"])}).to_csv(tmp_path / "a.csv", index=False)
     shown, said = call(tmp_path / "a.csv", "--target", "wage", "--output", tmp_path / "a.html", trees=10)
     warning = shown["warnings"][0]
-    assert re.match(r".*\blwage\b.*100%.*\bwage\b.*--drop lwage", warning)
+    assert re.match(r".*\bwage incl. tax\b.*100%.*\bwage\b.*--keep 'wage incl. tax'$", warning)
     assert f"truewood: warning: {warning}\n" in said
+    assert [feature["feature"] for feature in shown["features"]] == ["school"]
+    # The option works when it is pasted.
+    options = shlex.split(warning[warning.index("--keep") :])
+    kept, _ = call(tmp_path / "a.csv", "--target", "wage", *options, trees=10)
+    assert kept["features"][0]["feature"] == "wage incl. tax"
     # Whoever reads the report has given no options.
     page = (tmp_path / "a.html").read_text()
-    told = re.search(r'<div class="caveat severe"><p>([A-Z].*\blwage\b.*?)</p></div>', page)
+    told = re.search(r'<div class="caveat severe"><p>([A-Z].*\bwage incl. tax\b.*?)</p></div>', page)
     assert "100%" in told[1]
-    assert "--drop" not in told[1]
+    assert "--keep" not in told[1]
+
+
+def test_an_identifier_of_groups_is_left_out_and_its_option_works(tmp_path, call):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"Individual ID": np.repeat(np.arange(40), 5), "x": rng.normal(size=200)})
+    table.assign(y=table["x"] + rng.normal(size=200)).to_csv(tmp_path / "a.csv", index=False)
+    shown, _ = call(tmp_path / "a.csv", "--target", "y", trees=10)
+    warning = shown["warnings"][0]
+    options = shlex.split(warning[warning.index("--groups") :])
+    assert options == ["--groups", "Individual ID"]
+    assert [feature["feature"] for feature in shown["features"]] == ["x"]
+    grouped, _ = call(tmp_path / "a.csv", "--target", "y", *options, trees=10)
+    assert grouped["n_groups"] == 40
 
 
 HEADER = "x,color,y\n"

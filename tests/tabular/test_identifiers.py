@@ -8,7 +8,7 @@ import pytest
 
 from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_dtypes, score
-from truewood.tabular import FitSettings, score_table
+from truewood.tabular import FitSettings, Messages, describe_table, score_table
 from truewood.tabular._columns.type_inference import infer_column
 
 pytestmark = pytest.mark.any_engine
@@ -56,11 +56,46 @@ UNITS = np.arange(N_ROWS) // 6
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("id", UNITS), ("userId", UNITS * 1000), ("patient", [f"p{unit}" for unit in UNITS]), ("Subject", UNITS)],
+    [
+        ("id", UNITS),
+        ("userId", UNITS * 1000),
+        ("patient", [f"p{unit}" for unit in UNITS]),
+        ("Individual ID", UNITS),
+        ("Subject", UNITS % 8),
+        ("site_id", [f"s{unit % 8}" for unit in UNITS]),
+    ],
 )
-def test_rows_that_belong_together(name, values):
-    scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_estimators=5)
-    assert not find_lacking(scored.warnings[0], name, "50 values", "300 rows", f"groups={name!r}")
+def test_columns_that_identify_groups_are_left_out(name, values):
+    table = TABLE[["x", "city", "y"]].assign(**{name: values})
+    scored = score(table, "y", n_estimators=5)
+    n_groups = f"{len(set(values))} values"
+    assert not find_lacking(scored.warnings[0], name, n_groups, "300 rows", f"groups={name!r}")
+    assert find_dtypes(scored)[name] == "group identifier"
+    assert name not in scored.result.feature_names
+    kept = score(table, "y", n_estimators=5, keep=name)
+    assert name in kept.result.feature_names
+    assert not any("groups=" in warning for warning in kept.warnings)
+
+
+def test_no_groups_are_suggested_for_survival_times():
+    """Survival forests are scored on out-of-bag rows, which groups would share with in-bag rows."""
+    pytest.importorskip("sksurv")
+    rng = np.random.default_rng(0)
+    times = TABLE[["x", "city"]].assign(**{"Individual ID": UNITS}, time=rng.exponential(size=N_ROWS), died=UNITS % 2)
+    for warnings in (
+        score(times, "time", event="died", n_estimators=5).warnings,
+        describe(times, target="time", event="died"),
+    ):
+        (warning,) = [text for text in warnings if "Individual ID" in text]
+        assert "groups=" not in warning
+        assert "one row per Individual ID" in warning
+
+
+def describe(table, **arguments):
+    """Warnings of a description."""
+    messages = Messages()
+    describe_table(table, **arguments, messages=messages)
+    return messages.warnings
 
 
 def test_rows_that_are_kept_together_are_not_warned_of():
@@ -73,8 +108,16 @@ def test_rows_that_are_kept_together_are_not_warned_of():
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("humid", UNITS), ("id", UNITS % 3), ("patient", UNITS + 0.25), ("member", UNITS), ("patients", UNITS * 0 + 1)],
+    [
+        ("humid", UNITS),
+        ("id", UNITS % 3),
+        ("patient", UNITS + 0.25),
+        ("member", UNITS),
+        ("customers", UNITS),  # a count
+        ("family", [f"f{unit % 8}" for unit in UNITS]),  # a category
+    ],
 )
 def test_other_columns_are_left_alone(name, values):
     scored = score(TABLE[["x", "city", "y"]].assign(**{name: values}), "y", n_estimators=5)
     assert not any("groups=" in warning for warning in scored.warnings)
+    assert name in scored.result.feature_names

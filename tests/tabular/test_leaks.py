@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_linnerud, load_wine
 
 from helpers.messages import find_lacking
-from helpers.mixed_table import TABLE, score
+from helpers.mixed_table import TABLE, find_dtypes, find_values, score
 from truewood.tabular._checks.leaks import find_leaks
 
 pytestmark = pytest.mark.any_engine
@@ -220,10 +220,37 @@ def test_leaks_are_warned_of_and_left_out():
     table = TABLE.assign(log=np.exp(TABLE["amount"] / TABLE["amount"].max())).drop(columns="y")
     scored = score(table, "amount", n_estimators=10)
     assert re.match(r".*\blog\b.*100%.*\bamount\b", scored.warnings[0])
-    assert scored.warnings[0].endswith("drop=['log']")
-    assert not any(
-        "alone explains" in warning for warning in score(table, "amount", drop="log", n_estimators=10).warnings
+    assert scored.warnings[0].endswith("keep=['log']")
+    assert repr(scored).startswith(f"warning: {scored.warnings[0]}")
+    assert find_dtypes(scored)["log"] == "possible leak"
+    without = score(table, "amount", drop="log", n_estimators=10)
+    assert find_values(scored) == find_values(without)
+    assert not any("explains" in warning for warning in without.warnings)
+    kept = score(table, "amount", keep="log", n_estimators=10)
+    assert kept.warnings[0].endswith("drop=['log']")
+    assert kept.result.feature_names[kept.result.order[0]] == "log"
+
+
+def test_both_columns_of_a_pair_are_left_out_unless_one_is_kept():
+    part, share = PART, np.random.default_rng(3).uniform(0.2, 0.8, N_ROWS) * Y
+    table = OTHERS.assign(part=part, other=Y - part, share=share, rest=Y - share, y=Y)
+    scored = score(table, "y", n_estimators=5)
+    assert set(scored.result.feature_names) == {"a", "b", "c"}
+    assert [set(warning.suggestion["keep"]) for warning in scored.warnings if "together" in warning] in (
+        [{"part", "other"}, {"share", "rest"}],
+        [{"share", "rest"}, {"part", "other"}],
     )
+    kept = score(table, "y", n_estimators=5, keep="part")
+    assert set(kept.result.feature_names) == {"a", "b", "c", "part"}
+    (warning,) = [text for text in kept.warnings if "part" in text]
+    assert not find_lacking(warning, "other is left out", "keep=['other']")
+
+
+def test_a_leak_is_used_if_nothing_else_is_left():
+    scored = score(pd.DataFrame({"x": Y, "y": 2 * Y + 1}), "y", n_estimators=5)
+    assert scored.result.feature_names.tolist() == ["x"]
+    assert not find_lacking(scored.warnings[0], "x", "100%", "y")
+    assert "left out" not in scored.warnings[0]
 
 
 def test_many_leaks_are_listed():

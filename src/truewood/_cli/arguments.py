@@ -111,7 +111,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="COLUMN",
-        help="use a column even if it looks like an identifier or free text; can be repeated",
+        help="use a column even if it looks like an identifier, target leakage or free text; can be repeated",
     )
     parser.add_argument(
         "--dtype",

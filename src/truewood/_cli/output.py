@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from truewood._cli.streams import Console, write_message
-from truewood._formatting import count, format_p_value, in_one_line
+from truewood._formatting import count, format_p_value, in_one_line, list_names
 from truewood._message import as_message
 from truewood._results.caveats import check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.comparison import Comparison
@@ -40,6 +40,7 @@ from truewood._results.text import STARS
 from truewood._results.trends import explain_directions, find_directions
 from truewood._writing import check_writable, write_file, write_picture
 from truewood.tabular import TableScore
+from truewood.tabular._columns.columns import LEAK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,8 +173,14 @@ def print_table(score: TableScore, *, top: int, alpha: float, title: str) -> Non
         for name, columns in members.items()
         if name != " + ".join(map(str, columns))
     ]
-    above = [f"{title} {score.describe()}", *_head(score, alpha)]
+    above = [f"{title} {score.describe()}", *_name_leaks(score), *_head(score, alpha)]
     show(["\n".join(map(in_one_line, above)), table, "\n".join(map(in_one_line, below))], sys.stdout)
+
+
+def _name_leaks(score: TableScore) -> list[str]:
+    """Say which columns are left out because they nearly determine the target."""
+    names = [column.name for column in score.columns if column.dtype == LEAK]
+    return [f"Left out because of possible target leakage: {list_names(names)}."] if names else []
 
 
 def _head(score: TableScore, alpha: float) -> list[str]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-from truewood.tabular._checks.leaks import warn_of_leaks
-from truewood.tabular._columns.columns import MISSING_LEVEL, Column, describe_columns, take_rows
+from truewood.tabular._checks.leaks import leave_out_leaks
+from truewood.tabular._columns.columns import LEAK, MISSING_LEVEL, Column, describe_columns, take_rows
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
-from truewood.tabular._columns.identifiers import warn_of_group_identifiers
+from truewood.tabular._columns.identifiers import warn_of_groups
 from truewood.tabular._columns.roles import check_name, read_roles
 from truewood.tabular._columns.target import find_outcome
 from truewood.tabular._errors import TableError
@@ -97,20 +97,18 @@ def describe_table(
     absent = {*roles.drop, *list_dropped(dtypes)}
     predicted = {str(name) for name in (target, event) if name is not None}
     columns = read_columns(rows[[name for name in names if name not in absent]], {*roles.keep, *predicted}, dtypes)
-    features = [column for column in columns if column.name not in predicted]
-    for line in describe_columns(features):
-        messages.add(line)
-    warn_of_group_identifiers(_join(features), messages)
     if target is not None:
         roles.check(names)
         has_target, outcome = find_outcome(rows, roles, task, dtypes, messages)
-        X = _join(take_rows(features, has_target))
-        warn_of_leaks(X, outcome, roles.target, messages)
+        features = take_rows([column for column in columns if column.name not in predicted], has_target)
+        checked = leave_out_leaks(features, outcome, roles.target, roles.keep, messages)
+        leaks = {column.name for column in checked if column.dtype == LEAK}
+        columns = [replace(column, dtype=LEAK) if column.name in leaks else column for column in columns]
+    features = [column for column in columns if column.name not in predicted]
+    for line in describe_columns(features):
+        messages.add(line)
+    warn_of_groups(features, None if event is None else "survival", messages)
     return [_describe_column(column, rows[column.name]) for column in columns]
-
-
-def _join(columns: list[Column]) -> pd.DataFrame:
-    return pd.DataFrame({column.name: column.values for column in columns if column.is_used})
 
 
 def _describe_column(column: Column, given: pd.Series[Any]) -> ColumnDescription:

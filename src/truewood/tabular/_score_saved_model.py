@@ -154,7 +154,7 @@ def score_saved_model(
     weight, group_of = read_weight(rows, roles.sample_weight), read_group_column(rows, roles.groups)
     X = prepare_table(saved, roles.choose_features(rows), messages)
     task = "regression" if saved.classes is None else "classification"
-    warn_of_leaks(X, Outcome(task, y), roles.target, messages, is_fit=True)
+    warn_of_leaks(X, Outcome(task, y), roles.target, messages)
     warn_of_duplicates(X, y, messages)
     return _score_held_out(
         partial(

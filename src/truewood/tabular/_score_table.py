@@ -14,11 +14,11 @@ from truewood._formatting import ROWS_IN_WORDS, quote
 from truewood._progress import show_nothing
 from truewood.tabular._checks.cost import Cost, choose_sample
 from truewood.tabular._checks.duplicates import warn_of_duplicates
-from truewood.tabular._checks.leaks import warn_of_leaks
-from truewood.tabular._columns.columns import Column, check_finite, describe_columns, take_rows
+from truewood.tabular._checks.leaks import leave_out_leaks
+from truewood.tabular._columns.columns import Column, check_finite, describe_columns, join_used, take_rows
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
 from truewood.tabular._columns.encoding import count_encoded
-from truewood.tabular._columns.identifiers import warn_of_group_identifiers
+from truewood.tabular._columns.identifiers import warn_of_groups
 from truewood.tabular._columns.roles import read_roles
 from truewood.tabular._columns.target import check_survival_settings, find_outcome, read_group_column, read_weight
 from truewood.tabular._errors import TableError
@@ -66,7 +66,8 @@ def score_table(
     drop : str or iterable of str, default=()
         Columns to drop.
     keep : str or iterable of str, default=()
-        Columns to use even if they look like identifiers or free text.
+        Columns to use even if they look like identifiers, target leakage or free text. By default, such columns are
+        left out, with a message or, for leakage and group identifiers, a warning.
     dtypes : dict of str to str, default=None
         Types of columns, instead of the inferred ones: "number", "category", "date", "date:FORMAT" such as
         "date:%d.%m.%Y", or "text" or "drop", to leave the column out. Values that cannot be read as the type become
@@ -139,10 +140,10 @@ def score_table(
     # Types are inferred from all rows: identifiers have gaps if rows are left out.
     columns = take_rows(read_columns(roles.choose_features(whole), roles.keep, dtypes), has_target)
     check_finite(columns)
+    columns = leave_out_leaks(columns, outcome, roles.target, roles.keep, messages)
     X = _use_columns(columns, messages)
     if roles.groups is None:
-        warn_of_group_identifiers(X, messages)
-    warn_of_leaks(X, outcome, roles.target, messages)
+        warn_of_groups(columns, outcome.task, messages)
     warn_of_duplicates(X, outcome.values, messages)
     used = [column for column in columns if column.is_used]
     group_of = read_group_column(rows, roles.groups)
@@ -169,7 +170,7 @@ def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:
     """Build the table of used columns, and report all columns."""
     for line in describe_columns(columns):
         messages.add(line)
-    used = {column.name: column.values for column in columns if column.is_used}
-    if not used:
+    X = join_used(columns)
+    if X.empty:
         raise TableError("no column is left to predict the target; keep at least one feature column.", "table")
-    return pd.DataFrame(used)
+    return X

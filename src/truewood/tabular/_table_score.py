@@ -25,7 +25,8 @@ class ColumnSummary:
     name : str
         The name.
     dtype : str
-        The inferred type, such as "number", "category" or "identifier"; for a saved model, the dtype of the data frame.
+        The inferred type, such as "number", "category" or "identifier", or "possible leak" for a column that nearly
+        determines the target; for a saved model, the dtype of the data frame.
     is_used : bool
         Whether it is a feature.
     note : str or None
@@ -117,5 +118,5 @@ class TableScore:
         )
 
     def __repr__(self) -> str:
-        lines = [self.describe(), *map(str, [self.performance] * (self.performance is not None))]
-        return "\n".join(map(in_one_line, [*lines, *(f"warning: {warning}" for warning in self.warnings)]))
+        lines = [*(f"warning: {warning}" for warning in self.warnings), self.describe()]
+        return "\n".join(map(in_one_line, [*lines, *map(str, [self.performance] * (self.performance is not None))]))

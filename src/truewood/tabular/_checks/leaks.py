@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -31,7 +32,8 @@ from scipy.stats import rankdata
 
 from truewood._formatting import list_names
 from truewood._message import Message
-from truewood.tabular._columns.identifiers import find_group_identifiers, is_time_name
+from truewood.tabular._columns.columns import LEAK, Column, join_used
+from truewood.tabular._columns.identifiers import is_time_name
 from truewood.tabular._columns.target import Outcome
 from truewood.tabular._columns.text_values import parse_numbers
 from truewood.tabular._messages import Messages
@@ -109,44 +111,67 @@ class _Target:
         return float(np.mean(0.5 * (a - b) ** 2 if self.are_ranks else a != b))
 
 
-def warn_of_leaks(X: pd.DataFrame, target: Outcome, name: str, messages: Messages, *, is_fit: bool = False) -> None:
-    """Warn about columns that nearly determine the target.
+def leave_out_leaks(
+    columns: list[Column], target: Outcome, name: str, keep: Collection[str], messages: Messages
+) -> list[Column]:
+    """Leave out columns that nearly determine the target, with a warning for each.
+
+    A leak explains everything, so every other column would look useless beside it: a ranking with a leak answers no
+    question. A column in `keep` is used, and so are all columns if nothing else is left.
 
     Parameters
     ----------
-    X : DataFrame
-        The columns; see `find_leaks`. Group identifiers are ignored.
+    columns : list of Column
+        The columns.
     target : Outcome
         The target.
     name : str
         The name of the target.
+    keep : collection of str
+        Columns to use in any case.
     messages : Messages
         Receives the warnings.
-    is_fit : bool, default=False
-        Whether the model is already fit, so that dropping a column requires a new fit.
     """
-    task = "classification" if target.task == "classification" else "regression"
-    leaks = find_leaks(X.drop(columns=find_group_identifiers(X)), target.values, task)
+    leaks = find_leaks(join_used(columns), target.values, target.task)
+    suspects = {column for leak in leaks for column in leak.columns} - set(keep)
+    if suspects >= {column.name for column in columns if column.is_used}:
+        suspects = set()
+    _warn(leaks, name, messages, lambda leak: _hint_at_options(leak, [x for x in leak.columns if x in suspects]))
+    return [replace(column, dtype=LEAK) if column.name in suspects else column for column in columns]
+
+
+def warn_of_leaks(X: pd.DataFrame, target: Outcome, name: str, messages: Messages) -> None:
+    """Warn about columns of a fitted model that nearly determine the target; arguments as in `leave_out_leaks`."""
+    leaks = find_leaks(X, target.values, target.task)
+    _warn(leaks, name, messages, lambda leak: Message(".", f"If so, fit a model without {_name_them(leak)}"))
+
+
+def _warn(leaks: list[Leak], target: str, messages: Messages, advise: Callable[[Leak], Message]) -> None:
     for leak in leaks[:_MOST_NAMED]:
-        messages.warn(_describe(leak, name, is_fit=is_fit))
+        is_one, share = len(leak.columns) == 1, f"{round(100 * leak.share, 1):g}%"
+        names = f"column{'s' * (not is_one)} {' and '.join(leak.columns)}"
+        explain = "alone explains" if is_one else "together explain"
+        messages.warn(advise(leak).prefix(f"{names} {explain} {share} of {target}: possible target leakage"))
     if leaks[_MOST_NAMED:]:
         more = list_names([" with ".join(leak.columns) for leak in leaks[_MOST_NAMED:]])
         messages.warn(f"possible target leakage also in {more}")
 
 
-def _describe(leak: Leak, target: str, *, is_fit: bool) -> Message:
-    is_one = len(leak.columns) == 1
-    them, explain = ("it", "alone explains") if is_one else ("them", "together explain")
-    share = f"{round(100 * leak.share, 1):g}%"
-    names = f"column{'s' * (not is_one)} {' and '.join(leak.columns)}"
-    text = f"{names} {explain} {share} of {target}: possible target leakage."
-    if is_fit:
-        return Message(text, f"If so, fit a model without {them}")
-    return Message(text, f"If so, drop {them} with {{drop}}", drop=list(leak.columns))
+def _hint_at_options(leak: Leak, left_out: list[str]) -> Message:
+    """Say which columns of a leak are left out, if any, and how to change that."""
+    if not left_out:
+        return Message(".", f"If so, drop {_name_them(leak)} with {{drop}}", drop=list(leak.columns))
+    is_one = len(left_out) == 1
+    those = ("it is" if is_one else "they are") if len(left_out) == len(leak.columns) else f"{left_out[0]} is"
+    return Message(f"; {those} left out.", f"To use {'it' if is_one else 'them'}, pass {{keep}}", keep=left_out)
+
+
+def _name_them(leak: Leak) -> str:
+    return "it" if len(leak.columns) == 1 else "them"
 
 
 def find_leaks(X: pd.DataFrame, y: NDArray[Any], task: str) -> list[Leak]:
-    """Find columns that nearly determine the target, strongest first, then a pair of columns that adds up to it.
+    """Find columns that nearly determine the target, strongest first, then pairs of the others that add up to it.
 
     Dates and times are ignored: they nearly determine any target with a trend. So are numbers that are monotone over
     the rows while the target is not, such as the population of a country in a time series.
@@ -157,12 +182,12 @@ def find_leaks(X: pd.DataFrame, y: NDArray[Any], task: str) -> list[Leak]:
         Numbers, booleans and dates by dtype; all other columns are categories.
     y : ndarray of shape (n_rows,)
         Labels, or numbers.
-    task : {"classification", "regression"}
-        The task.
+    task : {"classification", "regression", "survival"}
+        The task; y are times for survival.
     """
     if len(np.unique(y)) < 2:
         return []
-    are_numbers = task == "regression"
+    are_numbers = task != "classification"
     names = [str(name) for name in X if X[name].dtype.kind != "M" and not is_time_name(str(name))]
     if are_numbers and not _is_sorted(y):
         names = [name for name in names if not (_is_number(X[name]) and _runs_on(X[name]))]
@@ -282,17 +307,25 @@ def _measure_words(texts: list[str], target: _Target) -> float:
 
 
 def _find_pairs(X: pd.DataFrame, y: Floats, target: _Target) -> list[Leak]:
-    """Find the pair of columns with the weighted sum, or else the product, closest to the target, if it is close."""
+    """Find pairs of columns whose weighted sum, or else product, is close to the target; the closest, then others."""
     X = X.loc[:, X.notna().mean() >= _MOSTLY_THERE]
+    found: list[Leak] = []
+    while (leak := _find_pair(X, y, target)) is not None:
+        found.append(leak)
+        X = X.drop(columns=list(leak.columns))
+    return found
+
+
+def _find_pair(X: pd.DataFrame, y: Floats, target: _Target) -> Leak | None:
     is_there = X.notna().all(axis=1).to_numpy()
     X, y, target = X[is_there], y[is_there], target.take(is_there)
     if len(y) < _FEWEST_ROWS or np.ptp(y) == 0:
-        return []
+        return None
     leak = _find_sum(X, y, target)
     if leak is None and y.min() > 0:
         positive = X.loc[:, X.min() > 0]
         leak = _find_sum(positive.apply(np.log), np.log(y), target)
-    return [] if leak is None else [leak]
+    return leak
 
 
 def _find_sum(X: pd.DataFrame, y: Floats, target: _Target) -> Leak | None:

@@ -15,6 +15,7 @@ from truewood.tabular._errors import TableError
 
 NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE = "number", "boolean", "category", "high-cardinality category", "date"
 TEXT, IDENTIFIER, CONSTANT, EMPTY, NESTED = "free text", "identifier", "constant", "empty", "nested values"
+GROUPS, LEAK = "group identifier", "possible leak"
 # What messages call columns of a type, if not by its name.
 _ADJECTIVES = {NUMBER: "numeric", CATEGORY: "categorical", MANY_LEVELS: "high-cardinality categorical"}
 USED = (NUMBER, BOOLEAN, CATEGORY, MANY_LEVELS, DATE)
@@ -87,6 +88,11 @@ def _take_rows(column: Column, is_taken: NDArray[np.bool_]) -> Column:
     return Column(column.name, kind, values, column.note)
 
 
+def join_used(columns: list[Column]) -> pd.DataFrame:
+    """Build the table of the used columns."""
+    return pd.DataFrame({column.name: column.values for column in columns if column.is_used})
+
+
 def describe_columns(columns: list[Column]) -> list[Message]:
     """List the columns of each type, what was assumed, and which columns are left out and why."""
     lines = []
@@ -109,6 +115,10 @@ def describe_columns(columns: list[Column]) -> list[Message]:
 _WHY_LEFT_OUT = {
     IDENTIFIER: (
         ("looks like a row identifier", "look like row identifiers"),
+        "To use such a column anyway, pass {keep}",
+    ),
+    GROUPS: (
+        ("looks like a group identifier", "look like group identifiers"),
         "To use such a column anyway, pass {keep}",
     ),
     TEXT: (("free text", "free text"), "To use such a column as a category, pass {keep}"),

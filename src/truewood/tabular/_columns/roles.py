@@ -29,7 +29,7 @@ class Roles:
     drop : tuple of str
         Columns to drop.
     keep : tuple of str
-        Columns to use even if they look like identifiers or free text.
+        Columns to use even if they look like identifiers, target leakage or free text.
     """
 
     target: str

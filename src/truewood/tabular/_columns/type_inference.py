@@ -18,6 +18,7 @@ from truewood.tabular._columns.columns import (
     CONSTANT,
     DATE,
     EMPTY,
+    GROUPS,
     IDENTIFIER,
     MANY_LEVELS,
     MISSING_LEVEL,
@@ -26,7 +27,7 @@ from truewood.tabular._columns.columns import (
     TEXT,
     Column,
 )
-from truewood.tabular._columns.identifiers import is_row_identifier
+from truewood.tabular._columns.identifiers import is_group_identifier, is_row_identifier
 from truewood.tabular._columns.text_values import (
     is_missing,
     parse_dates,
@@ -62,12 +63,18 @@ def infer_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> 
     if column.dtype == NUMBER:
         if (days := parse_day_numbers(column.values.to_numpy())) is not None:
             return Column(name, DATE, pd.Series(pd.DatetimeIndex(days)), "read as YYYYMMDD dates")
-        is_name = not is_kept and is_row_identifier(name, column.values.to_numpy())
-        return Column(name, IDENTIFIER, column.values) if is_name else column
+        return column if is_kept else _check_identifier(column)
     if column.dtype != CATEGORY:
         return column
-    unusable = None if is_kept else _find_unusable(column.values[is_there], n_distinct)
+    unusable = None if is_kept else _find_unusable(name, column.values[is_there], n_distinct)
     return Column(name, unusable or choose_category(n_distinct), column.values.fillna(MISSING_LEVEL), column.note)
+
+
+def _check_identifier(column: Column) -> Column:
+    """Change the type of numbers that identify rows or groups of rows."""
+    if is_row_identifier(column.name, column.values.to_numpy()):
+        return Column(column.name, IDENTIFIER, column.values)
+    return Column(column.name, GROUPS, column.values) if is_group_identifier(column.name, column.values) else column
 
 
 def choose_category(n_levels: int) -> str:
@@ -187,8 +194,10 @@ def take_levels(levels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
     return taken
 
 
-def _find_unusable(values: pd.Series[Any], n_distinct: int) -> str | None:
+def _find_unusable(name: str, values: pd.Series[Any], n_distinct: int) -> str | None:
     """Choose the type of strings that are useless as levels; None for a category."""
+    if is_group_identifier(name, values):
+        return GROUPS
     if n_distinct <= _FEW_LEVELS or n_distinct < 0.5 * len(values):
         return None
     if np.mean([len(str(value).split()) for value in values]) >= _WORDS_OF_TEXT:
