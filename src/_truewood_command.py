@@ -13,9 +13,15 @@ from types import FrameType
 from typing import NoReturn
 
 
+# Imports take seconds, and much longer from a cold disk.
+_STARTING = "truewood: starting; the first time takes up to a minute\n"
+
+
 def main() -> int:
     """Run the command line and return its exit code; see `truewood._cli.main`."""
     _open_closed_streams()
+    if sys.argv[1:2] == ["app"] and sys.stderr.isatty():
+        sys.stderr.write(_STARTING)
     # Background jobs ignore Ctrl-C; leave that unchanged.
     can_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:

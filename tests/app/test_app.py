@@ -45,19 +45,18 @@ def test_from_a_table_to_its_report(app, open_page, tmp_path):
     for name, kind in kinds.items():
         assert page.get_by_label(f"Type of {name}", exact=True).input_value() == kind
     choose_target(page, "churn")
-    page.locator("span.target").wait_for()
+    page.locator("span.role").wait_for()
     page.get_by_label("Type of income").select_option("left out")
     page.get_by_role("button", name="Analyze").click()
     page.get_by_text("of 500 trees").wait_for()
     report = page.frame_locator("iframe")
     report.get_by_role("heading", name="What predicts churn?").wait_for()
-    features = report.locator("#rows th").all_inner_texts()
-    assert [name.strip() for name in features] == ["age", "<img src=x onerror=alert(1)>"]
+    assert list_features(report) == ["age", "<img src=x onerror=alert(1)>"]
     check_report(page, "people", "churn")
 
     # The other page has seen nothing of it, and nothing is kept of it when it is closed.
     assert other.get_by_role("heading", name="other.csv").is_visible()
-    assert other.locator("iframe").get_attribute("src") is None
+    assert other.locator("iframe").count() == 0
     assert {path.name for path in app.list_files()} == {"people.csv", "report.html", "other.csv"}
     other.close()
     wait_for(lambda: {path.name for path in app.list_files()} == {"people.csv", "report.html"})
@@ -87,6 +86,93 @@ def test_what_is_wrong_is_said_in_a_line(app, open_page, tmp_path):
     assert page.get_by_role("button", name="Analyze").is_enabled()
     kept = {path.name for path in app.list_files()}
     assert kept & {"broken.parquet", "picture.png", "large.csv", "few.csv"} == {"few.csv"}
+
+
+def test_what_cannot_be_the_target_is_refused_at_once(app, open_page, tmp_path):
+    page = open_page(app)
+    upload(page, write_table(tmp_path / "people.csv"))
+    start = page.get_by_role("button", name="Analyze")
+    for name, reason in {"customer": "row identifier", "letter": "free text"}.items():
+        choose_target(page, name)
+        page.locator(".refusal", has_text=name).filter(has_text=reason).wait_for()
+        assert not start.is_enabled()
+    choose_target(page, "churn")
+    wait_for(start.is_enabled)
+    assert not page.locator(".refusal").is_visible()
+    # A number that looks like an identifier may be a target nevertheless.
+    (tmp_path / "ranks.csv").write_text("x,rank\n" + "".join(f"{k % 7},{k}\n" for k in range(60)))
+    upload(page, tmp_path / "ranks.csv")
+    page.get_by_text("60 rows, 2 columns", exact=True).wait_for()
+    choose_target(page, "rank")
+    page.locator(".refusal").get_by_text("row identifier").wait_for()
+    assert not start.is_enabled()
+    page.get_by_label("Type of rank").select_option("number")
+    wait_for(start.is_enabled)
+    assert not page.locator(".refusal").is_visible()
+
+
+def test_a_leak_is_left_out_until_it_is_wanted(app, open_page, tmp_path):
+    rng = np.random.default_rng(0)
+    weight = rng.gamma(3, size=200)
+    price = 20 * weight + rng.normal(0, 5, 200)
+    rows = "".join(f"{w:.3f},{p:.2f},{1.19 * p:.2f}\n" for w, p in zip(weight, price, strict=True))
+    (tmp_path / "shop.csv").write_text(f"weight,Price,Price incl. VAT\n{rows}")
+    page = open_page(app)
+    upload(page, tmp_path / "shop.csv")
+    start_report(page, "Price")
+    report = page.frame_locator("iframe")
+    report.locator(".caveat.severe").get_by_text("Price incl. VAT").wait_for()
+    assert list_features(report) == ["weight"]
+    page.get_by_role("button", name="Columns").click()
+    kind = page.get_by_label("Type of Price incl. VAT")
+    assert kind.input_value() == "left out (possible leak)"
+    kind.select_option("use anyway")
+    page.get_by_role("button", name="Analyze").click()
+    report.locator("#rows th").nth(1).wait_for()
+    assert list_features(report)[0] == "Price incl. VAT"
+    # It is no leak for another target.
+    page.get_by_role("button", name="Columns").click()
+    choose_target(page, "weight")
+    wait_for(lambda: kind.input_value() == "number")
+
+
+def list_features(report):
+    """The features of a report, in order."""
+    return [name.strip() for name in report.locator("#rows th").all_inner_texts()]
+
+
+def test_groups_model_and_survival_times(app, open_page, tmp_path):
+    pytest.importorskip("sksurv")
+    rng = np.random.default_rng(0)
+    x, patient = rng.normal(size=200), np.repeat(np.arange(40), 5)
+    days = rng.exponential(np.exp(-x))
+    rows = "".join(f"{k},{a:.3f},{d:.3f},{e}\n" for k, a, d, e in zip(patient, x, days, patient % 3 > 0, strict=True))
+    (tmp_path / "study.csv").write_text(f"patient,x,days,died\n{rows}")
+    page = open_page(app)
+    upload(page, tmp_path / "study.csv")
+    page.get_by_text("200 rows, 4 columns", exact=True).wait_for()
+    assert not page.get_by_label("Event column").is_visible()
+    choose_option(page, "Group column", "patient")
+    choose_option(page, "Model", "extra-trees")
+    start_report(page, "days")
+    report = page.frame_locator("iframe")
+    report.get_by_role("heading", name="What predicts days?").wait_for()
+    assert list_features(report) == ["x", "died"]
+    assert "folds" in report.locator("#facts").inner_text()  # and not out-of-bag rows
+
+    page.get_by_role("button", name="Columns").click()
+    choose_option(page, "Task", "survival")
+    page.get_by_label("Time column").wait_for()
+    assert not page.get_by_role("button", name="Analyze").is_enabled()
+    choose_option(page, "Event column", "died")
+    page.get_by_role("button", name="Analyze").click()
+    report.get_by_role("heading", name="What predicts days until died?").wait_for()
+    assert list_features(report) == ["x"]
+
+
+def choose_option(page, label, option):
+    page.get_by_label(label).click()
+    page.get_by_role("option", name=option, exact=True).click()
 
 
 def test_a_hundred_megabytes(app, open_page, tmp_path):

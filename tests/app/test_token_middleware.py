@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -224,6 +226,14 @@ def test_an_upload_that_ends_after_a_later_one_is_dropped(own_app, open_page):
         assert slow.recv(12) == b"HTTP/1.1 409"
     page.get_by_role("heading", name="quick.csv", exact=True).wait_for()
     assert {path.name for path in own_app.list_files()} == {"quick.csv"}
+
+
+def test_an_upload_before_the_socket_is_connected(own_app):
+    """The page is shown before its socket is there, and a table may be dropped at once."""
+    page, cookie = own_app.log_in()
+    key = re.search(r'"client_id": *"([^"]+)"', html.unescape(ask(page, Cookie=cookie)[1]))[1]
+    own = {"Cookie": cookie, "Origin": f"http://127.0.0.1:{own_app.port}", "Content-Type": FORM}
+    assert ask(f"{page}upload/{key}", "POST", make_form(), **own)[:2] == (200, "")
 
 
 def test_an_upload_that_is_broken_off(own_app, open_page):

@@ -87,3 +87,17 @@ def test_closed_standard_input_is_an_empty_table(run):
     code, _, said = run(["describe", "-"], "<&-")
     assert code == 2
     assert re.fullmatch("truewood: error: standard input .*empty.*\n", said)
+
+
+def test_the_app_says_at_once_that_it_starts():
+    """Imports take a while; in a terminal, the first line is there before them."""
+    pytest.importorskip("nicegui")
+    terminal, end = os.openpty()
+    program = "import sys, _truewood_command; sys.modules['truewood'] = None; sys.exit(_truewood_command.main())"
+    done = subprocess.run([sys.executable, "-c", program, "app"], stderr=end, timeout=60, check=False)
+    os.close(end)
+    with open(terminal, "rb") as stream:
+        said = stream.read1().decode().splitlines()
+    assert (done.returncode, len(said)) == (2, 2)
+    assert "starting" in said[0]
+    assert said[1].startswith("truewood: error: ")  # no import succeeds

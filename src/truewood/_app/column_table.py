@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nicegui import ui
@@ -9,6 +10,19 @@ from nicegui import ui
 _ROWS_PER_PAGE = 25
 # Types that can be chosen, and what `score_table` calls them.
 _DTYPES = {"number": "number", "category": "category", "date": "date", "left out": "drop"}
+# The choices for a column that nearly determines the target.
+_LEAK, _KEPT = "left out (possible leak)", "use anyway"
+# Why a column cannot be the target, by its type.
+_REFUSALS = {
+    "identifier": "{} looks like a row identifier, so there is nothing to predict.",
+    "group identifier": "{} looks like a group identifier, so there is nothing to predict.",
+    "free text": "{} is free text; choose a column of classes or numbers.",
+    "date": "{} contains dates; choose a column of classes or numbers.",
+    "constant": "{} has the same value in every row, so there is nothing to predict.",
+    "empty": "{} has no values; choose another column.",
+    "nested values": "{} contains neither numbers nor text; choose another column.",
+}
+_OVERRIDE = " If it is a target nevertheless, change its type below."
 _NAME_CELL = """
 <q-td :props="props">
   <div class="name">{{ props.row.name }}</div>
@@ -18,8 +32,9 @@ _NAME_CELL = """
 """
 _TYPE_CELL = """
 <q-td :props="props">
-  <span v-if="props.row.is_target" class="target">target</span>
-  <select v-else :value="props.row.choice" :aria-label="'Type of ' + props.row.name"
+  <span v-if="props.row.role" class="role">{{ props.row.role }}</span>
+  <select v-if="!props.row.role || props.row.is_refused" :value="props.row.choice"
+    :aria-label="'Type of ' + props.row.name"
     @change="(event) => $parent.$emit('choose', {name: props.row.name, choice: event.target.value})">
     <option v-for="choice in props.row.choices" :value="choice">{{ choice }}</option>
   </select>
@@ -28,11 +43,19 @@ _TYPE_CELL = """
 
 
 class ColumnTable:
-    """A searchable table of columns with a type selector for each."""
+    """A searchable table of columns with a type selector for each.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    on_choice : callable
+        Called when the user has chosen the type of a column.
+    """
+
+    def __init__(self, on_choice: Callable[[], None]) -> None:
         self.rows: dict[str, dict[str, Any]] = {}
         self.is_locked = False
+        self._target: str | None = None
+        self._on_choice = on_choice
         self._search = ui.input(placeholder="Search columns").props("dense outlined clearable")
         self._grid = ui.table(
             rows=[],
@@ -51,39 +74,78 @@ class ColumnTable:
     def fill(self, columns: list[dict[str, Any]]) -> None:
         """Show the columns of a new table, each with the fields of `ColumnDescription`."""
         self.rows = {column["name"]: _make_row(column) for column in columns}
+        self._target = None
         self._search.set_value("")
         self._search.set_visibility(len(columns) > _ROWS_PER_PAGE)
         self._grid.props["hide-pagination"] = len(columns) <= _ROWS_PER_PAGE
-        self.mark_target(None)
+        self.mark_roles({})
 
-    def mark_target(self, target: str | None) -> None:
-        """Mark a column as the target."""
+    def mark_roles(self, roles: Mapping[str | None, str]) -> None:
+        """Mark the columns that are not features; leaks are those of a target, and are forgotten for another one."""
+        target = next((name for name, role in roles.items() if role in ("target", "time")), None)
+        if target != self._target:
+            for row in self.rows.values():
+                if row["choices"][0] == _LEAK:
+                    row["choices"] = row["all_choices"]
+                    row["choice"] = row["choices"][0]
+            self._target = target
         for name, row in self.rows.items():
-            row["is_target"] = name == target
-        self._grid.rows = list(self.rows.values())
+            row["role"] = roles.get(name)
+            row["is_refused"] = name == target and row["dtype"] in _REFUSALS
+        self._show()
+
+    def mark_leaks(self, names: list[str]) -> None:
+        """Offer to use columns that were left out because they nearly determine the target."""
+        for name in names:
+            self.rows[name] |= {"choice": _LEAK, "choices": [_LEAK, _KEPT]}
+        self._show()
+
+    def refuse_target(self, name: str) -> str:
+        """Say why a column cannot be the target; empty if it can, or if the user has set its type."""
+        row = self.rows[name]
+        if row["dtype"] not in _REFUSALS or row["choice"] in ("number", "category"):
+            return ""
+        can_be_read = row["dtype"] in ("identifier", "group identifier", "free text", "date")
+        return _REFUSALS[row["dtype"]].format(name) + _OVERRIDE * can_be_read
 
     def list_dtypes(self) -> dict[str, str]:
-        """List the types that the user has changed, except that of the target."""
+        """List the types that the user has changed."""
         return {
             name: _DTYPES[row["choice"]]
             for name, row in self.rows.items()
-            if row["choice"] != row["choices"][0] and not row["is_target"]
+            if row["choice"] in _DTYPES and row["choice"] != row["choices"][0] and self._can_set(row)
         }
+
+    def list_kept(self) -> list[str]:
+        """List the columns to use although they may leak the target."""
+        return [name for name, row in self.rows.items() if row["choice"] == _KEPT and row["role"] is None]
+
+    def _can_set(self, row: dict[str, Any]) -> bool:
+        """Whether the type of a column is shown, so that the user sees what counts."""
+        return row["role"] is None or bool(row["is_refused"])
 
     def _choose(self, name: str, choice: str) -> None:
         if not self.is_locked:
             self.rows[name]["choice"] = choice
+            self._on_choice()
+
+    def _show(self) -> None:
+        self._grid.rows = list(self.rows.values())
 
 
 def _make_row(column: dict[str, Any]) -> dict[str, Any]:
     """Make a row of the table; the inferred type is the first choice."""
     found = column["dtype"] if column["is_used"] else f"left out ({column['dtype']})"
     content = [", ".join(column["examples"]), f"{column['n_missing']:,} missing" * (column["n_missing"] > 0)]
+    choices = [found, *(dtype for dtype in _DTYPES if not found.startswith(dtype))]
     return {
         "name": column["name"],
+        "dtype": column["dtype"],
         "note": column["note"],
         "content": "; ".join(filter(None, content)),
         "choice": found,
-        "choices": [found, *(dtype for dtype in _DTYPES if not found.startswith(dtype))],
-        "is_target": False,
+        "choices": choices,
+        "all_choices": choices,
+        "role": None,
+        "is_refused": False,
     }

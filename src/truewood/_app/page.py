@@ -19,11 +19,13 @@ from starlette.requests import ClientDisconnect
 
 from truewood._app.column_table import ColumnTable
 from truewood._app.worker_process import WorkerError, WorkerProcess
+from truewood.tabular._models.settings import MODELS
 
 _HERE = Path(__file__).parent
 _MEGABYTE = 10**6
 _AUTO = "auto-detect"
-_TASKS = {_AUTO: _AUTO, "classification": "classification", "regression": "regression"}
+_SURVIVAL = "survival"
+_TASKS = (_AUTO, "classification", "regression", _SURVIVAL)
 _TOO_LARGE = "The table is larger than the {} MB limit; to raise it, restart with truewood app --max-size MB."
 # The report may run scripts and offer downloads, but not access the page around it.
 _SANDBOX = "allow-scripts allow-downloads"
@@ -73,7 +75,7 @@ class Page:
     async def connect(self) -> None:
         """Create the folder and start the process when the page is shown in a browser."""
         self.is_connected = True
-        self.folder.mkdir(exist_ok=True)  # it exists if the browser reconnects
+        self.folder.mkdir(exist_ok=True)  # it exists after an upload, and if the browser reconnects
         await self.worker.prepare()
 
     def close(self) -> None:
@@ -91,7 +93,7 @@ class Page:
                 if file is None:
                     return PlainTextResponse("The upload contains no file; choose a table.", 400)
                 table = self.folder / str(number) / _clean_name(file.filename)
-                table.parent.mkdir()
+                table.parent.mkdir(parents=True)  # the upload may be faster than the socket
                 with table.open("wb") as stream:
                     await run_in_threadpool(shutil.copyfileobj, file.file, stream)
         except ClientDisconnect:
@@ -111,7 +113,7 @@ class Page:
         with ui.element("header"):
             ui.html((_HERE / "icon.svg").read_text(), sanitize=False)
             ui.label("truewood").classes("wordmark")
-        with ui.element("main"):
+        with ui.element("div").classes("content"):
             self.trouble = ui.label().classes("trouble").props("role=alert")
             self.views = {}
             for name, lay_out in {
@@ -164,21 +166,27 @@ class Page:
             self.heading = ui.label()
         self.shape = ui.label().classes("lead")
         with ui.element("div").classes("question"):
-            self.target = ui.select([], label="Target column", with_input=True, on_change=self._set_target)
-            self.task = ui.select(_TASKS, label="Task", value=_AUTO)
-        self.target.props("outlined")
-        self.task.props("outlined")
+            self.target = ui.select([], label="Target column", with_input=True, on_change=self._set_roles)
+            self.task = ui.select(list(_TASKS), label="Task", value=_AUTO, on_change=self._set_roles)
+        self.refusal = ui.label().classes("refusal").props("role=status")
+        with ui.element("div").classes("options"):
+            self.event = ui.select([], label="Event column", with_input=True, on_change=self._set_roles)
+            self.groups = ui.select([], label="Group column (optional)", with_input=True, on_change=self._set_roles)
+            self.model = ui.select(list(MODELS), label="Model", value=MODELS[0])
+        self.groups.props("clearable")
+        for select in (self.target, self.task, self.event, self.groups, self.model):
+            select.props("outlined")
         with ui.element("div").classes("actions"):
             self.start = ui.button("Analyze", on_click=self._analyze).props("unelevated no-caps")
             ui.button("New table", on_click=lambda: self._go("file")).props("flat no-caps")
         with ui.element("h2"):
             ui.label("Column types")
-        self.columns = ColumnTable()
+        self.columns = ColumnTable(self._set_roles)
 
     def _lay_out_running(self) -> None:
         with ui.element("h1"):
             self.doing = ui.label()
-        self.bar = ui.linear_progress(show_value=False).props("rounded aria-label=Progress")
+        self.bar = ui.linear_progress(show_value=False).props("rounded aria-label=Progress animation-speed=200")
         self.progress = ui.label().classes("quiet").props("role=status")
         self.messages = ui.element("ul").classes("quiet")
         with ui.element("div").classes("actions"):
@@ -191,7 +199,7 @@ class Page:
                 ui.label("Download")
             ui.button("Columns", on_click=lambda: self._go("columns")).props("flat no-caps")
             ui.button("New table", on_click=lambda: self._go("file")).props("flat no-caps")
-        self.frame = ui.element("iframe").props(f'title=Report sandbox="{_SANDBOX}"')
+        self.frame = ui.element("div")
 
     def _open_table(self, table: Path) -> None:
         """Describe the columns of an uploaded table, in place of the last one."""
@@ -199,47 +207,79 @@ class Page:
         if self.table:
             shutil.rmtree(self.table.parent, ignore_errors=True)
         self.table = table
-        self.columns.fill([])
-        self.target.set_options([], value=None)
+        self._fill([])
         self._begin(f"Reading {table.name}", "file", "describe", self._show_columns, file=str(table))
 
     def _show_columns(self, answer: dict[str, Any]) -> None:
         self.heading.set_text(self.table.name if self.table else "")
         self.shape.set_text(answer["shape"])
-        self.columns.fill(answer["columns"])
-        self.target.set_options(list(self.columns.rows), value=None)
-        self.task.set_value(_AUTO)
+        self._fill(answer["columns"])
         self._show("columns")
 
-    def _set_target(self) -> None:
-        self.columns.mark_target(self.target.value)
+    def _fill(self, columns: list[dict[str, Any]]) -> None:
+        """Offer the columns of a table, and forget what was chosen for the last one."""
+        self.columns.fill(columns)
+        for select in (self.target, self.event, self.groups):
+            select.set_options(list(self.columns.rows), value=None)
+        self.task.set_value(_AUTO)
+        self.model.set_value(MODELS[0])
+        self._set_roles()
+
+    def _set_roles(self) -> None:
+        """Show the options that the task needs, and mark the chosen columns in the table."""
+        is_survival = self.task.value == _SURVIVAL
+        self.event.set_visibility(is_survival)
+        self.groups.set_visibility(not is_survival)
+        self.model.set_visibility(not is_survival)
+        self.target.props["label"] = "Time column" if is_survival else "Target column"
+        others = {self.event.value: "event"} if is_survival else {self.groups.value: "groups"}
+        self.columns.mark_roles({**others, self.target.value: "time" if is_survival else "target"})
         self._update_buttons()
 
     def _update_buttons(self) -> None:
-        """Enable the button that starts the analysis, or disable it."""
+        """Enable the button that starts the analysis, or disable it and say why."""
+        target, is_survival = self.target.value, self.task.value == _SURVIVAL
+        refusal = "" if target is None else self.columns.refuse_target(target)
+        other = self.event.value if is_survival else self.groups.value
+        if target is not None and target == other:
+            refusal = f"{target} cannot have two roles; choose another column."
+        self.refusal.set_text(refusal)
+        self.refusal.set_visibility(bool(refusal))
         self.columns.is_locked = self.job is not None
-        self.start.set_enabled(self.target.value is not None and self.job is None)
+        is_complete = target is not None and (other is not None or not is_survival)
+        self.start.set_enabled(is_complete and not refusal and self.job is None)
 
     def _analyze(self) -> None:
         """Score the columns and show the report."""
         table, target, task = self.table, self.target.value, self.task.value
         if self.job is not None or table is None:
             return
+        is_survival = task == _SURVIVAL
+        title = f"What predicts {target} until {self.event.value}?" if is_survival else f"What predicts {target}?"
         self._begin(
-            f"What predicts {target}?",
+            title,
             "columns",
             "report",
-            lambda _: self._show_report(f"{table.stem} {target}.html"),
+            lambda answer: self._show_report(f"{table.stem} {target}.html", answer["leaks"]),
             file=str(table),
             target=target,
-            task=None if task == _AUTO else task,
+            task=None if task in (_AUTO, _SURVIVAL) else task,
+            event=self.event.value if is_survival else None,
+            groups=None if is_survival else self.groups.value,
+            model=MODELS[0] if is_survival else self.model.value,
             dtypes=self.columns.list_dtypes(),
+            keep=self.columns.list_kept(),
+            title=title,
             report=str(self.report),
         )
 
-    def _show_report(self, name: str) -> None:
-        address = f"report/{self.key}?{secrets.token_hex(4)}"  # a new address each time, so that the frame reloads
-        self.frame.props["src"] = address
+    def _show_report(self, name: str, leaks: list[str]) -> None:
+        self.columns.mark_leaks(leaks)
+        address = f"report/{self.key}?{secrets.token_hex(4)}"  # a new address each time, so that nothing is cached
+        # A new frame each time: a frame whose address changes while it is hidden may stay blank.
+        self.frame.clear()
+        with self.frame:
+            ui.element("iframe").props(f'title=Report sandbox="{_SANDBOX}" src="{address}"')
         self.download.props["href"] = address
         self.download.props["download"] = name
         self._show("report")
@@ -282,11 +322,11 @@ class Page:
 
     def _show_progress(self, line: dict[str, Any]) -> None:
         """Show progress, a message or a warning."""
-        if "waits" in line:
-            self.progress.set_text("Waiting for another tab to finish" if line["waits"] else "")
+        if "stage" in line:
+            self.progress.set_text(line["stage"])
         if "n_trees" in line:
             n_done, n_trees = line["n_done"], line["n_trees"]
-            self.bar.props["indeterminate"] = n_done == n_trees
+            self.bar.props["indeterminate"] = n_done in (0, n_trees)
             self.bar.set_value(n_done / n_trees)
             self.progress.set_text(f"{n_done:,} of {n_trees:,} trees" if n_done < n_trees else "Scoring")
         for kind in ("message", "warning"):

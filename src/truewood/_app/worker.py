@@ -19,9 +19,12 @@ from typing import Any
 from truewood._formatting import count
 from truewood._message import as_message, get_message
 from truewood.tabular import FitSettings, Messages, TableError, describe_table, score_table
+from truewood.tabular._columns.columns import LEAK
 
 Send = Callable[..., None]
 _LONGEST_EXAMPLE = 40
+# What the page calls arguments.
+_CHOICES = {"task": "Task:", "model": "Model:", "groups": "Group column:", "drop": "Type: left out for"}
 
 
 def describe_columns(send: Send, *, file: str) -> dict[str, Any]:
@@ -40,26 +43,30 @@ def describe_columns(send: Send, *, file: str) -> dict[str, Any]:
     }
 
 
-def write_report(
-    send: Send, *, file: str, target: str, task: str | None, dtypes: dict[str, str], report: str
-) -> dict[str, Any]:
-    """Score the columns of a file and write the report."""
+def write_report(send: Send, *, file: str, target: str, model: str, title: str, report: str, **options: Any) -> Any:
+    """Score the columns of a file, write the report, and name the columns that may leak the target."""
     score = score_table(
         file,
         target,
-        task=task,
-        dtypes=dtypes,
-        settings=FitSettings(n_jobs=-1),
+        **options,
+        settings=FitSettings(model, n_jobs=-1),
         messages=_make_messages(send),
         progress=lambda n_done, n_trees: send(n_done=n_done, n_trees=n_trees),
     )
-    score.report(report, title=f"What predicts {target}?")
-    return {}
+    send(stage="Writing the report")
+    score.report(report, title=title)
+    return {"leaks": [column.name for column in score.columns if column.dtype == LEAK]}
 
 
 def _make_messages(send: Send) -> Messages:
     """Send messages without hints: the page has no arguments to change."""
     return Messages(lambda message: send(message=message.text), lambda warning: send(warning=warning.text))
+
+
+def _spell(argument: str, value: Any) -> str:
+    """Write an argument that an error suggests as the choice on the page."""
+    names = value if isinstance(value, list | tuple) else [value]
+    return f"{_CHOICES.get(argument, argument)} {', '.join(map(str, names))}"
 
 
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {"describe": describe_columns, "report": write_report}
@@ -69,7 +76,7 @@ def describe_error(error: Exception) -> str:
     """Describe an error in one line."""
     text = get_message(error).text
     if isinstance(error, TableError):
-        text = as_message(error.reason).text
+        text = as_message(error.reason).render(_spell)
     if isinstance(error, MemoryError):
         text = "Memory ran out; use fewer rows, or leave out columns."
     if isinstance(error, OSError) and error.strerror:
@@ -91,6 +98,7 @@ def main() -> None:
     while True:
         job = json.loads(jobs.get())
         send_line = partial(send, job.pop("id"))
+        send_line(stage="Reading the table")
         try:
             send_line(answer=JOBS[job.pop("job")](send_line, **job))
         except (OSError, ValueError, MemoryError) as error:

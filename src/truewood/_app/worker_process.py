@@ -11,6 +11,8 @@ from typing import Any, cast
 
 # Largest line in bytes: the columns of a wide table.
 _LONGEST_LINE = 2**26
+# Shown until the process has imported its libraries and takes the job.
+_STARTING = "Starting; the first time takes longest"
 
 
 class WorkerError(Exception):
@@ -52,9 +54,9 @@ class WorkerProcess:
         WorkerError
             If the job fails.
         """
-        show({"waits": self._lock.locked()})
+        show({"stage": "Waiting for another tab to finish" if self._lock.locked() else _STARTING})
         async with self._lock:
-            show({"waits": False})
+            show({"stage": _STARTING})
             process = await self._start()
             try:
                 return await self._exchange(process, job, show, arguments)

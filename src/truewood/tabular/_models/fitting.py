@@ -152,6 +152,7 @@ def _grow_forest(
         random_state=settings.random_state,
     )
     n_trees = settings.count_trees()
+    progress(0, n_trees)
     for n_grown in np.unique(np.linspace(0, n_trees, _STEPS + 1).astype(int))[1:]:
         forest.set_params(n_estimators=int(n_grown)).fit(encoded, y, sample_weight=weight)
         progress(int(n_grown), n_trees)
