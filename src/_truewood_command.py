@@ -12,7 +12,6 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-
 # Imports take seconds, and much longer from a cold disk.
 _STARTING = "truewood: starting; the first time takes up to a minute\n"
 
