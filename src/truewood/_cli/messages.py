@@ -20,13 +20,51 @@ _OPTIONS = {
     "same_rows": "--different-rows",
     "address": "--scheduler or --master",
 }
+# Arguments of functions that are options of the command line.
+_ARGUMENTS = ("measure", "groups", "sample_weight", "random_state", "n_jobs", "alpha", "contributions", "max_depth")
+# Arguments that are other options, or follow from options, which are added in parentheses.
+_RELATED = {
+    "rows='heldout'": "--test-size",
+    "rows='oob'": "a forest without --cv, --test-size or --groups",
+    "same_rows=True": "the default; otherwise --different-rows",
+    "feature_groups=": "--group-correlated",
+    "cv=GroupKFold()": "--groups",
+    "cv=StratifiedKFold()": "--cv",
+}
+# In texts: measure='ufi', contributions=True, groups=, or an argument as the first word. Not in paths (a/groups=1/b).
+_IN_TEXT = re.compile(r"(?<![^\s(])(\w+)=('[^']*'|True|False|\w+\(\))?(?=[\s.,;:)]|$)")
+_FIRST_WORD = re.compile(rf"({'|'.join(_ARGUMENTS)}) (?=must|cannot|needs)")
 # How libraries report that threads, shared libraries or C++ objects cannot be allocated.
 _NO_MEMORY = re.compile(r"can't start new thread|failed to map segment|bad_alloc|cannot allocate memory", re.IGNORECASE)
 
 
 def render(text: str) -> str:
     """Write a message with options for the arguments that it suggests, in one line."""
-    return in_one_line(as_message(text).render(spell_option))
+    message = as_message(text)
+    return in_one_line(message.render(spell_option) if message.hint else translate(message))
+
+
+def translate(text: str) -> str:
+    """Write the arguments in a text for Python users as options.
+
+    Examples
+    --------
+    >>> from truewood._cli.messages import translate
+    >>> translate("measure='sobol_mda' needs more rows; use measure='ufi'.")
+    '--measure sobol_mda needs more rows; use --measure ufi.'
+    >>> translate("no tree has evaluation rows; pass rows='heldout'.")
+    "no tree has evaluation rows; pass rows='heldout' (--test-size)."
+    """
+
+    def spell(match: re.Match[str]) -> str:
+        if match[0] in _RELATED:
+            return f"{match[0]} ({_RELATED[match[0]]})"
+        if match[1] not in _ARGUMENTS:
+            return match[0]
+        value = (match[2] or "").strip("'")
+        return _name_option(match[1]) if value in ("", "True", "False") else spell_option(match[1], value)
+
+    return _FIRST_WORD.sub(lambda match: f"{_name_option(match[1])} ", _IN_TEXT.sub(spell, text), count=1)
 
 
 def spell_option(argument: str, value: Any) -> str:
@@ -64,7 +102,8 @@ def make_messages(*, is_quiet: bool) -> Messages:
 
 def describe_error(error: Exception) -> str:
     """Describe an error in one line that names the option."""
-    text = get_message(error).render(spell_option)
+    message = get_message(error)
+    text = message.render(spell_option) if message.hint else translate(message)
     if isinstance(error, TableError):
         reason = as_message(error.reason).render(spell_option)
         text = reason if error.argument == "table" else f"{_name_option(error.argument)}: {reason}"
