@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import pwd
@@ -231,7 +230,7 @@ def test_an_upload_that_ends_after_a_later_one_is_dropped(own_app, open_page):
 def test_an_upload_before_the_socket_is_connected(own_app):
     """The page is shown before its socket is there, and a table may be dropped at once."""
     page, cookie = own_app.log_in()
-    key = re.search(r'"client_id": *"([^"]+)"', html.unescape(ask(page, Cookie=cookie)[1]))[1]
+    key = re.search(r"upload/([\w-]+)", ask(page, Cookie=cookie)[1])[1]
     own = {"Cookie": cookie, "Origin": f"http://127.0.0.1:{own_app.port}", "Content-Type": FORM}
     assert ask(f"{page}upload/{key}", "POST", make_form(), **own)[:2] == (200, "")
 
