@@ -117,6 +117,7 @@ def test_a_leak_is_told_in_terminal_json_and_report(tmp_path, call):
     told = re.search(r'<div class="caveat severe"><p>([A-Z].*\bwage incl. tax\b.*?)</p></div>', page)
     assert "100%" in told[1]
     assert "--keep" not in told[1]
+    assert told.start() < page.index('id="summary"')
 
 
 def test_an_identifier_of_groups_is_left_out_and_its_option_works(tmp_path, call):

@@ -1,0 +1,74 @@
+"""Seconds from a clone to the report of one's own table: `pip install` into a new environment, and one command.
+
+    python experiments/tables/first_report.py
+
+Run it from the root of a clone. Packages are downloaded, or taken from pip's cache, and the extension is compiled, as
+pip does it. Writes first_report.csv beside this file, with the number of cores and the load of the machine before each
+command.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from generated import TARGETS, make
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent.parent
+
+
+def measure(command: list[str], folder: str) -> list[object]:
+    load = os.getloadavg()[0]
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    begin = time.perf_counter()
+    subprocess.run(command, cwd=folder, env=variables, check=True, stdout=subprocess.DEVNULL)
+    return [round(time.perf_counter() - begin), os.cpu_count(), round(load, 1)]
+
+
+def start() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "venv", f"{folder}/venv"], check=True)
+        subprocess.run(["git", "clone", "--quiet", ROOT, f"{folder}/truewood"], check=True)
+        make("orders", np.random.default_rng(1)).to_csv(f"{folder}/orders.csv", index=False)
+        target = TARGETS["orders"]
+        lines = [
+            [
+                "pip install 'truewood[cli,report]'",
+                *measure([f"{folder}/venv/bin/pip", "install", "--quiet", "./truewood[cli,report]"], folder),
+            ],
+            [
+                "truewood importance orders.csv --target Price --output report.html",
+                *measure(
+                    [
+                        f"{folder}/venv/bin/truewood",
+                        *f"importance orders.csv --target {target} --output report.html".split(),
+                    ],
+                    folder,
+                ),
+            ],
+            [
+                "the same again",
+                *measure(
+                    [
+                        f"{folder}/venv/bin/truewood",
+                        *f"importance orders.csv --target {target} --output report.html".split(),
+                    ],
+                    folder,
+                ),
+            ],
+        ]
+    with (FOLDER / "first_report.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["command", "seconds", "cores", "load"])
+        writer.writerows(lines)
+
+
+if __name__ == "__main__":
+    start()
