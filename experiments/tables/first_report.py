@@ -40,8 +40,8 @@ def start() -> None:
         target = TARGETS["orders"]
         lines = [
             [
-                "pip install 'truewood[cli,report]'",
-                *measure([f"{folder}/venv/bin/pip", "install", "--quiet", "./truewood[cli,report]"], folder),
+                "pip install 'truewood[cli]'",
+                *measure([f"{folder}/venv/bin/pip", "install", "--quiet", "./truewood[cli]"], folder),
             ],
             [
                 "truewood importance orders.csv --target Price --output report.html",
