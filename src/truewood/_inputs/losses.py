@@ -366,5 +366,5 @@ def _quantile(y: Floats, weight: Floats, level: float) -> Floats:
 def _require(holds: NDArray[np.bool_], what: str, loss: str) -> None:
     if not holds.all():
         raise ValueError(
-            f"y must be {what} in every row, because the model was trained with {loss}; correct or drop other rows."
+            f"y must be {what} in every row, because the model was trained with {loss}; correct or drop the other rows."
         )
