@@ -33,7 +33,7 @@ class Loss:
     in_target_units : bool
         Whether raw scores are in the units of the target.
     is_life_table : bool
-        Whether `make_target` returns life tables (see `make_life_table`), so that splits compare hazards.
+        Whether `make_target` returns life tables, so that splits compare hazards.
     of_mean : OfMean or None
         The target in another form, if the negative gradient is a multiple of a statistic of y minus its mean.
     of_constant : OfConstant or None
