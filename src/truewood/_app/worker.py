@@ -64,9 +64,9 @@ def _make_messages(send: Send) -> Messages:
 
 
 def _spell(argument: str, value: Any) -> str:
-    """Write an argument that an error suggests as the choice on the page."""
+    """Write a suggested argument as the choice on the page."""
     names = value if isinstance(value, list | tuple) else [value]
-    return f"{_CHOICES.get(argument, argument)} {', '.join(map(str, names))}"
+    return f"{_CHOICES[argument]} {', '.join(map(str, names))}"
 
 
 JOBS: dict[str, Callable[..., dict[str, Any]]] = {"describe": describe_columns, "report": write_report}
@@ -76,7 +76,8 @@ def describe_error(error: Exception) -> str:
     """Describe an error in one line."""
     text = get_message(error).text
     if isinstance(error, TableError):
-        text = as_message(error.reason).render(_spell)
+        message = as_message(error.reason)
+        text = message.render(_spell) if message.suggestion.keys() <= _CHOICES.keys() else message.text
     if isinstance(error, MemoryError):
         text = "Memory ran out; use fewer rows, or leave out columns."
     if isinstance(error, OSError) and error.strerror:
