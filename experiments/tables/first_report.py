@@ -3,14 +3,15 @@
     python experiments/tables/first_report.py
 
 Run it from the root of a clone. Packages are downloaded, or taken from pip's cache, and the extension is compiled, as
-pip does it. Writes first_report.csv beside this file, with the number of cores and the load of the machine before each
-command.
+pip does it. Writes first_report.csv beside this file, with the seconds of each command, those of the processor, the
+number of cores, and the load of the machine before the command. On a busy machine, only processor seconds count.
 """
 
 from __future__ import annotations
 
 import csv
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -27,9 +28,11 @@ ROOT = FOLDER.parent.parent
 def measure(command: list[str], folder: str) -> list[object]:
     load = os.getloadavg()[0]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    begin = time.perf_counter()
+    begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, cwd=folder, env=variables, check=True, stdout=subprocess.DEVNULL)
-    return [round(time.perf_counter() - begin), os.cpu_count(), round(load, 1)]
+    seconds, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return [round(seconds), round(processor_seconds), os.cpu_count(), round(load, 1)]
 
 
 def start() -> None:
@@ -66,7 +69,7 @@ def start() -> None:
         ]
     with (FOLDER / "first_report.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["command", "seconds", "cores", "load"])
+        writer.writerow(["command", "seconds", "processor_seconds", "cores", "load"])
         writer.writerows(lines)
 
 
