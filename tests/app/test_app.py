@@ -153,6 +153,7 @@ def test_groups_model_and_survival_times(app, open_page, tmp_path):
     page.get_by_text("200 rows, 4 columns", exact=True).wait_for()
     assert not page.get_by_label("Event column").is_visible()
     choose_option(page, "Group column", "patient")
+    page.locator("span.role", has_text="groups").wait_for()
     choose_option(page, "Model", "extra-trees")
     start_report(page, "days")
     report = page.frame_locator("iframe")

@@ -231,7 +231,9 @@ class Page:
         self.event.set_visibility(is_survival)
         self.groups.set_visibility(not is_survival)
         self.model.set_visibility(not is_survival)
-        self.target.props["label"] = "Time column" if is_survival else "Target column"
+        label = "Time column" if is_survival else "Target column"
+        if self.target.props["label"] != label:  # an update would close the menu
+            self.target.props["label"] = label
         others = {self.event.value: "event"} if is_survival else {self.groups.value: "groups"}
         self.columns.mark_roles({**others, self.target.value: "time" if is_survival else "target"})
         self._update_buttons()
