@@ -1,0 +1,76 @@
+"""Row order: contributions of neighboring rows are correlated if rows depend on each other, as in a time series."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from truewood._exceptions import warn
+from truewood._formatting import quote
+from truewood._inputs.target import ClassTarget, Target
+
+Floats = NDArray[np.float64]
+
+# The test looks at the first rows only, so that its cost does not matter.
+_MOST_ROWS = 20_000
+_MOST_VALUES = 1 << 22
+_FEWEST_ROWS = 20
+# Warnings for independent rows are as rare as this.
+_ALPHA = 1e-4
+
+
+def warn_of_dependent_rows(phi: Floats, names: NDArray[np.str_], target: Target) -> None:
+    """Warn if contributions of neighboring rows are correlated, unless rows are sorted by the target.
+
+    If rows are sorted by the target, neighbors contribute alike to the scores of useful features although rows are
+    independent.
+
+    Parameters
+    ----------
+    phi : ndarray of shape (n_rows, n_features)
+        Contributions of all rows, or of the first ones, in their order.
+    names : ndarray of str, shape (n_features,)
+        Names of the features.
+    target : Target
+        The target of the same rows.
+    """
+    found = find_correlated_neighbors(phi)
+    if found is None or _is_sorted(target):
+        return
+    feature, correlation = found
+    warn(
+        f"contributions of neighboring rows to {quote(str(names[feature]))} are correlated (rank correlation "
+        f"{correlation:.2f} of each row and the next). If rows are in the order of time or place, they depend on each "
+        "other, and p-values are far too small: use cross_importance with blocks of consecutive rows as groups= and "
+        "cv=GroupKFold(). If rows are independent and were merely sorted by a column, p-values are correct."
+    )
+
+
+def find_correlated_neighbors(phi: Floats) -> tuple[int, float] | None:
+    """The feature whose contributions of neighboring rows are most correlated, and that rank correlation.
+
+    None if independent rows would be as correlated. Ranks make the test exact enough for contributions of any
+    distribution: in random order, their correlation with the next row has standard error 1 / sqrt(n).
+    """
+    phi = phi[: min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(phi.shape[1], 1)))]
+    is_varied = (phi != phi[:1]).any(axis=0)
+    if len(phi) < _FEWEST_ROWS or not is_varied.any():
+        return None
+    ranks = stats.rankdata(phi[:, is_varied], axis=0)
+    ranks -= ranks.mean(axis=0)
+    correlation = (ranks[1:] * ranks[:-1]).sum(axis=0) / (ranks**2).sum(axis=0)
+    strongest = int(correlation.argmax())
+    z = np.sqrt(len(phi)) * correlation[strongest]
+    if len(correlation) * stats.norm.sf(z) > _ALPHA:
+        return None
+    return int(np.flatnonzero(is_varied)[strongest]), float(correlation[strongest])
+
+
+def _is_sorted(target: Target) -> bool:
+    """Whether rows with the same target are all next to each other, for any output."""
+    columns = target.codes if isinstance(target, ClassTarget) else target.numbers
+    n_runs = 1 + np.count_nonzero(columns[1:] != columns[:-1], axis=0)
+    is_monotone = (columns[1:] >= columns[:-1]).all(axis=0) | (columns[1:] <= columns[:-1]).all(axis=0)
+    is_in_runs = [n < len(columns) and n == len(np.unique(column)) for n, column in zip(n_runs, columns.T, strict=True)]
+    return bool((is_monotone | np.array(is_in_runs)).any())
