@@ -8,19 +8,18 @@ from scipy import stats
 
 from truewood._exceptions import warn
 from truewood._formatting import quote
-from truewood._inputs.target import ClassTarget, Target
 
 Floats = NDArray[np.float64]
 
 # The test looks at the first rows only, so that its cost does not matter.
-_MOST_ROWS = 20_000
+MOST_ROWS = 20_000
 _MOST_VALUES = 1 << 22
 _FEWEST_ROWS = 20
 # Warnings for independent rows are as rare as this.
 _ALPHA = 1e-4
 
 
-def warn_of_dependent_rows(phi: Floats, names: NDArray[np.str_], target: Target) -> None:
+def warn_of_dependent_rows(phi: Floats, names: NDArray[np.str_], target: Floats) -> None:
     """Warn if contributions of neighboring rows are correlated, unless rows are sorted by the target.
 
     If rows are sorted by the target, neighbors contribute alike to the scores of useful features although rows are
@@ -32,8 +31,8 @@ def warn_of_dependent_rows(phi: Floats, names: NDArray[np.str_], target: Target)
         Contributions of all rows, or of the first ones, in their order.
     names : ndarray of str, shape (n_features,)
         Names of the features.
-    target : Target
-        The target of the same rows.
+    target : ndarray of shape (n_rows, n_outputs)
+        The target of the same rows; classes as numbers.
     """
     found = find_correlated_neighbors(phi)
     if found is None or _is_sorted(target):
@@ -53,7 +52,7 @@ def find_correlated_neighbors(phi: Floats) -> tuple[int, float] | None:
     None if independent rows would be as correlated. Ranks make the test exact enough for contributions of any
     distribution: in random order, their correlation with the next row has standard error 1 / sqrt(n).
     """
-    phi = phi[: min(_MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(phi.shape[1], 1)))]
+    phi = phi[: min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(phi.shape[1], 1)))]
     is_varied = (phi != phi[:1]).any(axis=0)
     if len(phi) < _FEWEST_ROWS or not is_varied.any():
         return None
@@ -67,10 +66,12 @@ def find_correlated_neighbors(phi: Floats) -> tuple[int, float] | None:
     return int(np.flatnonzero(is_varied)[strongest]), float(correlation[strongest])
 
 
-def _is_sorted(target: Target) -> bool:
+def _is_sorted(target: Floats) -> bool:
     """Whether rows with the same target are all next to each other, for any output."""
-    columns = target.codes if isinstance(target, ClassTarget) else target.numbers
-    n_runs = 1 + np.count_nonzero(columns[1:] != columns[:-1], axis=0)
-    is_monotone = (columns[1:] >= columns[:-1]).all(axis=0) | (columns[1:] <= columns[:-1]).all(axis=0)
-    is_in_runs = [n < len(columns) and n == len(np.unique(column)) for n, column in zip(n_runs, columns.T, strict=True)]
-    return bool((is_monotone | np.array(is_in_runs)).any())
+    for column in target.T:
+        step, n_distinct = np.diff(column), len(np.unique(column))
+        if (step >= 0).all() or (step <= 0).all():
+            return True
+        if n_distinct < len(column) and np.count_nonzero(step) == n_distinct - 1:
+            return True
+    return False

@@ -16,8 +16,9 @@ from truewood.adapters import WeightedDraws
 
 Floats = NDArray[np.float64]
 
-# Fewest out-of-bag rows of a class per tree, on average, for a meaningful score.
-_FEWEST_OOB = 5
+# Fewest evaluation rows of a class per tree, on average, for valid tests (docs/calibration.md), and for precise scores.
+_FEWEST_OOB = 2
+_ENOUGH_OOB = 5
 # Class shares that differ by more than this many standard errors do not differ by chance.
 _BY_CHANCE = 5.0
 # Weights of rows that are in nearly every bag are limited to the inverse of this.
@@ -73,7 +74,7 @@ def choose_bag_size(weight: Floats, classes: NDArray[np.integer]) -> int | None:
         Number of each row's class.
     """
     draws = WeightedDraws(weight, len(weight))
-    return _count_third(draws, classes) if _find_rarest(draws.oob_probability, classes)[1] < _FEWEST_OOB else None
+    return _count_third(draws, classes) if _find_rarest(draws.oob_probability, classes)[1] < _ENOUGH_OOB else None
 
 
 def find_class_shortage(target: Target, probability: Floats, draws: WeightedDraws | None) -> str | None:

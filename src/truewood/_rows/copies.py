@@ -209,7 +209,7 @@ def _find_identified(matrix: FeatureMatrix, groups: Codes, size: Codes) -> NDArr
     every_row, most = np.arange(matrix.n_rows), max(_TYPICAL, _TYPICAL_SHARE * matrix.n_rows)
     for j in range(matrix.values.shape[1]):
         column = matrix.take(every_row, np.array([j]))[:, 0].astype(np.float64) + 0.0
-        if not _is_continuous(column, len(size)):
+        if not is_continuous(column, len(size)):
             continue
         own, times = _number(column)
         is_rare = times[own] <= most
@@ -221,7 +221,7 @@ def _find_identified(matrix: FeatureMatrix, groups: Codes, size: Codes) -> NDArr
     return is_identified
 
 
-def _is_continuous(column: NDArray[np.float64], n_distinct: int) -> bool:
+def is_continuous(column: NDArray[np.float64], n_distinct: int) -> bool:
     """Whether a column holds fractions, which are finer than rounding leaves them."""
     values = np.unique(column[np.isfinite(column)])
     if len(values) < 4 or (values == np.floor(values)).all():

@@ -23,7 +23,7 @@ from truewood._inference.moments import (
     measure_moments,
     sum_influence_by_group,
 )
-from truewood._inference.row_order import warn_of_dependent_rows
+from truewood._inference.row_order import MOST_ROWS, warn_of_dependent_rows
 from truewood._inference.standard_errors import (
     CLUSTER_REMEDY,
     count_trees_needed,
@@ -33,12 +33,12 @@ from truewood._inference.standard_errors import (
 )
 from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.feature_groups import Grouping, sum_feature_groups
-from truewood._inputs.target import Target
 from truewood._measures.registry import Measure, check_measure, find_inference_problem, find_measure
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
 from truewood._rows.bag_weights import find_class_shortage
+from truewood._rows.synthetic_rows import SYNTHETIC_ROWS, has_synthetic_rows
 from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
 from truewood._scoring.results import (
@@ -105,7 +105,7 @@ def score_in_memory(
     is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)
     chosen = find_measure(measure, tree_model, compares_hazards=compares_hazards, is_weighted=is_weighted)
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
-    for caveat in (parts.warning, inputs.caveat):
+    for caveat in (parts.warning, inputs.caveat, _find_synthetic_rows(inputs, chosen) if check_rows else None):
         if caveat is not None:
             warn(caveat)
             notes = (*notes, caveat)
@@ -212,7 +212,7 @@ def _add_inference(
     if contributions:
         blocks = _keep_contributions(blocks, scores, groupings, kept)
     if check_rows and inputs.groups is None:
-        blocks = _check_order(blocks, groupings[0], inputs.data.target)
+        blocks = _check_order(blocks, groupings[0], inputs.data.target.encoded)
     for block in blocks if clusters is None else [sum_influence_by_group(blocks, clusters)]:
         problem = shortage or find_row_shortage(block.n_scoring)
         if block.size is not None:
@@ -246,12 +246,13 @@ def _keep_contributions(
         yield block
 
 
-def _check_order(blocks: Iterable[InfluenceBlock], grouping: Grouping, target: Target) -> Iterable[InfluenceBlock]:
+def _check_order(blocks: Iterable[InfluenceBlock], grouping: Grouping, target: Floats) -> Iterable[InfluenceBlock]:
     """Pass blocks on, and warn if the first one shows that rows depend on their neighbors."""
     for block in blocks:
         if block.first == 0:
-            phi = sum_feature_groups(bring_to_host(block.eval_influence), grouping)
-            warn_of_dependent_rows(phi[block.is_scoring], grouping.names, target.take(np.flatnonzero(block.is_scoring)))
+            phi = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
+            is_scoring = block.is_scoring[:MOST_ROWS]
+            warn_of_dependent_rows(phi[is_scoring], grouping.names, target[: len(phi)][is_scoring])
         yield block
 
 
@@ -261,6 +262,13 @@ def _describe_rows(inputs: ScoringInputs) -> Iterable[str]:
         yield inputs.copies.describe(are_training=inputs.evaluation_rows.are_training)
     if inputs.tree_model.is_stopped_early and not inputs.evaluation_rows.are_training:
         yield STOPPED_EARLY
+
+
+def _find_synthetic_rows(inputs: ScoringInputs, measure: Measure) -> str | None:
+    """Why scores may be misleading, if evaluation rows were computed from in-bag rows."""
+    if not (measure.uses_evaluation_rows and inputs.evaluation_rows.are_training):
+        return None
+    return SYNTHETIC_ROWS if has_synthetic_rows(inputs.data.matrix, inputs.data.target) else None
 
 
 def _find_class_shortage(inputs: ScoringInputs) -> str | None:
