@@ -36,7 +36,13 @@ from truewood._checkpoint import append_to, read_entries
 Floats = np.ndarray
 FORESTS = {"classes": RandomForestClassifier, "numbers": RandomForestRegressor}
 # Words by which warnings are told apart.
-WARNINGS = {"warned_copies": "copies", "warned_order": "order", "warned_class": "class", "warned_early": "early"}
+WARNINGS = {
+    "warned_copies": "copies",
+    "warned_synthetic": "SMOTE",
+    "warned_order": "neighboring",
+    "warned_class": "class",
+    "warned_early": "early",
+}
 
 
 def draw(rng: np.random.Generator, n_rows: int, task: str, share: float = 0.5) -> tuple[Floats, Floats]:
@@ -92,7 +98,9 @@ def score_categories(rng: np.random.Generator, seed: int) -> Any:
     return tw.importance(make_forest("classes", seed).fit(X, y), X, y)
 
 
-def score_balanced(rng: np.random.Generator, seed: int, n_oob: float, n_rows: int, n_rare: int) -> Any:
+def score_balanced(
+    rng: np.random.Generator, seed: int, n_oob: float, n_rows: int, n_rare: int, n_trees: int = 100
+) -> Any:
     """Bags drawn by balanced class weights, of a size that leaves out this many rows of the rare class per tree."""
     X, _ = draw(rng, n_rows, "classes")
     y = rng.permutation(np.arange(n_rows) < n_rare).astype(int)
@@ -100,7 +108,7 @@ def score_balanced(rng: np.random.Generator, seed: int, n_oob: float, n_rows: in
     n_draws = n_rows
     if n_oob > 0:
         n_draws = min(n_rows, max(1, round(np.log(n_oob / n_rare) / np.log1p(-0.5 / n_rare))))
-    forest = make_forest("classes", seed, class_weight="balanced", max_samples=n_draws)
+    forest = make_forest("classes", seed, n_estimators=n_trees, class_weight="balanced", max_samples=n_draws)
     return tw.importance(forest.fit(X, y), X, y)
 
 
@@ -134,7 +142,7 @@ def draw_series(rng: np.random.Generator, n_rows: int, phi: float) -> tuple[Floa
 
 
 def score_series(rng: np.random.Generator, seed: int, phi: float, how: str, block: int = 0) -> Any:
-    """Rows in time order: out of bag, by time-series folds, by blocks; blocks with a random order of their rows."""
+    """Rows in time order: out of bag, by time-series folds, or by folds of blocks of consecutive rows."""
     X, y = draw_series(rng, 1000, phi)
     forest = make_forest("numbers", seed, n_estimators=50, min_samples_leaf=5)
     if how == "oob":
@@ -195,6 +203,12 @@ DESIGNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
         )
         for n_rows, n_rare in ((300, 21), (1000, 70))
         for n_oob in (0, 0.1, 0.5, 1, 2, 5, 10)
+    },
+    **{
+        f"balanced, 21 of 300 rows rare, {n_oob:g} out of bag, {n_trees} trees": partial(
+            score_balanced, n_oob=n_oob, n_rows=300, n_rare=21, n_trees=n_trees
+        )
+        for n_oob, n_trees in ((1, 20), (2, 20), (0.1, 500), (0.5, 500))
     },
     **{
         f"early stopping, {library}, {where}": partial(

@@ -54,7 +54,7 @@ def find_correlated_neighbors(phi: Floats) -> tuple[int, float] | None:
     """
     phi = phi[: min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(phi.shape[1], 1)))]
     is_varied = (phi != phi[:1]).any(axis=0)
-    if len(phi) < _FEWEST_ROWS or not is_varied.any():
+    if len(phi) < _FEWEST_ROWS or not is_varied.any() or not np.isfinite(phi).all():
         return None
     ranks = stats.rankdata(phi[:, is_varied], axis=0)
     ranks -= ranks.mean(axis=0)

@@ -7,6 +7,7 @@ In tables of few levels, rows agree by chance.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,10 +32,12 @@ _MOST_OFTEN = 3.0
 _TYPICAL_SHARE = 0.05
 _TYPICAL = 10
 # Rounded numbers agree by chance: a continuous column has room for more values than this, and than n^2 over 20.
-_FINEST = 2000
+_FINEST = 300
 _PER_PAIR = 20.0
 # Rows with the same value in a continuous column are copies if nearly all of them agree in all columns.
 _NEARLY_ALL = 0.95
+# Columns of a sparse matrix that are looked at.
+_MOST_SPARSE = 100
 # Copies agree this many times as often as they would if one half of the columns did not depend on the other.
 _FAR_MORE = 50.0
 
@@ -118,7 +121,10 @@ def _encode_table(X: Any) -> Any:
         column = frame.iloc[:, j]
         if pd.api.types.is_numeric_dtype(column.dtype):
             values[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        else:
+            continue
+        try:
+            values[:, j] = pd.factorize(column)[0]
+        except TypeError:  # lists and dictionaries are not hashable
             values[:, j] = pd.factorize(column.astype(str))[0]
     return values
 
@@ -173,7 +179,7 @@ def _mix(sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _number(labels: NDArray[Any]) -> tuple[Codes, Codes]:
     """Number labels in the order in which they appear; also the size of each group."""
-    codes = pd.factorize(labels)[0].astype(np.int64)
+    codes = pd.factorize(labels, use_na_sentinel=False)[0].astype(np.int64)
     return codes, np.bincount(codes)
 
 
@@ -204,21 +210,33 @@ def _agree_beyond_chance(matrix: FeatureMatrix, size: Codes) -> bool:
 def _find_identified(matrix: FeatureMatrix, groups: Codes, size: Codes) -> NDArray[np.bool_]:
     """Groups of equal rows with a value in a continuous column that only they have, shape (n_groups,)."""
     is_identified = np.zeros(len(size), dtype=np.bool_)
-    if _is_sparse(matrix):
-        return is_identified
-    every_row, most = np.arange(matrix.n_rows), max(_TYPICAL, _TYPICAL_SHARE * matrix.n_rows)
-    for j in range(matrix.values.shape[1]):
-        column = matrix.take(every_row, np.array([j]))[:, 0].astype(np.float64) + 0.0
+    most = max(_TYPICAL, _TYPICAL_SHARE * matrix.n_rows)
+    for column in _list_columns(matrix):
         if not is_continuous(column, len(size)):
             continue
         own, times = _number(column)
-        is_rare = times[own] <= most
-        repeated = np.bincount(groups[is_rare], minlength=len(size))
-        if _count_pairs(repeated) >= _NEARLY_ALL * _count_pairs(times[times <= most]):
+        is_rare = (times[own] <= most) & ~np.isnan(column)
+        of_values, of_rows = (np.bincount(labels[is_rare]) for labels in (own, groups))
+        if _count_pairs(of_rows) >= _NEARLY_ALL * _count_pairs(of_values):
             is_identified[groups[is_rare & (times[own] == size[groups])]] = True
         if is_identified[size > 1].all():
             break
     return is_identified
+
+
+def _list_columns(matrix: FeatureMatrix) -> Iterator[NDArray[np.float64]]:
+    """Columns in the host's memory; of a sparse matrix, those with the most stored values."""
+    if not _is_sparse(matrix):
+        every_row = np.arange(matrix.n_rows)
+        for j in range(matrix.values.shape[1]):
+            yield matrix.take(every_row, np.array([j]))[:, 0].astype(np.float64) + 0.0
+        return
+    stored = matrix.values.tocsc()
+    for j in np.argsort(-np.diff(stored.indptr), kind="stable")[:_MOST_SPARSE]:
+        column = np.full(matrix.n_rows, matrix.fill)
+        held = slice(stored.indptr[j], stored.indptr[j + 1])
+        column[stored.indices[held]] = stored.data[held]
+        yield column + 0.0
 
 
 def is_continuous(column: NDArray[np.float64], n_distinct: int) -> bool:

@@ -24,9 +24,9 @@ _STRAIGHT = 1e-5
 _MOST_IN_LINE = 0.25
 
 SYNTHETIC_ROWS = (
-    "some rows lie exactly between two other rows of their class, as SMOTE and interpolation make them: out-of-bag rows "
-    "are then not independent of in-bag rows, and p-values are far too small. Balance classes by "
-    "class_weight='balanced_subsample' instead, or score original rows that were held out before resampling."
+    "some rows lie exactly between two other rows of their class, as SMOTE and interpolation make them. Out-of-bag "
+    "rows then depend on in-bag rows, and p-values are far too small: balance classes by class_weight="
+    "'balanced_subsample' instead, or score original rows that were held out before resampling."
 )
 
 
@@ -78,4 +78,4 @@ def _lies_between(values: Floats, place: int, precision: float) -> bool:
     base = square[one] + square[other] - 2.0 * product
     off = np.sqrt(np.maximum(square[one] * square[other] - product**2, 0.0) / base)
     n_between = np.count_nonzero(off <= np.minimum(precision, _STRAIGHT * np.sqrt(base)))
-    return 0 < n_between <= max(1.0, _MOST_IN_LINE * len(near) * (len(near) - 1) / 2)
+    return bool(0 < n_between <= max(1.0, _MOST_IN_LINE * len(near) * (len(near) - 1) / 2))
