@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
@@ -19,7 +21,9 @@ _FEWEST_ROWS = 20
 _ALPHA = 1e-4
 
 
-def warn_of_dependent_rows(phi: Floats, names: NDArray[np.str_], target: Floats) -> None:
+def warn_of_dependent_rows(
+    phi: Floats, names: NDArray[np.str_], target: Floats, parts: Sequence[NDArray[np.int64]] | None = None
+) -> None:
     """Warn if contributions of neighboring rows are correlated, unless rows are sorted by the target.
 
     If rows are sorted by the target, neighbors contribute alike to the scores of useful features although rows are
@@ -33,8 +37,10 @@ def warn_of_dependent_rows(phi: Floats, names: NDArray[np.str_], target: Floats)
         Names of the features.
     target : ndarray of shape (n_rows, n_outputs)
         The target of the same rows; classes as numbers.
+    parts : sequence of ndarray of int64, or None
+        Numbers of the rows of each fold; None if all rows evaluate the same model.
     """
-    found = find_correlated_neighbors(phi)
+    found = find_correlated_neighbors(phi, parts)
     if found is None or _is_sorted(target):
         return
     feature, correlation = found
@@ -46,24 +52,35 @@ def warn_of_dependent_rows(phi: Floats, names: NDArray[np.str_], target: Floats)
     )
 
 
-def find_correlated_neighbors(phi: Floats) -> tuple[int, float] | None:
+def find_correlated_neighbors(
+    phi: Floats, parts: Sequence[NDArray[np.int64]] | None = None
+) -> tuple[int, float] | None:
     """The feature whose contributions of neighboring rows are most correlated, and that rank correlation.
 
     None if independent rows would be as correlated. Ranks make the test exact enough for contributions of any
-    distribution: in random order, their correlation with the next row has standard error 1 / sqrt(n).
+    distribution: in random order, their correlation with the next row has standard error 1 / sqrt(n). Ranks are those
+    within a fold, because contributions of different folds have different distributions.
     """
-    phi = phi[: min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(phi.shape[1], 1)))]
-    is_varied = (phi != phi[:1]).any(axis=0)
-    if len(phi) < _FEWEST_ROWS or not is_varied.any() or not np.isfinite(phi).all():
+    n_rows = min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(phi.shape[1], 1)))
+    squares, products, fourth = (np.zeros(phi.shape[1]) for _ in range(3))
+    for rows in [np.arange(len(phi))] if parts is None else parts:
+        own = phi[np.sort(rows)[:n_rows]]
+        if len(own) < _FEWEST_ROWS or not np.isfinite(own).all():
+            continue
+        ranks = stats.rankdata(own, axis=0)
+        ranks -= ranks.mean(axis=0)
+        of_part = (ranks**2).sum(axis=0)
+        squares += of_part
+        products += (ranks[1:] * ranks[:-1]).sum(axis=0)
+        fourth += of_part**2 / len(own)
+    if not squares.any():
         return None
-    ranks = stats.rankdata(phi[:, is_varied], axis=0)
-    ranks -= ranks.mean(axis=0)
-    correlation = (ranks[1:] * ranks[:-1]).sum(axis=0) / (ranks**2).sum(axis=0)
-    strongest = int(correlation.argmax())
-    z = np.sqrt(len(phi)) * correlation[strongest]
-    if len(correlation) * stats.norm.sf(z) > _ALPHA:
+    correlation = np.divide(products, squares, out=np.zeros_like(squares), where=squares > 0)
+    z = np.divide(products, np.sqrt(fourth), out=np.zeros_like(squares), where=fourth > 0)
+    strongest = int(z.argmax())
+    if np.count_nonzero(squares) * stats.norm.sf(z[strongest]) > _ALPHA:
         return None
-    return int(np.flatnonzero(is_varied)[strongest]), float(correlation[strongest])
+    return strongest, float(correlation[strongest])
 
 
 def _is_sorted(target: Floats) -> bool:

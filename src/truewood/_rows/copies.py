@@ -59,6 +59,13 @@ class Copies:
         """Number of rows that repeat an earlier row."""
         return len(self.groups) - int(self.groups.max()) - 1
 
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Which rows are not copies of an earlier row, shape (n_rows,)."""
+        is_first = np.zeros(len(self.groups), dtype=np.bool_)
+        is_first[np.unique(self.groups, return_index=True)[1]] = True
+        return is_first
+
     def find_unseen(self, rows: Codes, seen: NDArray[np.integer[Any]]) -> Codes:
         """Those of some rows that have no copy among the rows that were seen, in their order."""
         is_seen = np.zeros(int(self.groups.max()) + 1, dtype=np.bool_)

@@ -71,11 +71,10 @@ def _lies_between(values: Floats, place: int, precision: float) -> bool:
     square = np.einsum("ij,ij->i", away, away)
     near = np.argpartition(square, min(_N_NEIGHBORS, len(square) - 1))[: _N_NEIGHBORS + 1]
     near = near[square[near] > precision**2]
-    product = away[near] @ away[near].T
-    one, other = np.nonzero(np.triu(product < 0, 1))
-    product, square = product[one, other], square[near]
+    one, other = np.triu_indices(len(near), 1)
+    product, square = (away[near] @ away[near].T)[one, other], square[near]
     # Area of the triangle over its base: the distance of the row from the line through two neighbors.
-    base = square[one] + square[other] - 2.0 * product
+    base = np.maximum(square[one] + square[other] - 2.0 * product, precision**2)
     off = np.sqrt(np.maximum(square[one] * square[other] - product**2, 0.0) / base)
-    n_between = np.count_nonzero(off <= np.minimum(precision, _STRAIGHT * np.sqrt(base)))
-    return bool(0 < n_between <= max(1.0, _MOST_IN_LINE * len(near) * (len(near) - 1) / 2))
+    is_in_line = off <= np.minimum(precision, _STRAIGHT * np.sqrt(base))
+    return bool((is_in_line & (product < 0)).any() and is_in_line.sum() <= max(1.0, _MOST_IN_LINE * len(one)))

@@ -212,7 +212,7 @@ def _add_inference(
     if contributions:
         blocks = _keep_contributions(blocks, scores, groupings, kept)
     if check_rows and inputs.groups is None:
-        blocks = _check_order(blocks, groupings[0], inputs.data.target.encoded)
+        blocks = _check_order(blocks, groupings[0], inputs)
     for block in blocks if clusters is None else [sum_influence_by_group(blocks, clusters)]:
         problem = shortage or find_row_shortage(block.n_scoring)
         if block.size is not None:
@@ -246,13 +246,17 @@ def _keep_contributions(
         yield block
 
 
-def _check_order(blocks: Iterable[InfluenceBlock], grouping: Grouping, target: Floats) -> Iterable[InfluenceBlock]:
+def _check_order(
+    blocks: Iterable[InfluenceBlock], grouping: Grouping, inputs: ScoringInputs
+) -> Iterable[InfluenceBlock]:
     """Pass blocks on, and warn if the first one shows that rows depend on their neighbors."""
     for block in blocks:
         if block.first == 0:
             phi = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
-            is_scoring = block.is_scoring[:MOST_ROWS]
-            warn_of_dependent_rows(phi[is_scoring], grouping.names, target[: len(phi)][is_scoring])
+            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.encoded[: len(phi)]
+            if inputs.copies is not None:
+                is_taken = is_taken & inputs.copies.is_first[: len(phi)]
+            warn_of_dependent_rows(phi[is_taken], grouping.names, target[is_taken])
         yield block
 
 

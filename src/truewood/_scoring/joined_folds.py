@@ -132,7 +132,8 @@ def _join(
         joined = replace(joined, contributions=phi, groups=groups)
     problem = find_row_shortage(int(np.count_nonzero(is_scoring)))
     if groups is None and target is not None:
-        warn_of_dependent_rows(centered[is_scoring], first.feature_names, target[is_scoring])
+        parts = [rows[is_scoring[rows]] for rows in folds.test]
+        warn_of_dependent_rows(centered, first.feature_names, target, parts)
     if clusters is not None:
         n_clusters = int(clusters.max()) + 1
         size = np.bincount(clusters[is_scoring], minlength=n_clusters).astype(np.float64)
