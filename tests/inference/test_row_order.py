@@ -107,6 +107,7 @@ def test_the_feature_and_its_correlation_are_named():
 def test_copies_beside_each_other_are_not_warned_about():
     rng = np.random.default_rng(0)
     X, y = np.repeat(rng.standard_normal((150, 3)), 2, axis=0), np.repeat(rng.standard_normal(150), 2)
+    y += 0.01 * rng.standard_normal(300)
     forest = RandomForestRegressor(20, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

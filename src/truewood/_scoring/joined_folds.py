@@ -57,18 +57,15 @@ def join_folds(
     copies : Copies or None
         Rows that are copies of each other; None if there are none.
     """
-    clusters = copies.groups if groups is None and copies is not None else groups
     for name in ("measure", "task"):
         found = {getattr(result, name) for result in results}
         if len(found) > 1:
             remedy = "pass one of them as measure=" if name == "measure" else "pass models of one kind"
             raise ValueError(f"folds must have the same {name}, got {', '.join(sorted(found))}; {remedy}.")
-    joined = _join(results, folds, sample_weight, groups, clusters, inference, contributions, target)
+    joined = _join(results, folds, sample_weight, groups, copies, inference, contributions, target)
     if all(result.columns is not None for result in results):
         columns = [result.expand() for result in results]
-        joined = replace(
-            joined, columns=_join(columns, folds, sample_weight, groups, clusters, inference, contributions)
-        )
+        joined = replace(joined, columns=_join(columns, folds, sample_weight, groups, copies, inference, contributions))
     notes = [note for result in results for note in result.notes]
     n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
     if copies is not None:
@@ -83,7 +80,7 @@ def _join(
     folds: Folds,
     sample_weight: Floats | None,
     groups: NDArray[np.int64] | None,
-    clusters: NDArray[np.int64] | None,
+    copies: Copies | None,
     inference: bool,
     contributions: bool,
     target: Floats | None = None,
@@ -132,8 +129,10 @@ def _join(
         joined = replace(joined, contributions=phi, groups=groups)
     problem = find_row_shortage(int(np.count_nonzero(is_scoring)))
     if groups is None and target is not None:
-        parts = [rows[is_scoring[rows]] for rows in folds.test]
+        is_taken = is_scoring if copies is None else is_scoring & copies.is_first
+        parts = [rows[is_taken[rows]] for rows in folds.test]
         warn_of_dependent_rows(centered, first.feature_names, target, parts)
+    clusters = copies.groups if groups is None and copies is not None else groups
     if clusters is not None:
         n_clusters = int(clusters.max()) + 1
         size = np.bincount(clusters[is_scoring], minlength=n_clusters).astype(np.float64)
