@@ -26,7 +26,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
@@ -142,14 +142,14 @@ def draw_series(rng: np.random.Generator, n_rows: int, phi: float) -> tuple[Floa
 
 
 def score_series(rng: np.random.Generator, seed: int, phi: float, how: str, block: int = 0) -> Any:
-    """Rows in time order: out of bag, by time-series folds, or by folds of blocks of consecutive rows."""
+    """Rows in time order: out of bag, or by folds of later rows, of blocks of rows, or of stretches of blocks."""
     X, y = draw_series(rng, 1000, phi)
     forest = make_forest("numbers", seed, n_estimators=50, min_samples_leaf=5)
     if how == "oob":
         return tw.importance(forest.fit(X, y), X, y)
     options: dict[str, Any] = {"cv": TimeSeriesSplit(5)}
-    if how == "blocks":
-        options = {"groups": np.arange(len(y)) // block, "cv": GroupKFold(5)}
+    if how != "time":
+        options = {"groups": np.arange(len(y)) // block, "cv": GroupKFold(5) if how == "blocks" else KFold(5)}
     return tw.cross_importance(forest, X, y, progress=False, **options)
 
 
@@ -226,6 +226,8 @@ DESIGNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
             ("blocks of 10", "blocks", 10),
             ("blocks of 20", "blocks", 20),
             ("blocks of 50", "blocks", 50),
+            ("blocks of 20 in five stretches", "stretches", 20),
+            ("blocks of 50 in five stretches", "stretches", 50),
         )
     },
     **{

@@ -65,6 +65,7 @@ def find_correlated_neighbors(
     squares, products, fourth = (np.zeros(phi.shape[1]) for _ in range(3))
     for rows in [np.arange(len(phi))] if parts is None else parts:
         own = phi[np.sort(rows)[:n_rows]]
+        own = own[(own != 0).any(axis=1)]  # rows in every bag have no contributions
         if len(own) < _FEWEST_ROWS or not np.isfinite(own).all():
             continue
         ranks = stats.rankdata(own, axis=0)
