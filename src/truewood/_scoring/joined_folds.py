@@ -71,7 +71,7 @@ def join_folds(
     if copies is not None:
         notes.append(copies.describe(are_training=True))
     if n_never:
-        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out and used for training only.")
+        notes.append(f"Never held out, and used for training only: {count(n_never, 'row')} of {folds.n_rows:,}.")
     return replace(joined, notes=tuple(dict.fromkeys(notes)))
 
 
