@@ -24,10 +24,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import TargetEncoder
 from threadpoolctl import threadpool_limits
 
 import truewood as tw
@@ -164,6 +166,20 @@ def score_ordered(rng: np.random.Generator, seed: int, task: str, order: str, is
     return (result, 2) if is_signal else result
 
 
+def score_encoded(rng: np.random.Generator, seed: int, how: str) -> Any:
+    """A useless column of 50 categories, encoded by the target, beside five numbers; only the first is tested."""
+    X, y = rng.standard_normal((500, 6)), rng.standard_normal(500)
+    levels, encoder = rng.integers(0, 50, (500, 1)), TargetEncoder(target_type="continuous", random_state=seed)
+    if how == "folds":
+        X[:, 5] = levels[:, 0]
+        pipeline = make_pipeline(ColumnTransformer([("encode", encoder, [5])], remainder="passthrough"))
+        pipeline.steps.append(("forest", make_forest("numbers", seed, n_estimators=50)))
+        return tw.cross_importance(pipeline, X, y, cv=5, progress=False), 5
+    crossed = how == "cross-fitted"
+    X[:, 5:] = encoder.fit_transform(levels, y) if crossed else encoder.fit(levels, y).transform(levels)
+    return tw.importance(make_forest("numbers", seed).fit(X, y), X, y), 5
+
+
 def score_two_features(rng: np.random.Generator, seed: int) -> Any:
     """Two continuous features and 3,000 rows, regression."""
     X, y = rng.standard_normal((3000, 2)), rng.standard_normal(3000)
@@ -238,6 +254,9 @@ DESIGNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
         for order in ("random order", "sorted")
         for is_signal in (False, True)
     },
+    "target encoding outside of the model": partial(score_encoded, how="naive"),
+    "target encoding outside of the model, cross-fitted": partial(score_encoded, how="cross-fitted"),
+    "target encoding in a pipeline, folds": partial(score_encoded, how="folds"),
     "settled, two features, 3000 rows, regression": score_two_features,
     "settled, PCA pipeline": score_pca,
     "settled, best of 20 forests": score_best,

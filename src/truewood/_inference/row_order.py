@@ -14,7 +14,7 @@ from truewood._formatting import quote
 Floats = NDArray[np.float64]
 
 # The test looks at the first rows only, so that its cost does not matter.
-MOST_ROWS = 20_000
+MOST_ROWS = 4_000
 _MOST_VALUES = 1 << 22
 _FEWEST_ROWS = 20
 # Warnings for independent rows are as rare as this.
@@ -47,8 +47,9 @@ def warn_of_dependent_rows(
     warn(
         f"contributions of neighboring rows to {quote(str(names[feature]))} are correlated (rank correlation "
         f"{correlation:.2f} of each row and the next). If rows are in the order of time or place, they depend on each "
-        "other, and p-values are far too small: use cross_importance with blocks of consecutive rows as groups= and "
-        "cv=GroupKFold(). If rows are independent and were merely sorted by a column, p-values are correct."
+        "other, and p-values are far too small: use cross_importance with blocks of consecutive rows as groups=, and a "
+        "cv that holds out stretches of blocks. If rows are independent and were merely sorted by a column, p-values "
+        "are correct."
     )
 
 

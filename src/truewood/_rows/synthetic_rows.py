@@ -12,9 +12,9 @@ from truewood._rows.copies import is_continuous
 Floats = NDArray[np.float64]
 
 # Numbers of rows that are tested, of their neighbors, and of columns; and fewest tested rows that have to be synthetic.
-_N_TESTED, _FEWEST_TESTED, _MOST_DISTANCES = 32, 8, 1_000_000
+_N_TESTED, _FEWEST_TESTED, _MOST_DISTANCES = 24, 8, 1_000_000
 _N_NEIGHBORS = 30
-_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 20
+_FEWEST_COLUMNS, _MOST_COLUMNS = 3, 6
 _FEWEST_FOUND = 3
 # Rounding errors of a row between two others, in units of the precision of its numbers.
 _ROUNDING = 8.0
@@ -57,7 +57,7 @@ def _choose_columns(matrix: FeatureMatrix) -> list[int]:
     """The first continuous columns without missing values."""
     chosen: list[int] = []
     for j in range(matrix.values.shape[1]):
-        column = matrix.values[:2000, j].astype(np.float64)
+        column = matrix.values[:500, j].astype(np.float64)
         if np.isfinite(column).all() and is_continuous(column, len(column)):
             chosen.append(j)
         if len(chosen) == _MOST_COLUMNS:
