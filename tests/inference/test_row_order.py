@@ -13,7 +13,7 @@ from sklearn.model_selection import PredefinedSplit, TimeSeriesSplit
 import truewood as tw
 from truewood._inference.row_order import find_correlated_neighbors
 
-MESSAGE = r"neighboring rows to '?x\d'? .*time or place.*groups=.*stretches of blocks"
+MESSAGE = r"neighboring rows to '?x\d'? .*same unit.*time or place.*groups=.*stretches of blocks"
 
 
 def draw_series(n_rows=400):
@@ -81,7 +81,9 @@ def test_sorted_by_a_feature_is_worded_as_a_condition():
     X = rng.standard_normal((300, 3))
     X = X[np.argsort(X[:, 0])]
     y = 3 * X[:, 0] + rng.standard_normal(300)
-    with pytest.warns(UserWarning, match=r"If rows .*time or place.*If rows are independent and were merely sorted"):
+    with pytest.warns(
+        UserWarning, match=r"If neighbors .*time or place.*If rows are independent and were merely sorted"
+    ):
         tw.importance(RandomForestRegressor(20, random_state=0).fit(X, y), X, y)
 
 

@@ -46,10 +46,10 @@ def warn_of_dependent_rows(
     feature, correlation = found
     warn(
         f"contributions of neighboring rows to {quote(str(names[feature]))} are correlated (rank correlation "
-        f"{correlation:.2f} of each row and the next). If rows are in the order of time or place, they depend on each "
-        "other, and p-values are far too small: use cross_importance with blocks of consecutive rows as groups=, and a "
-        "cv that holds out stretches of blocks. If rows are independent and were merely sorted by a column, p-values "
-        "are correct."
+        f"{correlation:.2f} of each row and the next). If neighbors come from the same unit, or follow each other in "
+        "time or place, they depend on each other, and p-values are far too small: use cross_importance with the units, "
+        "or blocks of consecutive rows, as groups=, and hold out stretches of blocks. If rows are independent and were "
+        "merely sorted by a column, p-values are correct."
     )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood._formatting import count
+from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.tables import FeatureMatrix
 
 Codes = NDArray[np.int64]
@@ -215,7 +216,7 @@ def _agree_beyond_chance(matrix: FeatureMatrix, size: Codes) -> bool:
 
 
 def _find_identified(matrix: FeatureMatrix, groups: Codes, size: Codes) -> NDArray[np.bool_]:
-    """Groups of equal rows with a value in a continuous column that only they have, shape (n_groups,)."""
+    """Groups of equal rows with a value in a continuous column that hardly any other row has, shape (n_groups,)."""
     is_identified = np.zeros(len(size), dtype=np.bool_)
     most = max(_TYPICAL, _TYPICAL_SHARE * matrix.n_rows)
     for column in _list_columns(matrix):
@@ -225,7 +226,7 @@ def _find_identified(matrix: FeatureMatrix, groups: Codes, size: Codes) -> NDArr
         is_rare = (times[own] <= most) & ~np.isnan(column)
         of_values, of_rows = (np.bincount(labels[is_rare]) for labels in (own, groups))
         if _count_pairs(of_rows) >= _NEARLY_ALL * _count_pairs(of_values):
-            is_identified[groups[is_rare & (times[own] == size[groups])]] = True
+            is_identified[groups[is_rare]] = True
         if is_identified[size > 1].all():
             break
     return is_identified
@@ -234,9 +235,8 @@ def _find_identified(matrix: FeatureMatrix, groups: Codes, size: Codes) -> NDArr
 def _list_columns(matrix: FeatureMatrix) -> Iterator[NDArray[np.float64]]:
     """Columns in the host's memory; of a sparse matrix, those with the most stored values."""
     if not _is_sparse(matrix):
-        every_row = np.arange(matrix.n_rows)
-        for j in range(matrix.values.shape[1]):
-            yield matrix.take(every_row, np.array([j]))[:, 0].astype(np.float64) + 0.0
+        for column in bring_to_host(matrix.values).T:
+            yield column.astype(np.float64) + 0.0
         return
     stored = matrix.values.tocsc()
     for j in np.argsort(-np.diff(stored.indptr), kind="stable")[:_MOST_SPARSE]:
