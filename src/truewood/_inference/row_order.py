@@ -47,9 +47,9 @@ def warn_of_dependent_rows(
     warn(
         f"contributions of neighboring rows to {quote(str(names[feature]))} are correlated (rank correlation "
         f"{correlation:.2f} of each row and the next). If neighbors come from the same unit, or follow each other in "
-        "time or place, they depend on each other, and p-values are far too small: use cross_importance with the units, "
-        "or blocks of consecutive rows, as groups=, and hold out stretches of blocks. If rows are independent and were "
-        "merely sorted by a column, p-values are correct."
+        "time or place, they depend on each other, and p-values are far too small: use cross_importance with the "
+        "units, or blocks of consecutive rows, as groups=, and hold out stretches of blocks. If rows are independent "
+        "and were merely sorted by a column, p-values are correct."
     )
 
 
