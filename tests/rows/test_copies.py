@@ -209,6 +209,15 @@ def test_an_oversampled_class_has_no_p_values():
     assert np.isfinite(result.values).all()
 
 
+def test_a_rare_class_is_not_withheld_for_copies_of_other_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 4)), (np.arange(300) < 3).astype(int)
+    rows = np.append(np.arange(300), [100, 101])
+    result = tw.importance(RandomForestClassifier(30, random_state=0).fit(X[rows], y[rows]), X[rows], y[rows])
+    assert "2 of 302 rows" in result.notes[0]
+    assert result.inference_unavailable is None
+
+
 @pytest.mark.statistical
 def test_copies_do_not_make_noise_significant():
     n_rejected, n_total = 0, 0

@@ -77,8 +77,12 @@ def choose_bag_size(weight: Floats, classes: NDArray[np.integer]) -> int | None:
     return _count_third(draws, classes) if _find_rarest(draws.oob_probability, classes)[1] < _ENOUGH_OOB else None
 
 
-def find_class_shortage(target: Target, probability: Floats, draws: WeightedDraws | None) -> str | None:
+def find_class_shortage(
+    target: Target, probability: Floats, draws: WeightedDraws | None, uncopied: Floats | None = None
+) -> str | None:
     """Why errors are unavailable: trees are evaluated on too few rows of a class; None if they are available.
+
+    A class that has few rows in the first place is not short of evaluation rows.
 
     Parameters
     ----------
@@ -88,11 +92,15 @@ def find_class_shortage(target: Target, probability: Floats, draws: WeightedDraw
         Share of trees that each row evaluates.
     draws : WeightedDraws or None
         How rows were drawn into bags, if that was by weight; otherwise bags hold copies of rows.
+    uncopied : ndarray of shape (n_rows,), or None
+        Share of trees that each row would evaluate if it had no copies; None if no row has.
     """
     if not isinstance(target, ClassTarget):
         return None
     for codes, labels in zip(target.codes.T, target.kind.classes, strict=True):
         rarest, n_evaluated = _find_rarest(probability, codes)
+        if uncopied is not None and draws is None and uncopied[codes == rarest].sum() < _FEWEST_OOB:
+            continue
         if n_evaluated < _FEWEST_OOB:
             cause = "bags hold copies of its other rows"
             remedy = "remove the copies, and pass class_weight='balanced_subsample' for balanced classes"

@@ -127,7 +127,7 @@ def _encode_table(X: Any) -> Any:
     values = np.empty(frame.shape)
     for j in range(frame.shape[1]):
         column = frame.iloc[:, j]
-        if pd.api.types.is_numeric_dtype(column.dtype):
+        if column.dtype.kind in "biuf":
             values[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
             continue
         try:

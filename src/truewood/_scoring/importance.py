@@ -39,7 +39,7 @@ from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
 from truewood._rows.bag_weights import find_class_shortage
 from truewood._rows.synthetic_rows import SYNTHETIC_ROWS, has_synthetic_rows
-from truewood._scoring.influence import allocate_influence
+from truewood._scoring.influence import allocate_influence, weigh_in_bag
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
 from truewood._scoring.results import (
     STOPPED_EARLY,
@@ -281,7 +281,10 @@ def _find_class_shortage(inputs: ScoringInputs) -> str | None:
     if evaluation_rows.copies is not None:
         trees = range(min(inputs.tree_model.n_trees, _N_COUNTED))
         listed = np.concatenate([evaluation_rows.of_tree(tree) for tree in trees])
-        return find_class_shortage(target, np.bincount(listed, minlength=n_rows) / len(trees), inputs.draws)
+        in_bag = np.mean([weigh_in_bag(inputs, tree) > 0 for tree in trees], axis=0)
+        return find_class_shortage(
+            target, np.bincount(listed, minlength=n_rows) / len(trees), inputs.draws, 1.0 - in_bag
+        )
     return None if inputs.draws is None else find_class_shortage(target, inputs.draws.oob_probability, inputs.draws)
 
 
