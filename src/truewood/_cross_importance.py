@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
@@ -26,7 +27,8 @@ from truewood._measures.registry import AUTO, check_measure, get_measure
 from truewood._progress import show_progress
 from truewood._refitting import name_weight
 from truewood._results.importance_result import ImportanceResult
-from truewood._rows.folds import read_folds
+from truewood._rows.copies import Copies, find_copies_in_table
+from truewood._rows.folds import Folds, read_folds
 from truewood._scoring.joined_folds import join_folds
 
 # If more than this share of the split weight has no test rows, folds are too small.
@@ -135,6 +137,7 @@ def cross_importance(
             check_length(given, n_rows, name)
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
+    copies = find_copies_in_table(bring_to_host(X))
     models = None
     if isinstance(estimator, Mapping):
         if cv is not None or params is not None:
@@ -144,10 +147,13 @@ def cross_importance(
         models, train, test = _read_cv_results(estimator)
         folds = read_folds(train, test, n_rows, codes, "estimator['indices']")
     else:
+        together = groups if groups is not None or copies is None or not _is_number(cv) else copies.groups
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
-            splits = list(_choose_splitter(cv, estimator, y, groups).split(X, y, groups))
+            splits = list(_choose_splitter(cv, estimator, y, together).split(X, y, together))
         folds = read_folds([train for train, _ in splits], [test for _, test in splits], n_rows, codes, "cv")
+    if copies is not None:
+        folds = _leave_out_copies(folds, copies)
     has_errors = measure == AUTO or get_measure(measure).why_no_inference is None
     options = {
         "measure": measure,
@@ -170,7 +176,9 @@ def cross_importance(
             update(len(results))
     for text in messages:
         warn(text)
-    joined = join_folds(results, folds, weight, codes, inference, contributions)
+    joined = join_folds(
+        results, folds, weight, codes, inference, contributions, target=_encode(bring_to_host(y)), copies=copies
+    )
     if joined.skipped_weight > _MUCH_SKIPPED:
         warn(
             f"{joined.skipped_weight:.0%} of split weight was not scored because no held-out row reached one of the "
@@ -213,6 +221,7 @@ class _Fold:
                 n_jobs=None,
                 per_class=False,
                 check_heldout=is_given,  # otherwise the split itself guarantees it
+                check_rows=False,  # of all folds together
                 **self.options,
             )
         return result, [str(warning.message) for warning in caught if warning.category is UserWarning]
@@ -228,6 +237,38 @@ class _Fold:
         return params
 
 
+def _is_number(cv: Any) -> bool:
+    """Whether `cv` leaves the choice of the splitter to us."""
+    return cv is None or isinstance(cv, Integral)
+
+
+def _leave_out_copies(folds: Folds, copies: Copies) -> Folds:
+    """Leave test rows out that have a copy among the training rows of their fold."""
+    test = [copies.find_unseen(own, train) for train, own in zip(folds.train, folds.test, strict=True)]
+    n_left_out = sum(map(len, folds.test)) - sum(map(len, test))
+    if not n_left_out:
+        return folds
+    remedy = "remove the copies, or pass a number of folds as cv"
+    if not all(map(len, test)):
+        raise ValueError(f"cv must not hold out only copies of training rows, as one of its folds does; {remedy}.")
+    warn(
+        f"{n_left_out} held-out rows are copies of training rows of their fold, which are not unseen, and were left "
+        f"out; {remedy}."
+    )
+    return replace(folds, test=test)
+
+
+def _encode(y: Any) -> NDArray[np.float64]:
+    """The target as numbers that are equal if the values are, shape (n_rows, n_outputs)."""
+    values = np.asarray(y)
+    if values.dtype.kind in "biuf":
+        return values.reshape(len(values), -1).astype(np.float64)
+    if values.dtype.names is not None:  # events and times
+        return np.column_stack([values[name].astype(np.float64) for name in values.dtype.names])
+    columns = pd.DataFrame(values.reshape(len(values), -1)).astype(str)
+    return np.column_stack([pd.factorize(columns[name], sort=True)[0] for name in columns]).astype(np.float64)
+
+
 def _take(values: Any, rows: NDArray[np.int64]) -> Any:
     """Some rows of a table or target in any container that scikit-learn supports."""
     return _safe_indexing(values, rows)
@@ -241,7 +282,7 @@ def _has_rows(value: Any, n_rows: int) -> bool:
 def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
     """The splitter; one that keeps groups together if `cv` is only a number of folds."""
     splitter = check_cv(5 if cv is None else cv, y, classifier=is_classifier(estimator))
-    if groups is None or not (cv is None or isinstance(cv, Integral)):
+    if groups is None or not _is_number(cv):
         return splitter
     keep_groups = StratifiedGroupKFold if isinstance(splitter, StratifiedKFold) else GroupKFold
     return keep_groups(splitter.n_splits)
