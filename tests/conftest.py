@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import os
+import sys
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from helpers.installed import has_kernel, lacks_any
+
+os.environ.setdefault("MPLBACKEND", "agg")  # no windows
 
 ENGINES = ("numpy", "native") if has_kernel() else ("numpy",)
 
@@ -66,6 +71,14 @@ def engine(request, monkeypatch):
 def engines():
     """Names of the engines that are installed, for a test that compares them."""
     return ENGINES
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    """Close the pyplot figures of a test, as a notebook does after each cell."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture
