@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._formatting import ROWS_IN_WORDS, count, list_names, quote
+from truewood._formatting import ROWS_IN_WORDS, count, list_names, quote, shorten
 from truewood._read_only import make_read_only, restore_read_only
+from truewood._results.notebook_view import draw_bars, write_table, write_view
+from truewood._results.trends import name_prediction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Features of the notebook view.
+_N_SHOWN = 10
 # Output names that an error message lists.
 _MAX_LISTED = 8
 
@@ -168,5 +172,33 @@ class Explanation:
         n_rows, n_features = self.values.shape[:2]
         outputs = "" if self.output_names is None else f", {len(self.output_names)} outputs"
         return f"Explanation({n_rows:,} {ROWS_IN_WORDS[self.rows]}, {count(n_features, 'feature')}{outputs})"
+
+    def _repr_html_(self) -> str:
+        n_rows, n_features = self.values.shape[:2]
+        rows, names = f"{n_rows:,} {ROWS_IN_WORDS[self.rows]}", self.output_names
+        effects = self.values.reshape(n_rows, n_features, -1)
+        effects = effects[~np.isnan(effects).any(axis=(1, 2))]
+        if not len(effects):
+            return write_view("Explanation", rows, "", ["No explanations: all trees were trained on all rows."])
+        size = np.abs(effects).mean(axis=0)  # (n_features, n_outputs)
+        mean = size.mean(axis=1)
+        order = np.argsort(-mean, kind="stable")[:_N_SHOWN].tolist()
+        ends = [(float(effects[:, j].min()), float(effects[:, j].max())) for j in order]
+        columns = {
+            "feature": self.feature_names[order].tolist(),
+            "mean absolute effect": [f"{mean[j]:.4g}" for j in order],
+            "range": [f"{low:.4g} to {high:.4g}" for low, high in ends],
+        }
+        if names is not None and len(names) > 2:
+            columns["largest for"] = [shorten(str(names[k]), 24) for k in size[order].argmax(axis=1)]
+        bars = draw_bars([float(mean[j]) for j in order], [True] * len(order))
+        notes = [f"Effects on the {name_prediction(self)} of each row; .plot() shows them."]
+        n_hidden = n_features - _N_SHOWN
+        notes += [f"{count(n_hidden, 'more feature')}; see .values."] * (n_hidden > 0)
+        n_missing = n_rows - len(effects)
+        notes += [f"{count(n_missing, 'row')} without explanation: all trees were trained on them."] * (n_missing > 0)
+        outputs = "" if names is None else f", {len(names)} outputs"
+        header = f"{rows}, {count(n_features, 'feature')}{outputs}"
+        return write_view("Explanation", header, write_table(columns, bars), [*notes, *self.notes])
 
     __setstate__ = restore_read_only
