@@ -31,6 +31,7 @@ LIBRARIES = {
     "docs/test_code_blocks.py": ["altair", "pyarrow", "xgboost"],
     "engines/test_every_row.py": ["lightgbm", "xgboost"],
     "test_accumulator.py": ["lightgbm", "xgboost"],
+    "test_notebook.py": ["altair", "ipykernel", "nbclient", "nbformat", "vl_convert"],
     "test_early_stopping.py": ["catboost", "lightgbm", "xgboost"],
     "streaming/test_dask.py": ["dask", "distributed", "lightgbm", "xgboost"],
     "streaming/test_sources.py": ["duckdb", "lightgbm", "xgboost"],
