@@ -28,7 +28,7 @@ LIBRARIES = {
     "*ubjson.py": ["xgboost"],
     "*xgboost*.py": ["xgboost"],
     "cli/test_importance_folder.py": ["lightgbm", "xgboost"],
-    "docs/test_code_blocks.py": ["altair", "pyarrow", "xgboost"],
+    "docs/test_code_blocks.py": ["altair", "IPython", "pyarrow", "xgboost"],
     "engines/test_every_row.py": ["lightgbm", "xgboost"],
     "test_accumulator.py": ["lightgbm", "xgboost"],
     "test_notebook.py": ["altair", "ipykernel", "nbclient", "nbformat", "vl_convert"],

@@ -89,7 +89,8 @@ class CorrelatedGroups(dict[str, list[Any]]):
         }
         n_alone = len(self) - len(self.several)
         notes = [f"{count(n_alone, 'other column')} on {'its' if n_alone == 1 else 'their'} own."] * (n_alone > 0)
-        return write_view("CorrelatedGroups", self.describe(), write_table(columns) if self.several else "", notes)
+        table = write_table(columns, n_names=2) if self.several else ""
+        return write_view("CorrelatedGroups", self.describe(), table, notes)
 
 
 def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:

@@ -176,7 +176,10 @@ class Explanation:
     def _repr_html_(self) -> str:
         n_rows, n_features = self.values.shape[:2]
         rows, names = f"{n_rows:,} {ROWS_IN_WORDS[self.rows]}", self.output_names
-        effects = self.values.reshape(n_rows, n_features, -1)
+        name = None
+        if names is not None and len(names) == 2 and np.allclose(np.nansum(self.values, axis=2), 0.0):
+            name = str(names[1])  # two classes: effects on the first are the same with the opposite sign
+        effects = (self.values if name is None else self.values[:, :, 1]).reshape(n_rows, n_features, -1)
         effects = effects[~np.isnan(effects).any(axis=(1, 2))]
         if not len(effects):
             return write_view("Explanation", rows, "", ["No explanations: all trees were trained on all rows."])
@@ -186,13 +189,13 @@ class Explanation:
         ends = [(float(effects[:, j].min()), float(effects[:, j].max())) for j in order]
         columns = {
             "feature": self.feature_names[order].tolist(),
-            "mean absolute effect": [f"{mean[j]:.4g}" for j in order],
-            "range": [f"{low:.4g} to {high:.4g}" for low, high in ends],
+            "mean absolute effect": [f"{mean[j]:.3g}" for j in order],
+            "range": [f"{low:.3g} to {high:.3g}" for low, high in ends],
         }
         if names is not None and len(names) > 2:
             columns["largest for"] = [shorten(str(names[k]), 24) for k in size[order].argmax(axis=1)]
         bars = draw_bars([float(mean[j]) for j in order], [True] * len(order))
-        notes = [f"Effects on the {name_prediction(self)} of each row; .plot() shows them."]
+        notes = [f"Effects on the {name_prediction(self, name)} of each row; .plot() shows them."]
         n_hidden = n_features - _N_SHOWN
         notes += [f"{count(n_hidden, 'more feature')}; see .values."] * (n_hidden > 0)
         n_missing = n_rows - len(effects)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _POSITIVE, _NEGATIVE, _SEVERE = "#0072B2", "#E69F00", "#D55E00"
 _PALE = 0.35
 _BAR = (
-    '<div style="width:8em"{}><div style="width:{:.1f}%;min-width:1px;height:0.8em;background:{};opacity:{:g}">'
-    "</div></div>"
+    '<div style="width:8em;max-width:18vw"{}><div style="width:{:.1f}%;min-width:1px;height:0.8em;background:{};'
+    'opacity:{:g}"></div></div>'
 )
 _PARAGRAPH = '<p style="max-width:60em;margin:0.4em 0{}">{}</p>'
 
@@ -32,27 +32,38 @@ def write_view(title: str, header: str, table: str, notes: Sequence[str] = (), c
     return "\n".join([heading, table, *lines, *map(_write_caveat, caveats)])
 
 
-def write_table(columns: Mapping[str, Sequence[str]], drawn: Sequence[str] | None = None) -> str:
-    """Write columns of text as a table, the first one aligned left; `drawn` is HTML for a column after the first."""
-    names = list(columns)
-    head = [f'<th style="text-align:{_align(k)}">{escape(in_one_line(name))}</th>' for k, name in enumerate(names)]
-    rows = []
-    for place, texts in enumerate(zip(*columns.values(), strict=True)):
-        cells = [
-            f'<td style="text-align:{_align(k)};white-space:{"normal" if k == 0 else "nowrap"}">'
-            f"{escape(in_one_line(text))}</td>"
-            for k, text in enumerate(texts)
+def write_table(columns: Mapping[str, Sequence[str]], drawn: Sequence[str] | None = None, *, n_names: int = 1) -> str:
+    """Write columns of text as a table.
+
+    Parameters
+    ----------
+    columns : dict of str to sequence of str
+        Texts by heading.
+    drawn : sequence of str, default=None
+        HTML for a column after the first, such as bars.
+    n_names : int, default=1
+        Number of columns that hold names, aligned left, before those of numbers.
+    """
+    sides = ["left" if k < n_names else "right" for k in range(len(columns))]
+    spaces = ["normal" if k < n_names else "nowrap" for k in range(len(columns))]
+    head = [
+        f'<th style="text-align:{side}">{escape(in_one_line(name))}</th>'
+        for name, side in zip(columns, sides, strict=True)
+    ]
+    rows = [
+        [
+            f'<td style="text-align:{side};white-space:{space}">{escape(in_one_line(text))}</td>'
+            for text, side, space in zip(texts, sides, spaces, strict=True)
         ]
-        if drawn is not None:
-            cells.insert(1, f"<td>{drawn[place]}</td>")
-        rows.append(f"<tr>{''.join(cells)}</tr>")
+        for texts in zip(*columns.values(), strict=True)
+    ]
     if drawn is not None:
         head.insert(1, "<th></th>")
-    # The wide table scrolls on its own on a narrow screen.
-    return (
-        f'<div style="overflow-x:auto"><table><thead><tr>{"".join(head)}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+        for cells, drawing in zip(rows, drawn, strict=True):
+            cells.insert(1, f"<td>{drawing}</td>")
+    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+    table = f"<table><thead><tr>{''.join(head)}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div style="overflow-x:auto">{table}</div>'  # a wide table scrolls on its own on a narrow screen
 
 
 def draw_bars(values: Sequence[float], are_clear: Sequence[bool], *, signed: bool = False) -> list[str]:
@@ -71,10 +82,6 @@ def draw_bars(values: Sequence[float], are_clear: Sequence[bool], *, signed: boo
         )
         for value, length, is_clear in zip(values, lengths, are_clear, strict=True)
     ]
-
-
-def _align(column: int) -> str:
-    return "right" if column else "left"
 
 
 def _write_caveat(caveat: Caveat) -> str:
