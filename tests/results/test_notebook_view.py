@@ -126,13 +126,28 @@ def test_the_view_of_a_selector_follows_its_settings(views):
     assert "<b>Selected</b>: 1 of 12 columns" in selector._repr_html_()
 
 
-def test_bars_are_relative_to_the_largest_value():
-    bars = draw_bars([2.0, 1.0, -1.0], [True, False, True])
-    assert [float(width) for width in re.findall(r"width:([\d.]+)%", "".join(bars))] == [100.0, 50.0, 0.0]
+def read_parts(charts):
+    """Start and width of bars and intervals, in percent."""
+    parts = re.findall(r"margin-left:([\d.]+)%;width:([\d.]+)%", "".join(charts))
+    return [(float(start), float(width)) for start, width in parts]
+
+
+def test_bars_start_at_zero_on_a_common_scale():
+    bars = draw_bars([3.0, 1.0, -1.0], [True, False, True])
+    assert read_parts(bars) == [(25.0, 75.0), (25.0, 25.0), (0.0, 25.0)]
     assert ["opacity:1" in bar for bar in bars] == [True, False, True]
-    signed = draw_bars([2.0, -1.0], [True, True], signed=True)
-    assert [float(width) for width in re.findall(r"width:([\d.]+)%", "".join(signed))] == [100.0, 50.0]
-    assert len(set(re.findall(r"background:(#\w+)", "".join(signed)))) == 2
+    assert len(set(re.findall(r"background:(#\w+)", "".join(bars)))) == 2
+    assert read_parts(draw_bars([0.0, 0.0], [True, True])) == [(0.0, 0.0), (0.0, 0.0)]
+    assert draw_bars([], []) == []
+
+
+def test_intervals_are_drawn_below_bars_and_cut_off_if_wide():
+    charts = draw_bars([2.0, 1.0], [True, True], ([1.0, -1.0], [3.0, 3.0]))
+    assert read_parts(charts) == [(25.0, 50.0), (50.0, 50.0), (25.0, 25.0), (0.0, 100.0)]
+    assert "2 (95% CI 1 to 3)" in charts[0]
+    assert read_parts(draw_bars([1.0, 1.0], [True, True], ([np.nan, 0.0], [np.nan, 1.0])))[1:] == [(0.0, 100.0)] * 2
+    wide = draw_bars([1.0], [True], ([-1000.0], [1000.0]))
+    assert read_parts(wide) == [(50.0, 25.0), (0.0, 100.0)]
 
 
 def test_caveats_and_columns_are_escaped():

@@ -16,7 +16,7 @@ from truewood._arguments import is_fraction
 from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line, quote, shorten
 from truewood._inference.p_values import adjust, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
-from truewood._results.notebook_view import draw_bars, write_table, write_view
+from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -205,8 +205,8 @@ class Comparison:
         }
         notes = [f"* significant (adjusted p-value at most {_ALPHA:g})."] * any(are_found)
         n_hidden = len(self.difference) - _N_SHOWN
-        notes += [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
-        bars = draw_bars(table["difference"].tolist(), are_found, signed=True)
+        notes += [LINES, *[f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)]
+        bars = draw_bars(table["difference"].tolist(), are_found, (table["ci_low"].tolist(), table["ci_high"].tolist()))
         return write_view("Comparison", self.describe(), write_table(columns, bars), notes)
 
     __setstate__ = restore_read_only

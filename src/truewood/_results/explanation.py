@@ -195,7 +195,7 @@ class Explanation:
         if names is not None and len(names) > 2:
             columns["largest for"] = [shorten(str(names[k]), 24) for k in size[order].argmax(axis=1)]
         bars = draw_bars([float(mean[j]) for j in order], [True] * len(order))
-        notes = [f"Effects on the {name_prediction(self, name)} of each row; .plot() shows them."]
+        notes = [f"Effects on the {name_prediction(self, name)}, row by row; see .plot()."]
         n_hidden = n_features - _N_SHOWN
         notes += [f"{count(n_hidden, 'more feature')}; see .values."] * (n_hidden > 0)
         n_missing = n_rows - len(effects)

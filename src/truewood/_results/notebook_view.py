@@ -1,4 +1,4 @@
-"""The HTML that notebooks show for results: a heading, a table with bars, notes and caveats, without scripts.
+"""The HTML that notebooks show for results: a heading, a table with a small chart, notes and caveats, without scripts.
 
 Plain HTML is what Jupyter, VS Code and exported pages all show, offline and before a notebook is trusted. Colors are
 those of the page, in light and dark themes, except for bars and marks. All text is escaped here.
@@ -6,6 +6,7 @@ those of the page, in light and dark themes, except for bars and marks. All text
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
 # Bars and marks that are visible on white and on black.
 _POSITIVE, _NEGATIVE, _SEVERE = "#0072B2", "#E69F00", "#D55E00"
 _PALE = 0.35
-_BAR = (
-    '<div style="width:8em;max-width:18vw"{}><div style="width:{:.1f}%;min-width:1px;height:0.8em;background:{};'
-    'opacity:{:g}"></div></div>'
-)
+# A bar, and below it a line for an interval. Without positioning, which notebooks that are not trusted drop.
+_CHART = '<div style="width:8em;max-width:18vw" title="{}">{}</div>'
+_BAR = '<div style="margin-left:{:.1f}%;width:{:.1f}%;min-width:1px;height:0.6em;background:{};opacity:{:g}"></div>'
+_LINE = '<div style="margin-left:{:.1f}%;width:{:.1f}%;border-top:2px solid;opacity:0.6"></div>'
+# Intervals are cut off at this multiple of the largest value, so that bars stay visible next to wide ones.
+_LONGEST = 2.0
+LINES = "Lines below the bars: 95% intervals."
 _PARAGRAPH = '<p style="max-width:60em;margin:0.4em 0{}">{}</p>'
 
 
@@ -66,22 +70,43 @@ def write_table(columns: Mapping[str, Sequence[str]], drawn: Sequence[str] | Non
     return f'<div style="overflow-x:auto">{table}</div>'  # a wide table scrolls on its own on a narrow screen
 
 
-def draw_bars(values: Sequence[float], are_clear: Sequence[bool], *, signed: bool = False) -> list[str]:
-    """Draw a bar for each value, relative to the largest, pale if it is not clear.
+def draw_bars(
+    values: Sequence[float],
+    are_clear: Sequence[bool],
+    intervals: tuple[Sequence[float], Sequence[float]] | None = None,
+) -> list[str]:
+    """Draw a bar from zero for each value on a common scale, and a line for its interval; hovering shows the numbers.
 
-    Negative values have no bar or, if `signed`, one of another color. Hovering over a bar shows its value.
+    Parameters
+    ----------
+    values : sequence of float
+        The values; bars of negative ones have another color.
+    are_clear : sequence of bool
+        Whether a bar is drawn in full color or pale.
+    intervals : tuple of (low, high), default=None
+        Ends of the interval of each value.
     """
-    lengths = [abs(value) if signed else max(value, 0.0) for value in values]
-    most = max(lengths, default=0.0)
-    return [
-        _BAR.format(
-            f' title="{value:.4g}"',
-            100 * length / most if most > 0 else 0.0,
-            _NEGATIVE if value < 0 else _POSITIVE,
-            1 if is_clear else _PALE,
-        )
-        for value, length, is_clear in zip(values, lengths, are_clear, strict=True)
-    ]
+    lows, highs = (values, values) if intervals is None else intervals
+    ends = [0.0, *(number for number in (*values, *lows, *highs) if math.isfinite(number))]
+    longest = _LONGEST * max(map(abs, values), default=0.0)
+    left, right = max(min(ends), -longest), min(max(ends), longest)
+
+    def place(start: float, end: float) -> tuple[float, float]:
+        """Margin and width of a part, in percent."""
+        if right <= left:
+            return 0.0, 0.0
+        first, last = (100 * (min(max(x, left), right) - left) / (right - left) for x in (start, end))
+        return first, last - first
+
+    charts = []
+    for value, low, high, is_clear in zip(values, lows, highs, are_clear, strict=True):
+        color, opacity = _NEGATIVE if value < 0 else _POSITIVE, 1 if is_clear else _PALE
+        text, chart = f"{value:.4g}", _BAR.format(*place(min(value, 0.0), max(value, 0.0)), color, opacity)
+        if intervals is not None and not math.isnan(high - low):
+            text += f" (95% CI {low:.4g} to {high:.4g})"
+            chart += _LINE.format(*place(low, high))
+        charts.append(_CHART.format(text, chart))
+    return charts
 
 
 def _write_caveat(caveat: Caveat) -> str:

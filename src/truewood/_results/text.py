@@ -8,7 +8,7 @@ import pandas as pd
 
 from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line
 from truewood._results.caveats import list_caveats
-from truewood._results.notebook_view import draw_bars, write_table, write_view
+from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
 from truewood._results.summary import (
     SIGNIFICANT,
     SIGNIFICANT_SMALL,
@@ -41,8 +41,13 @@ def write_html(result: ImportanceResult) -> str:
     """Write a result as HTML for a notebook, with small bars and caveats."""
     table = _make_top_table(result)
     marks = table[""].tolist() if "" in table else ["*"] * len(table)
-    bars = draw_bars(result.values[result.order][: len(table)].tolist(), [bool(mark) for mark in marks])
+    order, intervals = result.order[: len(table)], None
+    if result.inference_unavailable is None:
+        low, high = result.interval()
+        intervals = low[order].tolist(), high[order].tolist()
+    bars = draw_bars(result.values[order].tolist(), [bool(mark) for mark in marks], intervals)
     caveats, notes = list_caveats(result, None), _write_legend(result)
+    notes += [LINES] * (intervals is not None)
     skipped = describe_skipped(result)
     if result.skipped_weight > 0 and all(caveat.text != skipped for caveat in caveats):
         notes.append(skipped)
