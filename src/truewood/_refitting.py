@@ -62,7 +62,7 @@ def needs_validation_rows(estimator: Any, params: Mapping[str, Any]) -> bool:
         Arguments of its fit.
     """
     prefix, model = _find_model(estimator)
-    if "eval_set" not in signature(model.fit).parameters:
+    if not hasattr(model, "fit") or "eval_set" not in signature(model.fit).parameters:
         return False
     given = model.get_params() | {name.removeprefix(prefix): value for name, value in params.items()}
     callbacks = [type(callback).__name__ for callback in given.get("callbacks") or ()]

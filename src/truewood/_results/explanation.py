@@ -175,33 +175,34 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         n_rows, n_features = self.values.shape[:2]
-        rows, names = f"{n_rows:,} {ROWS_IN_WORDS[self.rows]}", self.output_names
+        names = self.output_names
+        header = f"{n_rows:,} {ROWS_IN_WORDS[self.rows]}, {count(n_features, 'feature')}"
+        header += "" if names is None else f", {len(names)} outputs"
+        is_explained = ~np.isnan(self.base_values.reshape(n_rows, -1)[:, 0])
+        if not is_explained.any():
+            return write_view("Explanation", header, "", ["No explanations: all trees were trained on all rows."])
+        by_feature = [
+            self.values[is_explained, j].reshape(np.count_nonzero(is_explained), -1) for j in range(n_features)
+        ]
         name = None
-        if names is not None and len(names) == 2 and np.allclose(np.nansum(self.values, axis=2), 0.0):
+        if names is not None and len(names) == 2 and all(np.allclose(part.sum(axis=1), 0.0) for part in by_feature):
             name = str(names[1])  # two classes: effects on the first are the same with the opposite sign
-        effects = (self.values if name is None else self.values[:, :, 1]).reshape(n_rows, n_features, -1)
-        effects = effects[~np.isnan(effects).any(axis=(1, 2))]
-        if not len(effects):
-            return write_view("Explanation", rows, "", ["No explanations: all trees were trained on all rows."])
-        size = np.abs(effects).mean(axis=0)  # (n_features, n_outputs)
+            by_feature = [part[:, 1:] for part in by_feature]
+        size = np.array([np.abs(part).mean(axis=0) for part in by_feature])  # (n_features, n_outputs)
         mean = size.mean(axis=1)
         order = np.argsort(-mean, kind="stable")[:_N_SHOWN].tolist()
-        ends = [(float(effects[:, j].min()), float(effects[:, j].max())) for j in order]
         columns = {
             "feature": self.feature_names[order].tolist(),
             "mean absolute effect": [f"{mean[j]:.3g}" for j in order],
-            "range": [f"{low:.3g} to {high:.3g}" for low, high in ends],
+            "range": [f"{by_feature[j].min():.3g} to {by_feature[j].max():.3g}" for j in order],
         }
-        if names is not None and len(names) > 2:
+        if names is not None and name is None:
             columns["largest for"] = [shorten(str(names[k]), 24) for k in size[order].argmax(axis=1)]
         bars = draw_bars([float(mean[j]) for j in order], [True] * len(order))
         notes = [f"Effects on the {name_prediction(self, name)}, row by row; see .plot()."]
-        n_hidden = n_features - _N_SHOWN
+        n_hidden, n_missing = n_features - _N_SHOWN, int(np.count_nonzero(~is_explained))
         notes += [f"{count(n_hidden, 'more feature')}; see .values."] * (n_hidden > 0)
-        n_missing = n_rows - len(effects)
         notes += [f"{count(n_missing, 'row')} without explanation: all trees were trained on them."] * (n_missing > 0)
-        outputs = "" if names is None else f", {len(names)} outputs"
-        header = f"{rows}, {count(n_features, 'feature')}{outputs}"
         return write_view("Explanation", header, write_table(columns, bars), [*notes, *self.notes])
 
     __setstate__ = restore_read_only
