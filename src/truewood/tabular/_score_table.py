@@ -144,7 +144,7 @@ def score_table(
     X = _use_columns(columns, messages)
     if roles.groups is None:
         warn_of_groups(columns, outcome.task, messages)
-    warn_of_duplicates(X, outcome.values, messages)
+    warn_of_duplicates(X, messages)
     used = [column for column in columns if column.is_used]
     group_of = read_group_column(rows, roles.groups)
     n_classes = len(np.unique(outcome.y)) if outcome.task == "classification" else 1
