@@ -42,6 +42,7 @@ from truewood._measures.registry import AUTO, check_measure, get_measure
 from truewood._progress import show_progress
 from truewood._refitting import list_validation_params, name_weight, needs_validation_rows
 from truewood._results.importance_result import ImportanceResult
+from truewood._rows.copies import Copies, find_copies_in_table
 from truewood._rows.folds import Folds, read_folds
 from truewood._scoring.joined_folds import join_folds
 from truewood._sklearn_compat import keep_warning_filters
@@ -167,6 +168,7 @@ def cross_importance(
             check_length(given, n_rows, name)
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
+    copies = find_copies_in_table(bring_to_host(X))
     models = None
     if isinstance(estimator, Mapping):
         if cv is not None or params is not None:
@@ -176,11 +178,14 @@ def cross_importance(
         models, train, test = _read_cv_results(estimator)
         source = "estimator['indices']"
     else:
+        together = groups if groups is not None or copies is None or not _is_number(cv) else copies.groups
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
-            splits = list(_choose_splitter(cv, estimator, y, groups).split(X, y, groups))
+            splits = list(_choose_splitter(cv, estimator, y, together).split(X, y, together))
         source, train, test = "cv", [train for train, _ in splits], [test for _, test in splits]
     folds = read_folds(train, test, n_rows, codes, source)
+    if copies is not None:
+        folds = _leave_out_copies(folds, copies)
     has_errors = measure == AUTO or get_measure(measure).why_no_inference is None
     options = {
         "measure": measure,
@@ -205,11 +210,12 @@ def cross_importance(
             update(len(results))
     for text in messages:
         warn(text)
-    joined = join_folds(results, folds, weight, codes, inference, contributions)
+    target_values = _encode(bring_to_host(y))
+    joined = join_folds(results, folds, weight, codes, inference, contributions, target=target_values, copies=copies)
     if stops_early:
         note = f"{validation_fraction:.0%} of each fold's training rows served as validation rows for early stopping."
         joined = replace(joined, notes=(*joined.notes, note))
-    _warn_of_folds(joined, folds, y, source)
+    _warn_of_folds(joined, folds, target_values, source)
     return joined
 
 
@@ -248,6 +254,7 @@ class _Fold:
                 n_jobs=None,
                 per_class=False,
                 check_heldout=is_given,  # otherwise the split itself guarantees it
+                check_rows=False,  # of all folds together
                 **self.options,
             )
         return result, [str(warning.message) for warning in caught if warning.category is UserWarning]
@@ -290,6 +297,38 @@ class _Fold:
         return params
 
 
+def _is_number(cv: Any) -> bool:
+    """Whether `cv` leaves the choice of the splitter to us."""
+    return cv is None or isinstance(cv, Integral)
+
+
+def _leave_out_copies(folds: Folds, copies: Copies) -> Folds:
+    """Leave test rows out that have a copy among the training rows of their fold."""
+    test = [copies.find_unseen(own, train) for train, own in zip(folds.train, folds.test, strict=True)]
+    n_left_out = sum(map(len, folds.test)) - sum(map(len, test))
+    if not n_left_out:
+        return folds
+    remedy = "remove the copies, or pass a number of folds as cv"
+    if not all(map(len, test)):
+        raise ValueError(f"cv must not hold out only copies of training rows, as one of its folds does; {remedy}.")
+    warn(
+        f"{n_left_out} held-out rows are copies of training rows of their fold, which are not unseen, and were left "
+        f"out; {remedy}."
+    )
+    return replace(folds, test=test)
+
+
+def _encode(y: Any) -> NDArray[np.float64]:
+    """The target as numbers that are equal if the values are, shape (n_rows, n_outputs)."""
+    values = np.asarray(y)
+    if values.dtype.kind in "biuf":
+        return values.reshape(len(values), -1).astype(np.float64)
+    if values.dtype.names is not None:  # events and times
+        return np.column_stack([values[name].astype(np.float64) for name in values.dtype.names])
+    columns = pd.DataFrame(values.reshape(len(values), -1)).astype(str)
+    return np.column_stack([pd.factorize(columns[name], sort=True)[0] for name in columns]).astype(np.float64)
+
+
 def _take(values: Any, rows: NDArray[np.int64]) -> Any:
     """Some rows of a table or target in any container that scikit-learn supports."""
     return _safe_indexing(values, rows)
@@ -303,7 +342,7 @@ def _has_rows(value: Any, n_rows: int) -> bool:
 def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
     """The splitter; one that keeps groups together, or else shuffles, if `cv` is only a number of folds."""
     splitter = check_cv(5 if cv is None else cv, y, classifier=is_classifier(estimator))
-    if not (cv is None or isinstance(cv, Integral)):
+    if not _is_number(cv):
         return splitter
     if groups is None:
         return type(splitter)(splitter.n_splits, shuffle=True, random_state=_SEED)
@@ -322,9 +361,11 @@ def _check_params(params: Any) -> None:
             )
 
 
-def _warn_of_folds(joined: ImportanceResult, folds: Folds, y: Any, source: str) -> None:
+def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.float64], source: str) -> None:
     """Warn of folds of sorted rows, and of folds that are too small."""
-    separation = _measure_separation(folds, y) if joined.n_groups is None and folds.are_blocks else 0.0
+    separation = 0.0
+    if joined.n_groups is None and folds.are_blocks:
+        separation = max(folds.measure_separation(column) for column in target.T)
     if separation:
         warn(
             f"{source} holds out consecutive rows that differ from the rest: which fold a row is in explains "
@@ -336,19 +377,6 @@ def _warn_of_folds(joined: ImportanceResult, folds: Folds, y: Any, source: str) 
             f"{joined.skipped_weight:.0%} of split weight was not scored because no held-out row reached one of the "
             "children; use fewer folds with more rows, and shuffle sorted rows."
         )
-
-
-def _measure_separation(folds: Folds, y: Any) -> float:
-    """Largest share of the variance of a target that lies between folds."""
-    values = np.asarray(bring_to_host(y))
-    columns = [values[name] for name in values.dtype.names] if values.dtype.names else values.reshape(len(values), -1).T
-    return max(folds.measure_separation(_read_numbers(column)) for column in columns)
-
-
-def _read_numbers(column: NDArray[Any]) -> NDArray[np.float64]:
-    """A target as numbers; labels are numbered in the order in which they appear."""
-    is_number = column.dtype.kind in "biuf"
-    return np.asarray(column if is_number else pd.factorize(column)[0], dtype=np.float64)
 
 
 def _read_cv_results(results: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
