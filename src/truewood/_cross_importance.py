@@ -94,7 +94,7 @@ def cross_importance(
         How to split the rows, as in scikit-learn: a number of folds, a splitter, or pairs of training and test row
         numbers. None means 5 folds. With a number, rows are shuffled with a fixed seed, so that sorted rows do no harm;
         folds are stratified by class, and keep `groups` together, which are not shuffled. For rows that are ordered in
-        time, pass `TimeSeriesSplit`.
+        time, pass `TimeSeriesSplit`; shuffled, the neighbors of a row would train the model that scores it.
     measure : str, default="auto"
         One of `measures()`, see `importance`.
     sample_weight : array-like of shape (n_rows,) or str, default=None
