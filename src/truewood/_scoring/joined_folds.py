@@ -100,7 +100,7 @@ def _join(
         is_additive=first.is_additive,
     )
     if not inference:
-        return replace(joined, inference_unavailable="cross_importance() was called with inference=False")
+        return replace(joined, inference_unavailable="inference=False was passed")
     if first.contributions is None:
         return replace(joined, inference_unavailable=first.inference_unavailable)
     is_scoring = folds.is_held_out if sample_weight is None else folds.is_held_out & (sample_weight > 0)
