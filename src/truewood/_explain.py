@@ -108,8 +108,8 @@ def _explain(
     n_unexplained = int(np.count_nonzero(~paths.is_explained))
     if n_unexplained:
         warn(
-            f"{n_unexplained} of {matrix.n_rows} rows have no explanation because every tree was trained on them; fit "
-            "more trees to explain them."
+            f"{n_unexplained} of {matrix.n_rows} rows have no explanation because every tree was trained on them or on "
+            "copies of them; fit more trees to explain them."
         )
     values, base = (
         sum_feature_groups(paths.values, groupings[0]),

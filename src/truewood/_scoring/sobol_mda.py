@@ -199,8 +199,8 @@ def _weigh_rows(is_oob: NDArray[np.bool_], weight: Floats | None) -> Floats:
         raise ValueError("no tree has out-of-bag rows; fit with bootstrap=True and more trees.")
     if n_lost:
         warn(
-            f"{n_lost} of {len(is_oob)} rows are not evaluated because every tree was trained on them; fit more trees "
-            "to evaluate them."
+            f"{n_lost} of {len(is_oob)} rows are not evaluated because every tree was trained on them or on copies of "
+            "them; fit more trees to evaluate them."
         )
     return row_weight
 
