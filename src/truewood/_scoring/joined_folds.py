@@ -115,7 +115,7 @@ def _join(
         is_additive=first.is_additive,
     )
     if not inference:
-        return replace(joined, inference_unavailable="inference=False was passed")
+        return replace(joined, inference_unavailable="cross_importance() was called with inference=False")
     if first.contributions is None:
         return replace(joined, inference_unavailable=first.inference_unavailable)
     is_scoring = folds.is_held_out if sample_weight is None else folds.is_held_out & (sample_weight > 0)
