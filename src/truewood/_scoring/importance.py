@@ -278,14 +278,17 @@ def _find_synthetic_rows(inputs: ScoringInputs, measure: Measure) -> str | None:
 def _find_class_shortage(inputs: ScoringInputs) -> str | None:
     """Why errors are unavailable, if bags leave out too few rows of a class to evaluate trees on it."""
     evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
+    n_trees = inputs.tree_model.n_trees
     if evaluation_rows.copies is not None:
-        trees = range(min(inputs.tree_model.n_trees, _N_COUNTED))
+        trees = range(min(n_trees, _N_COUNTED))
         listed = np.concatenate([evaluation_rows.of_tree(tree) for tree in trees])
         in_bag = np.mean([weigh_in_bag(inputs, tree) > 0 for tree in trees], axis=0)
         return find_class_shortage(
-            target, np.bincount(listed, minlength=n_rows) / len(trees), inputs.draws, 1.0 - in_bag
+            target, n_trees, np.bincount(listed, minlength=n_rows) / len(trees), inputs.draws, 1.0 - in_bag
         )
-    return None if inputs.draws is None else find_class_shortage(target, inputs.draws.oob_probability, inputs.draws)
+    if inputs.draws is None:
+        return None
+    return find_class_shortage(target, n_trees, inputs.draws.oob_probability, inputs.draws)
 
 
 def _name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
