@@ -199,8 +199,9 @@ def _refuse_training(tree_model: TreeModel, data: RowData, n_threads: int) -> No
         remedy = "pass rows='oob' to score each tree on its out-of-bag rows"
         if not tree_model.has_bags:
             remedy = (
-                f"pass other rows, because {tree_model.name} {tree_model.why_no_bags}; if X has only new rows that "
-                "happen to fall into the same leaves, pass rows=[range(len(X))] * n_trees, with the number of trees"
+                "pass rows that were held out from the fit, or refit the model per fold with cross_importance, because "
+                f"{tree_model.name} {tree_model.why_no_bags}. If all rows are new and only repeat training rows, pass "
+                f"rows=[range(len(X))] * {tree_model.n_trees}"
             )
         raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got its training data; {remedy}.")
 
