@@ -110,7 +110,7 @@ def score_in_memory(
             warn(caveat)
             notes = (*notes, caveat)
     if chosen.uses_evaluation_rows:
-        notes = (*notes, *_describe_rows(inputs))
+        notes = (*notes, *_describe_rows(inputs, may_have_stopped=check_heldout))
     unavailable = find_inference_problem(chosen, inference, contributions=contributions)
     shortage = _find_class_shortage(inputs) if chosen.uses_evaluation_rows else None
     if shortage is not None:
@@ -260,11 +260,11 @@ def _check_order(
         yield block
 
 
-def _describe_rows(inputs: ScoringInputs) -> Iterable[str]:
-    """Sentences about what was done about the rows, and what to keep in mind."""
+def _describe_rows(inputs: ScoringInputs, *, may_have_stopped: bool) -> Iterable[str]:
+    """Sentences about copies, and about early stopping if held-out rows may have stopped the fit."""
     if inputs.copies is not None:
         yield inputs.copies.describe(are_training=inputs.evaluation_rows.are_training)
-    if inputs.tree_model.is_stopped_early and not inputs.evaluation_rows.are_training:
+    if may_have_stopped and inputs.tree_model.is_stopped_early and not inputs.evaluation_rows.are_training:
         yield STOPPED_EARLY
 
 
