@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 # Fewest evaluation rows of a class for valid tests (docs/calibration.md): over all trees, and per tree on average.
 _FEWEST_IN_ALL = 100
 _FEWEST_PER_TREE = 0.5
-# The number per tree that bags are chosen for.
-_ENOUGH_OOB = 5
+# A number per tree that is enough for any forest.
+_ENOUGH_OOB = 5.0
 # Class shares that differ by more than this many standard errors do not differ by chance.
 _BY_CHANCE = 5.0
 # Weights of rows that are in nearly every bag are limited to the inverse of this.
@@ -101,7 +101,7 @@ def find_class_shortage(
     """
     if not isinstance(target, ClassTarget):
         return None
-    fewest = max(_FEWEST_IN_ALL / n_trees, _FEWEST_PER_TREE)
+    fewest = min(max(_FEWEST_IN_ALL / n_trees, _FEWEST_PER_TREE), _ENOUGH_OOB)
     for codes, labels in zip(target.codes.T, target.kind.classes, strict=True):
         rarest, n_evaluated = _find_rarest(probability, codes)
         if uncopied is not None and draws is None and uncopied[codes == rarest].sum() < fewest:
