@@ -128,7 +128,7 @@ def test_repr_says_what_was_measured_on_what(result):
     assert "*" in first
     assert len(lines) == 15
     assert not find_lacking(lines[-2], "2 more features", ".frame()")
-    assert f"{100 * result.skipped_weight:.1f}% of split weight" in lines[-1]
+    assert f"{100 * result.skipped_weight:.0f}% of split weight" in lines[-1]
 
 
 def test_what_is_not_there_is_not_mentioned(result):

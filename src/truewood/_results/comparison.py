@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from truewood._arguments import is_fraction
-from truewood._formatting import ROWS_IN_WORDS, count, in_one_line, quote
+from truewood._formatting import (
+    ROWS_IN_WORDS,
+    Unit,
+    count,
+    find_unit,
+    format_p_value,
+    in_one_line,
+    quote,
+    shorten,
+)
 from truewood._inference.p_values import adjust, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
 
@@ -23,6 +32,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _N_SHOWN = 10
+_ALPHA = 0.05
+# Characters of a result's name in the heading of a column.
+_LONGEST = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,10 +192,38 @@ class Comparison:
         write_comparison(self, path, title=title, notes=notes, alpha=alpha)
 
     def __repr__(self) -> str:
-        table = self.frame().drop(columns=["ci_low", "ci_high"]).head(_N_SHOWN)
+        table = pd.DataFrame(write_differences(self, _ALPHA)).head(_N_SHOWN)
         table = table.assign(feature=table["feature"].map(in_one_line))
-        lines = [f"Comparison: {self.describe()}", table.to_string(index=False, float_format=lambda x: f"{x:.4g}")]
+        lines = [f"Comparison: {self.describe()}", table.to_string(index=False)]
+        if table[""].any():
+            lines.append(f"* significant (adjusted p-value at most {_ALPHA:g}).")
         n_hidden = len(self.difference) - _N_SHOWN
         return "\n".join(lines + [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0))
 
     __setstate__ = restore_read_only
+
+
+def find_difference_unit(comparison: Comparison) -> Unit:
+    """Find the unit that differences and importances share."""
+    numbers = (comparison.difference, comparison.values_a, comparison.values_b)
+    return find_unit(np.concatenate(numbers).tolist())
+
+
+def write_differences(comparison: Comparison, alpha: float) -> dict[str, list[str]]:
+    """Write the differences as the text columns of a table, all numbers in one unit, the largest difference first."""
+    order = comparison.order
+    low, high = (end[order].tolist() for end in comparison.interval())
+    numbers = (comparison.difference[order], comparison.values_a[order], comparison.values_b[order])
+    unit = find_difference_unit(comparison)
+    p_values = comparison.adjusted_p_value()[order].tolist()
+    a, b = (in_one_line(shorten(name, _LONGEST)) for name in comparison.names)
+    a, b = (a, b) if a != b else ("first", "second")
+    return {
+        "feature": comparison.feature_names[order].tolist(),
+        unit.name("difference"): [unit.write(number, sign="+") for number in numbers[0].tolist()],
+        "95% CI": [f"{unit.write(first)} to {unit.write(last)}" for first, last in zip(low, high, strict=True)],
+        "adjusted p": [format_p_value(p_value) for p_value in p_values],
+        "": ["*" if p_value <= alpha else "" for p_value in p_values],
+        a: [unit.write(number) for number in numbers[1].tolist()],
+        b: [unit.write(number) for number in numbers[2].tolist()],
+    }

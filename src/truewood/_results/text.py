@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line
+from truewood._formatting import ROWS_IN_WORDS, align, count, find_unit, format_p_value, in_one_line
 from truewood._results.summary import (
     SIGNIFICANT,
     SIGNIFICANT_SMALL,
@@ -16,8 +18,7 @@ from truewood._results.summary import (
     describe_skipped,
     find_percent,
     find_row_source,
-    format_column,
-    format_intervals,
+    find_shown,
     name_percent_column,
 )
 
@@ -72,19 +73,22 @@ def _write_header(result: ImportanceResult) -> str:
 def _make_top_table(result: ImportanceResult) -> pd.DataFrame:
     """The top features as text: percentages if there are any, then scores and ranks."""
     order, percent = result.order[:_N_SHOWN], find_percent(result)
+    shown, unit = find_shown(result, percent), find_unit(result.values.tolist())
     columns = {"feature": [in_one_line(name) for name in result.feature_names[order].tolist()]}
-    factor = 1.0 if percent is None else percent.factor
     if percent is not None:
-        columns[name_percent_column(percent)] = format_column(factor * result.values[order])
+        columns[name_percent_column(percent)] = align(_pick(shown.write_values(), order))
     if result.inference_unavailable is None:
-        low, high = (factor * end[order] for end in result.interval())
-        columns["95% CI"] = format_intervals(low, high)
+        columns["95% CI"] = _pick(shown.write_intervals(), order)
         columns["p-value"] = [format_p_value(p_value) for p_value in result.p_value[order].tolist()]
         columns[""] = [STARS.get(verdict, "") for verdict in classify_features(result, _ALPHA)[order].tolist()]
-    columns["importance"] = [f"{value:.4g}" for value in result.values[order].tolist()]
+    columns[unit.name("importance")] = [unit.write(value) for value in result.values[order].tolist()]
     columns["rank"] = result.frame()["rank"][:_N_SHOWN].astype(str).tolist()
     columns["biased rank"] = result.frame()["mdi_rank"][:_N_SHOWN].astype(str).tolist()
     return pd.DataFrame(columns)
+
+
+def _pick(texts: list[str], order: NDArray[np.int64]) -> list[str]:
+    return [texts[j] for j in order.tolist()]
 
 
 def _write_notes(result: ImportanceResult) -> list[str]:
