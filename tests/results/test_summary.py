@@ -145,6 +145,13 @@ def test_percentages_are_shown_within_zero_and_a_hundred(result):
     assert "100% of" in write_summary(made, 0.05)
 
 
+def test_intervals_of_shares_need_shares(result):
+    with pytest.raises(ValueError, match="share"):
+        make_result(result, [40, 1], [SURE, 0.6], has_share=False).interval(share=True)
+    with pytest.raises(ValueError, match=r"share.*'yes'"):
+        result.interval(share="yes")
+
+
 def test_no_part_is_larger_than_the_whole(result):
     made = make_result(result, [30.4, -1.6], [SURE, 0.9])
     assert "29% of" in write_total(made, find_percent(made))

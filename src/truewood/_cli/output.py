@@ -148,7 +148,7 @@ def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation 
     """Make the table of the result, with directions, adjusted p-values and significance."""
     frame, directions = result.frame(), find_directions(result, explanation, alpha)
     if directions is not None:
-        frame["direction"] = [directions[j].text for j in result.order]
+        frame["direction"] = [directions[j].short_text for j in result.order]
     if result.inference_unavailable is not None:
         return frame
     place = list(frame).index("p_value") + 1

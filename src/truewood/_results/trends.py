@@ -29,7 +29,7 @@ _MIN_EXPLAINED = 0.25
 _MAX_BINS = 10
 _MAX_LEVELS = 8
 # Characters of a level in a table.
-_LONGEST_LEVEL = 16
+_LONGEST_LEVEL = 24
 
 Floats = NDArray[np.float64]
 
@@ -73,8 +73,15 @@ class Direction:
     @property
     def text(self) -> str:
         """The direction in a few words: the word or the level with the highest effect, and the class."""
-        word = f"highest: {shorten(self.levels[-1], _LONGEST_LEVEL)}" if self.levels else self.word
-        return f"{word} for {shorten(self.output, 16)}" if self.output else word
+        return self._add_output(f"highest: {shorten(self.levels[-1], _LONGEST_LEVEL)}" if self.levels else self.word)
+
+    @property
+    def short_text(self) -> str:
+        """The word and the class, for narrow tables."""
+        return self._add_output(self.word)
+
+    def _add_output(self, text: str) -> str:
+        return f"{text} for {shorten(self.output, 16)}" if self.output else text
 
 
 UNKNOWN = Direction()
