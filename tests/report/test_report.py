@@ -231,7 +231,9 @@ def test_every_feature_has_a_card(result, tmp_path):
     assert list(cards) == table["feature"].tolist()
     low, high = (100 * end[result.order[0]] for end in result.interval(share=True))
     expected = [f"{100 * table['share'][0]:.1f}%", f"{low:.1f} to {high:.1f}%", "<0.001, adjusted <0.001"]
-    assert not find_lacking(cards["f1"], *expected, "significant", "1 of 6", "f5 (1.00)")
+    best, worst = (ranks[result.order[0]] for ranks in result.rank_sets())
+    expected += [f"1 of 6; {best} to {worst} with 95%", "f5 (1.00)"]
+    assert not find_lacking(cards["f1"], *expected, "significant")
     assert "Correlated" not in cards["f2"]
     noise = table["feature"].iloc[-1]
     assert not find_lacking(cards[noise], f"{table['p_value'].iloc[-1]:.3f}", "not significant", "0 to")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _FEW, _MOST = 20, 60
 # Classes that a card lists.
 _MAX_CLASSES = 12
+# Rank sets take the differences of all pairs of features; more features get none.
+_MAX_RANKED = 200
 
 
 def write_cards(
@@ -95,11 +97,21 @@ def _list_facts(result: ImportanceResult, percent: Percent | None, alpha: float)
             facts[j].append(("95% interval", f"{text}{shown.suffix}"))
             facts[j].append(("Verdict", verdicts[j]))
             facts[j].append(("P-value", "{}, adjusted {}".format(*p_values)))
-    ranks = result.frame()[["rank", "mdi_rank"]].to_numpy()
+    ranks, sets = result.frame()[["rank", "mdi_rank"]].to_numpy(), _describe_rank_sets(result, alpha)
     for place, j in enumerate(result.order.tolist()):
         rank, biased_rank = ranks[place].tolist()
-        facts[j].append(("Rank", f"{rank:,} of {n_features:,}; {biased_rank:,} by the usual, biased importance"))
+        facts[j].append(("Rank", f"{rank:,} of {n_features:,}{sets[j]}"))
+        facts[j].append(("Biased rank", f"{biased_rank:,} by the usual importance"))
     return facts
+
+
+def _describe_rank_sets(result: ImportanceResult, alpha: float) -> list[str]:
+    """Describe which ranks each feature may have; empty without inference, and for too many features."""
+    n_features = len(result.values)
+    if result.inference_unavailable is not None or not 1 < n_features <= _MAX_RANKED:
+        return [""] * n_features
+    pairs = zip(*(ranks.tolist() for ranks in result.rank_sets(alpha)), strict=True)
+    return [f"; {best} to {worst} with {100 * (1 - alpha):g}% confidence" for best, worst in pairs]
 
 
 def _list_correlated(check: TableCheck, name: str) -> Sequence[str]:
