@@ -257,7 +257,11 @@ def test_cards_show_effects_and_classes(tmp_path):
         for label, value in zip(result.classes.names, 100 * values / result.impurity, strict=True):
             assert re.search(rf"\b{label} +{value:.1f}", cards[name])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert 'class="curve"' in page
+    assert page.count('class="curve"') == 3
+    # The class that the feature affects most comes first.
+    size = np.abs(explanation.values[:, list(result.feature_names).index("up")]).mean(axis=0)
+    drawn = re.findall(r"prediction for (\w+) by value", cards["up"])
+    assert drawn == explanation.output_names[np.argsort(-size)].tolist()
     assert "<Oslo>" not in read_markup(page)
 
 

@@ -214,6 +214,8 @@ def test_searches_table_and_charts_together(open_report, table):
     wait_for(lambda: read_bars(page), expected)
     assert read_table(page) == expected
     assert count_slopes(page) == len(expected) == 11
+    shown = [name for name in page.locator(".card .name").all() if name.is_visible()]
+    assert [name.inner_text() for name in shown] == [name for name in table["feature"][:20] if name in expected]
     page.get_by_label("Search").fill("nothing like it")
     assert "feature" in page.locator("#status").inner_text()
     assert not page.locator("#dots").is_visible()

@@ -10,7 +10,7 @@ from truewood._formatting import count, enumerate_names, format_p_value, format_
 from truewood._report.effects import draw_effects
 from truewood._results.caveats import TableCheck
 from truewood._results.summary import Percent, classify_features, find_shown, name_unit
-from truewood._results.trends import Direction, find_predicted_class, name_prediction
+from truewood._results.trends import Direction, find_class_directions, find_predicted_class, name_prediction
 
 if TYPE_CHECKING:
     from truewood._results.explanation import Explanation
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 # Cards that there are at least, and at most if more features are significant.
 _FEW, _MOST = 20, 60
-# Classes that a card lists.
+# Classes that a card lists, and those for which it draws effects.
 _MAX_CLASSES = 12
+_MAX_CURVES = 4
 # Rank sets take the differences of all pairs of features; more features get none.
 _MAX_RANKED = 200
 
@@ -60,14 +61,11 @@ def write_cards(
         if correlated:
             pairs.append(("Correlated with", enumerate_names(correlated)))
         details = f"<dl>{''.join(f'<dt>{escape(term)}</dt><dd>{escape(text)}</dd>' for term, text in pairs)}</dl>"
-        effects = ""
-        if explanation is not None and direction.effects:
-            output = direction.output or find_predicted_class(explanation)
-            effects = draw_effects(direction, name_prediction(explanation, output))
+        effects = _draw_all_effects(explanation, direction, j) if explanation is not None and direction.effects else ""
         head = [f'<span class="name">{escape(str(result.feature_names[j]))}</span>']
         head += [f"<span>{escape(text)}</span>" for text in (pairs[0][1], direction.text)]
         cards.append(
-            f'<details class="card"{" open" * (place == 0)}><summary>{"".join(head)}</summary>'
+            f'<details class="card" data-number="{place}"{" open" * (place == 0)}><summary>{"".join(head)}</summary>'
             f'<div class="card-body">{effects}<div>{details}{_write_classes(result, percent, j)}</div></div></details>'
         )
     n_left = len(result.values) - n_cards
@@ -76,6 +74,14 @@ def write_cards(
         '<section aria-labelledby="cards-heading"><h2 id="cards-heading">Feature by feature</h2>\n'
         f"{''.join(cards)}{note}</section>"
     )
+
+
+def _draw_all_effects(explanation: Explanation, direction: Direction, j: int) -> str:
+    """Draw the effects of a feature, for each class if there are more than two."""
+    if not direction.output:
+        return draw_effects(direction, name_prediction(explanation, find_predicted_class(explanation)))
+    found = find_class_directions(explanation, j)[:_MAX_CURVES]
+    return "".join(draw_effects(one, name_prediction(explanation, one.output)) for one in found)
 
 
 def _count_cards(result: ImportanceResult, alpha: float) -> int:

@@ -155,9 +155,17 @@ function drawCharts(found) {
   for (const view of views) view.data("features", shown.map((feature) => ({ ...feature }))).resize().runAsync();
 }
 
+// Cards are in the order of the table, and only the search hides some.
+function filterCards() {
+  for (const card of document.querySelectorAll(".card")) {
+    card.hidden = !labels[card.dataset.number].toLowerCase().includes(state.query);
+  }
+}
+
 function refresh() {
   const found = findFeatures();
   drawTable(found);
+  filterCards();
   drawCharts(found);
 }
 

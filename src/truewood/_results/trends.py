@@ -177,12 +177,32 @@ def _name_trends(explanation: Explanation) -> tuple[str, str]:
     return (HIGHER_RISK, LOWER_RISK) if explanation.is_risk else (RISING, FALLING)
 
 
+def find_class_directions(explanation: Explanation, j: int) -> list[Direction]:
+    """Find the directions of a feature for each of more than two classes, the class it affects most first."""
+    rows, names = pick_rows(explanation), explanation.output_names
+    if names is None or len(names) == 2:
+        return []
+    return [_find_output(explanation, rows, j, k) for k in _order_outputs(explanation.values[rows, j])]
+
+
+def _order_outputs(effects: Floats) -> list[int]:
+    """Order outputs by the size of effects of shape (n_rows, n_outputs), the largest first."""
+    order: list[int] = np.argsort(-np.abs(effects).mean(axis=0), kind="stable").tolist()
+    return order
+
+
 def _find(explanation: Explanation, rows: NDArray[np.intp], j: int) -> Direction:
-    effects, output = explanation.values[rows, j], ""
-    if effects.ndim == 2:
-        names: Any = explanation.output_names
-        chosen = 1 if len(names) == 2 else int(np.abs(effects).mean(axis=0).argmax())
-        effects, output = effects[:, chosen], "" if len(names) == 2 else str(names[chosen])
+    names = explanation.output_names
+    if names is None or len(names) == 2:
+        return _find_output(explanation, rows, j, None if names is None else 1)
+    return _find_output(explanation, rows, j, _order_outputs(explanation.values[rows, j])[0])
+
+
+def _find_output(explanation: Explanation, rows: NDArray[np.intp], j: int, k: int | None) -> Direction:
+    """Find the direction for one output, None for the only one."""
+    effects, names, output = explanation.values[rows, j], explanation.output_names, ""
+    if k is not None and names is not None:
+        effects, output = effects[:, k], "" if len(names) == 2 else str(names[k])
     column = pd.Series(explanation.data[rows, j]).infer_objects()
     is_known = column.notna().to_numpy()
     if np.count_nonzero(is_known) < min(_MIN_ROWS, len(rows)) or column[is_known].nunique() < 2:
