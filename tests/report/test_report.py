@@ -239,6 +239,17 @@ def test_every_feature_has_a_card(result, tmp_path):
     assert not find_lacking(cards[noise], f"{table['p_value'].iloc[-1]:.3f}", "not significant", "0 to")
 
 
+def test_cards_list_the_columns_of_groups(tmp_path):
+    X, y = make_table()
+    forest = RandomForestClassifier(30, max_depth=4, random_state=0).fit(X, y)
+    groups = {"first": ["f0", "f1", "f2"]}
+    result = tw.importance(forest, X, y, feature_groups=groups)
+    result.report(tmp_path / "report.html", X=X, feature_groups=groups)
+    cards = read_cards(tmp_path / "report.html")
+    assert not find_lacking(cards["first"], "f0, f1 and f2", "1 of 4; 1 with 95%")
+    assert "Columns" not in cards["f3"]
+
+
 def test_cards_show_effects_and_classes(tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"up": rng.standard_normal(400), "city": rng.choice(["Bonn", "Rome", "<Oslo>"], 400)})

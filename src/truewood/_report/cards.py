@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truewood._formatting import count, enumerate_names, format_p_value, format_percents
 from truewood._report.effects import draw_effects
@@ -31,6 +31,7 @@ def write_cards(
     percent: Percent | None,
     alpha: float,
     check: TableCheck | None,
+    feature_groups: Mapping[str, Sequence[Any]] | None,
     explanation: Explanation | None,
     directions: list[Direction] | None,
 ) -> str:
@@ -46,6 +47,8 @@ def write_cards(
         Largest adjusted p-value of a significant feature.
     check : TableCheck or None
         Correlated columns.
+    feature_groups : dict or None
+        The columns of each group.
     explanation : Explanation or None
         Effects on predictions.
     directions : list of Direction, or None
@@ -56,13 +59,16 @@ def write_cards(
     cards = []
     for place, j in enumerate(result.order[:n_cards].tolist()):
         direction = Direction() if directions is None else directions[j]
-        pairs = list(facts[j])
-        correlated = [] if check is None else _list_correlated(check, str(result.feature_names[j]))
+        pairs, name = list(facts[j]), str(result.feature_names[j])
+        members = list((feature_groups or {}).get(name, ()))
+        if len(members) > 1:
+            pairs.append(("Columns", enumerate_names(list(map(str, members)))))
+        correlated = [] if check is None else _list_correlated(check, name)
         if correlated:
             pairs.append(("Correlated with", enumerate_names(correlated)))
         details = f"<dl>{''.join(f'<dt>{escape(term)}</dt><dd>{escape(text)}</dd>' for term, text in pairs)}</dl>"
         effects = _draw_all_effects(explanation, direction, j) if explanation is not None and direction.effects else ""
-        head = [f'<span class="name">{escape(str(result.feature_names[j]))}</span>']
+        head = [f'<span class="name">{escape(name)}</span>']
         head += [f"<span>{escape(text)}</span>" for text in (pairs[0][1], direction.text)]
         cards.append(
             f'<details class="card" data-number="{place}"{" open" * (place == 0)}><summary>{"".join(head)}</summary>'
@@ -117,7 +123,8 @@ def _describe_rank_sets(result: ImportanceResult, alpha: float) -> list[str]:
     if result.inference_unavailable is not None or not 1 < n_features <= _MAX_RANKED:
         return [""] * n_features
     pairs = zip(*(ranks.tolist() for ranks in result.rank_sets(alpha)), strict=True)
-    return [f"; {best} to {worst} with {100 * (1 - alpha):g}% confidence" for best, worst in pairs]
+    ranges = [f"{best}" if best == worst else f"{best} to {worst}" for best, worst in pairs]
+    return [f"; {text} with {100 * (1 - alpha):g}% confidence" for text in ranges]
 
 
 def _list_correlated(check: TableCheck, name: str) -> Sequence[str]:

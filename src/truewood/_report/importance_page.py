@@ -91,7 +91,13 @@ def write_report(
         note=f"Lines: 95% intervals. Significance: {name_level(alpha)}." if has_inference else "",
         conclusion=wording.write_conclusion(result, alpha),
         cards=write_cards(
-            result, percent=percent, alpha=alpha, check=check, explanation=explanation, directions=directions
+            result,
+            percent=percent,
+            alpha=alpha,
+            check=check,
+            feature_groups=feature_groups,
+            explanation=explanation,
+            directions=directions,
         ),
         sections="\n".join(sections),
         background=[

@@ -118,8 +118,7 @@ def list_caveats(result: ImportanceResult, check: TableCheck | None, *, with_cha
     caveats += _list_large_shares(result)
     if result.skipped_weight > _SKIPPED:
         is_severe = result.skipped_weight > _MUCH_SKIPPED
-        text = f"part of the model could not be evaluated. {describe_skipped(result)}"
-        caveats.append(Caveat("Splits without evaluation rows", text, is_severe=is_severe))
+        caveats.append(Caveat("Splits without evaluation rows", describe_skipped(result), is_severe=is_severe))
     n_units, unit = (result.n_rows, "row") if result.n_groups is None else (result.n_groups, "group")
     if result.inference_unavailable is None and n_units < _FEW_ROWS:
         per_class = " of each class" * (result.task == "classification")
