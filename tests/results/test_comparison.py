@@ -228,7 +228,7 @@ def test_table_and_text_have_the_largest_differences_first(pair):
     np.testing.assert_array_equal(table["adjusted_p_value"], comparison.adjusted_p_value("bh")[comparison.order])
     assert re.match(r"Comparison: deep \w+ flat\\n: ufi_centered .*200 ", repr(comparison))
     heading, first = repr(comparison).splitlines()[1:3]
-    assert heading.split() == ["feature", "difference", "95%", "CI", "adjusted", "p", "deep", "flat\\n"]
+    assert heading.split() == ["feature", "difference", "95%", "CI", "adjusted", "p", "in", "deep", "in", "flat\\n"]
     values = [
         f"{table[name][0]:{sign}.3f}" for name, sign in (("difference", "+"), ("importance_a", ""), ("ci_low", ""))
     ]

@@ -25,6 +25,7 @@ from truewood._formatting import (
 )
 from truewood._inference.p_values import adjust, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
+from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -200,6 +201,16 @@ class Comparison:
         n_hidden = len(self.difference) - _N_SHOWN
         return "\n".join(lines + [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0))
 
+    def _repr_html_(self) -> str:
+        table, columns = self.frame().head(_N_SHOWN), write_differences(self, _ALPHA)
+        are_found = (table["adjusted_p_value"] <= _ALPHA).tolist()
+        columns = {title: texts[:_N_SHOWN] for title, texts in columns.items()}
+        notes = [f"* significant (adjusted p-value at most {_ALPHA:g})."] * any(are_found)
+        n_hidden = len(self.difference) - _N_SHOWN
+        notes += [LINES, *[f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)]
+        bars = draw_bars(table["difference"].tolist(), are_found, (table["ci_low"].tolist(), table["ci_high"].tolist()))
+        return write_view("Comparison", self.describe(), write_table(columns, bars), notes)
+
     __setstate__ = restore_read_only
 
 
@@ -217,13 +228,13 @@ def write_differences(comparison: Comparison, alpha: float) -> dict[str, list[st
     unit = find_difference_unit(comparison)
     p_values = comparison.adjusted_p_value()[order].tolist()
     a, b = (in_one_line(shorten(name, _LONGEST)) for name in comparison.names)
-    a, b = (a, b) if a != b else ("first", "second")
+    a, b = (a, b) if a != b else ("the first", "the second")
     return {
         "feature": comparison.feature_names[order].tolist(),
         unit.name("difference"): [unit.write(number, sign="+") for number in numbers[0].tolist()],
         "95% CI": [f"{unit.write(first)} to {unit.write(last)}" for first, last in zip(low, high, strict=True)],
         "adjusted p": [format_p_value(p_value) for p_value in p_values],
         "": ["*" if p_value <= alpha else "" for p_value in p_values],
-        a: [unit.write(number) for number in numbers[1].tolist()],
-        b: [unit.write(number) for number in numbers[2].tolist()],
+        f"in {a}": [unit.write(number) for number in numbers[1].tolist()],
+        f"in {b}": [unit.write(number) for number in numbers[2].tolist()],
     }
