@@ -67,11 +67,11 @@ def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
     parts = [
         "Who says yes?",
         "may.csv · 400 rows · 6 features · ",
+        "The target was seen before.",
         "f1 and f2 explain 26% of the differences in answer.",
         "All features together explain 26% of the differences in answer",
         "Model performance AUC 0.8",
         "Evaluated on 400 out-of-bag rows, 30 trees",
-        "The target was seen before.",
         "5% false discovery rate",
         "No evidence that",
         "Feature by feature",
