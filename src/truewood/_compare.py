@@ -36,9 +36,10 @@ def compare(
     names : tuple of (str, str), default=("a", "b")
         Names of the results in tables, plots and reports.
     same_rows : bool, default=None
-        Whether both results use the same rows. None pairs results if both have contributions and the same number of
-        rows, which is also valid for different rows; treats results with different numbers of rows as independent; and
-        raises an error otherwise. Results with ``groups=`` are independent only if they have no group in common.
+        Whether both results use the same rows. None pairs rows by position if both results have contributions and the
+        same number of rows, which is also valid if these are different, independent rows; treats results with different
+        numbers of rows as independent; and raises an error otherwise. Results with ``groups=`` are independent only if
+        they have no group in common.
 
     Returns
     -------
@@ -125,7 +126,8 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult) -> None:
     if a.rows != b.rows:
         raise ValueError(
             f"a and b must be scored on the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: held-out "
-            "rows evaluate one fitted model, but out-of-bag rows and folds evaluate models of that kind."
+            "rows evaluate this fitted model, but out-of-bag rows and folds evaluate models fitted in the same way. "
+            "Score both on the same kind of rows."
         )
 
 

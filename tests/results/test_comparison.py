@@ -200,7 +200,7 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(rows, pair):
             ["4", "3", "'x0'"],
         ),
         (replace(b, feature_names=np.array(["x0", "x1", "x2", "x2"])), ["'x3'"]),
-        (score(fit(rows), rows, inference=False), ["b", "importance()"]),
+        (score(fit(rows), rows, inference=False), ["b", "inference=False"]),
     ]
     for other, words in wrong:
         with pytest.raises(ValueError, match="a") as refused:

@@ -68,8 +68,8 @@ def _list_caveats(comparison: Comparison) -> list[Caveat]:
         )
     else:
         rows = (
-            "the results are treated as independent, so no row may be in both, and rows of the two must not be "
-            "clustered, such as rows of the same customer."
+            "the results are treated as independent, so no row may be in both, and no cluster, such as the rows of a "
+            "customer, may have rows in both."
         )
     scope = (
         "held-out rows compare these fitted models; refitted models would differ more."

@@ -60,7 +60,8 @@ class ImportanceResult(ScoresWithErrors):
         What the model predicts; "survival" if splits are scored by the hazards of their nodes.
     rows : {"oob", "heldout", "folds", "lists", "training"}
         The kind of rows the trees were scored on; "lists" if a list of rows was passed for each tree, "training" for
-        measures that use only the training rows.
+        `corrected_importance`, which uses only the training rows. With ``measure="mdi"``, the kind of rows that was
+        passed, although scores do not depend on them.
     n_rows : int
         Number of rows passed.
     skipped_weight : float
@@ -72,7 +73,7 @@ class ImportanceResult(ScoresWithErrors):
     std_error : ndarray of shape (n_features,)
         Standard errors of the scores: their variation over data sets like this one or, for held-out rows, over test
         sets for this model. For "sobol_mda" they reflect the evaluation rows but not the training of the trees, and
-        are too small for useful features (docs/theory/needed.md). NaN without inference.
+        are too small for useful features, see "Needed, given the others" in the documentation. NaN without inference.
     null_std_error : ndarray of shape (n_features,)
         Standard errors under the null hypothesis that the feature has no predictive power, used by `z_score` and
         `p_value`. For out-of-bag rows they are smaller than `std_error`, which grows with the size of a signal.

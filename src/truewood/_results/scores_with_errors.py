@@ -47,9 +47,10 @@ class ScoresWithErrors:
 
     @property
     def p_value(self) -> NDArray[np.float64]:
-        """One-sided p-values, shape (n_features,): the probability of a score this large without predictive power.
+        """One-sided p-values, shape (n_features,).
 
-        1 for features that no split uses, NaN without inference.
+        The probability of a score at least this large if the feature had no predictive power; 1 for features that no
+        split uses, NaN without inference.
         """
         return find_p_value(self.values, self.null_std_error)
 

@@ -215,8 +215,8 @@ def describe_skipped(result: ImportanceResult) -> str:
     )
     percent = 100 * result.skipped_weight
     return (
-        f"{percent:.{max(1, _count_decimals(percent))}f}% of split weight was not scored because no {row} reached one "
-        "of the children."
+        f"{percent:.{max(1, _count_decimals(percent))}f}% of splits (weighted by training rows) were not scored "
+        f"because no {row} reached one of the two children."
     )
 
 

@@ -107,10 +107,10 @@ def find_class_shortage(
         if uncopied is not None and draws is None and uncopied[codes == rarest].sum() < fewest:
             continue
         if n_evaluated < fewest:
-            cause = "bags hold copies of its other rows"
+            cause = "bootstrap samples hold copies of its other rows"
             remedy = "remove the copies, and pass class_weight='balanced_subsample' for balanced classes"
             if draws is not None:
-                cause = "bags were drawn by weight"
+                cause = "rows were drawn into bootstrap samples in proportion to their weights"
                 remedy = f"fit with max_samples={_count_third(draws, codes)} to leave out more rows"
             return (
                 f"a tree is evaluated on {n_evaluated:.2g} rows of class {quote(labels[rarest].item())} on average, "

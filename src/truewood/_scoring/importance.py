@@ -88,7 +88,9 @@ def score_in_memory(
     parts = extract_final_estimator(model, X, y, rows)
     tree_model = open_model(parts.model)
     if tree_model.why_no_heldout is not None and not (isinstance(rows, str) and rows in ("auto", "oob")):
-        raise ValueError(f"rows must be 'oob' for {tree_model.name}, which {tree_model.why_no_heldout}.")
+        raise ValueError(
+            f"rows must be 'oob' for {tree_model.name}, which {tree_model.why_no_heldout}; pass its training data."
+        )
     inputs = make_scoring_inputs(
         tree_model,
         parts.X,
