@@ -130,6 +130,7 @@ def _explain(
         is_additive=tree_model.is_additive,
         is_risk=tree_model.target.loss is not None and tree_model.target.loss.is_life_table,
         notes=notes,
+        positive_class=_name_positive_class(tree_model),
     )
 
 
@@ -158,6 +159,13 @@ def _name_outputs(tree_model: TreeModel) -> NDArray[np.str_] | None:
     if n_columns == 1:
         return None
     return kind.column_names if kind.n_columns == n_columns else np.arange(n_columns).astype(np.str_)
+
+
+def _name_positive_class(tree_model: TreeModel) -> str | None:
+    """Name of the second of two classes that share a single raw score."""
+    kind = tree_model.target.kind
+    is_shared = kind.is_classification and kind.n_columns == 2 and count_columns(tree_model) == 1
+    return str(kind.column_names[1]) if is_shared else None
 
 
 def _find_target(tree_model: TreeModel, y: Any, n_rows: int) -> Floats | None:

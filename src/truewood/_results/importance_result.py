@@ -258,12 +258,15 @@ class ImportanceResult(ScoresWithErrors):
         notes: Sequence[str] = (),
         warnings: Sequence[str] = (),
         explanation: Explanation | None = None,
+        target: str | None = None,
+        data: str | None = None,
         alpha: float = 0.05,
     ) -> None:
         """Write a report as a single HTML file that works offline.
 
-        The report states which features matter and how much, lists caveats, describes the method, and contains
-        interactive charts and a table that can be sorted and searched. It needs ``pip install 'truewood[report]'``.
+        The report states which features matter and how much, lists caveats, shows the details of each feature and
+        describes the method. Charts and table can be sorted and searched. It needs
+        ``pip install 'truewood[report]'``.
 
         Parameters
         ----------
@@ -284,8 +287,12 @@ class ImportanceResult(ScoresWithErrors):
         warnings : sequence of str, default=()
             Reasons why the scores may be wrong; they appear right below the summary.
         explanation : Explanation, default=None
-            The result of `truewood.explain` for the same features; the table then shows the direction of each feature
-            with a small curve, based on up to 2,000 rows.
+            The result of `truewood.explain` for the same features; the report then shows how each feature moves
+            predictions, based on up to 2,000 rows.
+        target : str, default=None
+            Name of the target, as in "explains 64% of the differences in price".
+        data : str, default=None
+            Name of the analyzed data, such as a file name, for the top of the report.
         alpha : float, default=0.05
             Largest adjusted p-value (Benjamini-Hochberg) of a significant feature.
         """
@@ -301,6 +308,8 @@ class ImportanceResult(ScoresWithErrors):
             notes=notes,
             warnings=warnings,
             explanation=explanation,
+            target=target,
+            data=data,
             alpha=alpha,
         )
 
