@@ -27,7 +27,7 @@ from truewood._inputs.row_arrays import sum_row_groups
 Floats = NDArray[np.float64]
 
 # Canonical correlation of the additive bases of two features above which p-values are withheld.
-MOST_DEPENDENT = 0.6
+MOST_DEPENDENT = 0.85
 # Most levels of a column that get an indicator each, and most knots of a spline.
 _MOST_LEVELS = 20
 _MOST_KNOTS = 16
@@ -171,7 +171,7 @@ class PairScorer:
             if not joint[:, k].any():  # the features never share a path
                 continue
             found = [
-                column.regress(first, second, [effect[:, k] for effect in own])
+                column.regress(first, second, [effect[k] for effect in own])
                 for column, own in zip(self._columns, by_column, strict=True)
             ]
             scored[:3, k] = self._measure(found, is_in_bag=halves is not None)
@@ -183,12 +183,12 @@ class PairScorer:
     def _measure(self, found: list[_Residuals], *, is_in_bag: bool) -> tuple[float, float, float]:
         """Score of a pair and its standard errors, given the residuals in each column."""
         n_rows, n_averaged = len(self._rows.weight), self._rows.n_averaged
-        value = sum(float(own.left @ own.effects[:, 0]) / (n_rows - own.n_regressors) for own in found) / n_averaged
+        value = sum(float(own.left @ own.effects[0]) / (n_rows - own.n_regressors) for own in found) / n_averaged
 
         def add(role: int, *, is_noise: bool = False) -> Floats:
             """Contributions of rows, or groups of rows, by the joint effect of all trees (0) or of half (1 and 2)."""
             rows = sum(
-                own.inflation * (own.left - own.effects[:, 0] * is_noise) * own.effects[:, role] for own in found
+                own.inflation * (own.left - own.effects[0] * is_noise) * own.effects[role] for own in found
             )
             phi = np.asarray((rows - np.mean(rows)) / (n_rows * n_averaged))
             if self._rows.groups is None or self._size is None:
@@ -223,7 +223,7 @@ class _Residuals:
     ----------
     left : ndarray of shape (n_rows,)
         Of the target minus the additive part of the prediction.
-    effects : ndarray of shape (n_rows, n_effects)
+    effects : ndarray of shape (n_effects, n_rows)
         Of the joint effect of all trees and, out of bag, of each half of them.
     inflation : ndarray of shape (n_rows,)
         Factor that corrects contributions for the leverage of rows, as in HC3.
@@ -238,68 +238,72 @@ class _Residuals:
 
 
 class _ColumnRegression:
-    """Regressions in one column of the target. What all pairs have in common is taken out first (Frisch & Waugh)."""
+    """Regressions in one column of the target. What all pairs have in common is taken out first (Frisch & Waugh).
+
+    Functions of rows are the rows of matrices here, so that each is contiguous.
+    """
 
     def __init__(self, rows: EvaluatedRows, bases: list[Floats], root_weight: Floats, column: int) -> None:
-        self._root, n_rows = root_weight[:, np.newaxis], len(root_weight)
+        self._root, n_rows = root_weight, len(root_weight)
         main = rows.main[:, :, column]
-        intercept = np.ones((n_rows, 1))
         # The curve of a feature: its main effect as a function of the feature alone.
-        curves = [
-            _fit(self._root * np.hstack([intercept, basis]), self._root * main[:, [j]]) for j, basis in enumerate(bases)
-        ]
-        curve = np.hstack(curves)
+        curves = np.empty((len(bases), n_rows))
+        for j, basis in enumerate(bases):
+            span = _orthonormalize(root_weight[:, np.newaxis] * np.hstack([np.ones((n_rows, 1)), basis]))
+            curves[j] = span @ (span.T @ (root_weight * main[:, j]))
         most = max(1, n_rows // _ROWS_PER_CURVE)
-        largest = np.argsort(-((curve - curve.mean(axis=0)) ** 2).sum(axis=0), kind="stable")[:most]
-        self._common = _orthonormalize(np.hstack([self._root, curve[:, np.sort(largest)]]))
+        size = ((curves - curves.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        largest = np.sort(np.argsort(-size, kind="stable")[:most])
+        self._common = _orthonormalize(np.vstack([root_weight, curves[largest]]).T)
         self.n_common = self._common.shape[1]
-        self._bases = [_orthonormalize(self.take_out_common(basis)) for basis in bases]
+        self._bases = [np.ascontiguousarray(_orthonormalize(self.take_out_common(basis).T).T) for basis in bases]
         self._residual = rows.residual[:, column]
-        self._left = self.take_out_common(rows.residual[:, [column]])[:, 0]
-        self._prediction = self.take_out_common(rows.prediction[:, [column]])[:, 0]
+        self._left = self.take_out_common(self._residual[:, np.newaxis])[0]
+        self._prediction = self.take_out_common(rows.prediction[:, [column]])[0]
         self._main = self.take_out_common(main)
-        self._leverage = [(basis**2).sum(axis=1) for basis in [self._common, *self._bases]]
+        self._leverage = [(basis**2).sum(axis=0) for basis in [self._common.T, *self._bases]]
+        self._scale = float(np.sqrt((self._prediction**2).sum()))
 
     def take_out_common(self, values: Floats) -> Floats:
-        """Residuals of columns, given the curves of all features; times the root of the row's weight."""
-        weighted = self._root * values
-        residual: Floats = weighted - self._common @ (self._common.T @ weighted)
-        return residual
+        """Residuals of the columns of a matrix given the curves of all features, times the root of the row's weight.
+
+        The columns become rows: shape (n, n_rows).
+        """
+        weighted = np.ascontiguousarray(values.T) * self._root
+        weighted -= (weighted @ self._common) @ self._common.T
+        return weighted
 
     def multiply(self, joint: Floats) -> float:
         """Mean product of the target minus the additive part with a joint effect, without a regression."""
-        weight = self._root[:, 0] ** 2
+        weight = self._root**2
         centered = joint - np.average(joint, weights=weight)
         return float((weight * (self._residual + joint)) @ centered / len(joint))
 
     def regress(self, first: int, second: int, effects: list[Floats]) -> _Residuals:
         """Regress the target and the joint effects on functions that do not combine two features."""
-        left, joint = self._left + effects[0], effects[0]
-        without_first, without_second = (self._prediction - self._main[:, j] for j in (first, second))
-        without_both = without_first - self._main[:, second] + joint
-        columns = np.column_stack([left, *effects, without_first, without_second, without_both])
-        basis = np.hstack([self._bases[first], self._bases[second]])
-        overlap = self._bases[first].T @ self._bases[second]
-        inverse, rank = _invert(_join_blocks(overlap))
-        columns = columns - basis @ (inverse @ (basis.T @ columns))
-        regressors, values = columns[:, -3:], columns[:, :-3]
-        size = np.sqrt((regressors**2).sum(axis=0))
-        regressors = np.divide(regressors, size, out=np.zeros_like(regressors), where=size > _RANK * self._scale(joint))
-        inverse, n_functions = _invert(regressors.T @ regressors)
-        values = values - regressors @ (inverse @ (regressors.T @ values))
-        residual = values[:, 1:]
-        if (residual[:, 0] ** 2).sum() <= _ADDITIVE * (joint**2).sum():
+        joint = effects[0]
+        without_first, without_second = (self._prediction - self._main[j] for j in (first, second))
+        without_both = without_first - self._main[second] + joint
+        values = np.stack([self._left + joint, *effects, without_first, without_second, without_both])
+        a, b = self._bases[first], self._bases[second]
+        inverse, n_basis = _invert(_join_blocks(a @ b.T))
+        coefficients = np.hstack([values @ a.T, values @ b.T]) @ inverse
+        values -= coefficients[:, : len(a)] @ a + coefficients[:, len(a) :] @ b
+        values, functions = values[:-3], values[-3:]
+        size = np.sqrt((functions**2).sum(axis=1, keepdims=True))
+        functions = np.divide(functions, size, out=np.zeros_like(functions), where=size > _RANK * self._scale)
+        inverse, n_functions = _invert(functions @ functions.T)
+        values = values - (values @ functions.T @ inverse) @ functions
+        residual = values[1:]
+        if (residual[0] ** 2).sum() <= _ADDITIVE * (joint**2).sum():
             residual = np.zeros_like(residual)
         leverage = self._leverage[0] + self._leverage[1 + first] + self._leverage[1 + second]
         return _Residuals(
-            left=values[:, 0],
+            left=values[0],
             effects=residual,
             inflation=1.0 / (1.0 - np.minimum(leverage, _MOST_LEVERAGE)),
-            n_regressors=self.n_common + rank + n_functions,
+            n_regressors=self.n_common + n_basis + n_functions,
         )
-
-    def _scale(self, joint: Floats) -> float:
-        return float(np.sqrt(max((self._prediction**2).sum(), (joint**2).sum())))
 
 
 def _join_blocks(overlap: Floats) -> Floats:
@@ -323,13 +327,6 @@ def _orthonormalize(columns: Floats) -> Floats:
     """An orthonormal basis of what columns span, shape (n_rows, rank)."""
     left, values, _ = np.linalg.svd(columns, full_matrices=False)
     return np.ascontiguousarray(left[:, values > _RANK * max(values.max(initial=0.0), _RANK)])
-
-
-def _fit(regressors: Floats, values: Floats) -> Floats:
-    """The part of columns that regressors explain."""
-    basis = _orthonormalize(regressors)
-    fitted: Floats = basis @ (basis.T @ values)
-    return fitted
 
 
 def make_basis(columns: Floats, are_categories: NDArray[np.bool_]) -> Floats:

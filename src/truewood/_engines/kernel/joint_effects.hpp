@@ -42,15 +42,16 @@ public:
     // Adds the effects of some rows.
     void run(const std::int64_t* rows, std::size_t n, InterruptPoller& poller) {
         entries_.clear();
-        for (std::size_t i = 0; i < n; ++i) entries_.push_back({rows[i], -1, -1, false});
+        for (std::size_t i = 0; i < n; ++i) entries_.push_back({rows[i], -1, false});
         visit(0, 0, n, poller);
     }
 
 private:
-    // A row, and the features that disagree with it on the path to the current node.
+    // A row, and the feature that disagrees with it on the path to the current node. Rows that disagree with two
+    // features leave the list and descend alone.
     struct Entry {
         std::int64_t row;
-        std::int32_t first, second;  // -1 if none
+        std::int32_t feature;  // -1 if none
         bool goes_left;
     };
     // A feature on the path to the current node, with the product of its shares.
@@ -89,7 +90,9 @@ private:
             const std::size_t first = entries_.size();
             for (std::size_t k = begin; k < end; ++k) {
                 Entry entry = entries_[k];
-                if (entry.goes_left == (child == left) || disagree(entry, feature)) entries_.push_back(entry);
+                if (entry.goes_left == (child == left) || disagree(entry, feature, child, poller)) {
+                    entries_.push_back(entry);
+                }
             }
             if (entries_.size() > first) {
                 const double before = descend(feature, tree_.share[child]);
@@ -100,17 +103,58 @@ private:
         }
     }
 
-    // Notes that a row disagrees with a feature; returns whether any pair still needs the row.
-    bool disagree(Entry& entry, std::int32_t feature) const {
+    // Notes that a row disagrees with a feature at a child; returns whether it stays in the list.
+    bool disagree(Entry& entry, std::int32_t feature, std::int32_t child, InterruptPoller& poller) {
         if (feature < 0) return false;
-        if (entry.first == feature || entry.second == feature) return true;
-        if (entry.first < 0) {
-            entry.first = feature;
+        if (entry.feature == feature) return true;
+        if (entry.feature < 0) {
+            entry.feature = feature;
             return true;
         }
-        if (entry.second >= 0 || pair(entry.first, feature) < 0) return false;
-        entry.second = feature;
-        return true;
+        const std::int32_t number = pair(entry.feature, feature);
+        if (number < 0) return false;
+        const std::int32_t place = place_of_[feature];
+        const double share = tree_.share[child], other = place < 0 ? share : path_[place].share * share;
+        Descent descent{{entry.feature, path_[place_of_[entry.feature]].share},
+                        {feature, other},
+                        static_cast<std::size_t>(entry.row) * out_.n_pairs + static_cast<std::size_t>(number),
+                        0};
+        descend_alone(child, matrix_.row(entry.row), descent);
+        poller.count(descent.n_steps);
+        return false;
+    }
+
+    // A row that disagrees with two features.
+    struct Descent {
+        OnPath first, second;
+        std::size_t place;  // of its joint effect
+        std::int64_t n_steps;
+    };
+
+    // Adds the leaves below a node for a row that disagrees with two features: splits on these lead both ways.
+    template <class Row>
+    void descend_alone(std::int32_t node, const Row& row, Descent& descent) {
+        while (!packed_.is_leaf(node)) {
+            ++descent.n_steps;
+            const std::int32_t column = packed_.feature(node), feature = out_.feature_of[column];
+            OnPath* const own = feature == descent.first.feature    ? &descent.first
+                                : feature == descent.second.feature ? &descent.second
+                                                                    : nullptr;
+            if (own == nullptr) {
+                node = packed_.template next<HasMissing, HasCategories>(node, row[column]);
+                continue;
+            }
+            const std::int32_t left = packed_.structure().left[node];
+            const double before = own->share;
+            for (const std::int32_t child : {left, left + 1}) {
+                own->share = before * tree_.share[child];
+                descend_alone(child, row, descent);
+            }
+            own->share = before;
+            return;
+        }
+        const double* value = tree_.value.data() + static_cast<std::size_t>(node) * tree_.n_values;
+        add(out_.joint, descent.place, descent.first.share * descent.second.share, value);
     }
 
     std::int32_t pair(std::int32_t j, std::int32_t k) const {
@@ -146,7 +190,7 @@ private:
         for (std::size_t k = begin; k < end; ++k) {
             const Entry& entry = entries_[k];
             const auto row = static_cast<std::size_t>(entry.row);
-            if (entry.first < 0) {
+            if (entry.feature < 0) {
                 if (!is_listed) list_terms();
                 is_listed = true;
                 add(out_.prediction, row, 1.0, value);
@@ -154,17 +198,14 @@ private:
                 for (const Term& term : pairs_) add(out_.joint, row * out_.n_pairs + term.place, term.factor, value);
                 continue;
             }
-            const double own = path_[place_of_[entry.first]].share;
-            if (entry.second >= 0) {
-                const double factor = own * path_[place_of_[entry.second]].share;
-                add_pair(row, pair(entry.first, entry.second), factor, value);
-                continue;
-            }
-            add(out_.main, row * out_.n_features + static_cast<std::size_t>(entry.first), -own, value);
+            const double own = path_[place_of_[entry.feature]].share;
+            add(out_.main, row * out_.n_features + static_cast<std::size_t>(entry.feature), -own, value);
+            const std::int32_t* numbers = out_.pair_of + static_cast<std::size_t>(entry.feature) * out_.n_features;
             for (const OnPath& other : path_) {
-                if (other.feature == entry.first) continue;
-                const std::int32_t number = pair(entry.first, other.feature);
-                if (number >= 0) add_pair(row, number, -(own * (1.0 - other.share)), value);
+                const std::int32_t number = numbers[other.feature];  // -1 for the feature itself
+                if (number < 0) continue;
+                const std::size_t place = row * out_.n_pairs + static_cast<std::size_t>(number);
+                add(out_.joint, place, -(own * (1.0 - other.share)), value);
             }
         }
     }
@@ -181,10 +222,6 @@ private:
                 if (number >= 0) pairs_.push_back({static_cast<std::size_t>(number), (1.0 - path_[a].share) * of_b});
             }
         }
-    }
-
-    void add_pair(std::size_t row, std::int32_t number, double factor, const double* value) {
-        add(out_.joint, row * out_.n_pairs + static_cast<std::size_t>(number), factor, value);
     }
 
     void add(double* out, std::size_t place, double factor, const double* value) {

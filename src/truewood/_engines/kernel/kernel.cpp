@@ -165,6 +165,9 @@ void bind_add_joint_effects(const Forest& forest, const Table& table, const RowL
     }
     for (std::size_t k = 0; k < pairs.size(); ++k) {
         if (pairs.data[k] >= 0) check_below("pair_of", pairs.data + k, 1, n_pairs);
+        if (pairs.data[k] >= 0 && k % (n_features + 1) == 0) {
+            throw std::invalid_argument("pair_of must not pair a feature with itself.");
+        }
     }
     for (std::size_t t = 0; t < n_trees; ++t) {
         for (std::size_t k = rows.begin(t) + 1; k < rows.end(t); ++k) {
