@@ -1,6 +1,6 @@
 """Time `truewood.interactions` beside `truewood.importance` and shap's interaction values, in one run.
 
-    python benchmarks/interactions.py [--n-rows 10000] [--n-shap-rows 20]
+    python benchmarks/interactions.py [--n-rows 10000] [--n-shap-rows 2]
 
 All pairs of 30 features, 100 trees. shap's time grows in proportion to the number of rows, so that it is measured on
 few rows and multiplied. Times are processor seconds of this process on one thread, which other work on the machine
@@ -39,7 +39,7 @@ def measure(call: Callable[[], object], n_times: int = 3) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n-rows", type=int, default=10_000)
-    parser.add_argument("--n-shap-rows", type=int, default=20)
+    parser.add_argument("--n-shap-rows", type=int, default=2)
     given = parser.parse_args()
     import shap
 

@@ -13,6 +13,7 @@ from truewood._compare import compare
 from truewood._corrected_importance import corrected_importance
 from truewood._correlated_groups import CorrelatedGroups, correlated_groups
 from truewood._cross_importance import cross_importance
+from truewood._cross_interactions import cross_interactions
 from truewood._estimators.display import ImportanceDisplay
 from truewood._estimators.forests import (
     UnbiasedExtraTreesClassifier,
@@ -70,6 +71,7 @@ __all__ = [
     "corrected_importance",
     "correlated_groups",
     "cross_importance",
+    "cross_interactions",
     "datasets",
     "explain",
     "importance",

@@ -5,15 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 
 from truewood._arguments import check_estimator, check_length, check_n_jobs, check_type, count_rows, read_inference
 from truewood._exceptions import warn
@@ -24,7 +21,7 @@ from truewood._inputs.row_arrays import read_groups, take_named
 from truewood._inputs.target import read_sample_weight
 from truewood._measures.registry import AUTO, check_measure, get_measure
 from truewood._progress import show_progress
-from truewood._refitting import name_weight
+from truewood._refitting import choose_splitter, fit_fold, take_rows
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.folds import read_folds
 from truewood._scoring.joined_folds import join_folds
@@ -146,7 +143,7 @@ def cross_importance(
     else:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
-            splits = list(_choose_splitter(cv, estimator, y, groups).split(X, y, groups))
+            splits = list(choose_splitter(cv, estimator, y, groups).split(X, y, groups))
         folds = read_folds([train for train, _ in splits], [test for _, test in splits], n_rows, codes, "cv")
     has_errors = measure == AUTO or get_measure(measure).why_no_inference is None
     options = {
@@ -197,54 +194,24 @@ class _Fold:
         """Fit a model on the training rows, unless it is given, and score it on the test rows; also return warnings."""
         is_given = model is not None
         if model is None:
-            model = clone(self.estimator)
-            model.fit(_take(self.X, train), _take(self.y, train), **self._list_params(train))
+            model = fit_fold(self.estimator, self.X, self.y, train, self.weight, self.params)
         is_listed = self.target is not None and not callable(self.target)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = score_on_engine(
                 model,
-                _take(self.X, test),
-                bring_to_host(_take(self.y, test)),
+                take_rows(self.X, test),
+                bring_to_host(take_rows(self.y, test)),
                 rows="heldout",
                 sample_weight=None if self.weight is None else self.weight[test],
                 groups=None,
-                target=bring_to_host(_take(self.target, test)) if is_listed else self.target,
+                target=bring_to_host(take_rows(self.target, test)) if is_listed else self.target,
                 n_jobs=None,
                 per_class=False,
                 check_heldout=is_given,  # otherwise the split itself guarantees it
                 **self.options,
             )
         return result, [str(warning.message) for warning in caught if warning.category is UserWarning]
-
-    def _list_params(self, train: NDArray[np.int64]) -> dict[str, Any]:
-        """Arguments of the fit on the training rows."""
-        n_rows = len(self.y)
-        params = {
-            name: _take(value, train) if _has_rows(value, n_rows) else value for name, value in self.params.items()
-        }
-        if self.weight is not None:
-            params[name_weight(self.estimator)] = self.weight[train]
-        return params
-
-
-def _take(values: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of a table or target in any container that scikit-learn supports."""
-    return _safe_indexing(values, rows)
-
-
-def _has_rows(value: Any, n_rows: int) -> bool:
-    """Whether an argument has an entry for each row."""
-    return hasattr(value, "__len__") and not isinstance(value, str | Mapping) and len(value) == n_rows
-
-
-def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
-    """The splitter; one that keeps groups together if `cv` is only a number of folds."""
-    splitter = check_cv(5 if cv is None else cv, y, classifier=is_classifier(estimator))
-    if groups is None or not (cv is None or isinstance(cv, Integral)):
-        return splitter
-    keep_groups = StratifiedGroupKFold if isinstance(splitter, StratifiedKFold) else GroupKFold
-    return keep_groups(splitter.n_splits)
 
 
 def _read_cv_results(results: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:

@@ -113,6 +113,8 @@ class PairScorer:
         The evaluation rows.
     bases : list of ndarray of shape (n_rows, n)
         An additive basis of each feature, see `make_basis`.
+    reciprocity : float
+        For rows held out in folds, see `measure_fold_errors`; 0 for others.
 
     Attributes
     ----------
@@ -120,8 +122,8 @@ class PairScorer:
         Why standard errors are unavailable; None if they are available.
     """
 
-    def __init__(self, rows: EvaluatedRows, bases: list[Floats]) -> None:
-        self._rows = rows
+    def __init__(self, rows: EvaluatedRows, bases: list[Floats], reciprocity: float = 0.0) -> None:
+        self._rows, self._reciprocity = rows, reciprocity
         share = rows.weight / rows.weight.mean()
         self._size = None
         if rows.groups is not None:
@@ -162,7 +164,9 @@ class PairScorer:
         effects = [joint]
         if halves is not None:
             # Rows that evaluate no tree of a half count as if both halves agreed, which is conservative.
-            effects += [np.where(np.isnan(half), joint, half) for half in halves]
+            for half in halves:
+                is_none = np.isnan(half[:, 0, 0])
+                effects.append(np.where(is_none[:, np.newaxis, np.newaxis], joint, half) if is_none.any() else half)
         by_column = [
             [column.take_out_common(effect[:, :, c]) for effect in effects] for c, column in enumerate(self._columns)
         ]
@@ -187,16 +191,15 @@ class PairScorer:
 
         def add(role: int, *, is_noise: bool = False) -> Floats:
             """Contributions of rows, or groups of rows, by the joint effect of all trees (0) or of half (1 and 2)."""
-            rows = sum(
-                own.inflation * (own.left - own.effects[0] * is_noise) * own.effects[role] for own in found
-            )
+            rows = sum(own.inflation * (own.left - own.effects[0] * is_noise) * own.effects[role] for own in found)
             phi = np.asarray((rows - np.mean(rows)) / (n_rows * n_averaged))
             if self._rows.groups is None or self._size is None:
                 return phi
             return sum_row_groups(phi[:, np.newaxis], self._rows.groups, len(self._size))[:, 0]
 
         correction = 1.0 if self._size is None else find_cluster_correction(self._size)
-        tested = spread = float((add(0) ** 2).sum())
+        squares = float((add(0) ** 2).sum())
+        tested, spread = (1.0 + self._reciprocity) * squares, (1.0 + self._reciprocity) ** 2 * squares
         if is_in_bag:
             # The sums of products of the two halves are at most those of all trees, but for noise.
             tested += float(np.clip((add(1) * add(2)).sum(), 0.0, tested))

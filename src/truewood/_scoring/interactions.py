@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -19,6 +19,7 @@ from truewood._inputs.losses import Loss
 from truewood._inputs.target import encode_target
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.interactions import Interactions, JointSurfaces
+from truewood._rows.folds import Folds
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
 from truewood._scoring.joint_effects import RowEffects, find_effects
 from truewood._scoring.path_values import count_columns
@@ -79,7 +80,18 @@ def score_pairs(
         )
         notes = (*notes, note)
     evaluated = evaluate_pairs(inputs, parts.y, grouping, pairs, n_threads)
-    return make_interactions(inputs, grouping, pairs, n_possible, evaluated, notes)
+    return make_interactions(
+        tree_model,
+        grouping,
+        pairs,
+        n_possible,
+        evaluated,
+        rows=inputs.evaluation_rows.name,
+        n_rows=inputs.data.n_rows,
+        n_trees=tree_model.n_trees,
+        groups=inputs.groups,
+        notes=notes,
+    )
 
 
 def _check_model(tree_model: TreeModel) -> None:
@@ -166,6 +178,40 @@ def _sum_shared_gain(tree_model: TreeModel, grouping: Grouping) -> tuple[NDArray
 
 
 @dataclass(frozen=True, eq=False)
+class PairRows:
+    """The rows that evaluate pairs of features.
+
+    Parameters
+    ----------
+    rows : EvaluatedRows
+        Residuals, predictions and main effects of the rows.
+    target : ndarray of shape (n_rows, n_columns)
+        The target.
+    numbers : list of ndarray of shape (n_rows, n)
+        The columns of each feature.
+    are_categories : list of ndarray of bool, shape (n,)
+        Whether they contain codes of categories.
+    """
+
+    rows: EvaluatedRows
+    target: Floats
+    numbers: list[Floats]
+    are_categories: list[NDArray[np.bool_]]
+
+    def make_scorer(self, reciprocity: float = 0.0) -> PairScorer:
+        """The scorer of pairs on these rows."""
+        bases = [make_basis(x, own) for x, own in zip(self.numbers, self.are_categories, strict=True)]
+        return PairScorer(self.rows, bases, reciprocity)
+
+    @property
+    def impurity(self) -> float:
+        """Variance of the target, or Gini impurity; mean over outputs, or sum over raw scores."""
+        weight, mean = self.rows.weight, np.average(self.target, axis=0, weights=self.rows.weight)
+        variance = np.average((self.target - mean) ** 2, axis=0, weights=weight).sum()
+        return float(variance) / self.rows.n_averaged
+
+
+@dataclass(frozen=True, eq=False)
 class EvaluatedPairs:
     """Scores of pairs, the reason why errors are unavailable, and surfaces.
 
@@ -189,33 +235,45 @@ class EvaluatedPairs:
 
 def evaluate_pairs(inputs: ScoringInputs, y: Any, grouping: Grouping, pairs: Pairs, n_threads: int) -> EvaluatedPairs:
     """Score pairs, as many at a time as fit into memory."""
-    used, local = np.unique(pairs, return_inverse=True)
-    local = local.reshape(pairs.shape)
-    n_columns, n_rows = count_columns(inputs.tree_model), inputs.data.n_rows
-    n_at_once = max(1, _MOST_VALUES // (n_rows * n_columns))
-    scorer, parts, is_kept = None, [], np.empty(0, dtype=np.bool_)
-    for start in range(0, len(pairs), n_at_once):
-        block = local[start : start + n_at_once]
-        effects = find_effects(inputs, _number_pairs(grouping, used, block), n_threads)
-        if scorer is None:
-            is_kept = _find_kept(inputs, effects.is_evaluated)
-            rows = _measure_residuals(inputs, y, effects, is_kept)
-            numbers, are_categories = _read_columns(inputs, grouping, used, is_kept)
-            bases = [make_basis(x, own) for x, own in zip(numbers, are_categories, strict=True)]
-            scorer = PairScorer(rows, bases)
-        halves = None if effects.halves is None else (effects.halves[0][is_kept], effects.halves[1][is_kept])
-        parts.append(scorer.score(block, effects.joint[is_kept], halves))
-    if scorer is None:
-        raise ValueError("interactions needs at least one pair of features.")
+    used, local = _find_used(pairs)
+    n_at_once = max(1, _MOST_VALUES // (inputs.data.n_rows * count_columns(inputs.tree_model)))
+    first, *others = (local[start : start + n_at_once] for start in range(0, len(pairs), n_at_once))
+    effects = find_effects(inputs, _number_pairs(grouping, used, first), n_threads)
+    is_kept = _find_kept(inputs, effects.is_evaluated)
+    rows = _read_rows(inputs, y, grouping, used, effects, is_kept)
+    scorer = rows.make_scorer()
+
+    def score(block: Pairs, found: RowEffects) -> PairScores:
+        halves = None if found.halves is None else (found.halves[0][is_kept], found.halves[1][is_kept])
+        return scorer.score(block, found.joint[is_kept], halves)
+
+    parts = [score(first, effects)]
+    parts += [score(block, find_effects(inputs, _number_pairs(grouping, used, block), n_threads)) for block in others]
     scores = PairScores.join(parts)
-    top = np.sort(np.argsort(-scores.values, kind="stable")[:_N_SURFACES])
-    if len(parts) > 1:
-        effects = find_effects(inputs, _number_pairs(grouping, used, local[top]), n_threads)
-        shown = effects.joint
+    top = _find_top(scores)
+    if others:
+        joint = find_effects(inputs, _number_pairs(grouping, used, local[top]), n_threads).joint[is_kept]
     else:
-        shown = effects.joint[:, top]
-    surfaces = _make_surfaces(inputs, effects, shown, is_kept, numbers, top, local[top], used, len(grouping.names))
-    return EvaluatedPairs(scores, scorer.problem, _measure_impurity(inputs, is_kept), surfaces)
+        joint = effects.joint[:, top][is_kept]
+    surfaces = _make_surfaces(rows, joint, top, pairs[top], used, len(grouping.names), _has_units(inputs.tree_model))
+    return EvaluatedPairs(scores, scorer.problem, rows.impurity, surfaces)
+
+
+def _find_used(pairs: Pairs) -> tuple[NDArray[np.int64], Pairs]:
+    """The features of pairs, ascending, and the pairs by position among these."""
+    used, local = np.unique(pairs, return_inverse=True)
+    return used, local.reshape(pairs.shape)
+
+
+def _find_top(scores: PairScores) -> NDArray[np.int64]:
+    """Pairs that get a surface, ascending."""
+    return np.sort(np.argsort(-scores.values, kind="stable")[:_N_SURFACES])
+
+
+def _has_units(tree_model: TreeModel) -> bool:
+    """Whether predictions are in units of the target."""
+    loss = tree_model.target.loss
+    return not tree_model.is_additive or (loss is not None and loss.in_target_units)
 
 
 def _number_pairs(grouping: Grouping, used: NDArray[np.int64], pairs: Pairs) -> PairedFeatures:
@@ -241,22 +299,29 @@ def _find_kept(inputs: ScoringInputs, is_evaluated: NDArray[np.bool_]) -> NDArra
     return is_kept
 
 
-def _measure_residuals(inputs: ScoringInputs, y: Any, effects: RowEffects, is_kept: NDArray[np.bool_]) -> EvaluatedRows:
-    """What predictions leave of the target."""
-    tree_model, target = inputs.tree_model, inputs.data.target
+def _read_rows(
+    inputs: ScoringInputs,
+    y: Any,
+    grouping: Grouping,
+    used: NDArray[np.int64],
+    effects: RowEffects,
+    is_kept: NDArray[np.bool_],
+) -> PairRows:
+    """What predictions leave of the target, and the columns of the features."""
+    tree_model, target = inputs.tree_model, inputs.data.target.vectors[is_kept]
     weight = np.ones(len(is_kept)) if inputs.row_weight is None else inputs.row_weight
     weight, prediction, curvature = weight[is_kept], effects.prediction[is_kept], None
     if tree_model.is_additive:
-        loss = tree_model.target.loss
-        read_y = tree_model.target.read_y
-        kind = tree_model.target.kind
-        encoded = encode_target(y if read_y is None else read_y(y), kind, np.zeros(kind.n_columns)).encoded[is_kept]
-        residual, curvature = _differentiate(loss, encoded, prediction, weight)
+        spec = tree_model.target
+        read = y if spec.read_y is None else spec.read_y(y)
+        encoded = encode_target(read, spec.kind, np.zeros(spec.kind.n_columns)).encoded[is_kept]
+        residual, curvature = _differentiate(spec.loss, encoded, prediction, weight)
     else:
-        residual = target.vectors[is_kept] - prediction
+        residual = target - prediction
     groups = None if inputs.groups is None else np.unique(inputs.groups[is_kept], return_inverse=True)[1]
     n_averaged = 1 if tree_model.is_additive else tree_model.target.kind.n_outputs
-    return EvaluatedRows(residual, prediction, effects.main[is_kept], weight, curvature, n_averaged, groups)
+    rows = EvaluatedRows(residual, prediction, effects.main[is_kept], weight, curvature, n_averaged, groups)
+    return PairRows(rows, target, *_read_columns(inputs, grouping, used, is_kept))
 
 
 def _differentiate(loss: Loss | None, y: Floats, raw: Floats, weight: Floats) -> tuple[Floats, Floats | None]:
@@ -293,53 +358,36 @@ def _read_columns(
     return numbers, [is_category[own] for own in columns]
 
 
-def _measure_impurity(inputs: ScoringInputs, is_kept: NDArray[np.bool_]) -> float:
-    """Variance of the target in the rows that count, or Gini impurity; mean over outputs, or sum over raw scores."""
-    y = inputs.data.target.vectors[is_kept]
-    weight = None if inputs.row_weight is None else inputs.row_weight[is_kept]
-    variance = np.average((y - np.average(y, axis=0, weights=weight)) ** 2, axis=0, weights=weight).sum()
-    return float(variance) / (1 if inputs.tree_model.is_additive else inputs.tree_model.target.kind.n_outputs)
-
-
 def _make_surfaces(
-    inputs: ScoringInputs,
-    effects: RowEffects,
+    rows: PairRows,
     joint: Floats,
-    is_kept: NDArray[np.bool_],
-    numbers: list[Floats],
     top: NDArray[np.int64],
     pairs: Pairs,
     used: NDArray[np.int64],
     n_features: int,
+    has_units: bool,
 ) -> JointSurfaces:
     """Means over cells of pairs of features."""
-    tree_model = inputs.tree_model
-    cells, levels = [], np.full((n_features, _N_CELLS), np.nan)
-    for feature, columns in zip(used, numbers, strict=True):
-        cell, own = _cut(columns[:, 0]) if columns.shape[1] == 1 else (np.full(len(columns), -1), np.empty(0))
-        cells.append(cell)
-        levels[feature, : len(own)] = own
-    loss = tree_model.target.loss
-    has_units = not tree_model.is_additive or (loss is not None and loss.in_target_units)
-    shape = (len(pairs), joint.shape[2], _N_CELLS, _N_CELLS)
-    found = {name: np.full(shape, np.nan) for name in ("joint", "combined", "observed")}
+    cells, levels = dict[int, NDArray[np.int64]](), np.full((n_features, _N_CELLS), np.nan)
+    for feature, columns in zip(used.tolist(), rows.numbers, strict=True):
+        own = np.full(len(columns), -1), np.empty(0)
+        cells[feature], means = _cut(columns[:, 0]) if columns.shape[1] == 1 else own
+        levels[feature, : len(means)] = means
+    n_columns, place_of = joint.shape[2], {feature: place for place, feature in enumerate(used.tolist())}
+    found = np.full((3, len(pairs), n_columns, _N_CELLS, _N_CELLS), np.nan)
     n_rows = np.zeros((len(pairs), _N_CELLS, _N_CELLS), dtype=np.int64)
-    for k, (first, second) in enumerate(pairs):
+    main, prediction = rows.rows.main, rows.rows.prediction
+    for k, (first, second) in enumerate(pairs.tolist()):
         is_placed = (cells[first] >= 0) & (cells[second] >= 0)
-        place = (cells[first] * _N_CELLS + cells[second])[is_placed]
-        n_rows[k] = np.bincount(place, minlength=_N_CELLS**2).reshape(_N_CELLS, _N_CELLS)
-        own = joint[is_kept, k]
-        combined = effects.main[is_kept, first] + effects.main[is_kept, second] - own
-        numbers_of = {"joint": own, "combined": combined}
-        if has_units:
-            without = effects.prediction[is_kept] - combined
-            numbers_of["observed"] = inputs.data.target.vectors[is_kept] - without
-        for name, values in numbers_of.items():
-            for c in range(joint.shape[2]):
-                total = np.bincount(place, weights=values[is_placed, c], minlength=_N_CELLS**2)
-                mean = np.divide(total.reshape(n_rows[k].shape), n_rows[k], where=n_rows[k] > 0, out=found[name][k, c])
-                found[name][k, c] = mean
-    return JointSurfaces(top, levels, found["joint"], found["combined"], found["observed"], n_rows)
+        cell = (cells[first] * _N_CELLS + cells[second])[is_placed]
+        n_rows[k] = np.bincount(cell, minlength=_N_CELLS**2).reshape(_N_CELLS, _N_CELLS)
+        combined = main[:, place_of[first]] + main[:, place_of[second]] - joint[:, k]
+        shown = [joint[:, k], combined, rows.target - prediction + combined][: 3 if has_units else 2]
+        for kind, values in enumerate(shown):
+            for c in range(n_columns):
+                total = np.bincount(cell, weights=values[is_placed, c], minlength=_N_CELLS**2)
+                np.divide(total.reshape(n_rows[k].shape), n_rows[k], where=n_rows[k] > 0, out=found[kind, k, c])
+    return JointSurfaces(top, levels, found[0], found[1], found[2], n_rows)
 
 
 def _cut(x: Floats) -> tuple[NDArray[np.int64], Floats]:
@@ -360,27 +408,31 @@ def _cut(x: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 
 def make_interactions(
-    inputs: ScoringInputs,
+    tree_model: TreeModel,
     grouping: Grouping,
     pairs: Pairs,
     n_possible: int,
     evaluated: EvaluatedPairs,
+    *,
+    rows: str,
+    n_rows: int,
+    n_trees: int,
+    groups: NDArray[np.int64] | None,
     notes: tuple[str, ...],
 ) -> Interactions:
     """Build the result; errors of pairs whose features depend too much on each other are withheld."""
-    tree_model, scores, problem = inputs.tree_model, evaluated.scores, evaluated.problem
-    loss, kind = tree_model.target.loss, tree_model.target.kind
-    has_share = evaluated.impurity > 0 and (not tree_model.is_additive or (loss is not None and loss.in_target_units))
+    scores, problem, kind = evaluated.scores, evaluated.problem, tree_model.target.kind
+    has_share = evaluated.impurity > 0 and _has_units(tree_model)
     is_withheld = (scores.dependence > MOST_DEPENDENT) & (scores.null_std_error > 0)
     null_std_error, std_error = (
         np.where(is_withheld | (problem is not None), np.nan, error)
         for error in (scores.null_std_error, scores.std_error)
     )
     if problem is None and is_withheld.any():
-        first = grouping.names[pairs[np.argmax(np.where(is_withheld, scores.dependence, 0.0))]]
+        most = grouping.names[pairs[np.argmax(np.where(is_withheld, scores.dependence, 0.0))]]
         warn(
             f"{count(int(np.count_nonzero(is_withheld)), 'pair')} of features without a p-value, because the two "
-            f"features depend too much on each other (such as {list_names(first.tolist())}); score them together with "
+            f"features depend too much on each other (such as {list_names(most.tolist())}); score them together with "
             "feature_groups=."
         )
     n_columns = count_columns(tree_model)
@@ -400,12 +452,141 @@ def make_interactions(
         impurity=evaluated.impurity,
         scale="raw score" if tree_model.is_additive else "response",
         task=kind.task,
-        rows=inputs.evaluation_rows.name,
-        n_rows=inputs.data.n_rows,
-        n_trees=tree_model.n_trees,
+        rows=rows,
+        n_rows=n_rows,
+        n_trees=n_trees,
         output_names=output_names,
-        n_groups=None if inputs.groups is None else int(inputs.groups.max()) + 1,
+        n_groups=None if groups is None else int(groups.max()) + 1,
         surfaces=evaluated.surfaces,
         inference_unavailable=problem,
         notes=notes,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPairs:
+    """The held-out rows of a fold, with the joint effects of its model.
+
+    Parameters
+    ----------
+    rows : PairRows
+        The rows.
+    joint : ndarray of shape (n_rows, n_pairs, n_columns)
+        Joint effects of all pairs.
+    is_kept : ndarray of bool, shape (n_test,)
+        Which of the fold's rows these are: those with weight.
+    tree_model : TreeModel
+        The model of the fold.
+    grouping : Grouping
+        Which columns form which feature.
+    pairs : ndarray of int64, shape (n_pairs, 2)
+        The pairs.
+    notes : tuple of str
+        Caveats.
+    """
+
+    rows: PairRows
+    joint: Floats
+    is_kept: NDArray[np.bool_]
+    tree_model: TreeModel
+    grouping: Grouping
+    pairs: Pairs
+    notes: tuple[str, ...]
+
+
+def find_fold_pairs(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Floats | None,
+    *,
+    features: Sequence[int | str] | None,
+    max_pairs: int,
+    feature_groups: Any,
+) -> FoldPairs:
+    """Joint effects of the model of a fold on its held-out rows."""
+    parts = extract_final_estimator(model, X, y, "heldout")
+    tree_model = open_model(parts.model)
+    _check_model(tree_model)
+    inputs = make_scoring_inputs(
+        tree_model, parts.X, parts.y, rows="heldout", sample_weight=sample_weight, check_heldout=False
+    )
+    groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
+    pairs, n_possible = choose_pairs(tree_model, groupings[0], features, max_pairs)
+    if len(pairs) < n_possible:
+        raise ValueError(
+            f"cross_interactions needs features= or max_pairs= to choose among {n_possible:,} pairs, got "
+            f"max_pairs={max_pairs}; the trees must not choose, because they were trained on rows that evaluate other "
+            "folds."
+        )
+    used, local = _find_used(pairs)
+    effects = find_effects(inputs, _number_pairs(groupings[0], used, local), 1)
+    is_kept = _find_kept(inputs, effects.is_evaluated)
+    rows = _read_rows(inputs, parts.y, groupings[0], used, effects, is_kept)
+    if not tree_model.is_additive:
+        # The origin of the target differs between folds.
+        origin = inputs.data.target.origin
+        moved = replace(rows.rows, prediction=rows.rows.prediction + origin)
+        rows = replace(rows, rows=moved, target=rows.target + origin)
+    return FoldPairs(rows, effects.joint[is_kept], is_kept, tree_model, groupings[0], pairs, notes)
+
+
+def join_fold_pairs(
+    parts: Sequence[FoldPairs], folds: Folds, sample_weight: Floats | None, groups: NDArray[np.int64] | None
+) -> Interactions:
+    """Score pairs on the rows of all folds, each with the model that did not see it."""
+    first = parts[0]
+    for part in parts[1:]:
+        if part.grouping.names.tolist() != first.grouping.names.tolist():
+            raise ValueError("folds must have the same features, but a pipeline dropped some; pass feature_groups=.")
+        if part.joint.shape[2] != first.joint.shape[2]:
+            raise ValueError("folds must have the same classes, but some lack a class; pass cv=StratifiedKFold().")
+    numbers = np.concatenate([test[part.is_kept] for test, part in zip(folds.test, parts, strict=True)])
+    order = np.argsort(numbers, kind="stable")
+
+    def join(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(arrays)[order]
+
+    own_groups = None if groups is None else np.unique(groups[numbers[order]], return_inverse=True)[1]
+    evaluated = [part.rows.rows for part in parts]
+    curvature = [rows.curvature for rows in evaluated if rows.curvature is not None]
+    rows = EvaluatedRows(
+        residual=join([rows.residual for rows in evaluated]),
+        prediction=join([rows.prediction for rows in evaluated]),
+        main=join([rows.main for rows in evaluated]),
+        weight=join([rows.weight for rows in evaluated]),
+        curvature=join(curvature) if curvature else None,
+        n_averaged=evaluated[0].n_averaged,
+        groups=own_groups,
+    )
+    n_used = len(first.rows.numbers)
+    joined = PairRows(
+        rows,
+        join([part.rows.target for part in parts]),
+        [join([part.rows.numbers[j] for part in parts]) for j in range(n_used)],
+        [np.any([part.rows.are_categories[j] for part in parts], axis=0) for j in range(n_used)],
+    )
+    used, local = _find_used(first.pairs)
+    joint = join([part.joint for part in parts])
+    scorer = joined.make_scorer(folds.measure_reciprocity(folds.weigh(sample_weight)))
+    scores = scorer.score(local, joint, None)
+    top, n_features = _find_top(scores), len(first.grouping.names)
+    surfaces = _make_surfaces(
+        joined, joint[:, top], top, first.pairs[top], used, n_features, _has_units(first.tree_model)
+    )
+    notes = [note for part in parts for note in part.notes]
+    n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
+    if n_never:
+        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out and used for training only.")
+    return make_interactions(
+        first.tree_model,
+        first.grouping,
+        first.pairs,
+        len(first.pairs),
+        EvaluatedPairs(scores, scorer.problem, joined.impurity, surfaces),
+        rows="folds",
+        n_rows=folds.n_rows,
+        n_trees=sum(part.tree_model.n_trees for part in parts),
+        groups=groups,
+        notes=tuple(dict.fromkeys(notes)),
     )
