@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -97,7 +98,9 @@ def cross_interactions(
     check_length(y, n_rows, "y")
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
-    splits = list(choose_splitter(cv, estimator, y, groups).split(X, y, groups))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
+        splits = list(choose_splitter(cv, estimator, y, groups).split(X, y, groups))
     folds = read_folds([train for train, _ in splits], [test for _, test in splits], n_rows, codes, "cv")
     tests = np.concatenate(folds.test)
     if len(np.unique(tests)) < len(tests):
