@@ -13,6 +13,7 @@ from truewood._arguments import is_fraction
 from truewood._formatting import count, quote
 from truewood._inference.rounding import SAME
 from truewood._inputs.correlation import correlate_columns
+from truewood._results.notebook_view import write_table, write_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,6 +82,16 @@ class CorrelatedGroups(dict[str, list[Any]]):
 
         return draw_dendrogram(self, ax)
 
+    def _repr_html_(self) -> str:
+        columns = {
+            "group": list(self.several),
+            "columns": [", ".join(map(str, members)) for members in self.several.values()],
+        }
+        n_alone = len(self) - len(self.several)
+        notes = [f"{count(n_alone, 'other column')} on {'its' if n_alone == 1 else 'their'} own."] * (n_alone > 0)
+        table = write_table(columns, n_names=2) if self.several else ""
+        return write_view("CorrelatedGroups", self.describe(), table, notes)
+
 
 def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:
     """Group correlated columns by hierarchical clustering of their rank correlations.
@@ -91,11 +102,12 @@ def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:
     Parameters
     ----------
     X : array-like, data frame or sparse matrix of shape (n_rows, n_columns)
-        The table. A sample of 2,000 rows is used; missing values are dropped pair by pair.
+        The table. At most 2,000 rows are used, drawn with a fixed seed. Missing numbers are dropped pair by pair; a
+        missing category counts as a level.
     threshold : float, default=0.7
-        Smallest average correlation over the pairs of a group (average linkage). The correlation of two numbers is the
-        absolute value of Spearman's coefficient; if one of them is a category, it is Cramér's V. Constant columns and
-        text with more than 25 levels are not grouped.
+        Smallest average correlation over the pairs of a group (average linkage). The correlation of two numeric
+        columns is the absolute value of Spearman's coefficient; if one of them is a category, it is Cramér's V.
+        Constant columns and text with more than 25 levels are not grouped.
 
     Returns
     -------

@@ -11,16 +11,21 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
-from truewood._arguments import check_estimator, check_length, check_n_jobs, check_type, count_rows, is_count
+from truewood._arguments import check_estimator, check_length, check_n_jobs, count_rows, is_count
+from truewood._cross_importance import Fold, check_params, choose_splitter, is_number, leave_out_copies, take_rows
 from truewood._engines.selection import place_rows, use_engine
 from truewood._formatting import quote
 from truewood._inputs.device_arrays import bring_to_host, take_from_device
 from truewood._inputs.row_arrays import read_groups, take_named
 from truewood._inputs.target import read_sample_weight
-from truewood._refitting import choose_splitter, fit_fold, take_rows
+from truewood._refitting import needs_validation_rows
 from truewood._results.interactions import Interactions
+from truewood._rows.copies import find_copies_in_table
 from truewood._rows.folds import read_folds
 from truewood._scoring.interactions import FoldPairs, find_fold_pairs, join_fold_pairs
+
+# Share of each fold's training rows that serve as validation rows for early stopping, as in `cross_importance`.
+_VALIDATION_FRACTION = 0.1
 
 
 def cross_interactions(
@@ -90,7 +95,7 @@ def cross_interactions(
     if not is_count(max_pairs, 1):
         raise ValueError(f"max_pairs must be a whole number above 0, got {quote(max_pairs)}.")
     if params is not None:
-        check_type(params, Mapping, "params", "a dict")
+        check_params(params)
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     X, chosen = place_rows(X, engine)
     X, y = take_from_device(X, "cross_interactions"), bring_to_host(y)
@@ -98,17 +103,24 @@ def cross_interactions(
     check_length(y, n_rows, "y")
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
+    copies = find_copies_in_table(X)
+    together = groups if groups is not None or copies is None or not is_number(cv) else copies.groups
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
-        splits = list(choose_splitter(cv, estimator, y, groups).split(X, y, groups))
+        splits = list(choose_splitter(cv, estimator, y, together).split(X, y, together))
     folds = read_folds([train for train, _ in splits], [test for _, test in splits], n_rows, codes, "cv")
+    if copies is not None:
+        folds = leave_out_copies(folds, copies)
     tests = np.concatenate(folds.test)
     if len(np.unique(tests)) < len(tests):
         raise ValueError("cv must hold out each row at most once, got repeated folds; pass cv=KFold().")
+    params = dict(params or {})
+    fraction = _VALIDATION_FRACTION if needs_validation_rows(estimator, params) else None
+    fold = Fold(estimator, X, y, weight, params, None, {}, codes, fraction)
     options = {"features": features, "max_pairs": int(max_pairs), "feature_groups": feature_groups}
 
     def run(train: NDArray[np.int64], test: NDArray[np.int64]) -> FoldPairs:
-        model = fit_fold(estimator, X, y, train, weight, params or {})
+        model = fold.fit(train)
         with use_engine(chosen):
             own = None if weight is None else weight[test]
             return find_fold_pairs(model, take_rows(X, test), take_rows(y, test), own, **options)
@@ -117,4 +129,4 @@ def cross_interactions(
         delayed(run)(train, test) for train, test in zip(folds.train, folds.test, strict=True)
     )
     with use_engine(chosen):
-        return join_fold_pairs(parts, folds, weight, codes)
+        return join_fold_pairs(parts, folds, weight, codes, copies)

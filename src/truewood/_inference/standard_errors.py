@@ -32,6 +32,9 @@ Floats = NDArray[np.float64]
 # Fewest rows, and fewest groups of rows, for an estimate of their variance.
 _FEWEST_ROWS = 20
 _FEWEST_GROUPS = 20
+CLUSTER_REMEDY = (
+    "p-values are withheld; score more groups, or split large ones into parts that do not depend on each other"
+)
 
 
 @dataclass(frozen=True, eq=False)

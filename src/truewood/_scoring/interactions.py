@@ -19,6 +19,7 @@ from truewood._inputs.losses import Loss
 from truewood._inputs.target import encode_target
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.interactions import Interactions, JointSurfaces
+from truewood._rows.copies import Copies
 from truewood._rows.folds import Folds
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
 from truewood._scoring.joint_effects import RowEffects, find_effects
@@ -71,6 +72,8 @@ def score_pairs(
     if parts.warning is not None:
         warn(parts.warning)
         notes = (*notes, parts.warning)
+    if inputs.copies is not None:
+        notes = (*notes, inputs.copies.describe(are_training=inputs.evaluation_rows.are_training))
     grouping = groupings[0]
     pairs, n_possible = choose_pairs(tree_model, grouping, features, max_pairs)
     if len(pairs) < n_possible and features is None and len(pairs) == max_pairs:
@@ -318,7 +321,7 @@ def _read_rows(
         residual, curvature = _differentiate(spec.loss, encoded, prediction, weight)
     else:
         residual = target - prediction
-    groups = None if inputs.groups is None else np.unique(inputs.groups[is_kept], return_inverse=True)[1]
+    groups = None if inputs.clusters is None else np.unique(inputs.clusters[is_kept], return_inverse=True)[1]
     n_averaged = 1 if tree_model.is_additive else tree_model.target.kind.n_outputs
     rows = EvaluatedRows(residual, prediction, effects.main[is_kept], weight, curvature, n_averaged, groups)
     return PairRows(rows, target, *_read_columns(inputs, grouping, used, is_kept))
@@ -509,7 +512,7 @@ def find_fold_pairs(
     tree_model = open_model(parts.model)
     _check_model(tree_model)
     inputs = make_scoring_inputs(
-        tree_model, parts.X, parts.y, rows="heldout", sample_weight=sample_weight, check_heldout=False
+        tree_model, parts.X, parts.y, rows="heldout", sample_weight=sample_weight, check_heldout=False, check_rows=False
     )
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
     pairs, n_possible = choose_pairs(tree_model, groupings[0], features, max_pairs)
@@ -532,9 +535,14 @@ def find_fold_pairs(
 
 
 def join_fold_pairs(
-    parts: Sequence[FoldPairs], folds: Folds, sample_weight: Floats | None, groups: NDArray[np.int64] | None
+    parts: Sequence[FoldPairs],
+    folds: Folds,
+    sample_weight: Floats | None,
+    groups: NDArray[np.int64] | None,
+    copies: Copies | None,
 ) -> Interactions:
     """Score pairs on the rows of all folds, each with the model that did not see it."""
+    clusters = copies.groups if groups is None and copies is not None else groups
     first = parts[0]
     for part in parts[1:]:
         if part.grouping.names.tolist() != first.grouping.names.tolist():
@@ -547,7 +555,7 @@ def join_fold_pairs(
     def join(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate(arrays)[order]
 
-    own_groups = None if groups is None else np.unique(groups[numbers[order]], return_inverse=True)[1]
+    own_groups = None if clusters is None else np.unique(clusters[numbers[order]], return_inverse=True)[1]
     evaluated = [part.rows.rows for part in parts]
     curvature = [rows.curvature for rows in evaluated if rows.curvature is not None]
     rows = EvaluatedRows(
@@ -575,6 +583,8 @@ def join_fold_pairs(
         joined, joint[:, top], top, first.pairs[top], used, n_features, _has_units(first.tree_model)
     )
     notes = [note for part in parts for note in part.notes]
+    if copies is not None:
+        notes.append(copies.describe(are_training=True))
     n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
     if n_never:
         notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out and used for training only.")

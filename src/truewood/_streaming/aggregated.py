@@ -24,6 +24,7 @@ from truewood._measures.registry import find_inference_problem, find_measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.training_check import have_training_sums
 from truewood._scoring.results import (
+    STOPPED_EARLY,
     Metadata,
     add_errors,
     find_groupings,
@@ -65,7 +66,7 @@ class PartialErrors:
         other.check()
         if (self.fingerprint, self.settings) != (other.fingerprint, other.settings):
             raise ValueError(
-                "only errors of the same model, first pass, measure and feature_groups can be added, got "
+                "only second passes of the same model, first pass, measure and feature_groups can be added, got "
                 f"{self.settings} and {other.settings}."
             )
         moments = other.moments if self.moments is None else self.moments
@@ -153,6 +154,8 @@ class AggregatedScores:
         self.measure = find_measure(measure, model.tree_model, compares_hazards=False, is_weighted=is_weighted)
         self._names = np.asarray(sums.names, dtype=np.str_)
         self.groupings, self._notes = find_groupings(feature_groups, self._names, sums.encoding, model.tree_model)
+        if model.tree_model.is_stopped_early:
+            self._notes = (*self._notes, STOPPED_EARLY)
         self._block_rows = max(1, _MOST_VALUES // model.tree_model.n_features)
         self._arguments = model, sums, measure, feature_groups
 

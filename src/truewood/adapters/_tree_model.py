@@ -143,6 +143,8 @@ class TreeModel:
         nodes hold no means of the target, which then have to come from the training data.
     has_predictions : bool
         Whether the values of leaves are predictions; if not, predictions cannot be explained.
+    is_stopped_early : bool
+        Whether the number of trees was chosen on validation rows.
 
     Attributes
     ----------
@@ -167,6 +169,7 @@ class TreeModel:
     why_no_bags: str = "has no recorded bags"
     why_no_heldout: str | None = None
     has_predictions: bool = True
+    is_stopped_early: bool = False
 
     name: str = field(init=False)
     n_nodes: NDArray[np.int64] = field(init=False)
@@ -295,7 +298,7 @@ class TreeModel:
         rows: NDArray[np.int64],
         donors: NDArray[np.int64],
     ) -> NDArray[np.int32]:
-        """Leaves in one tree with one column at a time taken from the donor row, shape (n, n_features)."""
+        """Leaves of `rows` in one tree, each column in turn taken from the row in `donors`, shape (n, n_features)."""
         if not self.finds_leaves:
             return get_engine().find_swapped_leaves(ensemble, matrix, rows, donors)
         if not isinstance(matrix.values, np.ndarray):
