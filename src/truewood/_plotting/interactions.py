@@ -19,8 +19,7 @@ from truewood._plotting.style import (
     find_font_size,
     label_rows,
     make_legend_entry,
-    prepare_axes,
-    set_fallback_fonts,
+    open_axes,
     set_title,
     wrap_title,
 )
@@ -55,14 +54,16 @@ def draw(
         raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {quote(kind)}.")
     if kind in ("surface", "curves"):
         surface = _read_surface(result, pair, output)
-        ax = prepare_axes(1, 4.5, None, ax)[1]
-        (_draw_surface if kind == "surface" else _draw_curves)(result, surface, ax, alpha)
+        with open_axes(1, None, ax, 4.5) as (_, ax):
+            (_draw_surface if kind == "surface" else _draw_curves)(result, surface, ax, alpha)
     elif kind == "heatmap":
-        ax = _draw_heatmap(result, top, ax, alpha)
+        n_features = len(np.unique(result.pairs))
+        n_most = n_features if top is None else min(top, n_features)
+        with open_axes(n_features, top, ax, max(3.6, 1.6 + 0.3 * n_most)) as (n_shown, ax):
+            _draw_heatmap(result, n_shown, ax, alpha)
     else:
-        n_shown, ax = prepare_axes(len(result.values), None, top, ax)
-        _draw_bars(result, n_shown, ax, alpha)
-    set_fallback_fonts(ax)
+        with open_axes(len(result.values), top, ax) as (n_shown, ax):
+            _draw_bars(result, n_shown, ax, alpha)
     return ax
 
 
@@ -128,7 +129,7 @@ def _draw_bars(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> No
         ax.set_title(f"{ax.get_title()}\ntop {n_shown}", fontsize="large", pad=26 if legend else 8, parse_math=False)
 
 
-def _draw_heatmap(result: Interactions, top: int | None, ax: Axes | None, alpha: float) -> Axes:
+def _draw_heatmap(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     matrix = result.matrix("values" if np.isnan(result.share).any() else "share").to_numpy()
@@ -136,9 +137,6 @@ def _draw_heatmap(result: Interactions, top: int | None, ax: Axes | None, alpha:
     first, second = result.pairs[_find_significant(result, alpha)].T
     found[first, second] = found[second, first] = True
     best = np.nanmax(np.where(np.isnan(matrix), -np.inf, matrix), axis=1)
-    n_used = int(np.count_nonzero(np.isfinite(best)))
-    n_most = n_used if top is None else max(2, min(top, n_used))
-    n_shown, ax = prepare_axes(n_used, max(3.6, 1.6 + 0.3 * n_most), top, ax)
     shown = np.argsort(-best, kind="stable")[:n_shown]
     has_share = not np.isnan(result.share).any()
     values = (100.0 if has_share else 1.0) * matrix[np.ix_(shown, shown)]
@@ -166,8 +164,7 @@ def _draw_heatmap(result: Interactions, top: int | None, ax: Axes | None, alpha:
     title = "Interactions of pairs of features"
     if result.inference_unavailable is None:
         title += f"\n{mark}: significant (adjusted p-value at most {alpha:g})"
-    set_title(ax, title, n_shown, n_used, [])
-    return ax
+    set_title(ax, title, n_shown, len(np.unique(result.pairs)), [])
 
 
 @dataclass(frozen=True, eq=False)
