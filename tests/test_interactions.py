@@ -284,6 +284,26 @@ def test_models_without_known_gradients_are_refused():
         tw.interactions(fit(X[:, :1], y), X[:, :1], y)
 
 
+def test_very_deep_trees_are_refused():
+    n = 501
+    inner = np.arange(n)
+    chain = tw.TreeEnsemble(
+        feature=np.append(inner % 2, np.full(n + 1, -1)),
+        threshold=np.append(inner * 1.0, np.zeros(n + 1)),
+        left=np.append(n + inner, np.full(n + 1, -1)),
+        right=np.concatenate([inner[1:], [2 * n], np.full(n + 1, -1)]),
+        missing_left=np.zeros(2 * n + 1, dtype=bool),
+        weight=np.concatenate([np.arange(n + 1.0, 1.0, -1.0), np.ones(n + 1)]),
+        value=np.zeros((2 * n + 1, 1)),
+        offset=[0, 2 * n + 1],
+        root_impurity=[1.0],
+        n_features=2,
+        kind=tw.TargetKind(),
+    )
+    with pytest.raises(ValueError, match=r"500 levels.*501"):
+        tw.interactions(chain, np.random.default_rng(0).normal(size=(60, 2)), np.arange(60.0), rows="heldout")
+
+
 @pytest.mark.kernel
 def test_threads_and_engines_change_nothing():
     X, y = draw(150)

@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 # Nodes, and rows times trees, of a batch; a single tree may be larger.
 _BATCH_NODES = 1 << 20
 _BATCH_ROWS = 1 << 23
+# Engines descend recursively.
+_MOST_LEVELS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,11 @@ def _sum_trees(
     ):
         batch = range(trees.start + part.start, trees.start + part.stop)
         ensemble, own = tree_model.read(batch), tree_weight[batch.start : batch.stop]
+        if len(ensemble.levels) > _MOST_LEVELS:
+            raise ValueError(
+                f"interactions needs trees of at most {_MOST_LEVELS} levels, got {len(ensemble.levels)}; fit with a "
+                "smaller max_depth."
+            )
         if ensemble.statistic == "leaf":
             ensemble = average_leaves(ensemble)
         rows = RowLists.join([np.unique(inputs.evaluation_rows.of_tree(tree)) for tree in batch])
