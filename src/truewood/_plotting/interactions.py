@@ -121,12 +121,16 @@ def _draw_bars(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> No
     ax.spines["left"].set_visible(False)
     ax.locator_params(axis="x", nbins=5)
     label_rows(ax, [_name_pair(result, k) for k in order.tolist()])
-    impurity = "variance" if result.task == "regression" else "Gini impurity"
-    unit = f"share of the target's {impurity} (%)" if has_share else f"score on the {result.scale} scale"
-    ax.set_xlabel(f"{unit} explained by the joint effect")
+    ax.set_xlabel(f"{_name_unit(result)} explained by the joint effect")
     set_title(ax, wrap_title(title), n_shown, n_shown, legend)
     if n_shown < len(result.values):
         ax.set_title(f"{ax.get_title()}\ntop {n_shown}", fontsize="large", pad=26 if legend else 8, parse_math=False)
+
+
+def _name_unit(result: Interactions) -> str:
+    if np.isnan(result.share).any():
+        return f"score on the {result.scale} scale"
+    return f"share of the target's {'variance' if result.task == 'regression' else 'Gini impurity'} (%)"
 
 
 def _draw_heatmap(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> None:
@@ -159,7 +163,7 @@ def _draw_heatmap(result: Interactions, n_shown: int, ax: Axes, alpha: float) ->
     ax.set_xticks(range(n_shown), names, parse_math=False, fontsize=size or 6.0, **turned)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    add_color_bar(ax, image, label="share of the target's variance (%)" if has_share else "score")
+    add_color_bar(ax, image, label=_name_unit(result))
     mark = "bold" if n_shown <= _MAX_NUMBERED else "*"
     title = "Interactions of pairs of features"
     if result.inference_unavailable is None:
