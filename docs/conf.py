@@ -92,6 +92,7 @@ sphinx_gallery_conf = {
             "correlated.py",
             "needed.py",
             "directions.py",
+            "interactions.py",
             "classes.py",
             "selection.py",
             "clustered_rows.py",

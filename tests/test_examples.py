@@ -45,6 +45,7 @@ EXPECTED = {
         r"exit code: 0\n",
         r"significant: calls to support, fee, plan\n",
     ],
+    "interactions.py": [r"\n0 +discount +member +0\.0\d+ +0\.000\n1 .* 0\.[1-9]\d*\n"],
     "needed.py": [r"signal +0\.000 +0\.0", r"its copy +0\.000 +0\.[1-9]", r"noise +0\.\d+ +0\.\d+"],
     "pipeline.py": [
         r"feature +share +p_value +rank +mdi_rank",

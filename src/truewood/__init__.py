@@ -13,6 +13,7 @@ from truewood._compare import compare
 from truewood._corrected_importance import corrected_importance
 from truewood._correlated_groups import CorrelatedGroups, correlated_groups
 from truewood._cross_importance import cross_importance
+from truewood._cross_interactions import cross_interactions
 from truewood._estimators.display import ImportanceDisplay
 from truewood._estimators.forests import (
     UnbiasedExtraTreesClassifier,
@@ -25,12 +26,14 @@ from truewood._exceptions import AdapterError, DeviceMemoryError, DeviceWarning,
 from truewood._explain import explain
 from truewood._importance import importance
 from truewood._inputs.target import TargetKind
+from truewood._interactions import interactions
 from truewood._measures.registry import measures
 from truewood._permutation_test import PermutationTestResult, permutation_test
 from truewood._results.comparison import Comparison
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
-from truewood._results.json_files import load
+from truewood._results.interactions import Interactions, JointSurfaces
+from truewood._results.loading import load
 from truewood._results.scores_with_errors import ClassScores
 from truewood._show_versions import show_versions
 from truewood._trees.ensemble import TreeEnsemble
@@ -50,6 +53,8 @@ __all__ = [
     "ImportanceAccumulator",
     "ImportanceDisplay",
     "ImportanceResult",
+    "Interactions",
+    "JointSurfaces",
     "NativeEngineWarning",
     "NodeSums",
     "PermutationTestResult",
@@ -66,9 +71,11 @@ __all__ = [
     "corrected_importance",
     "correlated_groups",
     "cross_importance",
+    "cross_interactions",
     "datasets",
     "explain",
     "importance",
+    "interactions",
     "load",
     "load_spark_model",
     "measures",

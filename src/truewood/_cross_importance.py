@@ -151,7 +151,7 @@ def cross_importance(
     if not isinstance(estimator, Mapping):
         check_estimator(estimator)
     if params is not None:
-        _check_params(params)
+        check_params(params)
     if not is_fraction(validation_fraction):
         raise ValueError(
             f"validation_fraction must be a number between 0 and 1, got {quote(validation_fraction)}; the default is "
@@ -178,14 +178,14 @@ def cross_importance(
         models, train, test = _read_cv_results(estimator)
         source = "estimator['indices']"
     else:
-        together = groups if groups is not None or copies is None or not _is_number(cv) else copies.groups
+        together = groups if groups is not None or copies is None or not is_number(cv) else copies.groups
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
-            splits = list(_choose_splitter(cv, estimator, y, together).split(X, y, together))
+            splits = list(choose_splitter(cv, estimator, y, together).split(X, y, together))
         source, train, test = "cv", [train for train, _ in splits], [test for _, test in splits]
     folds = read_folds(train, test, n_rows, codes, source)
     if copies is not None:
-        folds = _leave_out_copies(folds, copies)
+        folds = leave_out_copies(folds, copies)
     has_errors = measure == AUTO or get_measure(measure).why_no_inference is None
     options = {
         "measure": measure,
@@ -197,7 +197,7 @@ def cross_importance(
     }
     params = dict(params or {})
     stops_early = models is None and needs_validation_rows(estimator, params)
-    fold = _Fold(estimator, X, y, weight, params, target, options, codes, validation_fraction if stops_early else None)
+    fold = Fold(estimator, X, y, weight, params, target, options, codes, validation_fraction if stops_early else None)
     results, messages = [], dict[str, None]()
     with keep_warning_filters(), show_progress("folds", total=len(folds.test), is_wanted=progress) as update:
         steps = Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -220,7 +220,7 @@ def cross_importance(
 
 
 @dataclass(frozen=True, eq=False)
-class _Fold:
+class Fold:
     """Fits and scores a fold."""
 
     estimator: Any
@@ -239,18 +239,18 @@ class _Fold:
         """Fit a model on the training rows, unless it is given, and score it on the test rows; also return warnings."""
         is_given = model is not None
         if model is None:
-            model = self._fit(train)
+            model = self.fit(train)
         is_listed = self.target is not None and not callable(self.target)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = score_on_engine(
                 model,
-                _take(self.X, test),
-                bring_to_host(_take(self.y, test)),
+                take_rows(self.X, test),
+                bring_to_host(take_rows(self.y, test)),
                 rows="heldout",
                 sample_weight=None if self.weight is None else self.weight[test],
                 groups=None,
-                target=bring_to_host(_take(self.target, test)) if is_listed else self.target,
+                target=bring_to_host(take_rows(self.target, test)) if is_listed else self.target,
                 n_jobs=None,
                 per_class=False,
                 check_heldout=is_given,  # otherwise the split itself guarantees it
@@ -259,17 +259,17 @@ class _Fold:
             )
         return result, [str(warning.message) for warning in caught if warning.category is UserWarning]
 
-    def _fit(self, train: NDArray[np.int64]) -> Any:
+    def fit(self, train: NDArray[np.int64]) -> Any:
         """Fit a model on training rows, of which early stopping gets a part as validation rows."""
         if self.validation_fraction is None:
             params = self._list_params(train)
         else:
             train, rest = self._split(train, self.validation_fraction)
             params = self._list_params(train)
-            inner, validation = ((_take(self.X, rows), _take(self.y, rows)) for rows in (train, rest))
+            inner, validation = ((take_rows(self.X, rows), take_rows(self.y, rows)) for rows in (train, rest))
             weight = None if self.weight is None else self.weight[rest]
             params = list_validation_params(self.estimator, params, inner, validation, weight) | params
-        return clone(self.estimator).fit(_take(self.X, train), _take(self.y, train), **params)
+        return clone(self.estimator).fit(take_rows(self.X, train), take_rows(self.y, train), **params)
 
     def _split(self, train: NDArray[np.int64], fraction: float) -> list[NDArray[np.int64]]:
         """Split training rows into those of the fit and validation rows; by group, or else by class if possible."""
@@ -278,7 +278,7 @@ class _Fold:
             return [train[part] for part in next(splitter.split(train, groups=self.groups[train]))]
         labels = None
         if is_classifier(self.estimator):
-            labels = np.asarray(bring_to_host(_take(self.y, train)))
+            labels = np.asarray(bring_to_host(take_rows(self.y, train)))
             counts = np.unique(labels, return_counts=True)[1]
             labels = labels if counts.min() > 1 and len(counts) <= fraction * len(train) else None
         split: list[NDArray[np.int64]] = train_test_split(
@@ -290,19 +290,19 @@ class _Fold:
         """Arguments of the fit on the training rows."""
         n_rows = len(self.y)
         params = {
-            name: _take(value, train) if _has_rows(value, n_rows) else value for name, value in self.params.items()
+            name: take_rows(value, train) if _has_rows(value, n_rows) else value for name, value in self.params.items()
         }
         if self.weight is not None:
             params[name_weight(self.estimator)] = self.weight[train]
         return params
 
 
-def _is_number(cv: Any) -> bool:
+def is_number(cv: Any) -> bool:
     """Whether `cv` leaves the choice of the splitter to us."""
     return cv is None or isinstance(cv, Integral)
 
 
-def _leave_out_copies(folds: Folds, copies: Copies) -> Folds:
+def leave_out_copies(folds: Folds, copies: Copies) -> Folds:
     """Leave test rows out that have a copy among the training rows of their fold."""
     test = [copies.find_unseen(own, train) for train, own in zip(folds.train, folds.test, strict=True)]
     n_left_out = sum(map(len, folds.test)) - sum(map(len, test))
@@ -329,7 +329,7 @@ def _encode(y: Any) -> NDArray[np.float64]:
     return np.column_stack([pd.factorize(columns[name], sort=True)[0] for name in columns]).astype(np.float64)
 
 
-def _take(values: Any, rows: NDArray[np.int64]) -> Any:
+def take_rows(values: Any, rows: NDArray[np.int64]) -> Any:
     """Some rows of a table or target in any container that scikit-learn supports."""
     return _safe_indexing(values, rows)
 
@@ -339,10 +339,10 @@ def _has_rows(value: Any, n_rows: int) -> bool:
     return hasattr(value, "__len__") and not isinstance(value, str | Mapping) and len(value) == n_rows
 
 
-def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
+def choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
     """The splitter; one that keeps groups together, or else shuffles, if `cv` is only a number of folds."""
     splitter = check_cv(5 if cv is None else cv, y, classifier=is_classifier(estimator))
-    if not _is_number(cv):
+    if not is_number(cv):
         return splitter
     if groups is None:
         return type(splitter)(splitter.n_splits, shuffle=True, random_state=_SEED)
@@ -350,7 +350,7 @@ def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
     return keep_groups(splitter.n_splits)
 
 
-def _check_params(params: Any) -> None:
+def check_params(params: Any) -> None:
     """Refuse validation rows, which folds may score."""
     check_type(params, Mapping, "params", "a dict")
     for name in params:

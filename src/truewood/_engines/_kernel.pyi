@@ -149,6 +149,19 @@ def add_sobol_projection(
     n_threads: int,
     out: Floats,
 ) -> None: ...
+def add_joint_effects(
+    forest: Forest,
+    table: Table,
+    rows: RowLists,
+    share: Floats,
+    leaf_value: Floats,
+    feature_of: NDArray[np.int32],
+    pair_of: NDArray[np.int32],
+    n_threads: int,
+    prediction: Floats,
+    main: Floats,
+    joint: Floats,
+) -> None: ...
 def sum_row_products(
     influence: InfluenceRows,
     n_threads: int,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines.fused_scoring import FusedScores, InfluenceBuffers, SplitCriterion, TreeRows
+from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.row_lists import RowLists
 from truewood._engines.row_products import RowProducts
 from truewood._inputs.device_arrays import take_from_device
@@ -148,6 +149,38 @@ class Engine(ABC):
             The group of each column; negative if the column is not projected out.
         out : ndarray of shape (n_rows, n_groups, n_columns)
             Receives predictions without the group minus predictions with it.
+        n_threads : int
+            Number of threads.
+        """
+
+    @abstractmethod
+    def add_joint_effects(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        rows: RowLists,
+        share: Floats,
+        leaf_value: Floats,
+        features: PairedFeatures,
+        out: JointEffects,
+        n_threads: int = 1,
+    ) -> None:
+        """Add predictions, main effects and joint effects of pairs of features to `out`, for listed rows.
+
+        Parameters
+        ----------
+        ensemble, matrix
+            The trees and the rows.
+        rows : RowLists
+            The rows of each tree, ascending and without repetition.
+        share : ndarray of shape (n_nodes,)
+            Share of the parent's training weight that each node holds; not read at roots.
+        leaf_value : ndarray of shape (n_nodes, n_values)
+            Value of each leaf, times the weight of its tree; not read at other nodes.
+        features : PairedFeatures
+            The pairs.
+        out : JointEffects
+            Receives the sums over trees.
         n_threads : int
             Number of threads.
         """

@@ -19,6 +19,7 @@ from truewood._engines.fused_scoring import (
     SplitCriterion,
     TreeRows,
 )
+from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.row_lists import RowLists
 from truewood._engines.row_products import RowProducts
 from truewood._inputs.tables import FeatureMatrix
@@ -103,6 +104,32 @@ class NativeEngine(Engine):
             group_of,
             n_threads,
             out,
+        )
+
+    def add_joint_effects(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        rows: RowLists,
+        share: Floats,
+        leaf_value: Floats,
+        features: PairedFeatures,
+        out: JointEffects,
+        n_threads: int = 1,
+    ) -> None:
+        """Add predictions, main effects and joint effects of pairs of features to `out`, for listed rows."""
+        _kernel.add_joint_effects(
+            wrap_trees(ensemble),
+            _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
+            _kernel.RowLists(rows.index, rows.offset),
+            share,
+            leaf_value,
+            features.feature_of,
+            features.pair_of,
+            n_threads,
+            out.prediction,
+            out.main,
+            out.joint,
         )
 
     def sum_leaves(

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines.engine import Engine
+from truewood._engines.joint_effects import JointEffects, PairedFeatures
+from truewood._engines.numpy_joint_effects import add_tree
 from truewood._engines.numpy_sobol_projection import project_tree
 from truewood._engines.numpy_walk import walk
 from truewood._engines.row_lists import RowLists
@@ -72,6 +74,25 @@ class NumpyEngine(Engine):
             changed[:, feature] = swapped[:, feature]
             leaves[:, feature] = walk(ensemble, 0, changed)
         return leaves
+
+    def add_joint_effects(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        rows: RowLists,
+        share: Floats,
+        leaf_value: Floats,
+        features: PairedFeatures,
+        out: JointEffects,
+        n_threads: int = 1,  # noqa: ARG002
+    ) -> None:
+        """Add predictions, main effects and joint effects of pairs of features to `out`, for listed rows."""
+        block = max(1, _BLOCK_VALUES // ensemble.n_features)
+        for tree in range(ensemble.n_trees):
+            listed = rows.of_tree(tree)
+            for first in range(0, len(listed), block):
+                part = listed[first : first + block]
+                add_tree(ensemble, tree, matrix.take(part), part, share, leaf_value, features, out)
 
     def sum_leaves(
         self,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from truewood._inputs.life_tables import make_life_table
 
@@ -39,6 +39,9 @@ class Loss:
         the mean of s, and k depends on c alone.
     of_constant : OfConstant or None
         The target in two steps for other losses: first the best constant, then the target.
+    at_score : callable or None
+        ``at_score(y, raw)`` returns the negative gradient at raw scores and the expected second derivative there, both
+        of shape (n_rows, n_scores); None for a loss without a smooth gradient.
     """
 
     make_target: Callable[[Floats, Floats], Floats]
@@ -46,10 +49,11 @@ class Loss:
     is_life_table: bool = False
     of_mean: OfMean | None = None
     of_constant: OfConstant | None = None
+    at_score: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
 
     def after(self, transform: Callable[[Floats], Floats]) -> Loss:
         """Return the same loss with y replaced by ``transform(y)``."""
-        mean, constant = self.of_mean, self.of_constant
+        mean, constant, at_score = self.of_mean, self.of_constant, self.at_score
         return replace(
             self,
             make_target=lambda y, weight: self.make_target(transform(y), weight),
@@ -60,6 +64,7 @@ class Loss:
                 lambda y, weight: constant.find(transform(y), weight),
                 lambda y, c: constant.make_target(transform(y), c),
             ),
+            at_score=None if at_score is None else lambda y, raw: at_score(transform(y), raw),
         )
 
 
@@ -105,7 +110,7 @@ class OfConstant:
 
 def squared_error() -> Loss:
     """Target: y minus its mean."""
-    return _loss_of_mean(lambda y: y, in_target_units=True)
+    return _loss_of_mean(lambda y: y, in_target_units=True, at_score=lambda y, raw: (y - raw, np.ones_like(raw)))
 
 
 def logistic() -> Loss:
@@ -115,7 +120,11 @@ def logistic() -> Loss:
         _require((y >= 0) & (y <= 1), "between 0 and 1", "logistic loss")
         return y
 
-    return _loss_of_mean(statistic)
+    def at_score(y: Floats, raw: Floats) -> tuple[Floats, Floats]:
+        p = special.expit(raw)
+        return y - p, p * (1.0 - p)
+
+    return _loss_of_mean(statistic, at_score=at_score)
 
 
 def softmax(n_classes: int) -> Loss:
@@ -126,7 +135,11 @@ def softmax(n_classes: int) -> Loss:
         one_hot: Floats = (y == np.arange(n_classes)).astype(np.float64)
         return one_hot
 
-    return _loss_of_mean(statistic)
+    def at_score(y: Floats, raw: Floats) -> tuple[Floats, Floats]:
+        p = special.softmax(raw, axis=1)
+        return statistic(y) - p, p * (1.0 - p)
+
+    return _loss_of_mean(statistic, at_score=at_score)
 
 
 def poisson() -> Loss:
@@ -136,7 +149,11 @@ def poisson() -> Loss:
         _require(y >= 0, "not negative", "Poisson loss")
         return y
 
-    return _loss_of_mean(statistic)
+    def at_score(y: Floats, raw: Floats) -> tuple[Floats, Floats]:
+        mean = np.exp(raw)
+        return y - mean, mean
+
+    return _loss_of_mean(statistic, at_score=at_score)
 
 
 def gamma() -> Loss:
@@ -146,7 +163,10 @@ def gamma() -> Loss:
         _require(y > 0, "positive", "gamma loss")
         return y
 
-    return _loss_of_mean(statistic, lambda mean: 1.0 / mean)
+    def at_score(y: Floats, raw: Floats) -> tuple[Floats, Floats]:
+        return y * np.exp(-raw) - 1.0, np.ones_like(raw)
+
+    return _loss_of_mean(statistic, lambda mean: 1.0 / mean, at_score=at_score)
 
 
 def tweedie(power: float) -> Loss:
@@ -165,7 +185,10 @@ def tweedie(power: float) -> Loss:
         factor: Floats = mean ** (1.0 - power)
         return factor
 
-    return _loss_of_mean(statistic, find_factor)
+    def at_score(y: Floats, raw: Floats) -> tuple[Floats, Floats]:
+        return (y - np.exp(raw)) * np.exp((1.0 - power) * raw), np.exp((2.0 - power) * raw)
+
+    return _loss_of_mean(statistic, find_factor, at_score=at_score)
 
 
 def absolute_error() -> Loss:
@@ -318,9 +341,10 @@ def _loss_of_mean(
     find_factor: Callable[[Floats], Floats] = np.ones_like,
     *,
     in_target_units: bool = False,
+    at_score: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None,
 ) -> Loss:
     of_mean = OfMean(statistic, find_factor)
-    return Loss(of_mean.make_target, in_target_units, of_mean=of_mean)
+    return Loss(of_mean.make_target, in_target_units, of_mean=of_mean, at_score=at_score)
 
 
 def _loss_of_constant(

@@ -3,6 +3,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -136,6 +137,79 @@ void bind_add_sobol_projection(const Forest& forest, const Table& table, const T
         projectors[w]->pack(forest.trees()[t]);
         projectors[w]->project({group.data, rows.of_tree(t), target}, poller, projected[w]);
         in_order.add(t, projected[w], poller, add);
+    });
+}
+
+// Adds predictions, main effects and joint effects of the listed rows. Blocks of rows are processed in parallel, each
+// tree by tree, so that the effects of a block stay in the processor's cache.
+void bind_add_joint_effects(const Forest& forest, const Table& table, const RowLists& rows, const py::object& share,
+                            const py::object& leaf_value, const py::object& feature_of, const py::object& pair_of,
+                            std::size_t n_threads, const py::object& prediction, const py::object& main,
+                            const py::object& joint) {
+    constexpr std::size_t kRows = 256;
+    forest.must_be_ensemble();
+    const std::size_t n_rows = table.n_rows(), n_nodes = forest.n_nodes(), n_trees = forest.n_trees();
+    const auto shares = read_array<double>("share", share, {n_nodes});
+    const auto values = read_array<double>("leaf_value", leaf_value, {n_nodes, kAny});
+    const auto feature = read_array<std::int32_t>("feature_of", feature_of, {table.n_features()});
+    const auto mains = write_array<double>("main", main, {n_rows, kAny, kAny});
+    const std::size_t n_features = mains.shape[1], n_columns = mains.shape[2], n_values = values.shape[1];
+    const auto pairs = read_array<std::int32_t>("pair_of", pair_of, {n_features, n_features});
+    const auto joints = write_array<double>("joint", joint, {n_rows, kAny, n_columns});
+    const auto predictions = write_array<double>("prediction", prediction, {n_rows, n_columns});
+    const std::size_t n_pairs = joints.shape[1];
+    const Work work;
+    rows.check("rows", n_trees, n_rows);
+    for (std::size_t j = 0; j < feature.size(); ++j) {
+        if (feature.data[j] >= 0) check_below("feature_of", feature.data + j, 1, n_features);
+    }
+    for (std::size_t k = 0; k < pairs.size(); ++k) {
+        if (pairs.data[k] >= 0) check_below("pair_of", pairs.data + k, 1, n_pairs);
+        if (pairs.data[k] >= 0 && k % (n_features + 1) == 0) {
+            throw std::invalid_argument("pair_of must not pair a feature with itself.");
+        }
+    }
+    for (std::size_t t = 0; t < n_trees; ++t) {
+        for (std::size_t k = rows.begin(t) + 1; k < rows.end(t); ++k) {
+            if (rows.index()[k] <= rows.index()[k - 1]) throw std::invalid_argument("rows must ascend in each list.");
+        }
+        const auto column = static_cast<std::size_t>(forest.column()[t]);
+        if (column + n_values > n_columns) {
+            throw std::invalid_argument(describe_mismatch("leaf_value", "have values of columns that exist",
+                                                          std::to_string(column + n_values) + " columns"));
+        }
+    }
+    const JointEffects out{feature.data,     pairs.data, n_features, n_pairs, n_columns,
+                           predictions.data, mains.data, joints.data};
+    ThreadTeam team(n_threads, run_signal_handlers);
+    std::vector<std::unique_ptr<JointWalker>> walkers(n_trees);
+    std::vector<JointTree> trees(n_trees);
+    team.run(n_trees, [&](std::size_t, std::size_t t, InterruptPoller& poller) {
+        const TreeArrays& tree = forest.trees()[t];
+        poller.count(static_cast<std::int64_t>(tree.n_nodes));
+        walkers[t] = table.rows().make_joint_walker(forest.has_categories());
+        walkers[t]->pack(tree);
+        const std::vector<std::int32_t>& place = walkers[t]->structure().place;
+        JointTree& own = trees[t];
+        own.n_values = n_values;
+        own.column = static_cast<std::size_t>(forest.column()[t]);
+        own.share.resize(tree.n_nodes);
+        own.value.resize(tree.n_nodes * n_values);
+        for (std::size_t k = 0; k < tree.n_nodes; ++k) {
+            const std::size_t from = static_cast<std::size_t>(tree.first) + k, to = static_cast<std::size_t>(place[k]);
+            own.share[to] = shares.data[from];
+            for (std::size_t c = 0; c < n_values; ++c) {
+                own.value[to * n_values + c] = values.data[from * n_values + c];
+            }
+        }
+    });
+    team.run((n_rows + kRows - 1) / kRows, [&](std::size_t, std::size_t item, InterruptPoller& poller) {
+        const auto low = static_cast<std::int64_t>(item * kRows), high = low + static_cast<std::int64_t>(kRows);
+        for (std::size_t t = 0; t < n_trees; ++t) {
+            const std::int64_t *begin = rows.index() + rows.begin(t), *end = rows.index() + rows.end(t);
+            const std::int64_t *first = std::lower_bound(begin, end, low), *last = std::lower_bound(first, end, high);
+            if (first < last) walkers[t]->add(first, static_cast<std::size_t>(last - first), trees[t], poller, out);
+        }
     });
 }
 
@@ -352,6 +426,9 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
     module.def("add_sobol_projection", &bind_add_sobol_projection, py::arg("forest"), py::arg("table"),
                py::arg("target"), py::arg("rows"), py::arg("tree_weight"), py::arg("group_of"), py::arg("n_threads"),
                py::arg("out"));
+    module.def("add_joint_effects", &bind_add_joint_effects, py::arg("forest"), py::arg("table"), py::arg("rows"),
+               py::arg("share"), py::arg("leaf_value"), py::arg("feature_of"), py::arg("pair_of"), py::arg("n_threads"),
+               py::arg("prediction"), py::arg("main"), py::arg("joint"));
     module.def("sum_row_products", &bind_sum_row_products, py::arg("influence"), py::arg("n_threads"),
                py::arg("products"), py::arg("totals"), py::arg("K"), py::arg("L"), py::arg("d_d"));
     module.def("score_trees", &bind_score_trees, py::arg("forest"), py::arg("table"), py::arg("target"),

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "joint_effects.hpp"
 #include "matrix.hpp"
 #include "quickscorer.hpp"
 #include "sobol_projection.hpp"
@@ -120,6 +121,13 @@ public:
     virtual void project(const ProjectionCall& call, InterruptPoller& poller, Projected& out) const = 0;
 };
 
+// Adds joint effects of features in the tree; threads may share it.
+class JointWalker : public TreeHolder {
+public:
+    virtual void add(const std::int64_t* rows, std::size_t n, const JointTree& tree, InterruptPoller& poller,
+                     const JointEffects& out) const = 0;
+};
+
 // Finds the leaves of a block of rows in a small tree. Many trees share the columns of a block: all trees first add
 // their splits, and then each tree packs its own.
 class SmallTreeFinder : public TreeHolder {
@@ -181,6 +189,16 @@ public:
     using HolderOf<SobolProjector, Matrix>::HolderOf;
     void project(const ProjectionCall& call, InterruptPoller& poller, Projected& out) const override {
         TreeProjection<HasMissing, HasCategories, Matrix>(this->tree_, this->matrix_, call, poller, out).run();
+    }
+};
+
+template <bool HasMissing, bool HasCategories, class Matrix>
+class JointWalkerOf final : public HolderOf<JointWalker, Matrix> {
+public:
+    using HolderOf<JointWalker, Matrix>::HolderOf;
+    void add(const std::int64_t* rows, std::size_t n, const JointTree& tree, InterruptPoller& poller,
+             const JointEffects& out) const override {
+        JointWalk<HasMissing, HasCategories, Matrix>(this->tree_, this->matrix_, tree, out).run(rows, n, poller);
     }
 };
 
@@ -254,6 +272,9 @@ struct RowMatrix {
     }
     std::unique_ptr<SobolProjector> make_sobol_projector(bool has_categories) const {
         return make<SobolProjector, SobolProjectorOf>(has_categories);
+    }
+    std::unique_ptr<JointWalker> make_joint_walker(bool has_categories) const {
+        return make<JointWalker, JointWalkerOf>(has_categories);
     }
     std::unique_ptr<SmallTreeFinder> make_small_tree_finder(bool has_categories) const {
         return make<SmallTreeFinder, SmallTreeFinderOf>(has_categories);

@@ -1,0 +1,248 @@
+"""Data sets with known interactions, and the models that are fit to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+
+Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A fitted model and its evaluation rows; the training rows again for methods that refit."""
+
+    model: Any
+    X: np.ndarray
+    y: np.ndarray
+    make: Callable[[int], Any]
+    train: tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Design:
+    """How to draw a data set, which pairs interact, and which pair to report on its own."""
+
+    name: str
+    draw_rows: Draw
+    rows: str = "oob"
+    n_rows: int = 400
+    focus: tuple[int, int] = (0, 1)
+    true_pairs: frozenset[tuple[int, int]] = frozenset()
+    make: Callable[[int], Any] = field(default=lambda seed: forest(seed))
+    most: int = 1000
+
+    def draw(self, seed: int) -> Sample:
+        """Draw a data set and fit a model."""
+        rng = np.random.default_rng([seed, 20261118])
+        train = self.draw_rows(rng, self.n_rows)
+        model = self.make(seed).fit(*train)
+        X, y = train if self.rows == "oob" else self.draw_rows(rng, self.n_rows)
+        return Sample(model, X, y, self.make, train)
+
+
+def forest(seed: int, n_trees: int = 60) -> RandomForestRegressor:
+    return RandomForestRegressor(n_trees, min_samples_leaf=5, max_features=0.5, random_state=seed)
+
+
+def class_forest(seed: int) -> RandomForestClassifier:
+    return RandomForestClassifier(60, min_samples_leaf=5, max_features=0.5, random_state=seed)
+
+
+def boost(seed: int) -> HistGradientBoostingRegressor:
+    return HistGradientBoostingRegressor(max_iter=80, max_depth=4, min_samples_leaf=10, random_state=seed)
+
+
+def boost_classes(seed: int) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(
+        max_iter=40, max_depth=3, learning_rate=0.1, min_samples_leaf=20, random_state=seed
+    )
+
+
+def main_effects(X: np.ndarray) -> np.ndarray:
+    return X[:, 0] + np.sin(2 * X[:, 1]) + (X[:, 2] > 0) + X[:, 3] ** 2 / 2
+
+
+def additive(p: int = 6, correlation: float = 0.0, joint: Callable[[np.ndarray], np.ndarray] | None = None) -> Draw:
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.normal(size=(n, p))
+        X[:, 1] = correlation * X[:, 0] + np.sqrt(1 - correlation**2) * X[:, 1]
+        y = main_effects(X) + rng.normal(size=n)
+        return X, y if joint is None else y + joint(X)
+
+    return draw
+
+
+def kinds(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Binary, 5 levels, 20 levels, 3 levels, and two continuous columns, one of them skewed."""
+    X = np.column_stack(
+        [rng.integers(0, k, n) for k in (2, 5, 20, 3)] + [rng.normal(size=n), rng.exponential(size=n)]
+    ).astype(float)
+    y = 2 * X[:, 0] + np.array([0, 1, -1, 2, 0])[X[:, 1].astype(int)] + X[:, 2] / 5 + X[:, 4] + rng.normal(size=n)
+    return X, y
+
+
+def heteroscedastic(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.normal(size=(n, 6))
+    return X, main_effects(X) + np.exp(0.5 * (X[:, 0] + X[:, 1])) * rng.normal(size=n)
+
+
+def missing(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    X, y = additive()(rng, n)
+    X = X.copy()
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X, y
+
+
+def rare_class(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Three classes, one of them with 7% of the rows; probabilities are additive."""
+    X = rng.normal(size=(n, 6))
+    rare = 0.02 + 0.1 * (X[:, 0] > 0)
+    common = 0.3 + 0.25 * (X[:, 1] > 0) + 0.1 * np.tanh(X[:, 2])
+    drawn = rng.random(n)
+    return X, np.where(drawn < rare, 2, np.where(drawn < rare + common, 1, 0))
+
+
+def class_xor(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.normal(size=(n, 6))
+    p = 0.5 + 0.2 * np.sign(X[:, 2]) + 0.2 * np.sign(X[:, 0] * X[:, 1])
+    return X, (rng.random(n) < p).astype(int)
+
+
+def log_odds(joint: float) -> Draw:
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.normal(size=(n, 6))
+        raw = 1.2 * X[:, 0] + 1.2 * X[:, 1] + (X[:, 2] > 0) + joint * X[:, 0] * X[:, 1]
+        return X, (rng.random(n) < 1 / (1 + np.exp(-raw))).astype(int)
+
+    return draw
+
+
+def third_variable(is_seen: bool) -> Draw:
+    """Two features that depend on a third one, which the model may see."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        z, X = rng.normal(size=n), rng.normal(size=(n, 6))
+        X[:, 0], X[:, 1] = (z + X[:, 0]) / np.sqrt(2), (z + X[:, 1]) / np.sqrt(2)
+        if is_seen:
+            X[:, 4] = z
+        return X, main_effects(X) + z + rng.normal(size=n)
+
+    return draw
+
+
+def curved(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two uncorrelated features, one of which is nearly a function of the other."""
+    X = rng.normal(size=(n, 6))
+    X[:, 1] = (X[:, 0] ** 2 - 1) / np.sqrt(2) + 0.7 * X[:, 1]
+    return X, main_effects(X) + rng.normal(size=n)
+
+
+def strong(correlation: float) -> Draw:
+    """Dependent features with strong, curved main effects."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.normal(size=(n, 6))
+        X[:, 1] = correlation * X[:, 0] + np.sqrt(1 - correlation**2) * X[:, 1]
+        return X, 2 * np.exp(X[:, 0] / 2) + 2 * np.abs(X[:, 1]) + 2 * X[:, 2] + rng.normal(size=n)
+
+    return draw
+
+
+def many(n_true: int) -> Draw:
+    """30 features, five of them with main effects, and up to three products."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        X = rng.normal(size=(n, 30))
+        y = main_effects(X) + X[:, 4] + rng.normal(size=n)
+        for first, second in MANY[:n_true]:
+            y = y + X[:, first] * X[:, second]
+        return X, y
+
+    return draw
+
+
+MANY = [(0, 1), (2, 3), (4, 5)]
+FIRST = frozenset({(0, 1)})
+
+
+def product(X: np.ndarray) -> np.ndarray:
+    return 0.5 * X[:, 0] * X[:, 1]
+
+
+def xor(X: np.ndarray) -> np.ndarray:
+    return np.sign(X[:, 0] * X[:, 1])
+
+
+def switch(X: np.ndarray) -> np.ndarray:
+    return 1.5 * X[:, 1] * (X[:, 0] > 0)
+
+
+def three_way(X: np.ndarray) -> np.ndarray:
+    return 1.5 * np.sign(X[:, 0] * X[:, 1]) * (X[:, 2] > 0)
+
+
+DESIGNS = [
+    Design("additive, out of bag", additive()),
+    Design("additive, held out", additive(), "heldout"),
+    Design("additive, 2,000 rows, out of bag", additive(), n_rows=2000, most=80),
+    Design("kinds of columns", kinds),
+    Design("heteroscedastic", heteroscedastic),
+    Design("missing values", missing),
+    Design("rare class", rare_class, make=class_forest, n_rows=600),
+    Design("boosting, held out", additive(), "heldout", 500, make=boost),
+    Design("boosted log-odds, held out", log_odds(0.0), "heldout", 1000, make=boost_classes),
+    Design("30 features", many(0), n_rows=500, most=30),
+    Design("third variable, seen", third_variable(True)),
+    Design("third variable, hidden", third_variable(False)),
+    *(
+        Design(f"correlation {rho}, {words}", additive(correlation=rho), rows)
+        for rho in (0.3, 0.5, 0.7, 0.9)
+        for rows, words in (("oob", "out of bag"), ("heldout", "held out"))
+    ),
+    *(
+        Design(f"correlation {rho}, 2,000 rows, held out", additive(correlation=rho), "heldout", 2000, most=30)
+        for rho in (0.3, 0.5, 0.7)
+    ),
+    *(
+        Design(f"boosting, correlation {rho}, held out", additive(correlation=rho), "heldout", 500, make=boost)
+        for rho in (0.5, 0.7)
+    ),
+    *(
+        Design(f"strong effects, correlation {rho}, {words}", strong(rho), rows, 1000)
+        for rho in (0.5, 0.7)
+        for rows, words in (("oob", "out of bag"), ("heldout", "held out"))
+    ),
+    Design("curved dependence, out of bag", curved),
+    Design("curved dependence, held out", curved, "heldout"),
+    Design("product", additive(joint=product), true_pairs=FIRST),
+    Design("product, held out", additive(joint=product), "heldout", true_pairs=FIRST),
+    *(
+        Design(f"product, correlation {rho}", additive(correlation=rho, joint=product), true_pairs=FIRST)
+        for rho in (0.5, 0.7)
+    ),
+    Design("xor", additive(joint=xor), true_pairs=FIRST),
+    Design("switch", additive(joint=switch), true_pairs=FIRST),
+    Design("three-way", additive(joint=three_way), true_pairs=frozenset(combinations(range(3), 2))),
+    Design("class xor", class_xor, make=class_forest, true_pairs=FIRST),
+    Design("boosting, product, held out", additive(joint=product), "heldout", 500, true_pairs=FIRST, make=boost),
+    Design("boosted log-odds, product, held out", log_odds(0.8), "heldout", 1000, true_pairs=FIRST, make=boost_classes),
+    Design("30 features, 3 products", many(3), n_rows=1000, true_pairs=frozenset(MANY), most=30),
+]
+
+PEER_DESIGNS = [
+    Design("product", additive(8, joint=product), "heldout", true_pairs=FIRST),
+    Design("weak product", additive(8, joint=lambda X: 0.5 * product(X)), "heldout", true_pairs=FIRST),
+    Design("product, correlation 0.5", additive(8, correlation=0.5, joint=product), "heldout", true_pairs=FIRST),
+    Design("three-way", additive(8, joint=three_way), "heldout", true_pairs=frozenset(combinations(range(3), 2))),
+]

@@ -1,0 +1,267 @@
+"""Plots of interactions: a ranked list, a heat map of all pairs, and the joint effect of one pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._arguments import is_choice
+from truewood._formatting import count, format_p_value, list_names, quote, shorten
+from truewood._plotting.style import (
+    BIASED,
+    FAINT,
+    MUTED,
+    UNBIASED,
+    add_color_bar,
+    find_font_size,
+    label_rows,
+    make_legend_entry,
+    open_axes,
+    set_title,
+    wrap_title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from truewood._results.interactions import Interactions
+
+Floats = NDArray[np.float64]
+
+_KINDS = ("bar", "heatmap", "surface", "curves")
+_EMPTY = "#EEEEEE"
+# Cells of a heat map show numbers if there are not more features.
+_MAX_NUMBERED = 10
+# Cells with fewer rows are not drawn.
+_FEWEST_ROWS = 2
+
+
+def draw(
+    result: Interactions,
+    kind: str,
+    *,
+    pair: tuple[int | str, int | str] | None,
+    output: int | str | None,
+    top: int | None,
+    ax: Axes | None,
+    alpha: float,
+) -> Axes:
+    """Draw one kind of plot; see `Interactions.plot`."""
+    if not is_choice(kind, _KINDS):
+        raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {quote(kind)}.")
+    if kind in ("surface", "curves"):
+        surface = _read_surface(result, pair, output)
+        with open_axes(1, None, ax, 4.5) as (_, ax):
+            (_draw_surface if kind == "surface" else _draw_curves)(result, surface, ax, alpha)
+    elif kind == "heatmap":
+        n_features = len(np.unique(result.pairs))
+        n_most = n_features if top is None else min(top, n_features)
+        with open_axes(n_features, top, ax, max(3.6, 1.6 + 0.3 * n_most)) as (n_shown, ax):
+            _draw_heatmap(result, n_shown, ax, alpha)
+    else:
+        with open_axes(len(result.values), top, ax) as (n_shown, ax):
+            _draw_bars(result, n_shown, ax, alpha)
+    return ax
+
+
+def _find_column(result: Interactions, output: int | str | None) -> int:
+    names = [] if result.output_names is None else result.output_names.tolist()
+    n_columns = max(len(names), 1)
+    if output is None:
+        return n_columns - 1
+    if isinstance(output, str) and output in names:
+        return names.index(output)
+    if isinstance(output, int | np.integer) and not isinstance(output, bool) and 0 <= int(output) < n_columns:
+        return int(output)
+    listed = f"the index or name of one of {list_names(names)}" if names else "None, because there is one output"
+    raise ValueError(f"output must be {listed}, got {quote(output)}.")
+
+
+def _name_pair(result: Interactions, number: int, most: int = 24) -> str:
+    first, second = (shorten(str(result.feature_names[j]), most) for j in result.pairs[number])
+    return f"{first} × {second}"
+
+
+def _find_significant(result: Interactions, alpha: float) -> NDArray[np.bool_]:
+    if result.inference_unavailable is not None:
+        return np.zeros(len(result.values), dtype=np.bool_)
+    return result.select(alpha)
+
+
+def _draw_bars(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> None:
+    order = result.order[:n_shown]
+    has_share = not np.isnan(result.share).any()
+    factor = 100.0 / result.impurity if has_share else 1.0
+    positions, scores = np.arange(n_shown), factor * result.values[order]
+    ax.barh(positions, scores, color=FAINT, height=0.5)
+    ax.use_sticky_edges = False  # leaves a margin for points at zero
+    is_found, legend = _find_significant(result, alpha)[order], []
+    colors = np.where(is_found, UNBIASED, MUTED)
+    fills = np.where(is_found, UNBIASED, "white")
+    title = f"{count(len(result.values), 'pair')} of features"
+    if result.inference_unavailable is None:
+        low, high = (factor * end[order] for end in result.interval())
+        ax.hlines(positions, low, high, color=colors, linewidth=1.2)
+        is_withheld = result.is_withheld[order]
+        fills = np.where(is_withheld, FAINT, fills)
+        n_found = int(np.count_nonzero(result.select(alpha)))
+        title = f"{n_found} of {count(len(result.values), 'pair')} of features interact significantly"
+        legend = [
+            make_legend_entry("significant", UNBIASED, "o", has_line=True),
+            make_legend_entry("not significant (lines: 95% intervals)", MUTED, "o", fill="white", has_line=True),
+        ]
+        if is_withheld.any():
+            legend.append(make_legend_entry("too dependent to test", MUTED, "o", fill=FAINT))
+    size = min(7.0, 0.7 * (find_font_size(ax, n_shown) or 3.0))
+    ax.scatter(scores, positions, s=size**2, c=fills.tolist(), edgecolors=colors.tolist(), zorder=3)
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.spines["left"].set_visible(False)
+    ax.locator_params(axis="x", nbins=5)
+    label_rows(ax, [_name_pair(result, k) for k in order.tolist()])
+    ax.set_xlabel(f"{_name_unit(result)} explained by the joint effect")
+    set_title(ax, wrap_title(title), n_shown, n_shown, legend)
+    if n_shown < len(result.values):
+        ax.set_title(f"{ax.get_title()}\ntop {n_shown}", fontsize="large", pad=26 if legend else 8, parse_math=False)
+
+
+def _name_unit(result: Interactions) -> str:
+    if np.isnan(result.share).any():
+        return f"score on the {result.scale} scale"
+    return f"share of the target's {'variance' if result.task == 'regression' else 'Gini impurity'} (%)"
+
+
+def _draw_heatmap(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    matrix = result.matrix("values" if np.isnan(result.share).any() else "share").to_numpy()
+    found = np.zeros(matrix.shape, dtype=np.bool_)
+    first, second = result.pairs[_find_significant(result, alpha)].T
+    found[first, second] = found[second, first] = True
+    best = np.nanmax(np.where(np.isnan(matrix), -np.inf, matrix), axis=1)
+    shown = np.argsort(-best, kind="stable")[:n_shown]
+    has_share = not np.isnan(result.share).any()
+    values = (100.0 if has_share else 1.0) * matrix[np.ix_(shown, shown)]
+    colors = LinearSegmentedColormap.from_list("scores", [BIASED, "white", UNBIASED]).with_extremes(bad=_EMPTY)
+    largest = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
+    image = ax.imshow(values, cmap=colors, vmin=-largest, vmax=largest, aspect="equal", interpolation="nearest")
+    size = min(find_font_size(ax, n_shown), 8.0)
+    for (row, column), score in np.ndenumerate(values):
+        is_found = found[shown[row], shown[column]]
+        if n_shown <= _MAX_NUMBERED and np.isfinite(score):
+            style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size or 6.0}
+            style["color"] = "white" if abs(score) > 0.6 * largest else "black"
+            style["fontweight"] = "bold" if is_found else "normal"
+            ax.text(column, row, f"{score:.2f}" if has_share else f"{score:.2g}", **style)
+        elif is_found:
+            ax.plot(column, row, marker="*", color="black", markersize=max(0.6 * size, 3.0))
+    names = [shorten(str(result.feature_names[j]), 24) for j in shown]
+    ax.set_yticks(range(n_shown), names, parse_math=False, fontsize=size or 6.0)
+    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(range(n_shown), names, parse_math=False, fontsize=size or 6.0, **turned)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    add_color_bar(ax, image, label=_name_unit(result))
+    mark = "bold" if n_shown <= _MAX_NUMBERED else "*"
+    title = "Interactions of pairs of features"
+    if result.inference_unavailable is None:
+        title += f"\n{mark}: significant (adjusted p-value at most {alpha:g})"
+    set_title(ax, title, n_shown, len(np.unique(result.pairs)), [])
+
+
+@dataclass(frozen=True, eq=False)
+class _Surface:
+    """Means in the cells of two features, for one column of the prediction; the first axis is the first feature."""
+
+    number: int
+    features: tuple[int, int]
+    levels: tuple[Floats, Floats]
+    joint: Floats
+    combined: Floats
+    observed: Floats
+    n_rows: NDArray[np.int64]
+    output: str | None
+
+
+def _read_surface(result: Interactions, pair: tuple[int | str, int | str] | None, output: int | str | None) -> _Surface:
+    """Find the surface of a pair, with the features in the order given."""
+    if pair is not None and (not isinstance(pair, tuple | list) or len(pair) != 2):
+        raise ValueError(f"pair must be two names or indices of features, got {quote(pair)}.")
+    number = int(result.order[0]) if pair is None else result.find_pair(*pair)
+    first, second = result.pairs[number].tolist()
+    names = result.feature_names[[first, second]].tolist()
+    surfaces, column = result.surfaces, _find_column(result, output)
+    places = [] if surfaces is None else np.flatnonzero(surfaces.pairs == number).tolist()
+    if surfaces is None or not places:
+        raise ValueError(
+            f"the result has no surface of {list_names(names)}, only of the pairs with the highest scores; call "
+            f"interactions with features={names!r}."
+        )
+    levels = [own[~np.isnan(own)] for own in surfaces.levels[[first, second]]]
+    if not len(levels[0]) or not len(levels[1]):
+        raise ValueError(f"a surface needs features of a single column each, got {list_names(names)}.")
+    shown = (slice(len(levels[0])), slice(len(levels[1])))
+    joint, combined, observed = (
+        numbers[places[0], column][shown] for numbers in (surfaces.joint, surfaces.combined, surfaces.observed)
+    )
+    n_rows = surfaces.n_rows[places[0]][shown]
+    output_name = None if result.output_names is None else str(result.output_names[column])
+    if pair is not None and pair[0] in (second, names[1]):
+        parts = (second, first), (levels[1], levels[0]), joint.T, combined.T, observed.T, n_rows.T
+        return _Surface(number, *parts, output_name)
+    return _Surface(number, (first, second), (levels[0], levels[1]), joint, combined, observed, n_rows, output_name)
+
+
+def _write_title(result: Interactions, surface: _Surface, alpha: float, what: str) -> str:
+    """Name the pair, and describe its test in a few words."""
+    names = " × ".join(shorten(str(result.feature_names[j]), 24) for j in surface.features)
+    title = f"{what} of {names}" + ("" if surface.output is None else f" ({shorten(surface.output, 24)})")
+    if result.inference_unavailable is not None:
+        return title
+    if result.is_withheld[surface.number]:
+        return f"{title}\ntoo dependent to test"
+    adjusted = float(result.adjusted_p_value()[surface.number])
+    words = "significant" if adjusted <= alpha else "not significant"
+    return f"{title}\n{words}, adjusted p-value {format_p_value(adjusted)}"
+
+
+def _draw_surface(result: Interactions, surface: _Surface, ax: Axes, alpha: float) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colors = LinearSegmentedColormap.from_list("effects", [BIASED, "white", UNBIASED]).with_extremes(bad=_EMPTY)
+    largest = float(np.nanmax(np.abs(surface.joint))) or 1.0
+    shown = np.ma.masked_invalid(surface.joint.T)
+    style: dict[str, Any] = {"aspect": "auto", "origin": "lower", "interpolation": "nearest"}
+    image = ax.imshow(shown, cmap=colors, vmin=-largest, vmax=largest, **style)
+    (x_name, y_name), (x, y) = _name_axes(result, surface), surface.levels
+    ax.set_xticks(range(len(x)), [f"{value:.3g}" for value in x])
+    ax.set_yticks(range(len(y)), [f"{value:.3g}" for value in y])
+    ax.set_xlabel(x_name, parse_math=False)
+    ax.set_ylabel(y_name, parse_math=False)
+    ax.tick_params(length=0)
+    add_color_bar(ax, image, label=f"joint effect on the {result.scale}")
+    set_title(ax, _write_title(result, surface, alpha, "Joint effect"), 1, 1, [])
+
+
+def _draw_curves(result: Interactions, surface: _Surface, ax: Axes, alpha: float) -> None:
+    from matplotlib import colormaps
+
+    (x_name, level_name), (x, levels) = _name_axes(result, surface), surface.levels
+    for k, level in enumerate(levels.tolist()):
+        color = colormaps["viridis"](0.9 * k / max(len(levels) - 1, 1))
+        is_shown = surface.n_rows[:, k] >= _FEWEST_ROWS
+        label = f"{shorten(level_name, 20)}: {level:.3g}"
+        ax.plot(x[is_shown], surface.combined[is_shown, k], color=color, linewidth=1.8, label=label)
+        ax.scatter(x[is_shown], surface.observed[is_shown, k], color=color, s=14, alpha=0.6)
+    ax.set_xlabel(x_name, parse_math=False)
+    ax.set_ylabel(f"effect of both on the {result.scale}")
+    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    points = "\nlines: model, points: evaluation rows" if np.isfinite(surface.observed).any() else ""
+    set_title(ax, _write_title(result, surface, alpha, "Effect") + points, 1, 1, [])
+
+
+def _name_axes(result: Interactions, surface: _Surface) -> tuple[str, str]:
+    first, second = (shorten(str(result.feature_names[j])) for j in surface.features)
+    return first, second

@@ -1,0 +1,411 @@
+"""`Interactions`: which pairs of features work together, with standard errors and p-values."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from operator import index
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from truewood._arguments import is_choice, is_fraction
+from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line, list_names, quote
+from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score
+from truewood._read_only import make_read_only, restore_read_only
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+_N_SHOWN = 10
+_ALPHA = 0.05
+_MATRICES = ("values", "share", "p_value", "adjusted_p_value", "dependence")
+
+
+@dataclass(frozen=True, eq=False)
+class JointSurfaces:
+    """Means over the evaluation rows in cells of two features, for some pairs.
+
+    Attributes
+    ----------
+    pairs : ndarray of int64, shape (n_surfaces,)
+        Index of each pair in the result.
+    levels : ndarray of shape (n_features, n_cells)
+        Mean value of each feature in each of its cells, which are quantile ranges or levels; NaN for cells that do not
+        exist, and for features that combine several columns.
+    joint : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
+        Mean joint effect: the part of the prediction that only the two features together add. NaN for empty cells.
+    combined : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
+        Mean of all that the two features add to the prediction, separately and together.
+    observed : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
+        Mean of the target minus the prediction without the two features; NaN if the model predicts a raw score that is
+        not in units of the target.
+    n_rows : ndarray of int64, shape (n_surfaces, n_cells, n_cells)
+        Number of evaluation rows in each cell.
+    """
+
+    pairs: NDArray[np.int64]
+    levels: Floats
+    joint: Floats
+    combined: Floats
+    observed: Floats
+    n_rows: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        make_read_only(self)
+
+    __setstate__ = restore_read_only
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Interactions:
+    """Interactions of pairs of features, with standard errors and p-values.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_pairs,)
+        Scores: the variance of the target that the joint effect of the two features explains on evaluation rows, beyond
+        what they explain separately. They are signed: a pair without an interaction scores zero on average.
+    share : ndarray of shape (n_pairs,)
+        Scores relative to the variance (Gini impurity for classes) of the target. NaN for raw scores that are not in
+        units of the target.
+    std_error : ndarray of shape (n_pairs,)
+        Standard errors of the scores; NaN if they are unavailable or withheld.
+    null_std_error : ndarray of shape (n_pairs,)
+        Standard errors under the null hypothesis of no interaction, used by `p_value`.
+    bias_bound : ndarray of shape (n_pairs,)
+        How much bias dependence between the two features may leave in a score; p-values and intervals allow for it.
+    dependence : ndarray of shape (n_pairs,)
+        How strongly the two features depend on each other, from 0 to 1: the largest correlation of functions of each.
+    pairs : ndarray of int64, shape (n_pairs, 2)
+        Indices of the two features of each pair.
+    feature_names : ndarray of str, shape (n_features,)
+        Names of the features or feature groups.
+    n_possible : int
+        Number of possible pairs; if it is larger than the number of pairs, the others were not tested.
+    impurity : float
+        Variance or Gini impurity of the target, the denominator of `share`.
+    scale : {"response", "raw score"}
+        On which scale "no interaction" is meant: that of the predictions or, for boosted trees, that of the sum of the
+        trees, such as log-odds.
+    task : {"classification", "regression"}
+        What the model predicts.
+    rows : {"oob", "heldout", "folds", "lists"}
+        The kind of rows the trees were evaluated on.
+    n_rows : int
+        Number of rows passed.
+    n_trees : int
+        Number of trees.
+    output_names : ndarray of str, shape (n_columns,), or None
+        Names of the classes or outputs; None for a single number.
+    n_groups : int or None
+        Number of row groups that standard errors are based on; None without ``groups=``.
+    surfaces : JointSurfaces or None
+        Joint effects of the pairs with the highest scores, for plots.
+    inference_unavailable : str or None
+        Why standard errors and p-values are unavailable for all pairs; None if they are available.
+    notes : tuple of str
+        Caveats, one sentence each.
+    """
+
+    values: Floats
+    share: Floats
+    std_error: Floats
+    null_std_error: Floats
+    bias_bound: Floats
+    dependence: Floats
+    pairs: NDArray[np.int64]
+    feature_names: NDArray[np.str_]
+    n_possible: int
+    impurity: float
+    scale: str
+    task: str
+    rows: str
+    n_rows: int
+    n_trees: int
+    output_names: NDArray[np.str_] | None = None
+    n_groups: int | None = None
+    surfaces: JointSurfaces | None = None
+    inference_unavailable: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        make_read_only(self)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Indices of the pairs, the highest score first, shape (n_pairs,)."""
+        return np.argsort(-self.values, kind="stable")
+
+    @property
+    def is_withheld(self) -> NDArray[np.bool_]:
+        """Whether the p-value of a pair is withheld because its features depend too much on each other, (n_pairs,)."""
+        return np.isnan(self.null_std_error) & (self.inference_unavailable is None)
+
+    @property
+    def z_score(self) -> Floats:
+        """Scores minus `bias_bound`, divided by `null_std_error`, shape (n_pairs,)."""
+        return find_z_score(self.values - self.bias_bound, self.null_std_error)
+
+    @property
+    def p_value(self) -> Floats:
+        """One-sided p-values, shape (n_pairs,): the probability of a score this large without an interaction.
+
+        1 for pairs that never share a path; NaN if withheld, or without inference.
+        """
+        return find_p_value(self.values - self.bias_bound, self.null_std_error)
+
+    def adjusted_p_value(self, correction: str | None = "bh") -> Floats:
+        """Return p-values adjusted for testing all pairs at once.
+
+        Parameters
+        ----------
+        correction : {"bh", "by", "holm"} or None, default="bh"
+            As in `ImportanceResult.adjusted_p_value`.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            NaN for pairs whose p-value is withheld; these do not count as tests.
+        """
+        self._require_inference()
+        p_value, is_tested = self.p_value, ~self.is_withheld
+        adjusted = np.full(len(p_value), np.nan)
+        if is_tested.any():
+            adjusted[is_tested] = adjust(p_value[is_tested], correction)
+        return adjusted
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Return confidence intervals of the expected scores.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_pairs,)
+            Lower and upper ends; NaN for pairs whose p-value is withheld.
+        """
+        self._require_inference()
+        if not is_fraction(level):
+            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
+        bound = self.bias_bound
+        low, _ = find_interval(self.values - bound, self.null_std_error, self.std_error, level)
+        _, high = find_interval(self.values + bound, self.null_std_error, self.std_error, level)
+        return low, high
+
+    def select(self, alpha: float = 0.05, correction: str | None = "bh", *, k: int | None = None) -> NDArray[np.bool_]:
+        """Select pairs by adjusted p-value, or the k pairs with the highest scores.
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            Largest adjusted p-value to select.
+        correction : {"bh", "by", "holm"} or None, default="bh"
+            Adjustment, see `adjusted_p_value`.
+        k : int, default=None
+            Number of pairs to select by score, regardless of p-values.
+
+        Returns
+        -------
+        ndarray of bool, shape (n_pairs,)
+            Mask of the selected pairs; pairs whose p-value is withheld are not selected by p-value.
+        """
+        if k is None:
+            if not is_fraction(alpha, or_one=True):
+                raise ValueError(f"alpha must lie between 0 and 1, got {quote(alpha)}; pass 0.05 for a 5% level.")
+            return self.adjusted_p_value(correction) <= alpha
+        if not 0 <= index(k) <= len(self.values):
+            raise ValueError(f"k must lie between 0 and the number of pairs, {len(self.values)}, got {quote(k)}.")
+        selected = np.zeros(len(self.values), dtype=np.bool_)
+        selected[self.order[: index(k)]] = True
+        return selected
+
+    def frame(self) -> pd.DataFrame:
+        """Return the scores as a data frame, the highest score first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns feature_1, feature_2, interaction, share, std_error, ci_low and ci_high (95% intervals), p_value,
+            adjusted_p_value (Benjamini-Hochberg), dependence and rank. Without inference, the columns std_error to
+            adjusted_p_value are left out.
+        """
+        columns: dict[str, Any] = {
+            "feature_1": self.feature_names[self.pairs[:, 0]].tolist(),
+            "feature_2": self.feature_names[self.pairs[:, 1]].tolist(),
+            "interaction": self.values,
+            "share": self.share,
+        }
+        if self.inference_unavailable is None:
+            low, high = self.interval()
+            columns |= {"std_error": self.std_error, "ci_low": low, "ci_high": high, "p_value": self.p_value}
+            columns["adjusted_p_value"] = self.adjusted_p_value()
+        columns |= {"dependence": self.dependence, "rank": rankdata(-self.values, method="min").astype(int)}
+        return pd.DataFrame(columns).iloc[self.order].reset_index(drop=True)
+
+    def matrix(self, of: str = "values") -> pd.DataFrame:
+        """Return the scores as a symmetric matrix of features by features.
+
+        Parameters
+        ----------
+        of : {"values", "share", "p_value", "adjusted_p_value", "dependence"}, default="values"
+            What to arrange.
+
+        Returns
+        -------
+        pandas.DataFrame
+            NaN on the diagonal and for pairs that were not tested.
+        """
+        if not is_choice(of, _MATRICES):
+            raise ValueError(f"of must be one of {', '.join(map(repr, _MATRICES))}, got {quote(of)}.")
+        numbers = self.adjusted_p_value() if of == "adjusted_p_value" else getattr(self, of)
+        n_features = len(self.feature_names)
+        filled = np.full((n_features, n_features), np.nan)
+        first, second = self.pairs.T
+        filled[first, second] = filled[second, first] = numbers
+        names = self.feature_names.tolist()
+        return pd.DataFrame(filled, index=names, columns=names)
+
+    def find_pair(self, first: int | str, second: int | str) -> int:
+        """Return the index of a pair.
+
+        Parameters
+        ----------
+        first, second : int or str
+            Indices or names of the two features, in any order.
+
+        Returns
+        -------
+        int
+        """
+        wanted = {self._find_feature(first), self._find_feature(second)}
+        found = [k for k, pair in enumerate(self.pairs.tolist()) if set(pair) == wanted]
+        if not found:
+            raise ValueError(
+                f"the pair of {quote(first)} and {quote(second)} was not tested; pass features={[first, second]!r} to "
+                "interactions."
+            )
+        return found[0]
+
+    def _find_feature(self, feature: int | str) -> int:
+        names = self.feature_names.tolist()
+        if isinstance(feature, str) and names.count(feature) == 1:
+            return int(names.index(feature))
+        if isinstance(feature, int | np.integer) and not isinstance(feature, bool) and 0 <= feature < len(names):
+            return int(feature)
+        raise ValueError(f"feature must be the index or name of one of {list_names(names)}, got {quote(feature)}.")
+
+    def plot(
+        self,
+        kind: str = "bar",
+        *,
+        pair: tuple[int | str, int | str] | None = None,
+        output: int | str | None = None,
+        top: int | None = 20,
+        ax: Axes | None = None,
+        alpha: float = 0.05,
+    ) -> Axes:
+        """Plot the interactions.
+
+        Parameters
+        ----------
+        kind : {"bar", "heatmap", "surface", "curves"}, default="bar"
+            "bar": a ranked list of pairs with 95% intervals. "heatmap": scores of all pairs of the features with the
+            highest scores. "surface": the joint effect of one pair as a heat map. "curves": what the two features of a
+            pair add to the prediction, as a curve of the first feature for each level of the second; without an
+            interaction the curves are parallel.
+        pair : tuple of two int or str, default=None
+            Names or indices of the features, for "surface" and "curves"; None for the pair with the highest score.
+        output : int, str or None, default=None
+            Index or name of the class or output, for "surface" and "curves"; None for the only one, or for the last
+            class.
+        top : int or None, default=20
+            Number of pairs, or of features in "heatmap", to show; None shows all.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; if None, a new figure is created.
+        alpha : float, default=0.05
+            Largest adjusted p-value (Benjamini-Hochberg) of a significant pair.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from truewood._plotting.interactions import draw
+
+        return draw(self, kind, pair=pair, output=output, top=top, ax=ax, alpha=alpha)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the result to a JSON file that `truewood.load` restores exactly.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+        """
+        from truewood._results.interactions_files import save
+
+        save(self, path)
+
+    def describe(self) -> str:
+        """Describe in one line what was tested, and on which rows."""
+        rows = f"{self.n_rows:,} {ROWS_IN_WORDS[self.rows]}"
+        rows += "" if self.n_groups is None else f" in {count(self.n_groups, 'group')}"
+        pairs = count(len(self.values), "pair")
+        if len(self.values) < self.n_possible:
+            pairs = f"{len(self.values):,} of {count(self.n_possible, 'pair')}"
+        return f"{self.task} on the {self.scale} scale, {pairs}, {count(self.n_trees, 'tree')}, {rows}"
+
+    def _require_inference(self) -> None:
+        if self.inference_unavailable is not None:
+            raise ValueError(f"this result has no standard errors or p-values: {self.inference_unavailable}.")
+
+    def _make_top_table(self) -> pd.DataFrame:
+        """Make the table of the top pairs, as text."""
+        order = self.order[:_N_SHOWN]
+        names = np.array([in_one_line(name) for name in self.feature_names.tolist()], dtype=np.str_)
+        columns = {"feature 1": names[self.pairs[order, 0]].tolist(), "feature 2": names[self.pairs[order, 1]].tolist()}
+        columns["interaction"] = [f"{value:.4g}" for value in self.values[order].tolist()]
+        if not np.isnan(self.share).any():
+            columns["share (%)"] = [f"{100 * value:.2f}" for value in self.share[order].tolist()]
+        if self.inference_unavailable is None:
+            columns["p-value"] = [format_p_value(p_value) for p_value in self.p_value[order].tolist()]
+            columns[""] = ["*" if is_found else "" for is_found in self.select(_ALPHA)[order].tolist()]
+        return pd.DataFrame(columns)
+
+    def _write_notes(self) -> list[str]:
+        notes = []
+        if self.inference_unavailable is None:
+            if self.select(_ALPHA).any():
+                notes.append(f"* significant (adjusted p-value at most {_ALPHA:g}).")
+            n_withheld = int(np.count_nonzero(self.is_withheld))
+            if n_withheld:
+                notes.append(
+                    f"{count(n_withheld, 'pair')} without a p-value, because the two features depend too much on each "
+                    "other."
+                )
+        else:
+            notes.append(f"No p-values: {self.inference_unavailable}.")
+        n_hidden = len(self.values) - _N_SHOWN
+        if n_hidden > 0:
+            notes.append(f"{count(n_hidden, 'more pair')}; see .frame().")
+        return [*notes, *map(in_one_line, self.notes)]
+
+    def __repr__(self) -> str:
+        table = self._make_top_table().to_string(index=False)
+        return "\n".join([f"Interactions: {self.describe()}", table, *self._write_notes()])
+
+    def _repr_html_(self) -> str:
+        table = self._make_top_table().to_html(index=False, border=0)
+        heading = f"<p><b>Interactions</b>: {html.escape(self.describe())}</p>"
+        return "\n".join([heading, table, *(f"<p>{html.escape(note)}</p>" for note in self._write_notes())])
+
+    __setstate__ = restore_read_only

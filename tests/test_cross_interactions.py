@@ -1,0 +1,73 @@
+"""`cross_interactions()`: pairs of features on the held-out rows of folds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
+
+import truewood as tw
+
+pytestmark = pytest.mark.any_engine
+
+
+def draw(n_rows=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 4))
+    return X, X[:, 0] + np.sin(2 * X[:, 1]) + X[:, 0] * X[:, 1] + 50 + rng.normal(size=n_rows)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HistGradientBoostingRegressor(max_iter=40, min_samples_leaf=10),
+        RandomForestRegressor(20, min_samples_leaf=5, random_state=0),
+    ],
+)
+def test_folds_find_the_pair_that_interacts(model):
+    X, y = draw()
+    result = tw.cross_interactions(model, X, y, cv=4)
+    assert result.pairs[result.select()].tolist() == [[0, 1]]
+    assert result.rows == "folds"
+    assert result.impurity == pytest.approx(np.var(y), rel=0.02)
+    assert result.share[0] == pytest.approx(result.values[0] / result.impurity)
+
+
+def test_one_fold_is_the_same_as_held_out_rows():
+    X, y = draw(300)
+    forest = RandomForestRegressor(20, min_samples_leaf=5, random_state=0)
+    split = [(np.arange(150), np.arange(150, 300))]
+    result = tw.cross_interactions(forest, X, y, cv=split)
+    expected = tw.interactions(forest.fit(X[:150], y[:150]), X[150:], y[150:], rows="heldout")
+    np.testing.assert_allclose(result.values, expected.values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result.null_std_error, expected.null_std_error, rtol=1e-9)
+    np.testing.assert_allclose(result.surfaces.observed, expected.surfaces.observed, atol=1e-9)
+    assert "150 rows of 300 never held out" in result.notes[0]
+
+
+def test_classes_weights_and_groups():
+    X, y = draw()
+    classes = y > np.median(y)
+    groups = np.arange(400) // 4
+    model = HistGradientBoostingClassifier(max_iter=20, min_samples_leaf=10)
+    result = tw.cross_interactions(model, X, classes, groups=groups, sample_weight=np.full(400, 2.0))
+    assert result.scale == "raw score"
+    assert result.n_groups == 100
+    assert result.order[0] == 0
+
+
+def test_wrong_arguments():
+    X, y = draw(60)
+    model = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3)
+    for options, facts in (
+        ({"cv": RepeatedKFold(n_splits=2, n_repeats=2)}, "cv.*once"),
+        ({"cv": ShuffleSplit(3, random_state=0)}, "cv.*once"),
+        ({"max_pairs": 2}, "max_pairs=2"),
+        ({"max_pairs": 0}, "max_pairs.*0"),
+        ({"groups": np.arange(60) % 2, "cv": KFold(3)}, "cv.*group"),
+    ):
+        with pytest.raises(ValueError, match=facts):
+            tw.cross_interactions(model, X, y, **options)
+    with pytest.raises(TypeError, match="estimator"):
+        tw.cross_interactions("model", X, y)
