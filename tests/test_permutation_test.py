@@ -71,7 +71,7 @@ def test_repr_and_picture():
     assert len(null.get_xdata()) == 27
     np.testing.assert_array_equal(scores.get_xdata(), np.sort(test.values)[::-1][:3])
     assert [label.get_text() for label in ax.get_yticklabels()] == test.frame()["feature"][:3].tolist()
-    assert ax.texts[0].get_text() == "p = 0.1"
+    assert ax.texts[0].get_text() == "p = 0.100"
     with pytest.raises(ValueError, match=r"top.*\b1\b"):
         test.plot(top=0)
 
