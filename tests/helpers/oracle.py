@@ -481,10 +481,42 @@ def widen(labels):
     return n_groups / (n_groups - 3) / (n_rows / (n_rows - 3))
 
 
+def measure_phi_a(more, r, phi, per_tree):
+    """Sum of phi a of one feature, as the bags show it.
+
+    `more` has the weight of each row in each bag over its mean, minus 1, and r its mean square.
+    """
+    n_trees = len(per_tree)
+    measured = math.fsum(phi**2)
+    for i in range(len(phi)):
+        measured += phi[i] * math.fsum(more[:, i] * (per_tree - per_tree.mean())) / n_trees
+    return measured / r
+
+
+def estimate_phi_a(more, r, features):
+    """Sum of phi a of each feature, given (scores by tree, phi), by the regression over all of them.
+
+    Measured sums, in units of the sum of squares of phi, over the part of those squares that is not forest noise; see
+    docs/theory/standard_errors.md.
+    """
+    above, below, commons = 1.0, 1.0, []
+    for per_tree, phi in features:
+        squares = math.fsum(phi**2)
+        common = max(squares - per_tree.var(ddof=1) / len(per_tree), 0.0)
+        commons.append(common)
+        if squares == 0:
+            continue
+        share, z_square = common / squares, per_tree.mean() ** 2 / squares
+        weight = r / max(1.0 - share, 0.02) / (1.0 + z_square)
+        above += weight * share * measure_phi_a(more, r, phi, per_tree) / squares
+        below += weight * share**2
+    return [max(above / below, 0.0) * common for common in commons]
+
+
 def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
     """Null standard error and standard error of a feature with clustered rows, see docs/theory/standard_errors.md.
 
-    Sums of phi a are taken from this feature alone; psi and bags, (n_trees, n_rows), are None for unseen rows.
+    This is the only feature of the model; psi and bags, (n_trees, n_rows), are None for unseen rows.
     """
     phi, widening = sum_by_group(phi, labels), widen(labels)
     if psi is None:
@@ -496,8 +528,8 @@ def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
     weight = np.array([[sum(float(bag[row]) for row in rows) for rows in rows_of] for bag in bags])
     more = weight / weight.mean(axis=0) - 1.0
     r, spread, noise = (more**2).mean(), per_tree - score, per_tree.var(ddof=1) / n_trees
-    C = np.array([math.fsum(more[:, g] * spread) / n_trees for g in range(len(names))])
-    variance = math.fsum(phi**2) + max(math.fsum(phi * (C + phi)) / r, math.fsum(phi * psi), 0.0)
+    (phi_a,) = estimate_phi_a(more, r, [(per_tree, phi)])
+    variance = math.fsum(phi**2) + max(phi_a, math.fsum(phi * psi), 0.0)
     common, gain = max(variance - noise, 0.0), max((biased - score) / (1.0 + r), 0.0)
     squares = gain + max(score * common / variance, -0.75 * gain)
     on_average = variance - common + common * gain / squares

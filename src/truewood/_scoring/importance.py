@@ -24,7 +24,7 @@ from truewood._inference.moments import (
     sum_influence_by_group,
 )
 from truewood._inference.standard_errors import (
-    count_trees_needed,
+    count_trees_for_bags,
     find_cluster_correction,
     find_cluster_shortage,
     find_row_shortage,
@@ -196,7 +196,7 @@ def _add_inference(
     summed = [reduce(add, own) for own in moments]
     results = add_errors(results, summed, scores, problem, with_bags=with_bags, correction=correction)
     if with_bags and results[0].inference_unavailable is None:
-        n_needed = count_trees_needed(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)
+        n_needed = count_trees_for_bags(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)
         if n_needed > results[0].n_trees:
             warn(
                 f"inference='bags' needs about {n_needed} trees for precise standard errors of these scores, got "
