@@ -74,11 +74,13 @@ def importance(
         Clusters of rows, such as all rows of a patient, a shop or a day: a label for each row, or the name of the label
         column in X. Standard errors and p-values are then cluster-robust. With ``rows="oob"``, each cluster must be
         entirely in or entirely outside each tree's bag. Not supported by "sobol_mda".
-    inference : bool or "bags", default=True
+    inference : bool, "bags" or "residual", default=True
         Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and
         "sobol_mda". With "bags", for out-of-bag rows, standard errors and intervals fully reflect how much each row
         affects the choice of splits, which matters if a feature is useful only together with another. This needs many
-        trees; a warning states how many if there are too few.
+        trees; a warning states how many if there are too few. With "residual", p-values test each feature against what
+        the other features leave unexplained, which finds more features if others explain much of the target; scores,
+        standard errors and intervals stay the same.
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.

@@ -18,6 +18,7 @@ from helpers.sklearn_models import build, supported_cases
 from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._inference.p_values import adjust, janitza
 from truewood._measures.registry import MEASURES as MEASURE_TABLE
+from truewood._results.caveats import list_caveats
 from truewood._scoring import influence, trees
 
 MEASURES = ["ufi", "ufi_centered", "mdi_oob"]
@@ -228,15 +229,16 @@ def spread_by_loops(built, scores, phi, psi, phi_a):
     n_trees, n_rows = len(built.trees), len(phi)
     noise = scores.var(ddof=1) / n_trees
     least = variance_by_loops(phi, psi, phi_a)
+    twice = 4 * ((phi**2).sum() - noise) + noise
     if not psi.any():
-        return np.sqrt(max((phi**2).sum() + noise, least))
+        return np.sqrt(max((phi**2).sum() + noise, twice, least))
     more, bags = bags_by_loops(built, n_rows)
     owed = [sum(more[k, i] * psi[i] for i in range(n_rows)) for k in range(n_trees)]
     slope = np.mean(np.array(owed) * (scores - scores.mean())) + (phi * psi).sum() - bags * noise
     excess = slope / (bags * (psi**2).sum()) - 1
     kept = max(0.0, 1 - noise / (bags * (psi**2).sum()) / excess**2)
     growth = 1 + max(excess, 0.0) * kept
-    return np.sqrt(max(((phi + growth * psi) ** 2).sum() + noise, least))
+    return np.sqrt(max(((phi + growth * psi) ** 2).sum() + noise, twice, least))
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -545,3 +547,20 @@ def test_a_single_tree_has_nothing_to_compare_its_bag_with(monkeypatch):
     unseen, training, result = contribute(monkeypatch, model, X, y)
     both = unseen + training - 2 * result.values / len(X)
     np.testing.assert_allclose(result.std_error, np.sqrt((both**2).sum(axis=0)), rtol=1e-9)
+
+
+def test_more_trees_remove_the_noise_of_trees():
+    few, many = (
+        tw.importance(RandomForestClassifier(n_trees, random_state=0).fit(X, y), X, y) for n_trees in (25, 400)
+    )
+    noise = few.per_tree.var(axis=0, ddof=1) / 25
+    assert (few.tree_noise > many.tree_noise).all()
+    assert (few.tree_noise >= 1 - np.sqrt(1 - noise / few.std_error**2)).all()  # null errors are at most as large
+    # Noise is inversely proportional to the number of trees: both forests ask for about as many.
+    assert 0.4 < few.n_trees_needed / many.n_trees_needed < 2.5
+    (caveat,) = [caveat for caveat in list_caveats(few, None) if caveat.heading == "Few trees"]
+    assert "25" in caveat.text
+    assert not [caveat for caveat in list_caveats(many, None) if caveat.heading == "Few trees"]
+    held_out = tw.importance(RandomForestClassifier(25, random_state=0).fit(X, y), X + 0.01, y, rows="heldout")
+    assert np.isnan(held_out.tree_noise).all()
+    assert held_out.n_trees_needed is None

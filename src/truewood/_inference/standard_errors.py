@@ -215,9 +215,11 @@ def _correct_skewness(variance: Floats, moments: Moments, scores: GroupingScores
 
 
 def _estimate_variance(moments: Moments, scores: GroupingScores, *, with_bags: bool) -> Floats:
-    """Variance of the scores over data sets."""
+    """Variance of the scores over data sets; at least that of rows that matter as much in bag as in evaluation."""
     g, N = _estimate_g(moments, scores), scores.forest_noise[0]
     both = moments.eval_eval + 2.0 * g * moments.eval_inbag + g**2 * moments.inbag_inbag
+    if moments.r > 0:
+        both = np.maximum(both, 4.0 * (moments.eval_eval - N))
     if with_bags and moments.r > 0:
         deviations, r = scores.weigh_deviations(len(moments.K)), moments.r
         # Each tree adds its own square to the apparent effect of its bag.

@@ -154,7 +154,7 @@ def _list_tree_noise(result: ImportanceResult) -> list[Caveat]:
 
 def _round_up(n_trees: int) -> int:
     """Round up to two digits."""
-    unit = 10 ** max(len(str(n_trees)) - 2, 0)
+    unit: int = 10 ** max(len(str(n_trees)) - 2, 0)
     return -(-n_trees // unit) * unit
 
 

@@ -86,6 +86,11 @@ class ImportanceResult(ScoresWithErrors):
     tree_noise : ndarray of shape (n_features,)
         Share of each `null_std_error` that comes from the randomness of the trees and that more trees would remove, for
         out-of-bag rows; `n_trees_needed` says how many. NaN for other rows, where the trees are given.
+    residual_values : ndarray of shape (n_features,) or None
+        Scores in which the target is replaced by what the other features leave unexplained, for `z_score` and
+        `p_value`; only with ``inference="residual"``.
+    residual_std_error : ndarray of shape (n_features,) or None
+        Standard errors of `residual_values` under the null hypothesis that the feature has no predictive power.
     inference_unavailable : str or None
         Why standard errors and p-values are unavailable; None if they are available.
     columns : ImportanceResult or None
@@ -116,6 +121,8 @@ class ImportanceResult(ScoresWithErrors):
     groups: NDArray[np.int64] | None = None
     total_error: float = np.nan
     tree_noise: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    residual_values: NDArray[np.float64] | None = None
+    residual_std_error: NDArray[np.float64] | None = None
     inference_unavailable: str | None = None
     columns: ImportanceResult | None = None
     per_fold: NDArray[np.float64] | None = None

@@ -37,6 +37,7 @@ from truewood._results.scores_with_errors import ClassScores
 from truewood._rows.bag_weights import warn_of_rare_classes
 from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
+from truewood._scoring.residual_test import add_residual_test, find_residual_problem
 from truewood._scoring.results import (
     Metadata,
     add_errors,
@@ -76,7 +77,7 @@ def score_in_memory(
     """Score a model on a table in memory; for the arguments see `importance` and `make_scoring_inputs`."""
     check_measure(measure)
     n_threads, per_class = check_n_jobs(n_jobs), read_flag(per_class, "per_class")
-    inference, contributions = read_inference(inference, contributions, "bags")
+    inference, contributions = read_inference(inference, contributions, "bags", "residual")
     parts = extract_final_estimator(model, X, y, rows)
     tree_model = open_model(parts.model)
     if tree_model.why_no_heldout is not None and not (isinstance(rows, str) and rows in ("auto", "oob")):
@@ -105,6 +106,10 @@ def score_in_memory(
     unavailable = find_inference_problem(chosen, inference, contributions=contributions)
     if inference == "bags" and not inputs.evaluation_rows.are_training:
         raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
+    if inference == "residual" and chosen.forest_loss is None:
+        problem = find_residual_problem(inputs, chosen, groupings)
+        if problem is not None:
+            raise ValueError(f"inference='residual' is unavailable: {problem}; use inference=True.")
     class_names = _name_classes(tree_model, chosen) if per_class else None
     if chosen.forest_loss is not None:
         if inputs.data.matrix.is_on_device:
@@ -139,9 +144,12 @@ def score_in_memory(
         results = make_results(_make_metadata(inputs), chosen, scores, groupings)
         grouping_scores = make_grouping_scores(results, scores, groupings, tree_model)
         filled = chain([first], map(fill, blocks))
-        return _add_inference(
+        results, moments = _add_inference(
             results, grouping_scores, groupings, filled, inputs.groups, inference, contributions, n_threads
         )
+        if inference != "residual" or column is not None or results[0].inference_unavailable is not None:
+            return results
+        return add_residual_test(results, grouping_scores, moments, groupings, first, inputs, chosen, n_threads)
 
     results = score_column()
     if class_names is not None:
@@ -177,8 +185,8 @@ def _add_inference(
     inference: bool | str,
     contributions: bool,
     n_threads: int,
-) -> list[ImportanceResult]:
-    """Add standard errors, and the contributions themselves if requested."""
+) -> tuple[list[ImportanceResult], list[Moments]]:
+    """Add standard errors, and the contributions themselves if requested; and return the sums over all rows."""
     moments: list[list[Moments]] = [[] for _ in results]
     kept: list[list[Floats]] = [[] for _ in results]
     with_bags, problem, correction = inference == "bags", None, 1.0
@@ -202,7 +210,7 @@ def _add_inference(
                 f"inference='bags' needs about {n_needed} trees for precise standard errors of these scores, got "
                 f"{results[0].n_trees}; intervals are rough."
             )
-    return results
+    return results, summed
 
 
 def _keep_contributions(
