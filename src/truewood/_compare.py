@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from truewood._formatting import count, quote
 from truewood._inference.differences import measure_paired_oob_variance, measure_paired_variance
-from truewood._inference.moments import find_forest_noise
 from truewood._inference.rounding import drop_rounding
 from truewood._message import Message
 from truewood._results.comparison import Comparison
+from truewood._results.feature_differences import get_forest_noise
 from truewood._results.importance_result import ImportanceResult
 
 Floats = NDArray[np.float64]
@@ -81,7 +81,7 @@ def compare(
             variance = measure_paired_variance(phi_a, phi_b, a.groups)
         else:
             errors = (a.std_error, b.std_error[b_order])
-            noise = (_find_noise(a), _find_noise(b)[b_order])
+            noise = (get_forest_noise(a), get_forest_noise(b)[b_order])
             variance = measure_paired_oob_variance(phi_a, phi_b, *errors, *noise, a.groups)
     return Comparison(
         difference=a.values - values_b,
@@ -178,15 +178,3 @@ def _check_row_groups(a: ImportanceResult, b: ImportanceResult, *, is_paired: bo
     groups_a, groups_b = a.groups, b.groups
     if is_paired and groups_a is not None and groups_b is not None and not np.array_equal(groups_a, groups_b):
         raise ValueError("a and b have the same number of rows but different groups; score both with the same groups=.")
-
-
-def _find_noise(result: ImportanceResult) -> Floats:
-    """Variance of the scores over forests that could be grown on the same data.
-
-    For folds it is already part of the rows' contributions; boosted trees are not independent draws and have none.
-    """
-    is_scored = ~np.isnan(result.per_tree).any(axis=1)
-    if result.is_additive or result.per_fold is not None or not is_scored.any():
-        return np.zeros(len(result.values))
-    weight = np.ones(result.n_trees) if result.tree_weight is None else result.tree_weight
-    return find_forest_noise(result.values, result.per_tree, weight * is_scored)[0]

@@ -11,7 +11,7 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class AdapterError(ValueError):
-    """An adapter declared something about a model that cannot be true."""
+    """An adapter reads a model differently from its library, or describes an impossible model."""
 
 
 class TrainingRowsError(ValueError):

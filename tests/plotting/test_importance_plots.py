@@ -110,7 +110,7 @@ def test_the_level_of_significance_is_the_readers(result):
 
 def test_nothing_significant_is_said_so():
     ax = make_result(3, measure="naive_oob").plot()
-    assert "over-corrected" in ax.get_title()
+    assert "overcorrected" in ax.get_title()
     assert ax.get_legend() is None
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((100, 3)), rng.random(100) > 0.5

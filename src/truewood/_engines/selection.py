@@ -69,13 +69,13 @@ def place_rows(X: Any, name: str) -> tuple[Any, Engine]:
         if problem is None:
             return X, resolve_engine("cuda")
     engine = get_engine() if is_auto else resolve_engine(name)
-    return engine.take_rows(X, "" if problem is None else f", as {problem}"), engine
+    return engine.take_rows(X, "" if problem is None else f", because {problem}"), engine
 
 
 def place_on_host(X: Any, reason: str) -> tuple[Any, Engine]:
     """Return X in host memory and the native engine, with a warning that gives the reason."""
     engine = resolve_engine("native")
-    return engine.take_rows(X, f", as {reason}"), engine
+    return engine.take_rows(X, f", because {reason}"), engine
 
 
 def resolve_engine(name: str | None = None) -> Engine:

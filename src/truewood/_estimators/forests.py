@@ -133,8 +133,8 @@ class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # 
 
     Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
     out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If bags drawn by weight would leave out too few rows of a class
-    to score it, ``max_samples=None`` draws smaller bags.
+    attributes below raise an error that explains why. If bootstrap samples drawn by weight would leave too few rows
+    of a class out of bag to score it, ``max_samples=None`` draws smaller samples.
 
     Attributes
     ----------
@@ -189,8 +189,8 @@ class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type
     Parameters, methods and predictions are those of scikit-learn's class, except that ``bootstrap=True`` is the default
     and required: without bootstrap, trees have no out-of-bag rows. `fit` also runs `truewood.importance` on the
     out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If bags drawn by weight would leave out too few rows of a class
-    to score it, ``max_samples=None`` draws smaller bags.
+    attributes below raise an error that explains why. If bootstrap samples drawn by weight would leave too few rows
+    of a class out of bag to score it, ``max_samples=None`` draws smaller samples.
 
     Attributes
     ----------

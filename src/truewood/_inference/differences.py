@@ -60,6 +60,27 @@ def measure_paired_oob_variance(
     return variance
 
 
+def correlate_contributions(phi: Floats, feature: int, groups: RowGroups) -> Floats:
+    """Correlations over rows, or groups of rows, of one feature's contributions with those of all features.
+
+    Parameters
+    ----------
+    phi : ndarray of shape (n_rows, n_features)
+        Contributions of each row to the scores.
+    feature : int
+        Position of the feature.
+    groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row; None if rows are not grouped.
+    """
+    centered = phi - phi.mean(axis=0)
+    if groups is not None:
+        centered = sum_row_groups(centered, groups, int(groups.max()) + 1)
+    products = (centered[:, [feature]] * centered).sum(axis=0)
+    scale = np.sqrt((centered[:, feature] ** 2).sum() * (centered**2).sum(axis=0))
+    correlation: Floats = np.divide(products, scale, out=np.zeros_like(products), where=scale > 0)
+    return correlation
+
+
 def _find_inflation(phi: Floats, std_error: Floats, noise: Floats, groups: RowGroups) -> Floats:
     """Variance of scores over data sets as a multiple of the variance from evaluation rows, at least 1."""
     scoring = _sum_squares(phi, groups)

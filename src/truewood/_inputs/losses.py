@@ -33,9 +33,10 @@ class Loss:
     in_target_units : bool
         Whether raw scores are in the units of the target.
     is_life_table : bool
-        Whether `make_target` returns life tables (see `make_life_table`), so that splits compare hazards.
+        Whether `make_target` returns life tables, so that splits compare hazards.
     of_mean : OfMean or None
-        The target in another form, if the negative gradient is a multiple of a statistic of y minus its mean.
+        The target in another form, for losses with a negative gradient of k (s - c), where s is a function of y, c is
+        the mean of s, and k depends on c alone.
     of_constant : OfConstant or None
         The target in two steps for other losses: first the best constant, then the target.
     """
@@ -47,7 +48,7 @@ class Loss:
     of_constant: OfConstant | None = None
 
     def after(self, transform: Callable[[Floats], Floats]) -> Loss:
-        """The same loss for a transform of y."""
+        """Return the same loss with y replaced by ``transform(y)``."""
         mean, constant = self.of_mean, self.of_constant
         return replace(
             self,
@@ -366,5 +367,5 @@ def _quantile(y: Floats, weight: Floats, level: float) -> Floats:
 def _require(holds: NDArray[np.bool_], what: str, loss: str) -> None:
     if not holds.all():
         raise ValueError(
-            f"y must be {what} in every row, because the model was trained with {loss}; correct or drop other rows."
+            f"y must be {what} in every row, because the model was trained with {loss}; correct or drop the other rows."
         )

@@ -144,8 +144,8 @@ MDI_OOB = Measure(
 )
 NAIVE_OOB = Measure(
     name="naive_oob",
-    summary="impurity decrease of evaluation rows around training means; over-corrects",
-    title="impurity decrease of evaluation rows (over-corrected)",
+    summary="impurity decrease on evaluation rows, computed around the training means; overcorrects",
+    title="impurity decrease on evaluation rows (overcorrected)",
     split_score=score_naive_oob,
     why_no_inference="is not zero on average for a useless feature",
 )
@@ -155,7 +155,7 @@ PERMUTATION = Measure(
     title="permutation importance",
     loss_increase=increase_permutation_loss,
     skips=False,
-    why_no_inference="has rows that depend on each other, because they exchange values",
+    why_no_inference="makes rows exchange values, so they depend on each other",
     unit={"classification": "increase in error rate", "regression": "increase in squared error"},
     tasks_with_share=("regression",),  # an error rate is not a share of the Gini impurity
 )
@@ -203,7 +203,7 @@ def measures() -> dict[str, str]:
     'mean decrease in impurity on evaluation rows (Li et al.)'
     """
     automatic = {
-        AUTO: "ufi for classes, ufi_centered for numbers and boosted trees, mdi_oob for weighted rows; the default"
+        AUTO: "default; ufi for classification, ufi_centered for regression and boosting, mdi_oob for weighted rows"
     }
     return automatic | {name: measure.summary for name, measure in MEASURES.items()}
 

@@ -43,7 +43,7 @@ def _check_training(steps: Sequence[tuple[str, Any]], rows: str) -> str | None:
     for name, step in steps:
         if hasattr(step, "fit_resample"):
             raise ValueError(
-                f"rows={quote(rows)} needs the rows the trees were grown on, but step {quote(name)} "
+                f"rows={quote(rows)} needs the rows the trees were trained on, but step {quote(name)} "
                 f"({type(step).__name__}) resampled them; pass rows='heldout' and rows that the pipeline never saw."
             )
     fitted = [part for _, step in steps for part in list_transformers(step)]

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._arguments import read_flag
+from truewood._arguments import is_fraction, read_flag
+from truewood._formatting import quote
+from truewood._inference.rank_sets import find_rank_sets
 from truewood._inference.standard_errors import count_trees_needed
 from truewood._read_only import make_read_only, restore_read_only
+from truewood._results.feature_differences import measure_feature_differences
 from truewood._results.scores_with_errors import ClassScores, ScoresWithErrors, make_class_frame, make_frame
 from truewood._results.text import write_html, write_text
 
@@ -172,6 +175,41 @@ class ImportanceResult(ScoresWithErrors):
                 "column; use the result as it is."
             )
         return self.columns
+
+    def rank_sets(self, alpha: float = 0.05) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the ranks that each feature may have: its best and its worst rank by expected score.
+
+        The order of similar scores changes from one fit or data set to the next. Rank sets show which part of the order
+        is certain: with a probability of at least ``1 - alpha``, all of them contain the rank of the feature's expected
+        score. The features with a worst rank of at most k are among the top k. The sets come from tests of all
+        differences between two scores, adjusted by Holm's method (Goldwasser & Hooker, 2025).
+
+        Parameters
+        ----------
+        alpha : float, default=0.05
+            Probability that any of the sets is wrong.
+
+        Returns
+        -------
+        best, worst : ndarray of int, shape (n_features,)
+            Best and worst ranks, from 1 to n_features. They are closer together with ``contributions=True``, which
+            measures how scores vary together; otherwise, the largest possible error of each difference is assumed.
+
+        Examples
+        --------
+        >>> import truewood as tw
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> forest = RandomForestClassifier(random_state=0).fit(X, y)
+        >>> best, worst = tw.importance(forest, X, y, contributions=True).rank_sets()
+        >>> X.columns[worst <= 2].tolist()
+        ['petal length (cm)', 'petal width (cm)']
+        """
+        self._require_inference()
+        if not is_fraction(alpha):
+            raise ValueError(f"alpha must lie between 0 and 1, got {quote(alpha)}; pass 0.05 for 95% confidence.")
+        return find_rank_sets(measure_feature_differences(self), alpha)
 
     def frame(self, *, per_class: bool = False) -> pd.DataFrame:
         """Return the scores as a data frame, the most important feature first.

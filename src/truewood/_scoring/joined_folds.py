@@ -58,7 +58,7 @@ def join_folds(
     notes = [note for result in results for note in result.notes]
     n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
     if n_never:
-        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out and used for training only.")
+        notes.append(f"Never held out, and used for training only: {count(n_never, 'row')} of {folds.n_rows:,}.")
     return replace(joined, notes=tuple(dict.fromkeys(notes)))
 
 

@@ -153,8 +153,9 @@ def _find_residuals(inputs: ScoringInputs, grouping: Grouping, is_scoring: NDArr
     if not inputs.tree_model.is_additive:
         divisor = np.where(total > 0, total, 1.0)[:, np.newaxis]
         prediction, change = prediction / divisor, change / divisor[:, np.newaxis]
-    weight = is_scoring & (total > 0) if inputs.row_weight is None else inputs.row_weight * (is_scoring & (total > 0))
-    share = (weight / weight.sum())[:, np.newaxis]
+    row_weight = np.ones(n_rows) if inputs.row_weight is None else inputs.row_weight
+    counted = row_weight * (is_scoring & (total > 0))
+    share = (counted / counted.sum())[:, np.newaxis]
     y, prediction = y - (share * y).sum(axis=0), prediction - (share * prediction).sum(axis=0)
     products, squares = (share * y * prediction).sum(), (share * prediction**2).sum()
     slope = max(float(products / squares), 0.0) if squares > 0 else 0.0

@@ -65,7 +65,7 @@ class PartialErrors:
         other.check()
         if (self.fingerprint, self.settings) != (other.fingerprint, other.settings):
             raise ValueError(
-                "only errors of the same model, first pass, measure and feature_groups can be added, got "
+                "only second passes of the same model, first pass, measure and feature_groups can be added, got "
                 f"{self.settings} and {other.settings}."
             )
         moments = other.moments if self.moments is None else self.moments

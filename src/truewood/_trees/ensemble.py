@@ -133,11 +133,11 @@ class TreeEnsemble:
         if self.x_dtype not in ("float32", "float64"):
             raise ValueError(f"x_dtype must be 'float32' or 'float64', got {quote(self.x_dtype)}.")
         if self.categories is not None and self.categories.node_set.shape != (n_nodes,):
-            raise ValueError(f"categories must be of {n_nodes} nodes, got {self.categories.node_set.shape}.")
+            raise ValueError(f"categories must describe all {n_nodes} nodes, got {self.categories.node_set.shape}.")
         if self.column is not None and (self.column.shape != (self.n_trees,) or self.column.min() < 0):
             raise ValueError(f"column must hold a column of the target for each of the {self.n_trees} trees.")
         if self.column is not None and not (self.is_additive and self.kind.n_columns == 1):
-            raise ValueError("column is for additive trees of one value each.")
+            raise ValueError("column is only for additive trees with one value per node.")
         if self.is_additive and self.kind.is_classification:
             raise ValueError("kind must be numbers for additive trees, whose values are raw scores.")
         self._check_structure(n_nodes)
@@ -202,12 +202,12 @@ class TreeEnsemble:
 
     @cached_property
     def omega(self) -> NDArray[np.float64]:
-        """Training weight as a share of the tree's root, shape (n_nodes,)."""
+        """Training weight as a share of the weight at the tree's root, shape (n_nodes,)."""
         roots: NDArray[np.float64] = self.repeat_for_nodes(self.weight[self.offset[:-1]])
         return self.weight / roots
 
     def repeat_for_nodes(self, per_tree: NDArray[Any]) -> NDArray[Any]:
-        """Repeat the entry of each tree for all its nodes, shape (n_nodes, ...); a single tree is left to broadcast."""
+        """Repeat the entry of each tree for all its nodes, shape (n_nodes, ...); a single tree's is not repeated."""
         return per_tree if self.n_trees == 1 else np.repeat(per_tree, np.diff(self.offset), axis=0)
 
     @cached_property

@@ -52,7 +52,7 @@ def open_model(model: Any) -> TreeModel:
             name,
             model.n_features_,
             dtype="float64",
-            why_no_missing=f"{name} does not take missing values",
+            why_no_missing=f"{name} does not support missing values",
             takes_device=not is_causal,  # _find_confounding needs host arrays
         ),
         target=TargetSpec(
@@ -77,7 +77,7 @@ def open_model(model: Any) -> TreeModel:
         training=_record_training(model, draw_rows) if has_bags else None,
         why_no_bags="was fit with warm_start=True on different numbers of rows",
         has_predictions=not is_causal,
-        why_no_heldout="has no node means of the outcome that effects are scored by: pass its training data"
+        why_no_heldout="does not store the node means that effects are scored by: pass its training data"
         if is_causal
         else None,
     )

@@ -34,7 +34,7 @@ def open_model(model: Any) -> TreeModel:
             has_weights=False,
         )
     else:
-        why_no_bags, training = "does not record the bootstrap its trees were fit on", None
+        why_no_bags, training = "does not record the bootstrap samples its trees were fit on", None
     # Where boosting stopped early the last weights are of no tree, and a single bad tree has none.
     weight = np.asarray(model.estimator_weights_[: len(trees)], dtype=np.float64)
     return view_trees(

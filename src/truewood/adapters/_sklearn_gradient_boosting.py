@@ -62,7 +62,7 @@ def open_model(model: Any) -> TreeModel:
             name,
             model.n_features_in_,
             getattr(model, "feature_names_in_", None),
-            why_no_missing=f"{name} does not take missing values",
+            why_no_missing=f"{name} does not support missing values",
         ),
         target=TargetSpec(
             _target_kind(model),

@@ -61,7 +61,7 @@ def open_model(model: Any) -> TreeModel:
         ),
         training=record_training(model),
         why_no_bags=WHY_NO_BAGS,
-        why_no_heldout="has no life tables of its nodes: fit with bootstrap=True and pass the training data",
+        why_no_heldout="does not store life tables at its nodes: fit with bootstrap=True and pass the training data",
     )
 
 

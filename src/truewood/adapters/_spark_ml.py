@@ -45,7 +45,7 @@ def open_model(model: Any) -> TreeModel:
 
 _WHY_NO_BAGS = {
     **dict.fromkeys(FORESTS, "does not record which rows a tree saw"),
-    **dict.fromkeys(TREES, "was grown on all rows of the fit"),
+    **dict.fromkeys(TREES, "was fit on all training rows"),
     **dict.fromkeys(BOOSTED, "fits each tree to the residuals of the trees before it, so there are no out-of-bag rows"),
 }
 

@@ -72,7 +72,7 @@ def _read_metadata(folder: Path) -> dict[str, Any]:
     inner = folder / "metadata"
     if not inner.is_dir():
         what = (
-            "is not there"
+            "does not exist"
             if not folder.exists()
             else "is not a folder with a saved model of Spark ML: it has no metadata"
         )

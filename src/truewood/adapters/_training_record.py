@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 class InBagRows(NamedTuple):
-    """The rows a tree was grown on.
+    """The rows a tree was trained on.
 
     Parameters
     ----------

@@ -295,7 +295,7 @@ class TreeModel:
         rows: NDArray[np.int64],
         donors: NDArray[np.int64],
     ) -> NDArray[np.int32]:
-        """Leaves in one tree with one column at a time taken from the donor row, shape (n, n_features)."""
+        """Leaves of `rows` in one tree, each column in turn taken from the row in `donors`, shape (n, n_features)."""
         if not self.finds_leaves:
             return get_engine().find_swapped_leaves(ensemble, matrix, rows, donors)
         if not isinstance(matrix.values, np.ndarray):

@@ -238,7 +238,7 @@ def _choose_loss(header: _Header) -> tuple[losses.Loss | None, str | None]:
             return losses.softmax(header.n_classes), None
     elif header.postprocessor in _LOSSES:
         return _LOSSES[header.postprocessor](), None
-    return None, f"the postprocessor {quote(header.postprocessor)} of {_NAME} does not tell its loss"
+    return None, f"the postprocessor {quote(header.postprocessor)} of {_NAME} does not determine its loss"
 
 
 _LOSSES: dict[str, Callable[[], losses.Loss]] = {
