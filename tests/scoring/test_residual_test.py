@@ -11,6 +11,7 @@ from helpers import oracle
 from helpers.sklearn_models import build
 from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._inference.p_values import find_p_value
+from truewood._results.caveats import explain_intervals
 from truewood._scoring import residual_test
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*max_samples=")
@@ -122,6 +123,8 @@ def test_groups_of_rows_and_files(fitted, tmp_path):
     again = tw.load(tmp_path / "result.json")
     np.testing.assert_array_equal(again.p_value, result.p_value)
     np.testing.assert_array_equal(again.residual_std_error, result.residual_std_error)
+    usual = tw.importance(model, new, y_new, rows="heldout")
+    assert [any("residual test" in line for line in explain_intervals(one, 0.05)) for one in (usual, again)] == [0, 1]
 
 
 def test_boosted_trees_of_one_raw_score():

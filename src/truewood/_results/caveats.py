@@ -147,7 +147,7 @@ def _list_tree_noise(result: ImportanceResult) -> list[Caveat]:
             "Few trees",
             f"the randomness of the trees makes up {100 * noise:.0f}% of a typical standard error. "
             f"{_round_up(needed):,} trees instead of {result.n_trees:,} would reduce that to {100 * TREE_NOISE:.0f}%, "
-            "so that weaker features become significant.",
+            "so that weaker features can become significant.",
         )
     ]
 
@@ -248,6 +248,11 @@ def explain_intervals(result: ImportanceResult, alpha: float) -> list[str]:
             f"{enumerate_names(included)}: significant, although the interval includes zero. The test is one-sided and "
             "only asks whether the feature matters at all; an interval leaves out 2.5% at each end and allows for more "
             "variation."
+        )
+    if result.residual_values is not None:
+        lines.append(
+            "P-values are those of the residual test: each feature is tested against what the other features leave "
+            "unexplained."
         )
     lines.append(
         "Redundant features can replace each other, so possibly none of them is significant."
