@@ -189,8 +189,17 @@ def _sum_residuals(
             is_below = parent != node
             node, parent, row, tree, weight = (part[is_below] for part in (node, parent, row, tree, weight))
             group = grouping.group_of[ensemble.feature[parent]]
-            added = weight * (linear[node] * residual[row, group]).sum(axis=1)
-            np.add.at(phi, (row, group), tree_weight[batch.trees.start + tree] * added)
-            np.add.at(per_tree, (batch.trees.start + tree, group), added)
+            added = weight * np.einsum("nc,nc->n", linear[node], residual[row, group])
+            weighted = tree_weight[batch.trees.start + tree] * added
+            phi += _sum_cells(row, group, weighted, phi.shape)
+            per_tree[batch.trees.start : batch.trees.stop] += _sum_cells(
+                tree, group, added, (len(batch.trees), n_groups)
+            )
             node = parent
     return phi, per_tree
+
+
+def _sum_cells(row: NDArray[np.int64], column: NDArray[np.int32], values: Floats, shape: tuple[int, ...]) -> Floats:
+    """Sum values by row and column, in order."""
+    cells = row * shape[1] + column
+    return np.bincount(cells, weights=values, minlength=shape[0] * shape[1]).reshape(shape)
