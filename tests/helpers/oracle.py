@@ -557,21 +557,23 @@ def measure_phi_a(more, r, phi, per_tree):
 def estimate_phi_a(more, r, features):
     """Sum of phi a of each feature, given (scores by tree, phi), by the regression over all of them.
 
-    Measured sums, in units of the sum of squares of phi, over the part of those squares that is not forest noise; see
-    docs/theory/standard_errors.md.
+    Measured sums, in units of the sum of squares of phi, over the part of those squares that is not forest noise; for a
+    feature that matters, over that part of useless features. See docs/theory/standard_errors.md.
     """
-    above, below, commons = 1.0, 1.0, []
+    above, below, shares = 1.0, 1.0, []
     for per_tree, phi in features:
         squares = math.fsum(phi**2)
-        common = max(squares - per_tree.var(ddof=1) / len(per_tree), 0.0)
-        commons.append(common)
         if squares == 0:
             continue
-        share, z_square = common / squares, per_tree.mean() ** 2 / squares
-        weight = r / max(1.0 - share, 0.02) / (1.0 + z_square)
+        share = max(squares - per_tree.var(ddof=1) / len(per_tree), 0.0) / squares
+        useless = 1.0 / (1.0 + per_tree.mean() ** 2 / squares)
+        shares.append((useless, share))
+        weight = useless * r / max(1.0 - share, 0.02)
         above += weight * share * measure_phi_a(more, r, phi, per_tree) / squares
         below += weight * share**2
-    return [max(above / below, 0.0) * common for common in commons]
+    typical = sum(useless * share for useless, share in shares) / sum(useless for useless, _ in shares)
+    parts = iter(useless * share + (1.0 - useless) * typical for useless, share in shares)
+    return [max(above / below, 0.0) * next(parts) * math.fsum(phi**2) if phi.any() else 0.0 for _, phi in features]
 
 
 def errors_of_groups(labels, phi, psi, bags, per_tree, biased):

@@ -164,12 +164,13 @@ def _estimate_phi_a(moments: Moments, scores: GroupingScores) -> Floats:
 
 
 def _fit_phi_a(C_phi: Floats, squares: Floats, noise: Floats | float, values: Floats, r: float) -> Floats:
-    """Sums of phi a as a multiple of the part of the sums of phi^2 that is not forest noise, the same for all features.
+    """Sums of phi a as a multiple, the same for all features, of the part of sums of phi^2 that is not forest noise.
 
     Of two rows, each evaluates trees that the other is in bag for. Were the two effects equal on average over trees,
     the multiple would be 1; it is smaller if few rows carry the information, as those of a rare class, because they
     compete for the same splits. The measured sums have a variance of N sum(phi^2) / r, which gives their weight in the
-    regression; features that matter count less, and the value 1 counts as one measurement of variance 1.
+    regression; features that matter count less, and the value 1 counts as one measurement of variance 1. A feature that
+    matters has less forest noise than it would have otherwise, so it gets the typical share of the useless ones.
 
     Parameters
     ----------
@@ -184,12 +185,14 @@ def _fit_phi_a(C_phi: Floats, squares: Floats, noise: Floats | float, values: Fl
     r : float
         Variance of in-bag weights over their mean.
     """
-    common, is_used = np.maximum(squares - noise, 0.0), squares > 0
+    fitted, is_used = np.zeros_like(squares), squares > 0
     own = squares[is_used]
-    measured, share = (C_phi[is_used] / own + 1.0) / r, common[is_used] / own
-    precision = r / np.maximum(1.0 - share, _LEAST_NOISE) / (1.0 + values[is_used] ** 2 / own)
+    share = np.maximum(own - np.broadcast_to(noise, squares.shape)[is_used], 0.0) / own
+    measured, useless = (C_phi[is_used] / own + 1.0) / r, 1.0 / (1.0 + values[is_used] ** 2 / own)
+    precision = useless * r / np.maximum(1.0 - share, _LEAST_NOISE)
     multiple = (1.0 + (precision * share * measured).sum()) / (1.0 + (precision * share**2).sum())
-    fitted: Floats = max(float(multiple), 0.0) * common
+    typical = (useless * share).sum() / max(float(useless.sum()), _LEAST_NOISE)
+    fitted[is_used] = max(float(multiple), 0.0) * (useless * share + (1.0 - useless) * typical) * own
     return fitted
 
 

@@ -202,4 +202,5 @@ def _sum_residuals(
 def _sum_cells(row: NDArray[np.int64], column: NDArray[np.int32], values: Floats, shape: tuple[int, ...]) -> Floats:
     """Sum values by row and column, in order."""
     cells = row * shape[1] + column
-    return np.bincount(cells, weights=values, minlength=shape[0] * shape[1]).reshape(shape)
+    summed: Floats = np.bincount(cells, weights=values, minlength=shape[0] * shape[1]).astype(np.float64, copy=False)
+    return summed.reshape(shape)
