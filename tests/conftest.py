@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import os
+import sys
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from helpers.installed import has_kernel, lacks_any
+
+os.environ.setdefault("MPLBACKEND", "agg")  # no windows
 
 ENGINES = ("numpy", "native") if has_kernel() else ("numpy",)
 
@@ -23,9 +28,11 @@ LIBRARIES = {
     "*ubjson.py": ["xgboost"],
     "*xgboost*.py": ["xgboost"],
     "cli/test_importance_folder.py": ["lightgbm", "xgboost"],
-    "docs/test_code_blocks.py": ["altair", "pyarrow", "xgboost"],
+    "docs/test_code_blocks.py": ["altair", "IPython", "pyarrow", "xgboost"],
     "engines/test_every_row.py": ["lightgbm", "xgboost"],
     "test_accumulator.py": ["lightgbm", "xgboost"],
+    "test_notebook.py": ["altair", "ipykernel", "nbclient", "nbformat", "vl_convert"],
+    "test_early_stopping.py": ["catboost", "lightgbm", "xgboost"],
     "streaming/test_dask.py": ["dask", "distributed", "lightgbm", "xgboost"],
     "streaming/test_sources.py": ["duckdb", "lightgbm", "xgboost"],
     "*streaming_models.py": ["lightgbm", "xgboost"],
@@ -66,6 +73,14 @@ def engine(request, monkeypatch):
 def engines():
     """Names of the engines that are installed, for a test that compares them."""
     return ENGINES
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    """Close the pyplot figures of a test, as a notebook does after each cell."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

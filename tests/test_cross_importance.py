@@ -38,6 +38,7 @@ from sklearn.preprocessing import OneHotEncoder
 import truewood as tw
 from helpers.messages import find_lacking
 from truewood._report.wording import describe_method, explain_reading
+from truewood._rows.folds import read_folds
 
 pytestmark = pytest.mark.any_engine
 
@@ -137,7 +138,7 @@ def test_folds_that_look_like_each_other():
     """A design that is there twice: the rows of the one fold fall into the leaves of the other as its own do."""
     design = np.indices((4, 4, 4)).reshape(3, -1).T.astype(float)
     twice, noise = np.vstack([design, design]), np.random.default_rng(0).standard_normal(128)
-    result = tw.cross_importance(BOOSTING, twice, twice[:, 0] + noise, cv=2)
+    result = tw.cross_importance(BOOSTING, twice, twice[:, 0] + noise, cv=KFold(2))
     assert result.rows == "folds"
     assert result.select().tolist() == [True, False, False]
 
@@ -152,7 +153,8 @@ def test_one_split_is_importance_of_held_out_rows():
 
 def test_folds_of_a_number_are_those_of_scikit_learn():
     labels = (y > 1).astype(int)
-    for model, target, splitter in ((BOOSTING, y, KFold(5)), (CLASSES, labels, StratifiedKFold(5))):
+    shuffled = {"n_splits": 5, "shuffle": True, "random_state": 0}
+    for model, target, splitter in ((BOOSTING, y, KFold(**shuffled)), (CLASSES, labels, StratifiedKFold(**shuffled))):
         result = tw.cross_importance(model, X, target)
         assert_equal(result, aggregate_to_root(model, list(splitter.split(X, target)), y=target))
     by_group = tw.cross_importance(BOOSTING, X, y, cv=3, groups=LABELS)
@@ -165,18 +167,19 @@ def test_folds_of_a_number_are_those_of_scikit_learn():
 
 def test_weights_count_in_fit_and_scores():
     expected = aggregate_to_root(BOOSTING, list(KFold(4).split(X)), weight=WEIGHT)
-    result = tw.cross_importance(BOOSTING, X, y, cv=4, sample_weight=WEIGHT)
+    result = tw.cross_importance(BOOSTING, X, y, cv=KFold(4), sample_weight=WEIGHT)
     assert result.measure == "mdi_oob"
     assert_equal(result, expected)
     frame = pd.DataFrame(X, columns=list("abcd")).assign(w=WEIGHT, target=y)
     piped = make_pipeline(make_column_transformer(("passthrough", list("abcd"))), BOOSTING)
     for model in (BOOSTING, piped, GridSearchCV(piped, {"gradientboostingregressor__max_depth": [2]}, cv=2)):
-        named = tw.cross_importance(model, frame, "target", cv=4, sample_weight="w")
+        named = tw.cross_importance(model, frame, "target", cv=KFold(4), sample_weight="w")
         assert_equal(named, {name: expected[name] for name in ("values", *ERRORS)})
 
 
 def test_arguments_of_the_fit_get_their_rows():
-    result = tw.cross_importance(BOOSTING, X, y, cv=3, params={"sample_weight": WEIGHT, "monitor": None})
+    params = {"sample_weight": WEIGHT, "monitor": None}
+    result = tw.cross_importance(BOOSTING, X, y, cv=KFold(3), params=params)
     splits = list(KFold(3).split(X))
     fitted = [clone(BOOSTING).fit(X[train], y[train], sample_weight=WEIGHT[train]) for train, _ in splits]
     pairs = zip(fitted, splits, strict=True)
@@ -208,7 +211,7 @@ def test_levels_that_folds_do_not_share():
     encoder = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["colour"]), remainder="passthrough"
     )
-    result = tw.cross_importance(make_pipeline(encoder, BOOSTING), frame, y, cv=3)
+    result = tw.cross_importance(make_pipeline(encoder, BOOSTING), frame, y, cv=KFold(3))
     assert result.feature_names.tolist() == ["colour", "x"]
     columns = result.expand()
     levels = [f"onehotencoder__colour_{level}" for level in ("blue", "green", "rare", "red")]
@@ -279,6 +282,8 @@ def test_no_undocumented_rows():
         ({"X": pl.LazyFrame(X)}, TypeError, r"\bX\b.*LazyFrame"),
         ({"estimator": LinearRegression()}, TypeError, "LinearRegression"),
         ({"estimator": {}}, ValueError, r"^estimator\b.*cross_validate"),
+        ({"params": {"model__eval_set": [(X, y)]}}, ValueError, r"^params\b.*model__eval_set.*validation_fraction"),
+        ({"validation_fraction": 1}, ValueError, r"^validation_fraction\b.*\b0\b.*\b1\b"),
     ],
 )
 def test_what_cannot_be_scored_is_refused_in_one_line(call, error, message):
@@ -291,6 +296,67 @@ def test_what_cannot_be_scored_is_refused_in_one_line(call, error, message):
 def test_folds_that_are_too_small_to_score():
     with pytest.warns(UserWarning, match="100%.*folds"):
         tw.cross_importance(BOOSTING, X[:25], y[:25], cv=LeaveOneOut())
+
+
+def draw_sorted(seed=0, n_rows=200):
+    X, y, _ = draw(seed, n_rows)
+    order = np.argsort(y)
+    return X[order], y[order]
+
+
+def test_sorted_rows_do_no_harm_if_cv_is_a_number():
+    X, y = draw_sorted()
+    order = np.random.default_rng(1).permutation(len(y))
+    result, expected = (tw.cross_importance(BOOSTING, *rows) for rows in ((X, y), (X[order], y[order])))
+    np.testing.assert_allclose(result.share, expected.share, atol=0.05)
+    labels = np.where(y > 0, "yes", "no")
+    assert tw.cross_importance(CLASSES, X, labels).select()[0]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "labels"])
+def test_folds_of_sorted_rows_are_named_with_the_remedy(kind):
+    X, y = draw_sorted()
+    model, target = (BOOSTING, y) if kind == "numbers" else (RandomForestRegressor(5, random_state=0), (y > 0) * 1.0)
+    with pytest.warns(UserWarning, match=r"^cv\b.*\d+%.*sorted.*shuffle=True.*TimeSeriesSplit") as caught:
+        tw.cross_importance(model, X, target, cv=KFold(5))
+    assert len(caught) == 1
+
+
+def test_other_folds_are_not_taken_for_sorted_rows(recwarn):
+    X, y = draw_sorted()
+    tw.cross_importance(BOOSTING, X, y, cv=TimeSeriesSplit(4))
+    tw.cross_importance(BOOSTING, X, y, cv=KFold(5, shuffle=True, random_state=1))
+    tw.cross_importance(BOOSTING, X, y, cv=GroupKFold(4), groups=np.arange(len(y)) // 5)
+    for seed in range(5):
+        tw.cross_importance(BOOSTING, *draw(seed)[:2], cv=KFold(5))
+    assert not [str(warning.message) for warning in recwarn if "sorted" in str(warning.message)]
+
+
+def test_separation_of_folds_is_a_share_of_variance():
+    folds = read_folds([np.r_[50:100], np.r_[:50]], [np.r_[:50], np.r_[50:100]], 100, None, "cv")
+    steps = np.repeat([0.0, 1.0], 50)
+    assert folds.are_blocks
+    assert folds.measure_separation(steps) == 1.0
+    wavy = steps + np.tile([-0.5, 0.5], 50)  # as much variance within folds as between them
+    assert folds.measure_separation(wavy) == pytest.approx(0.5)
+    assert folds.measure_separation(np.where(np.arange(100) % 7, wavy, np.nan)) > 0.4
+    for even in (np.ones(100), np.tile([0.0, 1.0], 50), np.full(100, np.nan)):
+        assert folds.measure_separation(even) == 0.0
+
+
+def test_warning_filters_survive_fits_in_threads():
+    class Damaging(RandomForestRegressor):
+        def fit(self, X, y, sample_weight=None):
+            super().fit(X, y, sample_weight)
+            warnings.filters.clear()  # as scikit-learn's threads do by chance
+            for text in ("`sklearn.utils.parallel.delayed` should be used with", "of its own"):
+                warnings.warn(text, UserWarning, stacklevel=2)
+            return self
+
+    before = list(warnings.filters)
+    with pytest.raises(UserWarning, match="of its own"):
+        tw.cross_importance(Damaging(5, random_state=0), X, y, cv=2)
+    assert warnings.filters == before
 
 
 def test_tables_files_pictures_and_words(tmp_path):
@@ -340,6 +406,7 @@ def test_a_fold_whose_target_does_not_vary_leaves_shares_of_the_others(rng):
     X = rng.normal(size=(90, 3))
     y = X[:, 0] + 0.3 * rng.normal(size=90)
     y[60:] = 1.0
-    result = tw.cross_importance(HistGradientBoostingRegressor(max_iter=10), X, y, cv=KFold(3), progress=False)
+    with pytest.warns(UserWarning, match="sorted"):  # the last 30 rows have a target of their own
+        result = tw.cross_importance(HistGradientBoostingRegressor(max_iter=10), X, y, cv=KFold(3), progress=False)
     np.testing.assert_allclose(result.per_fold[2], 0.0, atol=1e-15)
     np.testing.assert_allclose(result.share, result.values / result.impurity, rtol=1e-12)

@@ -13,6 +13,7 @@ from truewood._arguments import is_fraction
 from truewood._formatting import count, quote
 from truewood._inference.rounding import SAME
 from truewood._inputs.correlation import correlate_columns
+from truewood._results.notebook_view import write_table, write_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,6 +81,16 @@ class CorrelatedGroups(dict[str, list[Any]]):
         from truewood._plotting.dendrogram import draw_dendrogram
 
         return draw_dendrogram(self, ax)
+
+    def _repr_html_(self) -> str:
+        columns = {
+            "group": list(self.several),
+            "columns": [", ".join(map(str, members)) for members in self.several.values()],
+        }
+        n_alone = len(self) - len(self.several)
+        notes = [f"{count(n_alone, 'other column')} on {'its' if n_alone == 1 else 'their'} own."] * (n_alone > 0)
+        table = write_table(columns, n_names=2) if self.several else ""
+        return write_view("CorrelatedGroups", self.describe(), table, notes)
 
 
 def correlated_groups(X: Any, *, threshold: float = 0.7) -> CorrelatedGroups:

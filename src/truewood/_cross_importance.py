@@ -4,33 +4,55 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    check_cv,
+    train_test_split,
+)
 from sklearn.utils import _safe_indexing, indexable
 
-from truewood._arguments import check_estimator, check_length, check_n_jobs, check_type, count_rows, read_inference
+from truewood._arguments import (
+    check_estimator,
+    check_length,
+    check_n_jobs,
+    check_type,
+    count_rows,
+    is_fraction,
+    read_inference,
+)
 from truewood._exceptions import warn
-from truewood._formatting import list_names
+from truewood._formatting import list_names, quote
 from truewood._importance import find_streaming_scorer, score_on_engine
 from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.row_arrays import read_groups, take_named
 from truewood._inputs.target import read_sample_weight
 from truewood._measures.registry import AUTO, check_measure, get_measure
 from truewood._progress import show_progress
-from truewood._refitting import name_weight
+from truewood._refitting import list_validation_params, name_weight, needs_validation_rows
 from truewood._results.importance_result import ImportanceResult
-from truewood._rows.folds import read_folds
+from truewood._rows.copies import Copies, find_copies_in_table
+from truewood._rows.folds import Folds, read_folds
 from truewood._scoring.joined_folds import join_folds
+from truewood._sklearn_compat import keep_warning_filters
 
 # If more than this share of the split weight has no test rows, folds are too small.
 _MUCH_SKIPPED = 0.5
+# Shuffles rows if `cv` is a number, and splits off validation rows.
+_SEED = 0
+# Arguments of fits that hold validation rows.
+_VALIDATION = ("eval_set", "eval_X", "eval_y", "X_val", "y_val")
 
 
 def cross_importance(
@@ -46,6 +68,7 @@ def cross_importance(
     inference: bool = True,
     contributions: bool = False,
     params: Mapping[str, Any] | None = None,
+    validation_fraction: float = 0.1,
     n_jobs: int | None = None,
     random_state: Any = None,
     target: Any = None,
@@ -69,8 +92,9 @@ def cross_importance(
         The target, or the name of its column in X.
     cv : int, splitter or iterable, default=None
         How to split the rows, as in scikit-learn: a number of folds, a splitter, or pairs of training and test row
-        numbers. None means 5 folds. With a number, folds are stratified by class and keep `groups` together, and rows
-        are not shuffled.
+        numbers. None means 5 folds. With a number, rows are shuffled with a fixed seed, so that sorted rows do no harm;
+        folds are stratified by class, and keep `groups` together, which are not shuffled. For rows that are ordered in
+        time, pass `TimeSeriesSplit`.
     measure : str, default="auto"
         One of `measures()`, see `importance`.
     sample_weight : array-like of shape (n_rows,) or str, default=None
@@ -87,7 +111,11 @@ def cross_importance(
         `compare` uses to pair rows. Needs `inference`.
     params : dict, default=None
         Additional arguments of the estimator's fit, such as ``{"model__categorical_feature": [0]}``. Arguments with an
-        entry for each row are split like X.
+        entry for each row are split like X. An ``eval_set`` is refused because it could contain rows of X.
+    validation_fraction : float, default=0.1
+        Share of each fold's training rows that early stopping of XGBoost, LightGBM and CatBoost gets as validation
+        rows; the held-out rows of a fold never stop its fit. Only used if the model is set to stop early, such as with
+        ``early_stopping_rounds``.
     n_jobs : int, default=None
         Number of processes, each running one fold at a time, as in scikit-learn; -1 means all cores.
     random_state : int, RandomState instance or None, default=None
@@ -123,7 +151,12 @@ def cross_importance(
     if not isinstance(estimator, Mapping):
         check_estimator(estimator)
     if params is not None:
-        check_type(params, Mapping, "params", "a dict")
+        _check_params(params)
+    if not is_fraction(validation_fraction):
+        raise ValueError(
+            f"validation_fraction must be a number between 0 and 1, got {quote(validation_fraction)}; the default is "
+            "0.1."
+        )
     if find_streaming_scorer(X) is not None:
         raise TypeError(
             f"cross_importance needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
@@ -135,6 +168,7 @@ def cross_importance(
             check_length(given, n_rows, name)
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
+    copies = find_copies_in_table(bring_to_host(X))
     models = None
     if isinstance(estimator, Mapping):
         if cv is not None or params is not None:
@@ -142,12 +176,16 @@ def cross_importance(
                 "cv and params must be None with the output of cross_validate, whose models are already fitted."
             )
         models, train, test = _read_cv_results(estimator)
-        folds = read_folds(train, test, n_rows, codes, "estimator['indices']")
+        source = "estimator['indices']"
     else:
+        together = groups if groups is not None or copies is None or not _is_number(cv) else copies.groups
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
-            splits = list(_choose_splitter(cv, estimator, y, groups).split(X, y, groups))
-        folds = read_folds([train for train, _ in splits], [test for _, test in splits], n_rows, codes, "cv")
+            splits = list(_choose_splitter(cv, estimator, y, together).split(X, y, together))
+        source, train, test = "cv", [train for train, _ in splits], [test for _, test in splits]
+    folds = read_folds(train, test, n_rows, codes, source)
+    if copies is not None:
+        folds = _leave_out_copies(folds, copies)
     has_errors = measure == AUTO or get_measure(measure).why_no_inference is None
     options = {
         "measure": measure,
@@ -157,9 +195,11 @@ def cross_importance(
         "random_state": random_state,
         "engine": engine,
     }
-    fold = _Fold(estimator, X, y, weight, dict(params or {}), target, options)
+    params = dict(params or {})
+    stops_early = models is None and needs_validation_rows(estimator, params)
+    fold = _Fold(estimator, X, y, weight, params, target, options, codes, validation_fraction if stops_early else None)
     results, messages = [], dict[str, None]()
-    with show_progress("folds", total=len(folds.test), is_wanted=progress) as update:
+    with keep_warning_filters(), show_progress("folds", total=len(folds.test), is_wanted=progress) as update:
         steps = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(fold.run)(train, test, None if models is None else models[k])
             for k, (train, test) in enumerate(zip(folds.train, folds.test, strict=True))
@@ -170,12 +210,13 @@ def cross_importance(
             update(len(results))
     for text in messages:
         warn(text)
-    joined = join_folds(results, folds, weight, codes, inference, contributions)
-    if joined.skipped_weight > _MUCH_SKIPPED:
-        warn(
-            f"{joined.skipped_weight:.0%} of split weight was not scored because no held-out row reached one of the "
-            "children; use fewer folds with more rows."
-        )
+    joined = join_folds(
+        results, folds, weight, codes, inference, contributions, target=_encode(bring_to_host(y)), copies=copies
+    )
+    if stops_early:
+        note = f"{validation_fraction:.0%} of each fold's training rows served as validation rows for early stopping."
+        joined = replace(joined, notes=(*joined.notes, note))
+    _warn_of_folds(joined, folds, y, source)
     return joined
 
 
@@ -190,6 +231,8 @@ class _Fold:
     params: dict[str, Any]
     target: Any
     options: dict[str, Any]
+    groups: NDArray[np.int64] | None
+    validation_fraction: float | None
 
     def run(
         self, train: NDArray[np.int64], test: NDArray[np.int64], model: Any | None
@@ -197,8 +240,7 @@ class _Fold:
         """Fit a model on the training rows, unless it is given, and score it on the test rows; also return warnings."""
         is_given = model is not None
         if model is None:
-            model = clone(self.estimator)
-            model.fit(_take(self.X, train), _take(self.y, train), **self._list_params(train))
+            model = self._fit(train)
         is_listed = self.target is not None and not callable(self.target)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -213,9 +255,37 @@ class _Fold:
                 n_jobs=None,
                 per_class=False,
                 check_heldout=is_given,  # otherwise the split itself guarantees it
+                check_rows=False,  # of all folds together
                 **self.options,
             )
         return result, [str(warning.message) for warning in caught if warning.category is UserWarning]
+
+    def _fit(self, train: NDArray[np.int64]) -> Any:
+        """Fit a model on training rows, of which early stopping gets a part as validation rows."""
+        if self.validation_fraction is None:
+            params = self._list_params(train)
+        else:
+            train, rest = self._split(train, self.validation_fraction)
+            params = self._list_params(train)
+            inner, validation = ((_take(self.X, rows), _take(self.y, rows)) for rows in (train, rest))
+            weight = None if self.weight is None else self.weight[rest]
+            params = list_validation_params(self.estimator, params, inner, validation, weight) | params
+        return clone(self.estimator).fit(_take(self.X, train), _take(self.y, train), **params)
+
+    def _split(self, train: NDArray[np.int64], fraction: float) -> list[NDArray[np.int64]]:
+        """Split training rows into those of the fit and validation rows; by group, or else by class if possible."""
+        if self.groups is not None:
+            splitter = GroupShuffleSplit(1, test_size=fraction, random_state=_SEED)
+            return [train[part] for part in next(splitter.split(train, groups=self.groups[train]))]
+        labels = None
+        if is_classifier(self.estimator):
+            labels = np.asarray(bring_to_host(_take(self.y, train)))
+            counts = np.unique(labels, return_counts=True)[1]
+            labels = labels if counts.min() > 1 and len(counts) <= fraction * len(train) else None
+        split: list[NDArray[np.int64]] = train_test_split(
+            train, test_size=fraction, random_state=_SEED, stratify=labels
+        )
+        return split
 
     def _list_params(self, train: NDArray[np.int64]) -> dict[str, Any]:
         """Arguments of the fit on the training rows."""
@@ -226,6 +296,38 @@ class _Fold:
         if self.weight is not None:
             params[name_weight(self.estimator)] = self.weight[train]
         return params
+
+
+def _is_number(cv: Any) -> bool:
+    """Whether `cv` leaves the choice of the splitter to us."""
+    return cv is None or isinstance(cv, Integral)
+
+
+def _leave_out_copies(folds: Folds, copies: Copies) -> Folds:
+    """Leave test rows out that have a copy among the training rows of their fold."""
+    test = [copies.find_unseen(own, train) for train, own in zip(folds.train, folds.test, strict=True)]
+    n_left_out = sum(map(len, folds.test)) - sum(map(len, test))
+    if not n_left_out:
+        return folds
+    remedy = "remove the copies, or pass a number of folds as cv"
+    if not all(map(len, test)):
+        raise ValueError(f"cv must not hold out only copies of training rows, as one of its folds does; {remedy}.")
+    warn(
+        f"{n_left_out} held-out rows are copies of training rows of their fold, which are not unseen, and were left "
+        f"out; {remedy}."
+    )
+    return replace(folds, test=test)
+
+
+def _encode(y: Any) -> NDArray[np.float64]:
+    """The target as numbers that are equal if the values are, shape (n_rows, n_outputs)."""
+    values = np.asarray(y)
+    if values.dtype.kind in "biuf":
+        return values.reshape(len(values), -1).astype(np.float64)
+    if values.dtype.names is not None:  # events and times
+        return np.column_stack([values[name].astype(np.float64) for name in values.dtype.names])
+    columns = pd.DataFrame(values.reshape(len(values), -1)).astype(str)
+    return np.column_stack([pd.factorize(columns[name], sort=True)[0] for name in columns]).astype(np.float64)
 
 
 def _take(values: Any, rows: NDArray[np.int64]) -> Any:
@@ -239,12 +341,54 @@ def _has_rows(value: Any, n_rows: int) -> bool:
 
 
 def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
-    """The splitter; one that keeps groups together if `cv` is only a number of folds."""
+    """The splitter; one that keeps groups together, or else shuffles, if `cv` is only a number of folds."""
     splitter = check_cv(5 if cv is None else cv, y, classifier=is_classifier(estimator))
-    if groups is None or not (cv is None or isinstance(cv, Integral)):
+    if not _is_number(cv):
         return splitter
+    if groups is None:
+        return type(splitter)(splitter.n_splits, shuffle=True, random_state=_SEED)
     keep_groups = StratifiedGroupKFold if isinstance(splitter, StratifiedKFold) else GroupKFold
     return keep_groups(splitter.n_splits)
+
+
+def _check_params(params: Any) -> None:
+    """Refuse validation rows, which folds may score."""
+    check_type(params, Mapping, "params", "a dict")
+    for name in params:
+        if str(name).rpartition("__")[2] in _VALIDATION:
+            raise ValueError(
+                f"params must not contain {quote(name)}, because a fold may score rows that stopped its fit; leave it "
+                "out, and early stopping gets validation_fraction=0.1 of each fold's training rows."
+            )
+
+
+def _warn_of_folds(joined: ImportanceResult, folds: Folds, y: Any, source: str) -> None:
+    """Warn of folds of sorted rows, and of folds that are too small."""
+    separation = _measure_separation(folds, y) if joined.n_groups is None and folds.are_blocks else 0.0
+    if separation:
+        warn(
+            f"{source} holds out consecutive rows that differ from the rest: which fold a row is in explains "
+            f"{separation:.0%} of the target's variance. The rows appear to be sorted; shuffle them, as "
+            "cv=KFold(5, shuffle=True, random_state=0) does, or pass cv=TimeSeriesSplit() if they are ordered in time."
+        )
+    elif joined.skipped_weight > _MUCH_SKIPPED:
+        warn(
+            f"{joined.skipped_weight:.0%} of split weight was not scored because no held-out row reached one of the "
+            "children; use fewer folds with more rows, and shuffle sorted rows."
+        )
+
+
+def _measure_separation(folds: Folds, y: Any) -> float:
+    """Largest share of the variance of a target that lies between folds."""
+    values = np.asarray(bring_to_host(y))
+    columns = [values[name] for name in values.dtype.names] if values.dtype.names else values.reshape(len(values), -1).T
+    return max(folds.measure_separation(_read_numbers(column)) for column in columns)
+
+
+def _read_numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+    """A target as numbers; labels are numbered in the order in which they appear."""
+    is_number = column.dtype.kind in "biuf"
+    return np.asarray(column if is_number else pd.factorize(column)[0], dtype=np.float64)
 
 
 def _read_cv_results(results: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:

@@ -107,8 +107,8 @@ def _explain(
     n_unexplained = int(np.count_nonzero(~paths.is_explained))
     if n_unexplained:
         warn(
-            f"{n_unexplained} of {matrix.n_rows} rows have no explanation because they are in every bag; fit more "
-            "trees to explain them."
+            f"{n_unexplained} of {matrix.n_rows} rows have no explanation because they, or copies of them, are in "
+            "every bag; fit more trees to explain them."
         )
     values, base = (
         sum_feature_groups(paths.values, groupings[0]),

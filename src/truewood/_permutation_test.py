@@ -19,7 +19,7 @@ from sklearn.utils import shuffle
 
 from truewood._arguments import check_estimator, check_n_jobs, check_path, check_seed, is_count
 from truewood._checkpoint import append_to, read_entries, read_first_entry
-from truewood._formatting import count, in_one_line, quote
+from truewood._formatting import count, format_p_value, in_one_line, quote
 from truewood._importance import importance
 from truewood._inputs.correlation import read_shape
 from truewood._inputs.feature_groups import read_feature_groups
@@ -28,12 +28,15 @@ from truewood._progress import show_progress
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._refitting import N_SEEDS, name_weight, set_seeds
 from truewood._results.importance_result import ImportanceResult
+from truewood._results.notebook_view import draw_bars, write_table, write_view
+from truewood._sklearn_compat import keep_warning_filters
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FORMAT = "truewood.permutation_test"
 _N_SHOWN = 10
+_ALPHA = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,6 +136,22 @@ class PermutationTestResult:
         more = [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
         return "\n".join([*lines, *more])
 
+    def _repr_html_(self) -> str:
+        table, n_null, n_hidden = self.frame().head(_N_SHOWN), len(self.null), len(self.values) - _N_SHOWN
+        columns = {
+            "feature": table["feature"].tolist(),
+            "importance": table["importance"].map("{:.4g}".format).tolist(),
+            "null mean": table["null_mean"].map("{:.4g}".format).tolist(),
+            "null std": table["null_std"].map("{:.4g}".format).tolist(),
+            "p-value": table["p_value"].map(format_p_value).tolist(),
+            "normal p-value": table["normal_p_value"].map(format_p_value).tolist(),
+        }
+        header = f"{self.measure}, {count(n_null, 'permutation')}, smallest possible p-value {1 / (1 + n_null):.2g}"
+        bars = draw_bars(table["importance"].tolist(), (table["p_value"] <= _ALPHA).tolist())
+        notes = [f"Pale bars: p-value above {_ALPHA:g}, not adjusted for the number of features."]
+        notes += [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
+        return write_view("PermutationTestResult", header, write_table(columns, bars), notes)
+
 
 def permutation_test(
     estimator: Any,
@@ -211,10 +230,12 @@ def permutation_test(
     if resume is not None:
         seed, done = _begin_or_resume(Path(resume), refit.fingerprint(), seed, is_free=random_state is None)
     # The original target comes first, in this process, so that errors surface right away.
-    observed = refit.run(seed, 0)
+    with keep_warning_filters():
+        observed = refit.run(seed, 0)
     ahead = [number for number in range(1, n_permutations + 1) if number not in done]
     n_done = n_permutations - len(ahead)
     with (
+        keep_warning_filters(),
         append_to(None if resume is None else Path(resume)) as append,
         show_progress("permutations", total=n_permutations, done=n_done, is_wanted=progress) as update,
     ):

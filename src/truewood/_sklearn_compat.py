@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,23 @@ SKLEARN_VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
 WEIGHTS_ARE_DRAWN = SKLEARN_VERSION >= (1, 9)
 # Before, trees routed missing values differently in prediction and training (scikit-learn/scikit-learn#32351).
 MISSING_IS_TRUSTED = SKLEARN_VERSION >= (1, 8)
+
+
+@contextmanager
+def keep_warning_filters() -> Iterator[None]:
+    """Keep the warning filters of this process while forests are fit in threads.
+
+    Since scikit-learn 1.7 these threads overwrite each other's filters, which are global. They may leave none behind,
+    and then every task of a forest warns that filters are missing (scikit-learn/scikit-learn#32631).
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # several threads would overwrite each other's filters here, too
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for issued in caught:
+        if "`sklearn.utils.parallel.delayed` should be used with" not in str(issued.message):
+            warnings.warn_explicit(issued.message, issued.category, issued.filename, issued.lineno)
 
 
 def count_training_rows(ensemble: Any) -> int:

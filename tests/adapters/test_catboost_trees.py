@@ -91,8 +91,10 @@ def test_an_early_stopped_model_is_read_as_it_predicts(tmp_path):
     model = CatBoostRegressor(**options, early_stopping_rounds=20).fit(X, y, eval_set=(X_new, y_new))
     assert tw.to_ensemble(model).n_trees == model.best_iteration_ + 1 < 250
     check_trees(model, X_new, tmp_path)
+    assert any("early stopping" in note for note in tw.importance(model, X_new, y_new, rows="heldout").notes)
     whole = CatBoostRegressor(**options, use_best_model=False).fit(X, y, eval_set=(X_new, y_new))
     assert tw.to_ensemble(whole).n_trees == 300
+    assert tw.importance(whole, X_new, y_new, rows="heldout").notes == ()
 
 
 def test_a_sum_of_models():

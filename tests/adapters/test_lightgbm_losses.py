@@ -105,6 +105,9 @@ def test_regressors_and_early_stopping():
     result = tw.importance(model, *make_signal(1, "number"), rows="heldout")
     assert result.values.argmax() == 1
     assert result.task == "regression"
+    assert any("early stopping" in note for note in result.notes)
+    whole = lgb.LGBMRegressor(n_estimators=5, verbose=-1, n_jobs=1).fit(X, y, eval_X=X_valid, eval_y=y_valid)
+    assert tw.importance(whole, *make_signal(1, "number"), rows="heldout").notes == ()
     np.testing.assert_allclose(add_leaf_values(model, X)[:, 0], model.predict(X), rtol=1e-12)
 
 

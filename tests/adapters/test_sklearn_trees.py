@@ -181,3 +181,12 @@ def test_no_other_tree_library_is_imported():
         "assert 'truewood.adapters._sklearn_bagging' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_other_models_are_refused_in_a_short_line():
+    X, y = np.arange(20.0).reshape(10, 2), np.tile([0, 1], 5)
+    with pytest.raises(TypeError, match=r"^model\b.*LogisticRegression.*XGBoost.*register_adapter") as caught:
+        tw.importance(LogisticRegression().fit(X, y), X, y)
+    message = str(caught.value)
+    assert len(message) < 300
+    assert "\n" not in message

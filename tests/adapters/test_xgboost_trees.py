@@ -115,6 +115,7 @@ def test_an_early_stopped_wrapper_is_read_up_to_its_best_iteration(booster, engi
     model = stopped(booster)
     n_used = (model.best_iteration + 1) * 3 * 2
     assert tw.to_ensemble(model).n_trees == n_used < len(dumped_trees(model))
+    assert open_model(model).is_stopped_early
     rows = draw(seed=5)[0]
     check_leaves(model, rows, model.apply(rows))
     raw = model.predict(rows, output_margin=True)

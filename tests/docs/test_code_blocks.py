@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 import tomllib
+from contextlib import nullcontext
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +43,9 @@ NEEDS = {
 # Blocks that hold this need a cluster: `test_clusters.py` has them.
 CLUSTER = ("pyspark", "spark.read", 'Client("tcp://')
 
+# Pages on data that has to be warned about.
+WARNS = {"docs/howto/engineering.md": "contributions of neighboring rows"}
+
 
 def can_run(text):
     libraries = [library for mark, library in NEEDS.items() if mark in text]
@@ -65,7 +69,9 @@ def test_python(page, tmp_path, monkeypatch, capsys):
         pytest.skip(f"{DATA_VARIABLE} names no folder with the paper's data sets")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_registry, "_REGISTRY", dict(_registry._REGISTRY))
-    with parallel_config(backend="threading"):  # processes take seconds to start
+    expected = WARNS.get(name_page(page))
+    warned = nullcontext() if expected is None else pytest.warns(UserWarning, match=expected)
+    with parallel_config(backend="threading"), warned:  # processes take seconds to start
         run_page(page, ModuleType("page"))
     printed = capsys.readouterr().out
     blocks = list_blocks(page)

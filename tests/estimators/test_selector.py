@@ -25,7 +25,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import truewood as tw
@@ -539,3 +539,14 @@ def test_weights_reach_the_model_of_a_pipeline(rng):
     for estimator in (pipeline, make_pipeline("passthrough", pipeline)):
         selector = tw.UnbiasedSelector(estimator).fit(X, y, sample_weight=weight)
         np.testing.assert_array_equal(selector.importance_result_.values, expected.importance_result_.values)
+
+
+@pytest.mark.parametrize("estimator", [None, FOREST])
+def test_text_is_refused_with_the_columns_and_a_remedy(estimator, few_trees):
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(size=np.where(y, "large", "small"))
+    with pytest.raises(ValueError, match=r"^X\b.*\bsize;.*OrdinalEncoder") as caught:
+        tw.UnbiasedSelector(estimator).fit(table, y)
+    assert "\n" not in str(caught.value)
+    encoder = ColumnTransformer([("encode", OrdinalEncoder(), ["size"])], remainder="passthrough")
+    selector = tw.UnbiasedSelector(make_pipeline(encoder, FOREST)).fit(table, y)
+    assert "size" in selector.get_feature_names_out()

@@ -26,6 +26,12 @@ class OracleTree:
     summaries: dict = field(default_factory=dict, repr=False)  # those of the nodes, which all measures share
 
 
+def leave_out_copies(oracle_tree, original):
+    """The unseen rows of a tree without copies of rows that grew it, given the row that each row is a copy of."""
+    seen = {original[row] for row, weight in oracle_tree.training if weight > 0}
+    return [(row, weight) for row, weight in oracle_tree.unseen if original[row] not in seen]
+
+
 def walk(tree, columns, x):
     """Nodes on the way of one row, root first."""
     node, path = 0, [0]

@@ -24,9 +24,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 from sklearn.utils.class_weight import compute_sample_weight
 
 import truewood as tw
-from helpers.oracle import OracleTree
+from helpers.oracle import OracleTree, leave_out_copies
 
-N_ROWS, N_FEATURES, N_TREES = 60, 4, 3
+N_ROWS, N_FEATURES, N_TREES, N_COPIES = 60, 4, 3, 12
 VERSION = tuple(map(int, sklearn.__version__.split(".")[:2]))
 
 
@@ -38,6 +38,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     labels: str = "binary"  # binary, string, bool, three, several, number, numbers
     missing: bool = False
+    copies: bool = False  # whether the last rows are copies of the first, with targets of their own
     container: str = "float64"  # float64, float32, csr, csc
     weighted: bool = False
     warm: bool = False
@@ -75,6 +76,10 @@ CASES = {
     "rf-monotonic-weighted": Case(RF, {"monotonic_cst": [1, 0, -1, 0]}, weighted=True),
     "rf-warm-start": Case(RF, {"warm_start": True}, warm=True),
     "rf-missing": Case(RF, missing=True),
+    "rf-copies": Case(RF, copies=True),
+    "rf-copies-weighted": Case(RF, copies=True, weighted=True),
+    "rfr-copies-missing": Case(RFR, copies=True, missing=True, labels="number"),
+    "rfr-copies-csr": Case(RFR, copies=True, container="csr", labels="number"),
     "rf-csr": Case(RF, container="csr"),
     "rf-csc": Case(RF, container="csc"),
     "rf-float32": Case(RF, container="float32"),
@@ -193,8 +198,9 @@ def build_case(case: Case, seed: int, rng: np.random.Generator) -> Built:
     scoring = (np.ones(N_ROWS) if weight is None else weight) / oob_probability(
         case, model, decode(case, codes), weight
     )
+    original = [row % (N_ROWS - N_COPIES) if case.copies else row for row in range(N_ROWS)]
     for tree in trees:
-        tree.unseen = [(row, scoring[row]) for row, _ in tree.unseen]
+        tree.unseen = [(row, scoring[row]) for row, _ in leave_out_copies(tree, original)]
     return Built(case, model, contain(case, X), decode(case, codes), rows, weight, X, codes, count_classes(case), trees)
 
 
@@ -214,6 +220,9 @@ def draw_rows(rng: np.random.Generator, case: Case) -> tuple[np.ndarray, np.ndar
         X[:, 3] = 7.0 if rng.random() < 0.5 else X[:, 2]
     if case.missing:
         X[rng.random(X.shape) < 0.15] = np.nan
+    if case.copies:
+        X[:N_COPIES, 2] = rng.standard_normal(N_COPIES)
+        X[-N_COPIES:] = X[:N_COPIES]
     if case.container == "float32":
         X = X.astype(np.float32).astype(float)
     other = rng.integers(0, 3, N_ROWS)

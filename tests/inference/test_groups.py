@@ -225,10 +225,12 @@ def test_bad_labels_are_refused(forest, labels, message):
 
 
 def test_few_groups_or_one_large_group_give_no_errors(forest):
-    few = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=np.arange(N_ROWS) % 19)
+    with pytest.warns(UserWarning, match=r"20 groups .* got 19\b.*withheld"):
+        few = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=np.arange(N_ROWS) % 19)
     assert not find_lacking(few.inference_unavailable, "20 groups", "19")
     large = np.where(np.arange(N_ROWS) < 60, -1, np.arange(N_ROWS))
-    unequal = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=large)
+    with pytest.warns(UserWarning, match=r"20 groups .* count as 3\.9\b.*withheld"):
+        unequal = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=large)
     assert not find_lacking(unequal.inference_unavailable, "20 groups", "61", "3.9")
     assert np.isnan(unequal.p_value).all()
     enough = tw.importance(forest, X_NEW, Y_NEW, rows="heldout", groups=np.arange(N_ROWS) % 20)

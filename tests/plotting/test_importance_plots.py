@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import re
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PathCollection
@@ -35,11 +37,12 @@ def result():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_draws_on_an_axes_of_its_own(result, kind, tmp_path):
-    import matplotlib
-
+def test_every_kind_draws_on_a_pyplot_figure_of_its_own(result, kind, tmp_path):
     backend = matplotlib.get_backend()
+    plt.figure()
     ax = result.plot(kind)
+    assert plt.gcf() is ax.figure
+    assert len(plt.get_fignums()) == 2
     ax.figure.savefig(tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 5000
     assert matplotlib.get_backend() == backend
@@ -50,6 +53,15 @@ def test_every_kind_draws_on_an_axes_of_its_own(result, kind, tmp_path):
 def test_every_kind_draws_where_it_is_told(result, kind):
     ax = Figure().subplots()
     assert result.plot(kind, ax=ax) is ax
+    assert not plt.get_fignums()
+
+
+def test_a_plot_that_fails_leaves_no_figure_open(result):
+    with pytest.raises(ValueError, match="per_class=True"):
+        make_result(3).plot("classes")
+    with pytest.raises(ValueError, match="alpha"):
+        result.plot(alpha=2)
+    assert not plt.get_fignums()
 
 
 def test_bars_and_points_are_the_shares_in_order(result):

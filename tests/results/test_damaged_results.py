@@ -8,6 +8,7 @@ import random
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
@@ -86,7 +87,7 @@ def use(result, folder):
     assert result._repr_html_()
     result.frame()
     for kind in ("bar", "compare", "box", "rank"):
-        result.plot(kind).figure.savefig(folder / "a.svg")
+        result.plot(kind, ax=Figure().subplots()).figure.savefig(folder / "a.svg")
     result.select(k=1)
     if result.inference_unavailable is None:
         result.interval()

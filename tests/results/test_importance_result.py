@@ -12,6 +12,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 import truewood as tw
 from helpers.messages import find_lacking
 from truewood._engines.cuda_device import find_problem
+from truewood._results.caveats import list_caveats
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((90, 12))
@@ -140,13 +141,18 @@ def test_what_is_not_there_is_not_mentioned(result):
     assert len(lines) == 5 + small.select().any()
     plain = dataclasses.replace(small, share=np.full(3, np.nan), total_error=np.nan)
     assert "%" not in repr(plain).replace("95% CI", "")
-    assert small._repr_html_().count("<p>") == 1 + small.select().any()
+    assert small._repr_html_().count("</p>") == 3 + small.select().any()  # there are few rows
     page = result._repr_html_()
-    assert page.count("<p>") == 4
-    # Bars as long as the scores, and pale where nothing was found.
-    widths = [float(width) for width in re.findall(r"width:([\d.]+)%", page)]
-    shown = np.sort(result.values)[::-1][:10]
-    np.testing.assert_allclose(widths, 100 * np.maximum(shown, 0) / shown[0], atol=0.06)
+    caveats = list_caveats(result, None)
+    assert page.count("</p>") == 4 + len(caveats)
+    assert not find_lacking(page, *(html.escape(caveat.heading) for caveat in caveats), "90 rows", "2 more features")
+    assert page.count("of split weight") == 1
+    # Bars as long as the scores, with intervals, and pale where nothing was found.
+    widths = np.array([float(width) for width in re.findall(r";width:([\d.]+)%", page)]).reshape(10, 2)
+    shown, (low, high) = result.values[result.order][:10], (end[result.order][:10] for end in result.interval())
+    lengths = np.column_stack([np.abs(shown), high - low])
+    assert (high <= 2 * shown[0]).all()  # none is cut off
+    np.testing.assert_allclose(widths, lengths * (widths[0, 0] / lengths[0, 0]), atol=0.12)
     assert page.count("opacity:1") == np.count_nonzero(result.select()[result.order][:10])
 
 

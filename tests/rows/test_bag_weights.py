@@ -11,6 +11,7 @@ from sklearn.ensemble import BaggingClassifier, BaggingRegressor, RandomForestCl
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import truewood as tw
+from helpers.messages import find_lacking
 from truewood._exceptions import AdapterError
 from truewood._rows.bag_weights import choose_bag_size
 from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN
@@ -59,9 +60,14 @@ def test_bagging_draws_by_sample_weight(data):
 def test_a_class_that_is_in_nearly_all_bags_is_warned_about_and_the_remedy_works(data):
     X, y = data
     options = {"n_estimators": 80, "class_weight": "balanced", "random_state": 0}
-    with pytest.warns(UserWarning, match=r"0\.\d out-of-bag rows.*class 1\b.*max_samples=\d+") as caught:
-        tw.importance(RandomForestClassifier(**options).fit(X, y), X, y)
+    with pytest.warns(UserWarning, match=r"withheld.* 0\.\d rows of class 1\b.*max_samples=\d+") as caught:
+        withheld = tw.importance(RandomForestClassifier(**options).fit(X, y), X, y, contributions=True)
     assert caught[0].filename == __file__
+    assert not find_lacking(withheld.inference_unavailable, "class 1", "max_samples=")
+    assert np.isnan(withheld.p_value).all()
+    assert np.isnan(withheld.total_p_value)
+    assert withheld.contributions.shape == X.shape
+    np.testing.assert_allclose(withheld.contributions.sum(axis=0), withheld.values)
     n_draws = int(str(caught[0].message).partition("max_samples=")[2].split()[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -14,13 +16,15 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from truewood._arguments import check_estimator, is_count, read_flag
-from truewood._formatting import count, quote
+from truewood._formatting import count, enumerate_names, list_names, quote
 from truewood._importance import importance
 from truewood._inputs.feature_groups import Grouping, read_feature_groups
 from truewood._inputs.tables import read_names
 from truewood._measures.registry import get_measure
 from truewood._refitting import name_weight, set_seeds
-from truewood._sklearn_compat import SKLEARN_VERSION
+from truewood._results.notebook_view import write_view
+from truewood._results.text import write_html
+from truewood._sklearn_compat import SKLEARN_VERSION, keep_warning_filters
 
 # Trees of the default forest: more than scikit-learn's 100, so that the seed rarely changes the selection.
 _N_TREES = 500
@@ -179,7 +183,17 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
             )
         estimator = self._make_estimator(y)
         weights = {} if sample_weight is None else {name_weight(estimator): sample_weight}
-        self.estimator_ = estimator.fit(X, y, **weights)
+        try:
+            with keep_warning_filters():
+                self.estimator_ = estimator.fit(X, y, **weights)
+        except ValueError as error:
+            if "could not convert string to float" not in str(error):
+                raise
+            raise ValueError(
+                f"X must have numbers only for {type(estimator).__name__}, got text in {_name_text_columns(X)}; pass "
+                "an estimator that encodes text, such as make_pipeline(make_column_transformer((OrdinalEncoder(), "
+                f"[...]), remainder='passthrough'), {type(estimator).__name__}())."
+            ) from error
 
     def _name_columns(self, X: Any) -> list[str]:
         """Return the column names of X, or those of the estimator, or numbered names."""
@@ -254,6 +268,24 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
             finding += f"; {verb} the {count(n_added, noun)} with the largest {scores} (see min_features)"
         warnings.warn(f"{finding}.", UserWarning, stacklevel=3)
 
+    def _repr_html_inner(self) -> str:
+        return f"{super()._repr_html_inner()}{self._write_selection()}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._write_selection()
+        return bundle
+
+    def _write_selection(self) -> str:
+        """Write the selection and the scores as HTML; nothing before the fit."""
+        if not hasattr(self, "importance_result_"):
+            return ""
+        names = self.get_feature_names_out().tolist()
+        text = f"{len(names):,} of {count(self.n_features_in_, 'column')}"
+        view = write_view("Selected", f"{text}: {enumerate_names(names)}" if names else text, "")
+        return f"{view}\n{write_html(self.importance_result_)}"
+
     def __sklearn_tags__(self) -> Any:
         # Called by scikit-learn 1.6 or later, which has get_tags.
         from sklearn.utils import get_tags
@@ -264,6 +296,13 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.target_tags.required = True
         return tags
+
+
+def _name_text_columns(X: Any) -> str:
+    """Name the columns that hold text."""
+    table = nw.from_native(X, eager_only=True).to_pandas() if read_names(X) is not None else pd.DataFrame(X)
+    holds_text = table.map(lambda value: isinstance(value, str)).any()
+    return list_names([str(name) for name in table.columns[holds_text]])
 
 
 def _has_classes(y: Any) -> bool:

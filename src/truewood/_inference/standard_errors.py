@@ -36,6 +36,9 @@ _FEWEST_GROUPS = 20
 TREE_NOISE = 0.05
 # Least forest noise as a share of the sum of phi^2, which bounds the weight of a single feature.
 _LEAST_NOISE = 0.02
+CLUSTER_REMEDY = (
+    "p-values are withheld; score more groups, or split large ones into parts that do not depend on each other"
+)
 
 
 @dataclass(frozen=True, eq=False)

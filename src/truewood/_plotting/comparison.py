@@ -14,8 +14,7 @@ from truewood._plotting.style import (
     find_font_size,
     label_rows,
     make_legend_entry,
-    prepare_axes,
-    set_fallback_fonts,
+    open_axes,
     set_title,
 )
 from truewood._results.summary import (
@@ -36,27 +35,26 @@ if TYPE_CHECKING:
 def draw_differences(comparison: Comparison, *, top: int | None, ax: Axes | None, alpha: float) -> Axes:
     """Plot the differences between two results; see `Comparison.plot`."""
     n_features = len(comparison.difference)
-    n_shown, ax = prepare_axes(n_features, None, top, ax)
-    order = comparison.order[:n_shown]
-    positions, difference = np.arange(n_shown), comparison.difference[order]
-    is_found = classify_differences(comparison, alpha)[order] != NOT_SIGNIFICANT
-    low, high = comparison.interval()
-    colors = np.where(is_found, np.where(difference > 0, UNBIASED, BIASED), MUTED)
-    size = min(7.0, 0.7 * (find_font_size(ax, n_shown) or 3.0))
-    ax.hlines(positions, low[order], high[order], color=colors, linewidth=1.2)
-    fills = np.where(is_found, colors, "white")
-    ax.scatter(difference, positions, s=size**2, c=fills, edgecolors=colors.tolist(), zorder=3)
-    ax.axvline(0, color="black", linewidth=0.8)
-    ax.locator_params(axis="x", nbins=5)
-    label_rows(ax, [str(comparison.feature_names[j]) for j in order])
-    a, b = (shorten(name, 24) for name in comparison.names)
-    ax.set_xlabel(f"{name_measure(comparison)}, {a} minus {b}\n{name_unit(comparison)}", parse_math=False)
-    higher, lower = name_differences(comparison)
-    legend = [
-        make_legend_entry(higher, UNBIASED, "o", has_line=True),
-        make_legend_entry(lower, BIASED, "o", has_line=True),
-        make_legend_entry(f"{NOT_SIGNIFICANT} (lines: 95% intervals)", MUTED, "o", fill="white", has_line=True),
-    ]
-    set_title(ax, summarize_differences(comparison, alpha, with_names=False), n_shown, n_features, legend)
-    set_fallback_fonts(ax)
+    with open_axes(n_features, top, ax) as (n_shown, ax):
+        order = comparison.order[:n_shown]
+        positions, difference = np.arange(n_shown), comparison.difference[order]
+        is_found = classify_differences(comparison, alpha)[order] != NOT_SIGNIFICANT
+        low, high = comparison.interval()
+        colors = np.where(is_found, np.where(difference > 0, UNBIASED, BIASED), MUTED)
+        size = min(7.0, 0.7 * (find_font_size(ax, n_shown) or 3.0))
+        ax.hlines(positions, low[order], high[order], color=colors, linewidth=1.2)
+        fills = np.where(is_found, colors, "white")
+        ax.scatter(difference, positions, s=size**2, c=fills, edgecolors=colors.tolist(), zorder=3)
+        ax.axvline(0, color="black", linewidth=0.8)
+        ax.locator_params(axis="x", nbins=5)
+        label_rows(ax, [str(comparison.feature_names[j]) for j in order])
+        a, b = (shorten(name, 24) for name in comparison.names)
+        ax.set_xlabel(f"{name_measure(comparison)}, {a} minus {b}\n{name_unit(comparison)}", parse_math=False)
+        higher, lower = name_differences(comparison)
+        legend = [
+            make_legend_entry(higher, UNBIASED, "o", has_line=True),
+            make_legend_entry(lower, BIASED, "o", has_line=True),
+            make_legend_entry(f"{NOT_SIGNIFICANT} (lines: 95% intervals)", MUTED, "o", fill="white", has_line=True),
+        ]
+        set_title(ax, summarize_differences(comparison, alpha, with_names=False), n_shown, n_features, legend)
     return ax

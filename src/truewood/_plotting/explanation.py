@@ -17,8 +17,7 @@ from truewood._plotting.style import (
     UNBIASED,
     add_color_bar,
     label_rows,
-    prepare_axes,
-    set_fallback_fonts,
+    open_axes,
     set_title,
 )
 from truewood._results.trends import name_prediction
@@ -62,15 +61,15 @@ def draw(
     size = np.abs(explanation.values[is_explained]).mean(axis=0)
     order = [int(j) for j in np.argsort(-size, kind="stable")]
     chosen = _find_row(row, is_explained) if kind == "waterfall" else 0
-    n_shown, ax = prepare_axes(len(order), 4.5 if kind == "dependence" else None, top, ax)
-    what = name_prediction(explanation, output_name)
-    if kind == "dependence":
-        _draw_dependence(explanation, _find_feature(explanation, feature, order[0]), output_name, ax)
-    elif kind == "waterfall":
-        _draw_waterfall(explanation, chosen, n_shown, what, ax)
-    else:
-        _draw_beeswarm(explanation, np.flatnonzero(is_explained), order[:n_shown], what, ax)
-    set_fallback_fonts(ax)
+    height = 4.5 if kind == "dependence" else None
+    with open_axes(len(order), top, ax, height) as (n_shown, ax):
+        what = name_prediction(explanation, output_name)
+        if kind == "dependence":
+            _draw_dependence(explanation, _find_feature(explanation, feature, order[0]), output_name, ax)
+        elif kind == "waterfall":
+            _draw_waterfall(explanation, chosen, n_shown, what, ax)
+        else:
+            _draw_beeswarm(explanation, np.flatnonzero(is_explained), order[:n_shown], what, ax)
     return ax
 
 

@@ -22,8 +22,7 @@ from truewood._plotting.style import (
     find_font_size,
     label_rows,
     make_legend_entry,
-    prepare_axes,
-    set_fallback_fonts,
+    open_axes,
     set_title,
     wrap_title,
 )
@@ -74,14 +73,13 @@ def draw(
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {quote(kind)}.")
     if title is not None:
         check_type(title, str, "title", "a str or None")
-    n_shown, ax = prepare_axes(len(result.values), 4.5 if kind == "rank" else None, top, ax)
-    _KINDS[kind](result, n_shown, ax, alpha)
-    directions = find_directions(result, explanation, alpha)
-    if kind == "bar" and directions is not None:
-        _write_directions(ax, [directions[j].word for j in result.order[:n_shown].tolist()])
-    if title is not None:
-        ax.set_title(f"{shorten(title, 80)}\n{ax.get_title()}", fontsize="large", pad=PAD, parse_math=False)
-    set_fallback_fonts(ax)
+    with open_axes(len(result.values), top, ax, 4.5 if kind == "rank" else None) as (n_shown, ax):
+        _KINDS[kind](result, n_shown, ax, alpha)
+        directions = find_directions(result, explanation, alpha)
+        if kind == "bar" and directions is not None:
+            _write_directions(ax, [directions[j].word for j in result.order[:n_shown].tolist()])
+        if title is not None:
+            ax.set_title(f"{shorten(title, 80)}\n{ax.get_title()}", fontsize="large", pad=PAD, parse_math=False)
     return ax
 
 

@@ -13,8 +13,7 @@ from truewood._plotting.style import (
     UNBIASED,
     label_rows,
     make_legend_entry,
-    prepare_axes,
-    set_fallback_fonts,
+    open_axes,
     set_title,
 )
 
@@ -27,20 +26,21 @@ if TYPE_CHECKING:
 def draw_permutation_test(test: PermutationTestResult, *, top: int | None, ax: Axes | None) -> Axes:
     """Plot the scores and the null distribution; see `PermutationTestResult.plot`."""
     values, null, p_value = test.values, test.null, test.p_value
-    n_shown, ax = prepare_axes(len(values), None, top, ax)
-    order = np.argsort(-values, kind="stable")[:n_shown]
-    positions = np.arange(n_shown)
-    ax.plot(null[:, order].ravel(), np.tile(positions, len(null)), "|", color=MUTED, markersize=8, alpha=0.4)
-    ax.plot(values[order], positions, "o", color=UNBIASED, markersize=6)
-    for position, j in enumerate(order):
-        text = f"p = {format_p_value(p_value[j])}".replace("= <", "< ")
-        ax.text(1.01, position, text, transform=ax.get_yaxis_transform(), va="center", fontsize="small", color=MUTED)
-    ax.axvline(0, color="black", linewidth=0.8)
-    ax.locator_params(axis="x", nbins=5)
-    label_rows(ax, test.feature_names[order].tolist())
-    ax.set_xlabel(get_measure(test.measure).title)
-    title = f"Scores and {count(len(null), 'permutation')} of the target"
-    legend = [make_legend_entry("score", UNBIASED, "o"), make_legend_entry("permuted target", MUTED, "|")]
-    set_title(ax, title, n_shown, len(values), legend)
-    set_fallback_fonts(ax)
+    with open_axes(len(values), top, ax) as (n_shown, ax):
+        order = np.argsort(-values, kind="stable")[:n_shown]
+        positions = np.arange(n_shown)
+        ax.plot(null[:, order].ravel(), np.tile(positions, len(null)), "|", color=MUTED, markersize=8, alpha=0.4)
+        ax.plot(values[order], positions, "o", color=UNBIASED, markersize=6)
+        for position, j in enumerate(order):
+            text = f"p = {format_p_value(p_value[j])}".replace("= <", "< ")
+            ax.text(
+                1.01, position, text, transform=ax.get_yaxis_transform(), va="center", fontsize="small", color=MUTED
+            )
+        ax.axvline(0, color="black", linewidth=0.8)
+        ax.locator_params(axis="x", nbins=5)
+        label_rows(ax, test.feature_names[order].tolist())
+        ax.set_xlabel(get_measure(test.measure).title)
+        title = f"Scores and {count(len(null), 'permutation')} of the target"
+        legend = [make_legend_entry("score", UNBIASED, "o"), make_legend_entry("permuted target", MUTED, "|")]
+        set_title(ax, title, n_shown, len(values), legend)
     return ax

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+from truewood._exceptions import warn
 from truewood._formatting import shorten
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ MUTED = "#777777"
 FAINT = "#D6E8F4"
 SMALL = "#7FB8DA"
 
+# Width of a figure, in inches.
+WIDTH = 8.0
 # Space between title and axes for a legend, in points.
 PAD = 26
 # Rows that leave no space for letters of this size, in points, get no labels.
@@ -35,32 +39,42 @@ _TITLE_WIDTH = 76
 _MAX_BAR_HEIGHT, _BAR_WIDTH = 4.0, 0.15
 
 
-def prepare_axes(n_features: int, height: float | None, top: int | None, ax: Axes | None) -> tuple[int, Axes]:
-    """Return the number of features to show, and the axes: those given, or new ones with a row per feature."""
+@contextmanager
+def open_axes(
+    n_features: int, top: int | None, ax: Axes | None, height: float | None = None
+) -> Iterator[tuple[int, Axes]]:
+    """Yield the number of features to show, and the axes: those given, or those of a new pyplot figure.
+
+    A new figure has a row per feature unless `height` is given. It is closed if drawing fails; otherwise a notebook
+    would show it half drawn.
+    """
     if top is not None and index(top) < 1:
         raise ValueError(f"top must be at least 1, or None for all features, got {top}; pass a larger number.")
     n_shown = n_features if top is None else min(index(top), n_features)
-    if ax is None:
-        ax = make_axes(height or find_height(n_shown))
-    elif not hasattr(ax, "spines"):
+    if ax is not None and not hasattr(ax, "spines"):
         raise TypeError(f"ax must be a matplotlib Axes, got {type(ax).__name__}; create one with plt.subplots().")
-    ax.spines[["top", "right"]].set_visible(False)
-    return n_shown, ax
+    with nullcontext(ax) if ax is not None else _open_figure(height or find_height(n_shown)) as axes:
+        axes.spines[["top", "right"]].set_visible(False)
+        yield n_shown, axes
+        _set_fallback_fonts(axes)
+
+
+@contextmanager
+def _open_figure(height: float) -> Iterator[Axes]:
+    """Yield the axes of a new pyplot figure; close it if drawing fails."""
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(WIDTH, height), layout="constrained")
+    try:
+        yield ax
+    except BaseException:
+        plt.close(figure)
+        raise
 
 
 def find_height(n_shown: int) -> float:
     """Height of a figure with one row per feature, in inches."""
     return max(2.8, 1.6 + (0.28 if n_shown <= 40 else 0.15) * n_shown) if n_shown <= _MAX_LABELED else 4.5
-
-
-def make_axes(height: float) -> Axes:
-    """Create axes on a figure that pyplot does not manage: nothing to close, no global state."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure.subplots()
 
 
 def set_title(ax: Axes, title: str, n_shown: int, n_features: int, legend: list[Line2D]) -> None:
@@ -126,7 +140,7 @@ def wrap_title(text: str) -> str:
     return "\n".join(textwrap.wrap(text, _TITLE_WIDTH))
 
 
-def set_fallback_fonts(ax: Axes) -> None:
+def _set_fallback_fonts(ax: Axes) -> None:
     """Add fonts that have the characters of a plot; warn about characters that no installed font has."""
     from matplotlib.font_manager import FontProperties, findfont
     from matplotlib.text import Text
@@ -148,11 +162,9 @@ def set_fallback_fonts(ax: Axes) -> None:
         text.set_fontfamily([*text.get_fontfamily(), *families])
     if missing:
         shown = "".join(sorted(missing)[:10])
-        warnings.warn(
+        warn(
             f"no installed font has the characters {shown}, which are drawn as boxes; install a font that has them, "
-            "such as Noto Sans.",
-            UserWarning,
-            stacklevel=4,
+            "such as Noto Sans."
         )
 
 

@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.figure import Figure
+
 from truewood._correlated_groups import CorrelatedGroups
 from truewood._formatting import format_number, format_p_value
+from truewood._plotting.style import WIDTH, find_height
 
 if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult
@@ -50,7 +53,8 @@ def _draw_dendrogram(groups: CorrelatedGroups) -> str:
     with warnings.catch_warnings():
         # Characters that no font has become boxes, which every reader sees.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
-        figure: Any = groups.plot().figure
+        figure = Figure(figsize=(WIDTH, find_height(len(groups.column_names))), layout="constrained")
+        groups.plot(ax=figure.subplots())
         figure.savefig(image, format="png", dpi=120)
     source = base64.b64encode(image.getvalue()).decode()
     return f'<img id="dendrogram" alt="Dendrogram of correlated columns" src="data:image/png;base64,{source}">'

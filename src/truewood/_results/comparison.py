@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from truewood._arguments import is_fraction
-from truewood._formatting import ROWS_IN_WORDS, count, in_one_line, quote
+from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line, quote, shorten
 from truewood._inference.p_values import adjust, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
+from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _N_SHOWN = 10
+_ALPHA = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,5 +187,26 @@ class Comparison:
         lines = [f"Comparison: {self.describe()}", table.to_string(index=False, float_format=lambda x: f"{x:.4g}")]
         n_hidden = len(self.difference) - _N_SHOWN
         return "\n".join(lines + [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0))
+
+    def _repr_html_(self) -> str:
+        table = self.frame().head(_N_SHOWN)
+        are_found = (table["adjusted_p_value"] <= _ALPHA).tolist()
+        a, b = (shorten(name, 24) for name in self.names)
+        a, b = (a, b) if a != b else ("the first", "the second")
+        low, high = (table[end].map("{:.4g}".format) for end in ("ci_low", "ci_high"))
+        columns = {
+            "feature": table["feature"].tolist(),
+            "difference": table["difference"].map("{:+.4g}".format).tolist(),
+            "95% CI": (low + " to " + high).tolist(),
+            "adjusted p": table["adjusted_p_value"].map(format_p_value).tolist(),
+            "": ["*" if is_found else "" for is_found in are_found],
+            f"score in {a}": table["importance_a"].map("{:.4g}".format).tolist(),
+            f"score in {b}": table["importance_b"].map("{:.4g}".format).tolist(),
+        }
+        notes = [f"* significant (adjusted p-value at most {_ALPHA:g})."] * any(are_found)
+        n_hidden = len(self.difference) - _N_SHOWN
+        notes += [LINES, *[f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)]
+        bars = draw_bars(table["difference"].tolist(), are_found, (table["ci_low"].tolist(), table["ci_high"].tolist()))
+        return write_view("Comparison", self.describe(), write_table(columns, bars), notes)
 
     __setstate__ = restore_read_only

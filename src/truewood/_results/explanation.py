@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._formatting import ROWS_IN_WORDS, count, list_names, quote
+from truewood._formatting import ROWS_IN_WORDS, count, list_names, quote, shorten
 from truewood._read_only import make_read_only, restore_read_only
+from truewood._results.notebook_view import draw_bars, write_table, write_view
+from truewood._results.trends import name_prediction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Features of the notebook view.
+_N_SHOWN = 10
 # Output names that an error message lists.
 _MAX_LISTED = 8
 
@@ -168,5 +172,37 @@ class Explanation:
         n_rows, n_features = self.values.shape[:2]
         outputs = "" if self.output_names is None else f", {len(self.output_names)} outputs"
         return f"Explanation({n_rows:,} {ROWS_IN_WORDS[self.rows]}, {count(n_features, 'feature')}{outputs})"
+
+    def _repr_html_(self) -> str:
+        n_rows, n_features = self.values.shape[:2]
+        names = self.output_names
+        header = f"{n_rows:,} {ROWS_IN_WORDS[self.rows]}, {count(n_features, 'feature')}"
+        header += "" if names is None else f", {len(names)} outputs"
+        is_explained = ~np.isnan(self.base_values.reshape(n_rows, -1)[:, 0])
+        if not is_explained.any():
+            return write_view("Explanation", header, "", ["No explanations: all trees were trained on all rows."])
+        by_feature = [
+            self.values[is_explained, j].reshape(np.count_nonzero(is_explained), -1) for j in range(n_features)
+        ]
+        name = None
+        if names is not None and len(names) == 2 and all(np.allclose(part.sum(axis=1), 0.0) for part in by_feature):
+            name = str(names[1])  # two classes: effects on the first are the same with the opposite sign
+            by_feature = [part[:, 1:] for part in by_feature]
+        size = np.array([np.abs(part).mean(axis=0) for part in by_feature])  # (n_features, n_outputs)
+        mean = size.mean(axis=1)
+        order = np.argsort(-mean, kind="stable")[:_N_SHOWN].tolist()
+        columns = {
+            "feature": self.feature_names[order].tolist(),
+            "mean absolute effect": [f"{mean[j]:.3g}" for j in order],
+            "range": [f"{by_feature[j].min():.3g} to {by_feature[j].max():.3g}" for j in order],
+        }
+        if names is not None and name is None:
+            columns["largest for"] = [shorten(str(names[k]), 24) for k in size[order].argmax(axis=1)]
+        bars = draw_bars([float(mean[j]) for j in order], [True] * len(order))
+        notes = [f"Effects on the {name_prediction(self, name)}, row by row; see .plot()."]
+        n_hidden, n_missing = n_features - _N_SHOWN, int(np.count_nonzero(~is_explained))
+        notes += [f"{count(n_hidden, 'more feature')}; see .values."] * (n_hidden > 0)
+        notes += [f"{count(n_missing, 'row')} without explanation: all trees were trained on them."] * (n_missing > 0)
+        return write_view("Explanation", header, write_table(columns, bars), [*notes, *self.notes])
 
     __setstate__ = restore_read_only

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line
+from truewood._results.caveats import list_caveats
+from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
 from truewood._results.summary import (
     SIGNIFICANT,
     SIGNIFICANT_SMALL,
@@ -28,11 +29,6 @@ _N_SHOWN = 10
 _ALPHA = 0.05
 # Marks of significant features.
 STARS = {SIGNIFICANT: "*", SIGNIFICANT_SMALL: "(*)"}
-_BAR = (
-    '<div style="width:8em"><div style="width:{0:.1f}%;min-width:1px;height:0.8em;background:#0072B2;opacity:{1}">'
-    "</div></div>"
-)
-_CELL = '<td style="text-align:right">{}</td>'
 
 
 def write_text(result: ImportanceResult) -> str:
@@ -42,22 +38,21 @@ def write_text(result: ImportanceResult) -> str:
 
 
 def write_html(result: ImportanceResult) -> str:
-    """Write a result as HTML for a notebook, with small bars."""
+    """Write a result as HTML for a notebook, with small bars and caveats."""
     table = _make_top_table(result)
-    shown = result.values[result.order][: len(table)]
-    most = max(float(shown.max()), 0.0)
-    widths = [100 * max(value, 0.0) / most if most > 0 else 0.0 for value in shown.tolist()]
     marks = table[""].tolist() if "" in table else ["*"] * len(table)
-    bars = [_BAR.format(width, 1 if mark else 0.35) for width, mark in zip(widths, marks, strict=True)]
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in ["feature", "", *table.columns[1:]])
-    lines = [
-        f'<tr><td style="text-align:left">{html.escape(row[0])}</td><td>{bar}</td>'
-        f"{''.join(_CELL.format(html.escape(cell)) for cell in row[1:])}</tr>"
-        for row, bar in zip(table.to_numpy().tolist(), bars, strict=True)
-    ]
-    heading = f"<p><b>ImportanceResult</b>: {html.escape(_write_header(result))}</p>"
-    body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    return "\n".join([heading, body, *(f"<p>{html.escape(note)}</p>" for note in _write_notes(result))])
+    order, intervals = result.order[: len(table)], None
+    if result.inference_unavailable is None:
+        low, high = result.interval()
+        intervals = low[order].tolist(), high[order].tolist()
+    bars = draw_bars(result.values[order].tolist(), [bool(mark) for mark in marks], intervals)
+    caveats, notes = list_caveats(result, None), _write_legend(result)
+    notes += [LINES] * (intervals is not None)
+    skipped = describe_skipped(result)
+    if result.skipped_weight > 0 and all(caveat.text != skipped for caveat in caveats):
+        notes.append(skipped)
+    columns: dict[str, list[str]] = {str(name): table[name].tolist() for name in table}
+    return write_view("ImportanceResult", _write_header(result), write_table(columns, bars), notes, caveats)
 
 
 def _write_header(result: ImportanceResult) -> str:
@@ -88,6 +83,12 @@ def _make_top_table(result: ImportanceResult) -> pd.DataFrame:
 
 
 def _write_notes(result: ImportanceResult) -> list[str]:
+    skipped = [describe_skipped(result)] if result.skipped_weight > 0 else []
+    return [*_write_legend(result), *skipped, *map(in_one_line, result.notes)]
+
+
+def _write_legend(result: ImportanceResult) -> list[str]:
+    """Explain the marks of the table, and count the features that it leaves out."""
     notes = []
     if result.inference_unavailable is None and result.select(_ALPHA).any():
         percent, has_small = find_percent(result), SIGNIFICANT_SMALL in classify_features(result, _ALPHA)
@@ -96,6 +97,4 @@ def _write_notes(result: ImportanceResult) -> list[str]:
     n_hidden = len(result.values) - _N_SHOWN
     if n_hidden > 0:
         notes.append(f"{count(n_hidden, 'more feature')}; see .frame().")
-    if result.skipped_weight > 0:
-        notes.append(describe_skipped(result))
-    return [*notes, *map(in_one_line, result.notes)]
+    return notes

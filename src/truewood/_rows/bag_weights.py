@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._exceptions import warn
 from truewood._formatting import quote
 from truewood._inputs.row_data import RowData
 from truewood._inputs.target import ClassTarget, Target
@@ -17,8 +16,9 @@ from truewood.adapters import WeightedDraws
 
 Floats = NDArray[np.float64]
 
-# Fewest out-of-bag rows of a class per tree, on average, for a meaningful score.
-_FEWEST_OOB = 5
+# Fewest evaluation rows of a class per tree, on average, for valid tests (docs/calibration.md), and for precise scores.
+_FEWEST_OOB = 2
+_ENOUGH_OOB = 5
 # Class shares that differ by more than this many standard errors do not differ by chance.
 _BY_CHANCE = 5.0
 # Weights of rows that are in nearly every bag are limited to the inverse of this.
@@ -74,30 +74,52 @@ def choose_bag_size(weight: Floats, classes: NDArray[np.integer]) -> int | None:
         Number of each row's class.
     """
     draws = WeightedDraws(weight, len(weight))
-    return _count_third(draws, classes) if _find_rarest(draws, classes)[1] < _FEWEST_OOB else None
+    return _count_third(draws, classes) if _find_rarest(draws.oob_probability, classes)[1] < _ENOUGH_OOB else None
 
 
-def warn_of_rare_classes(target: Target, draws: WeightedDraws) -> None:
-    """Warn if bags leave out too few rows of a class to score it."""
+def find_class_shortage(
+    target: Target, probability: Floats, draws: WeightedDraws | None, uncopied: Floats | None = None
+) -> str | None:
+    """Why errors are unavailable: trees are evaluated on too few rows of a class; None if they are available.
+
+    A class that has few rows in the first place is not short of evaluation rows.
+
+    Parameters
+    ----------
+    target : Target
+        The target.
+    probability : ndarray of shape (n_rows,)
+        Share of trees that each row evaluates.
+    draws : WeightedDraws or None
+        How rows were drawn into bags, if that was by weight; otherwise bags hold copies of rows.
+    uncopied : ndarray of shape (n_rows,), or None
+        Share of trees that each row would evaluate if it had no copies; None if no row has.
+    """
     if not isinstance(target, ClassTarget):
-        return
+        return None
     for codes, labels in zip(target.codes.T, target.kind.classes, strict=True):
-        rarest, n_oob = _find_rarest(draws, codes)
-        if n_oob < _FEWEST_OOB:
-            warn(
-                f"bags were drawn by weight, and a tree has {n_oob:.1f} out-of-bag rows of class "
-                f"{quote(labels[rarest].item())} on average, fewer than {_FEWEST_OOB}, so scores and p-values are "
-                f"unreliable; fit with max_samples={_count_third(draws, codes)} to leave out more rows, or pass "
-                "rows='heldout' and rows that the model never saw."
+        rarest, n_evaluated = _find_rarest(probability, codes)
+        if uncopied is not None and draws is None and uncopied[codes == rarest].sum() < _FEWEST_OOB:
+            continue
+        if n_evaluated < _FEWEST_OOB:
+            cause = "bags hold copies of its other rows"
+            remedy = "remove the copies, and pass class_weight='balanced_subsample' for balanced classes"
+            if draws is not None:
+                cause = "bags were drawn by weight"
+                remedy = f"fit with max_samples={_count_third(draws, codes)} to leave out more rows"
+            return (
+                f"a tree is evaluated on {n_evaluated:.1f} rows of class {quote(labels[rarest].item())} on average, "
+                f"fewer than {_FEWEST_OOB}, because {cause}; {remedy}, or pass rows='heldout' and rows that the model "
+                "never saw"
             )
-            return
+    return None
 
 
-def _find_rarest(draws: WeightedDraws, classes: NDArray[np.integer]) -> tuple[int, float]:
-    """The class with the fewest out-of-bag rows per tree on average, and how many."""
-    n_oob = np.bincount(classes, weights=draws.oob_probability)
-    rarest = int(np.where(np.bincount(classes) > 0, n_oob, np.inf).argmin())
-    return rarest, float(n_oob[rarest])
+def _find_rarest(probability: Floats, classes: NDArray[np.integer]) -> tuple[int, float]:
+    """The class with the fewest evaluation rows per tree on average, and how many."""
+    n_evaluated = np.bincount(classes, weights=probability)
+    rarest = int(np.where(np.bincount(classes) > 0, n_evaluated, np.inf).argmin())
+    return rarest, float(n_evaluated[rarest])
 
 
 def _count_third(draws: WeightedDraws, classes: NDArray[np.integer]) -> int:

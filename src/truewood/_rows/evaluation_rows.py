@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from truewood._formatting import quote
 from truewood._inputs.row_data import RowData
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
+from truewood._rows.copies import Copies
 from truewood._rows.training_check import have_leaf_weights, have_training_sums, is_training_data
 from truewood._trees.node_sums import NodeSums, aggregate_to_root
 from truewood.adapters import TreeModel
@@ -37,11 +38,20 @@ class EvaluationRows:
         ``of_tree(tree)`` gives the row numbers for a tree.
     are_training : bool
         Whether the rows are the training data, so that a row evaluates some trees and is in bag for others.
+    copies : Copies or None
+        Rows that are copies of each other, if a row does not evaluate trees with a copy of it in their bag; None if
+        there are no copies.
     """
 
     name: str
     of_tree: Callable[[int], NDArray[np.int64]]
     are_training: bool = False
+    copies: Copies | None = None
+
+    @property
+    def are_all_oob(self) -> bool:
+        """Whether each tree is evaluated on all rows that are not in its bag."""
+        return self.name == "oob" and self.copies is None
 
 
 def choose_evaluation_rows(
@@ -73,6 +83,18 @@ def choose_evaluation_rows(
         every_row = np.arange(data.n_rows, dtype=np.int64)
         return EvaluationRows("heldout", lambda _tree: every_row)
     return _choose_lists(rows, tree_model, data, n_threads)
+
+
+def leave_out_copies(evaluation_rows: EvaluationRows, copies: Copies, tree_model: TreeModel) -> EvaluationRows:
+    """Leave out rows that have a copy in a tree's bag, as far as bags are known."""
+    training, n_rows = tree_model.training, len(copies.groups)
+    if training is None or not evaluation_rows.are_training:
+        return evaluation_rows
+
+    def list_unseen(tree: int) -> NDArray[np.int64]:
+        return copies.find_unseen(evaluation_rows.of_tree(tree), training.list_bag(tree, n_rows))
+
+    return replace(evaluation_rows, of_tree=list_unseen, copies=copies)
 
 
 def choose_evaluation_rows_without_target(
@@ -177,8 +199,9 @@ def _refuse_training(tree_model: TreeModel, data: RowData, n_threads: int) -> No
         remedy = "pass rows='oob' to score each tree on its out-of-bag rows"
         if not tree_model.has_bags:
             remedy = (
-                f"pass other rows, because {tree_model.name} {tree_model.why_no_bags}; if X has only new rows that "
-                "happen to fall into the same leaves, pass rows=[range(len(X))] * n_trees, with the number of trees"
+                "pass rows that were held out from the fit, or refit the model per fold with cross_importance, because "
+                f"{tree_model.name} {tree_model.why_no_bags}. If all rows are new and only repeat training rows, pass "
+                f"rows=[range(len(X))] * {tree_model.n_trees}"
             )
         raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got its training data; {remedy}.")
 

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+# Folds differ if their means explain more of the variance than this, and by more standard errors than random folds do.
+_MUCH_SEPARATION = 0.1
+_MANY_ERRORS = 5.0
+
 
 @dataclass(frozen=True, eq=False)
 class Folds:
@@ -35,6 +39,32 @@ class Folds:
         is_held_out = np.zeros(self.n_rows, dtype=np.bool_)
         is_held_out[np.concatenate(self.test)] = True
         return is_held_out
+
+    @property
+    def are_blocks(self) -> bool:
+        """Whether each fold holds out consecutive rows, and trains on later rows, too, unlike folds ordered in time."""
+        are_runs = all(len(rows) == np.ptp(rows) + 1 for rows in self.test)
+        return are_runs and any(train.max() > test.max() for train, test in zip(self.train, self.test, strict=True))
+
+    def measure_separation(self, values: Floats) -> float:
+        """Share of the variance of a value per row that lies between folds; 0 if it is that of random folds.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,)
+            Such as the target; NaN is left out.
+        """
+        parts = [values[rows][~np.isnan(values[rows])] for rows in self.test]
+        parts = [part for part in parts if len(part)]
+        held_out = np.concatenate([*parts, np.empty(0)])
+        total = float(len(held_out) * held_out.var()) if len(held_out) else 0.0
+        if total <= 0:
+            return 0.0
+        between = sum(len(part) * float(part.mean() - held_out.mean()) ** 2 for part in parts) / total
+        # For random folds, the share times the number of rows is about chi-squared.
+        n_free = len(parts) - 1
+        is_large = len(held_out) * between > n_free + _MANY_ERRORS * np.sqrt(2.0 * n_free)
+        return between if is_large and between > _MUCH_SEPARATION else 0.0
 
     def weigh(self, sample_weight: Floats | None) -> Floats:
         """Weight of each fold, shape (n_folds,): its share of the test rows, or of their weight."""

@@ -23,22 +23,27 @@ from truewood._inference.moments import (
     measure_moments,
     sum_influence_by_group,
 )
+from truewood._inference.row_order import MOST_ROWS, warn_of_dependent_rows
 from truewood._inference.standard_errors import (
+    CLUSTER_REMEDY,
     count_trees_for_bags,
     find_cluster_correction,
     find_cluster_shortage,
     find_row_shortage,
 )
+from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.feature_groups import Grouping, sum_feature_groups
 from truewood._measures.registry import Measure, check_measure, find_inference_problem, find_measure
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
-from truewood._rows.bag_weights import warn_of_rare_classes
-from truewood._scoring.influence import allocate_influence
+from truewood._rows.bag_weights import find_class_shortage
+from truewood._rows.synthetic_rows import SYNTHETIC_ROWS, has_synthetic_rows
+from truewood._scoring.influence import allocate_influence, weigh_in_bag
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
 from truewood._scoring.residual_test import add_residual_test, find_residual_problem
 from truewood._scoring.results import (
+    STOPPED_EARLY,
     Metadata,
     add_errors,
     find_groupings,
@@ -54,6 +59,8 @@ Floats = NDArray[np.float64]
 
 # Intervals matter for features with at most this p-value.
 _SIGNIFICANT = 0.05
+# Trees whose evaluation rows are counted by class.
+_N_COUNTED = 100
 
 
 def score_in_memory(
@@ -73,6 +80,7 @@ def score_in_memory(
     target: Any,
     per_class: bool,
     check_heldout: bool = True,
+    check_rows: bool = True,
 ) -> ImportanceResult:
     """Score a model on a table in memory; for the arguments see `importance` and `make_scoring_inputs`."""
     check_measure(measure)
@@ -92,18 +100,23 @@ def score_in_memory(
         target=target,
         n_threads=n_threads,
         check_heldout=check_heldout,
+        check_rows=check_rows,
     )
     weight, compares_hazards = inputs.row_weight, inputs.compares_hazards
     is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)
     chosen = find_measure(measure, tree_model, compares_hazards=compares_hazards, is_weighted=is_weighted)
-    if inputs.draws is not None and chosen.uses_evaluation_rows:
-        warn_of_rare_classes(inputs.data.target, inputs.draws)
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
-    for caveat in (parts.warning, inputs.caveat):
+    for caveat in (parts.warning, inputs.caveat, _find_synthetic_rows(inputs, chosen) if check_rows else None):
         if caveat is not None:
             warn(caveat)
             notes = (*notes, caveat)
+    if chosen.uses_evaluation_rows:
+        notes = (*notes, *_describe_rows(inputs))
     unavailable = find_inference_problem(chosen, inference, contributions=contributions)
+    shortage = _find_class_shortage(inputs) if chosen.uses_evaluation_rows else None
+    if shortage is not None:
+        withheld = "scores are unreliable" if unavailable else "standard errors and p-values are withheld"
+        warn(f"{withheld}: {shortage}.")
     if inference == "bags" and not inputs.evaluation_rows.are_training:
         raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
     if inference == "residual" and chosen.forest_loss is None:
@@ -116,7 +129,9 @@ def score_in_memory(
             raise ValueError(
                 f"measure={quote(measure)} needs X in the host's memory, got X on the GPU; pass a numpy array."
             )
-        results = score_projected(inputs, chosen, groupings, inference, unavailable, contributions, n_threads)
+        results = score_projected(
+            inputs, chosen, groupings, inference, unavailable or shortage, contributions, n_threads
+        )
         return join_results(results, notes)
     seeds: NDArray[np.int64] | None = None
     if chosen.loss_increase is not None:
@@ -129,7 +144,7 @@ def score_in_memory(
             results = make_results(_make_metadata(inputs), chosen, score_all(), groupings)
             return [replace(result, inference_unavailable=unavailable) for result in results]
         # Influence that is only summed can stay with the engine.
-        is_summed = column is None and inference is True and not contributions and inputs.groups is None
+        is_summed = column is None and inference is True and not contributions and inputs.clusters is None
         blocks = allocate_influence(
             inputs, with_bags=inference == "bags", on_engine=is_summed and can_fuse(inputs, chosen)
         )
@@ -144,8 +159,18 @@ def score_in_memory(
         results = make_results(_make_metadata(inputs), chosen, scores, groupings)
         grouping_scores = make_grouping_scores(results, scores, groupings, tree_model)
         filled = chain([first], map(fill, blocks))
+        is_checked = check_rows and column is None
         results, moments = _add_inference(
-            results, grouping_scores, groupings, filled, inputs.groups, inference, contributions, n_threads
+            results,
+            grouping_scores,
+            groupings,
+            filled,
+            inputs,
+            inference,
+            contributions,
+            shortage,
+            is_checked,
+            n_threads,
         )
         if inference != "residual" or column is not None or results[0].inference_unavailable is not None:
             return results
@@ -181,26 +206,32 @@ def _add_inference(
     scores: list[GroupingScores],
     groupings: list[Grouping],
     blocks: Iterable[InfluenceBlock],
-    groups: NDArray[np.int64] | None,
+    inputs: ScoringInputs,
     inference: bool | str,
     contributions: bool,
+    shortage: str | None,
+    check_rows: bool,
     n_threads: int,
 ) -> tuple[list[ImportanceResult], list[Moments]]:
-    """Add standard errors, and the contributions themselves if requested; and return the sums over all rows."""
+    """Add standard errors unless these are unavailable, and contributions if requested; and return sums over rows."""
     moments: list[list[Moments]] = [[] for _ in results]
     kept: list[list[Floats]] = [[] for _ in results]
-    with_bags, problem, correction = inference == "bags", None, 1.0
+    with_bags, problem, correction, clusters = inference == "bags", None, 1.0, inputs.clusters
     if contributions:
         blocks = _keep_contributions(blocks, scores, groupings, kept)
-    for block in blocks if groups is None else [sum_influence_by_group(blocks, groups)]:
-        problem = find_row_shortage(block.n_scoring)
+    if check_rows and inputs.groups is None:
+        blocks = _check_order(blocks, groupings[0], inputs)
+    for block in blocks if clusters is None else [sum_influence_by_group(blocks, clusters)]:
+        problem = shortage or find_row_shortage(block.n_scoring)
         if block.size is not None:
-            problem, correction = find_cluster_shortage(block.size), find_cluster_correction(block.size)
+            problem, correction = shortage or find_cluster_shortage(block.size), find_cluster_correction(block.size)
         for own, score, grouping in zip(moments, scores, groupings, strict=True):
             own.append(measure_moments(block, score, grouping, with_bags=with_bags, n_threads=n_threads))
     if contributions:
         pairs = zip(results, kept, strict=True)
-        results = [replace(result, contributions=np.concatenate(own), groups=groups) for result, own in pairs]
+        results = [replace(result, contributions=np.concatenate(own), groups=inputs.groups) for result, own in pairs]
+    if problem is not None and problem != shortage and inputs.groups is not None and check_rows:
+        warn(f"{problem}; {CLUSTER_REMEDY}.")
     summed = [reduce(add, own) for own in moments]
     results = add_errors(results, summed, scores, problem, with_bags=with_bags, correction=correction)
     if with_bags and results[0].inference_unavailable is None:
@@ -221,6 +252,48 @@ def _keep_contributions(
         for own, score, grouping in zip(kept, scores, groupings, strict=True):
             own.append(sum_feature_groups(block.eval_influence, grouping) / score.tree_weight.sum())
         yield block
+
+
+def _check_order(
+    blocks: Iterable[InfluenceBlock], grouping: Grouping, inputs: ScoringInputs
+) -> Iterable[InfluenceBlock]:
+    """Pass blocks on, and warn if the first one shows that rows depend on their neighbors."""
+    for block in blocks:
+        if block.first == 0:
+            phi = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
+            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.encoded[: len(phi)]
+            if inputs.copies is not None:
+                is_taken = is_taken & inputs.copies.is_first[: len(phi)]
+            warn_of_dependent_rows(phi[is_taken], grouping.names, target[is_taken])
+        yield block
+
+
+def _describe_rows(inputs: ScoringInputs) -> Iterable[str]:
+    """Sentences about what was done about the rows, and what to keep in mind."""
+    if inputs.copies is not None:
+        yield inputs.copies.describe(are_training=inputs.evaluation_rows.are_training)
+    if inputs.tree_model.is_stopped_early and not inputs.evaluation_rows.are_training:
+        yield STOPPED_EARLY
+
+
+def _find_synthetic_rows(inputs: ScoringInputs, measure: Measure) -> str | None:
+    """Why scores may be misleading, if evaluation rows were computed from in-bag rows."""
+    if not (measure.uses_evaluation_rows and inputs.evaluation_rows.are_training):
+        return None
+    return SYNTHETIC_ROWS if has_synthetic_rows(inputs.data.matrix, inputs.data.target) else None
+
+
+def _find_class_shortage(inputs: ScoringInputs) -> str | None:
+    """Why errors are unavailable, if bags leave out too few rows of a class to evaluate trees on it."""
+    evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
+    if evaluation_rows.copies is not None:
+        trees = range(min(inputs.tree_model.n_trees, _N_COUNTED))
+        listed = np.concatenate([evaluation_rows.of_tree(tree) for tree in trees])
+        in_bag = np.mean([weigh_in_bag(inputs, tree) > 0 for tree in trees], axis=0)
+        return find_class_shortage(
+            target, np.bincount(listed, minlength=n_rows) / len(trees), inputs.draws, 1.0 - in_bag
+        )
+    return None if inputs.draws is None else find_class_shortage(target, inputs.draws.oob_probability, inputs.draws)
 
 
 def _name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:

@@ -21,7 +21,13 @@ from truewood._inputs.target import (
     read_target,
 )
 from truewood._rows.bag_weights import weigh_by_probability
-from truewood._rows.evaluation_rows import EvaluationRows, check_group_bags, choose_evaluation_rows
+from truewood._rows.copies import Copies, find_copies
+from truewood._rows.evaluation_rows import (
+    EvaluationRows,
+    check_group_bags,
+    choose_evaluation_rows,
+    leave_out_copies,
+)
 from truewood.adapters import TreeModel, WeightedDraws
 from truewood.adapters._verification import verify_against_library
 
@@ -44,6 +50,8 @@ class ScoringInputs:
         How rows were drawn into bags, if that was by weight.
     groups : ndarray of int64, shape (n_rows,), or None
         The group of each row; None if rows are not grouped.
+    copies : Copies or None
+        Rows that are copies of each other; None if there are none.
     has_own_target : bool
         Whether the caller passed the target of the trees.
     caveat : str or None
@@ -53,6 +61,8 @@ class ScoringInputs:
     ----------
     compares_hazards : bool
         Whether the target is life tables, so that splits are scored by the hazards of their nodes.
+    clusters : ndarray of int64, shape (n_rows,), or None
+        Groups of rows that standard errors sum over: `groups`, or else copies; None if all rows are on their own.
     """
 
     tree_model: TreeModel
@@ -61,14 +71,18 @@ class ScoringInputs:
     row_weight: NDArray[np.float64] | None = None
     draws: WeightedDraws | None = None
     groups: NDArray[np.int64] | None = None
+    copies: Copies | None = None
     has_own_target: bool = False
     caveat: str | None = None
     compares_hazards: bool = field(init=False)
+    clusters: NDArray[np.int64] | None = field(init=False)
 
     def __post_init__(self) -> None:
         loss = self.tree_model.target.loss
         compares_hazards = loss is not None and loss.is_life_table and not self.has_own_target
         object.__setattr__(self, "compares_hazards", compares_hazards)
+        copies = None if self.copies is None else self.copies.groups
+        object.__setattr__(self, "clusters", copies if self.groups is None else self.groups)
 
 
 def make_scoring_inputs(
@@ -82,10 +96,12 @@ def make_scoring_inputs(
     target: Any = None,
     n_threads: int = 1,
     check_heldout: bool = True,
+    check_rows: bool = True,
 ) -> ScoringInputs:
     """Read rows, target and weights as the model takes them, and choose the evaluation rows; see `importance`.
 
-    `check_heldout` says whether to refuse held-out rows that look like the training data.
+    `check_heldout` says whether to refuse held-out rows that look like the training data, `check_rows` whether to look
+    for copies of rows.
     """
     matrix = read_features(X, tree_model.table, on_device=get_engine().reads_device_rows)
     verify_against_library(tree_model, matrix)
@@ -96,6 +112,9 @@ def make_scoring_inputs(
     evaluation_rows = choose_evaluation_rows(rows, tree_model, data, n_threads, check_heldout=check_heldout)
     if groups is not None:
         check_group_bags(groups, evaluation_rows, tree_model)
+    copies = find_copies(matrix) if check_rows else None
+    if copies is not None:
+        evaluation_rows = leave_out_copies(evaluation_rows, copies, tree_model)
     draws = tree_model.training.draws if tree_model.training is not None and evaluation_rows.are_training else None
     return ScoringInputs(
         tree_model,
@@ -104,6 +123,7 @@ def make_scoring_inputs(
         weight if draws is None else weigh_by_probability(data, draws),
         draws,
         groups,
+        copies,
         has_own_target=target is not None,
         caveat=None if tree_model.target.find_caveat is None else tree_model.target.find_caveat(matrix, y),
     )

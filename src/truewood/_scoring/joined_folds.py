@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._exceptions import warn
 from truewood._formatting import count
+from truewood._inference.row_order import warn_of_dependent_rows
 from truewood._inference.standard_errors import (
+    CLUSTER_REMEDY,
     find_cluster_correction,
     find_cluster_shortage,
     find_row_shortage,
@@ -18,6 +21,7 @@ from truewood._inference.standard_errors import (
 )
 from truewood._inputs.row_arrays import sum_row_groups
 from truewood._results.importance_result import ImportanceResult
+from truewood._rows.copies import Copies
 from truewood._rows.folds import Folds
 
 Floats = NDArray[np.float64]
@@ -30,6 +34,9 @@ def join_folds(
     groups: NDArray[np.int64] | None,
     inference: bool,
     contributions: bool,
+    *,
+    target: Floats,
+    copies: Copies | None = None,
 ) -> ImportanceResult:
     """Join results of held-out rows, one for each fold.
 
@@ -45,18 +52,24 @@ def join_folds(
         The group of each row; None if rows are not grouped.
     inference, contributions : bool
         Whether to add standard errors, and whether to keep contributions.
+    target : ndarray of shape (n_rows, n_outputs)
+        The target, to recognize rows that are sorted by it; classes as numbers.
+    copies : Copies or None
+        Rows that are copies of each other; None if there are none.
     """
     for name in ("measure", "task"):
         found = {getattr(result, name) for result in results}
         if len(found) > 1:
             remedy = "pass one of them as measure=" if name == "measure" else "pass models of one kind"
             raise ValueError(f"folds must have the same {name}, got {', '.join(sorted(found))}; {remedy}.")
-    joined = _join(results, folds, sample_weight, groups, inference, contributions)
+    joined = _join(results, folds, sample_weight, groups, copies, inference, contributions, target)
     if all(result.columns is not None for result in results):
         columns = [result.expand() for result in results]
-        joined = replace(joined, columns=_join(columns, folds, sample_weight, groups, inference, contributions))
+        joined = replace(joined, columns=_join(columns, folds, sample_weight, groups, copies, inference, contributions))
     notes = [note for result in results for note in result.notes]
     n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
+    if copies is not None:
+        notes.append(copies.describe(are_training=True))
     if n_never:
         notes.append(f"Never held out, and used for training only: {count(n_never, 'row')} of {folds.n_rows:,}.")
     return replace(joined, notes=tuple(dict.fromkeys(notes)))
@@ -67,8 +80,10 @@ def _join(
     folds: Folds,
     sample_weight: Floats | None,
     groups: NDArray[np.int64] | None,
+    copies: Copies | None,
     inference: bool,
     contributions: bool,
+    target: Floats | None = None,
 ) -> ImportanceResult:
     """Means over folds of all fields of the results, with standard errors."""
     results, share = _match_features(results), folds.weigh(sample_weight)
@@ -113,11 +128,18 @@ def _join(
     if contributions:
         joined = replace(joined, contributions=phi, groups=groups)
     problem = find_row_shortage(int(np.count_nonzero(is_scoring)))
-    if groups is not None:
-        n_groups = int(groups.max()) + 1
-        size = np.bincount(groups[is_scoring], minlength=n_groups).astype(np.float64)
-        centered = np.sqrt(find_cluster_correction(size)) * sum_row_groups(centered, groups, n_groups)
+    if groups is None and target is not None:
+        is_taken = is_scoring if copies is None else is_scoring & copies.is_first
+        parts = [rows[is_taken[rows]] for rows in folds.test]
+        warn_of_dependent_rows(centered, first.feature_names, target, parts)
+    clusters = copies.groups if groups is None and copies is not None else groups
+    if clusters is not None:
+        n_clusters = int(clusters.max()) + 1
+        size = np.bincount(clusters[is_scoring], minlength=n_clusters).astype(np.float64)
+        centered = np.sqrt(find_cluster_correction(size)) * sum_row_groups(centered, clusters, n_clusters)
         problem = find_cluster_shortage(size)
+        if problem is not None and target is not None:
+            warn(f"{problem}; {CLUSTER_REMEDY}.")
     if problem is not None:
         return replace(joined, inference_unavailable=problem)
     errors = measure_fold_errors(

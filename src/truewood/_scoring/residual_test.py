@@ -93,8 +93,8 @@ def add_residual_test(
         replaced = GroupingScores(values, per_tree, score.tree_weight, score.mdi, score.magnitude)
         rows = replace(block, eval_influence=phi, inbag_influence=None if block.bags is None else phi)
         correction = 1.0
-        if inputs.groups is not None:
-            rows = sum_influence_by_group([rows], inputs.groups)
+        if inputs.clusters is not None:
+            rows = sum_influence_by_group([rows], inputs.clusters)
             correction = find_cluster_correction(rows.size) if rows.size is not None else 1.0
         found = measure_moments(rows, replaced, single, n_threads=n_threads)
         # Gain on in-bag rows and influence through node means are taken in proportion to the squares.

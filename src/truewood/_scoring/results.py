@@ -24,6 +24,11 @@ Floats = NDArray[np.float64]
 
 _BUG = "these numbers cannot be trusted; please report this as a bug, with the class of the model."
 
+STOPPED_EARLY = (
+    "The model's number of trees was chosen on validation rows (early stopping). If they are the rows passed here, "
+    "p-values are too small."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Metadata:

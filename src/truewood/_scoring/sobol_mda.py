@@ -199,7 +199,10 @@ def _weigh_rows(is_oob: NDArray[np.bool_], weight: Floats | None) -> Floats:
     if not row_weight.any():
         raise ValueError("no tree has out-of-bag rows; fit with bootstrap=True and more trees.")
     if n_lost:
-        warn(f"{n_lost} of {len(is_oob)} rows are in every bag and are not evaluated; fit more trees to evaluate them.")
+        warn(
+            f"{n_lost} of {len(is_oob)} rows are in every bag, or copies of them are, and are not evaluated; fit more "
+            "trees to evaluate them."
+        )
     return row_weight
 
 

@@ -143,7 +143,7 @@ def _score_fused(
     # Nodes of honest trees hold other means than those of the rows that chose the splits.
     in_place = None if training is not None and training.is_honest else tree_model.find_tree_arrays()
     bag_seeds = _find_bag_seeds(inputs, with_influence=influence is not None)
-    needs_lists = evaluation_rows.name == "lists" or (evaluation_rows.name == "oob" and bag_seeds is None)
+    needs_lists = evaluation_rows.name != "heldout" and bag_seeds is None
     most_nodes = sys.maxsize if in_place is not None else _FUSED_NODES
     most_trees = max(1, _FUSED_ROWS // n_rows) if needs_lists else tree_model.n_trees
     for trees in split_trees(tree_model.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
@@ -164,7 +164,7 @@ def _score_fused(
 def _find_bag_seeds(inputs: ScoringInputs, *, with_influence: bool) -> BagSeeds | None:
     """Seeds of the bags, if they reproduce the first and the last bag of the library; None to list the bags."""
     training, n_rows, n_trees = inputs.tree_model.training, inputs.data.n_rows, inputs.tree_model.n_trees
-    if inputs.evaluation_rows.name != "oob" or training is None or training.bag_seeds is None:
+    if not inputs.evaluation_rows.are_all_oob or training is None or training.bag_seeds is None:
         return None
     if with_influence and not training.weighs_by_count(inputs.data.weight is not None):
         return None
@@ -180,8 +180,8 @@ def _find_bag_seeds(inputs: ScoringInputs, *, with_influence: bool) -> BagSeeds 
 def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool) -> TreeRows:
     """Bags, if in-bag weights follow from these; else the evaluation rows, and the weights of rows in both roles."""
     training, n_rows, are_training = inputs.tree_model.training, inputs.data.n_rows, inputs.evaluation_rows.are_training
-    is_oob = inputs.evaluation_rows.name == "oob"
-    if is_oob and training and (not with_influence or training.weighs_by_count(inputs.data.weight is not None)):
+    are_all_oob = inputs.evaluation_rows.are_all_oob
+    if are_all_oob and training and (not with_influence or training.weighs_by_count(inputs.data.weight is not None)):
         return Bags([training.list_bag(tree, n_rows).astype(np.int64, copy=False) for tree in trees])
     rows = [inputs.evaluation_rows.of_tree(tree) for tree in trees]
     if not with_influence:

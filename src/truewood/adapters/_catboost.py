@@ -113,6 +113,7 @@ def open_model(model: Any) -> TreeModel:
             library=_make_reference(model),
         ),
         why_no_bags="does not record which rows its trees saw",
+        is_stopped_early=model.get_best_iteration() == model.tree_count_ - 1,
     )
 
 

@@ -55,6 +55,7 @@ def open_model(model: Any) -> TreeModel:
         ),
         reader=TreeReader.of_ensemble(ensemble, library=_make_reference(booster, text)),
         why_no_bags="does not record which rows its trees saw",
+        is_stopped_early=booster.best_iteration > 0,
     )
 
 

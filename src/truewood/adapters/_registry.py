@@ -77,10 +77,10 @@ def open_model(model: Any) -> TreeModel:
     if module is not None:
         tree_model: TreeModel = importlib.import_module(module).open_model(model)
         return tree_model
-    known = ", ".join(sorted(_REGISTRY))
     raise TypeError(
-        f"model must be a supported tree model, got {type(model).__name__}; supported are {known} and their "
-        "subclasses, and tw.register_adapter adds others."
+        f"model must be a tree model, got {type(model).__name__}; pass a tree, a forest or boosted trees of "
+        "scikit-learn, XGBoost, LightGBM, CatBoost or another library listed under Models in the documentation, or add "
+        "your own with tw.register_adapter."
     )
 
 

@@ -143,6 +143,8 @@ class TreeModel:
         nodes hold no means of the target, which then have to come from the training data.
     has_predictions : bool
         Whether the values of leaves are predictions; if not, predictions cannot be explained.
+    is_stopped_early : bool
+        Whether the number of trees was chosen on validation rows.
 
     Attributes
     ----------
@@ -167,6 +169,7 @@ class TreeModel:
     why_no_bags: str = "has no recorded bags"
     why_no_heldout: str | None = None
     has_predictions: bool = True
+    is_stopped_early: bool = False
 
     name: str = field(init=False)
     n_nodes: NDArray[np.int64] = field(init=False)

@@ -56,6 +56,7 @@ def open_model(model: Any) -> TreeModel:
         ),
         reader=TreeReader.of_ensemble(ensemble, library=_make_reference(booster, n_iterations)),
         why_no_bags="does not record which rows a tree saw",
+        is_stopped_early=booster.attr("best_iteration") is not None,
     )
 
 

@@ -155,7 +155,7 @@ def score_saved_model(
     X = prepare_table(saved, roles.choose_features(rows), messages)
     task = "regression" if saved.classes is None else "classification"
     warn_of_leaks(X, Outcome(task, y), roles.target, messages, is_fit=True)
-    warn_of_duplicates(X, y, messages)
+    warn_of_duplicates(X, messages)
     return _score_held_out(
         partial(
             score_model,

@@ -143,7 +143,7 @@ def score_table(
     if roles.groups is None:
         warn_of_group_identifiers(X, messages)
     warn_of_leaks(X, outcome, roles.target, messages)
-    warn_of_duplicates(X, outcome.values, messages)
+    warn_of_duplicates(X, messages)
     used = [column for column in columns if column.is_used]
     group_of = read_group_column(rows, roles.groups)
     n_classes = len(np.unique(outcome.y)) if outcome.task == "classification" else 1

@@ -13,7 +13,7 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomFo
 from sklearn.pipeline import Pipeline
 
 from truewood._rows.bag_weights import choose_bag_size
-from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN, draw_bag
+from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN, draw_bag, keep_warning_filters
 from truewood.tabular._columns.columns import Column
 from truewood.tabular._columns.encoding import make_encoder
 from truewood.tabular._columns.target import Outcome
@@ -153,7 +153,8 @@ def _grow_forest(
     )
     n_trees = settings.count_trees()
     for n_grown in np.unique(np.linspace(0, n_trees, _STEPS + 1).astype(int))[1:]:
-        forest.set_params(n_estimators=int(n_grown)).fit(encoded, y, sample_weight=weight)
+        with keep_warning_filters():
+            forest.set_params(n_estimators=int(n_grown)).fit(encoded, y, sample_weight=weight)
         progress(int(n_grown), n_trees)
     return forest.set_params(warm_start=False)
 

@@ -1,0 +1,255 @@
+"""Copies of rows: a row is not unseen by a tree that was trained on a copy of it.
+
+Only X decides what a copy is. Rows that agree in X and y were selected by y: what remains would disagree with the bags,
+and scores of useless features would be negative. And only rows that would be unique if they were not copied are copies.
+In tables of few levels, rows agree by chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from truewood._formatting import count
+from truewood._inputs.device_arrays import bring_to_host
+from truewood._inputs.tables import FeatureMatrix
+
+Codes = NDArray[np.int64]
+
+# Rows that are hashed at a time.
+_BLOCK_ROWS = 1 << 16
+# Chance leaves groups of equal rows of all sizes; copies leave most rows unique, or all groups of about the same size.
+_MOSTLY_UNIQUE = 0.5
+_SAME_SIZE = 0.2
+# In continuous columns, too, values that repeat more often than this on average are levels.
+_MOST_OFTEN = 3.0
+# A row that makes up more than this share of the table, and more than this number, is a typical one, not a copy.
+_TYPICAL_SHARE = 0.05
+_TYPICAL = 10
+# Rounded numbers agree by chance: a continuous column has room for more values than this, and than n^2 over 20.
+_FINEST = 300
+_PER_PAIR = 20.0
+# Rows with the same value in a continuous column are copies if nearly all of them agree in all columns.
+_NEARLY_ALL = 0.95
+# Columns of a sparse matrix that are looked at.
+_MOST_SPARSE = 100
+# Copies agree this many times as often as they would if one half of the columns did not depend on the other.
+_FAR_MORE = 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Rows that are copies of each other.
+
+    Parameters
+    ----------
+    groups : ndarray of int64, shape (n_rows,)
+        The same number for copies of the same row; rows without a copy have a number of their own.
+    """
+
+    groups: Codes
+
+    @property
+    def n_copies(self) -> int:
+        """Number of rows that repeat an earlier row."""
+        return len(self.groups) - int(self.groups.max()) - 1
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Which rows are not copies of an earlier row, shape (n_rows,)."""
+        is_first = np.zeros(len(self.groups), dtype=np.bool_)
+        is_first[np.unique(self.groups, return_index=True)[1]] = True
+        return is_first
+
+    def find_unseen(self, rows: Codes, seen: NDArray[np.integer[Any]]) -> Codes:
+        """Those of some rows that have no copy among the rows that were seen, in their order."""
+        is_seen = np.zeros(int(self.groups.max()) + 1, dtype=np.bool_)
+        is_seen[self.groups[seen]] = True
+        return rows[~is_seen[self.groups[rows]]]
+
+    def describe(self, *, are_training: bool) -> str:
+        """Describe what is done about copies, in one sentence, given whether rows are the training data."""
+        n_copies, verb = self.n_copies, "is a copy" if self.n_copies == 1 else "are copies"
+        left_out = "trees are not evaluated on copies of rows they were trained on, and " * are_training
+        return (
+            f"{n_copies:,} of {count(len(self.groups), 'row')} {verb} of other rows: {left_out}copies count as one row "
+            "in standard errors."
+        )
+
+
+def find_copies(matrix: FeatureMatrix) -> Copies | None:
+    """Find rows that are copies of others; None if there are none, or if rows agree by chance.
+
+    Rows are copies if they agree in all columns, and if either the columns include a continuous one, or rows agree far
+    more often than two independent halves of the columns would. In tables with few levels per column, rows that agree
+    satisfy neither condition.
+    """
+    if matrix.n_rows < 2 or not (isinstance(matrix.values, np.ndarray) or _is_sparse(matrix) or matrix.is_on_device):
+        return None
+    groups, size = _number(_hash_rows(matrix, _draw_factors(matrix)))
+    if len(size) == matrix.n_rows:
+        return None
+    is_copied = (size > 1) & (size <= max(_TYPICAL, _TYPICAL_SHARE * matrix.n_rows))
+    look_copied = _look_copied(size)
+    if not (look_copied and _agree_beyond_chance(matrix, size)):
+        is_tested = look_copied or _MOST_OFTEN * len(size) >= matrix.n_rows
+        is_copied &= _find_identified(matrix, groups, size) if is_tested else False
+    if not is_copied.any():
+        return None
+    # All other rows are on their own.
+    own = np.where(is_copied[groups], groups, len(size) + np.arange(matrix.n_rows))
+    return Copies(_number(own)[0])
+
+
+def find_copies_in_table(X: Any) -> Copies | None:
+    """Find copies in a table of any kind of columns; None if there are none, or if X is not a table in memory."""
+    return find_copies(FeatureMatrix(_encode_table(X), np.empty(0, dtype=np.str_), has_missing=True))
+
+
+def _encode_table(X: Any) -> Any:
+    """Numbers that are equal if the values of a column are."""
+    if sparse.issparse(X):
+        return sparse.csr_array(X, dtype=np.float64)
+    frame = X if isinstance(X, pd.DataFrame) else None
+    if frame is None and hasattr(X, "to_pandas"):
+        frame = X.to_pandas()
+    if frame is None:
+        array = np.asarray(X)
+        if array.ndim == 2 and array.dtype.kind in "biuf":
+            return np.ascontiguousarray(array, dtype=np.float64)
+        frame = pd.DataFrame(array.reshape(len(array), -1))
+    values = np.empty(frame.shape)
+    for j in range(frame.shape[1]):
+        column = frame.iloc[:, j]
+        if column.dtype.kind in "biuf":
+            values[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            continue
+        try:
+            values[:, j] = pd.factorize(column)[0]
+        except TypeError:  # lists and dictionaries are not hashable
+            values[:, j] = pd.factorize(column.astype(str))[0]
+    return values
+
+
+def _is_sparse(matrix: FeatureMatrix) -> bool:
+    return bool(sparse.issparse(matrix.values))
+
+
+def _draw_factors(matrix: FeatureMatrix) -> NDArray[np.uint64]:
+    """Random odd factors of the columns, shape (n_columns, 2)."""
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 1 << 64, (matrix.values.shape[1], 2), dtype=np.uint64, endpoint=False) | np.uint64(1)
+
+
+def _hash_rows(matrix: FeatureMatrix, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hashes of rows, shape (n_rows,), from the columns whose factors are not 0."""
+    hashes = np.empty(matrix.n_rows, dtype=np.uint64)
+    if _is_sparse(matrix):
+        stored = matrix.values
+        bits = np.where(_equal(stored.data, matrix.fill), np.uint64(0), _read_bits(stored.data, has_missing=True))
+        sums = sparse.csr_array((bits, stored.indices, stored.indptr), shape=stored.shape) @ factors
+        return _mix(sums)
+    for start in range(0, matrix.n_rows, _BLOCK_ROWS):
+        rows = np.arange(start, min(start + _BLOCK_ROWS, matrix.n_rows))
+        block = matrix.take(rows) if matrix.is_on_device else matrix.values[start : start + _BLOCK_ROWS]
+        hashes[rows] = _mix(_read_bits(block, has_missing=matrix.has_missing) @ factors)
+    return hashes
+
+
+def _equal(values: NDArray[Any], fill: float) -> NDArray[np.bool_]:
+    is_equal: NDArray[np.bool_] = np.isnan(values) if np.isnan(fill) else values == fill
+    return is_equal
+
+
+def _read_bits(values: NDArray[Any], *, has_missing: bool) -> NDArray[np.uint64]:
+    """Bits of numbers; the same for 0 and -0, and for all NaN."""
+    plain = values + values.dtype.type(0)
+    if has_missing:
+        plain[np.isnan(plain)] = np.nan
+    bits: NDArray[np.uint64] = plain.view(f"u{plain.dtype.itemsize}").astype(np.uint64, copy=False)
+    return bits
+
+
+def _mix(sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """One hash from two sums of products, shape (n_rows,): sums alone differ in their upper bits only."""
+    first = sums[:, 0]
+    for shift, factor in ((33, 0xFF51AFD7ED558CCD), (33, 0xC4CEB9FE1A85EC53)):  # the finalizer of MurmurHash3
+        first = (first ^ (first >> np.uint64(shift))) * np.uint64(factor)
+    mixed: NDArray[np.uint64] = (first ^ (first >> np.uint64(33))) + sums[:, 1]
+    return mixed
+
+
+def _number(labels: NDArray[Any]) -> tuple[Codes, Codes]:
+    """Number labels in the order in which they appear; also the size of each group."""
+    codes = pd.factorize(labels, use_na_sentinel=False)[0].astype(np.int64)
+    return codes, np.bincount(codes)
+
+
+def _count_pairs(size: NDArray[Any]) -> float:
+    """Number of pairs of rows of the same group."""
+    return float((size.astype(np.float64) * (size - 1.0) / 2.0).sum())
+
+
+def _look_copied(size: Codes) -> bool:
+    """Whether most distinct rows are unique, or all are repeated about equally often."""
+    return bool(np.mean(size == 1) >= _MOSTLY_UNIQUE or size.var() <= _SAME_SIZE * size.mean())
+
+
+def _agree_beyond_chance(matrix: FeatureMatrix, size: Codes) -> bool:
+    """Whether rows agree far more often than if one half of the columns were independent of the other."""
+    n_rows, n_columns = matrix.n_rows, matrix.values.shape[1]
+    if n_columns < 2:
+        return False
+    n_pairs = n_rows * (n_rows - 1) / 2.0
+    expected = n_pairs
+    for half in (slice(n_columns // 2), slice(n_columns // 2, None)):
+        factors = np.zeros((n_columns, 2), dtype=np.uint64)
+        factors[half] = _draw_factors(matrix)[half]
+        expected *= _count_pairs(_number(_hash_rows(matrix, factors))[1]) / n_pairs
+    return _count_pairs(size) >= _FAR_MORE * expected
+
+
+def _find_identified(matrix: FeatureMatrix, groups: Codes, size: Codes) -> NDArray[np.bool_]:
+    """Groups of equal rows with a value in a continuous column that hardly any other row has, shape (n_groups,)."""
+    is_identified = np.zeros(len(size), dtype=np.bool_)
+    most = max(_TYPICAL, _TYPICAL_SHARE * matrix.n_rows)
+    for column in _list_columns(matrix):
+        if not is_continuous(column, len(size)):
+            continue
+        own, times = _number(column)
+        is_rare = (times[own] <= most) & ~np.isnan(column)
+        of_values, of_rows = (np.bincount(labels[is_rare]) for labels in (own, groups))
+        if _count_pairs(of_rows) >= _NEARLY_ALL * _count_pairs(of_values):
+            is_identified[groups[is_rare]] = True
+        if is_identified[size > 1].all():
+            break
+    return is_identified
+
+
+def _list_columns(matrix: FeatureMatrix) -> Iterator[NDArray[np.float64]]:
+    """Columns in the host's memory; of a sparse matrix, those with the most stored values."""
+    if not _is_sparse(matrix):
+        for column in bring_to_host(matrix.values).T:
+            yield column.astype(np.float64) + 0.0
+        return
+    stored = matrix.values.tocsc()
+    for j in np.argsort(-np.diff(stored.indptr), kind="stable")[:_MOST_SPARSE]:
+        column = np.full(matrix.n_rows, matrix.fill)
+        held = slice(stored.indptr[j], stored.indptr[j + 1])
+        column[stored.indices[held]] = stored.data[held]
+        yield column + 0.0
+
+
+def is_continuous(column: NDArray[np.float64], n_distinct: int) -> bool:
+    """Whether a column holds fractions, which are finer than rounding leaves them."""
+    values = np.unique(column[np.isfinite(column)])
+    if len(values) < 4 or (values == np.floor(values)).all():
+        return False
+    low, high = np.quantile(values, [0.25, 0.75])
+    return bool(2.0 * (high - low) / np.diff(values).min() >= max(_FINEST, n_distinct**2 / _PER_PAIR))

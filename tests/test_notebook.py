@@ -1,0 +1,93 @@
+"""A notebook with a real kernel: every plot shows a picture, every result an HTML view, and nothing else is printed."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+SETUP = """
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestClassifier
+import truewood as tw
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.standard_normal((150, 4)), columns=["a", "b", "<b>c</b>", "d"])
+X["d"] = X["a"] + 0.05 * rng.standard_normal(150)
+y = np.where(X["a"] + X["b"] > 0, "yes", "no")
+forest = RandomForestClassifier(30, n_jobs=2, random_state=0)
+fitted = forest.fit(X, y)
+result = tw.importance(fitted, X, y, per_class=True, contributions=True, n_jobs=2)
+shallow = RandomForestClassifier(30, max_depth=1, random_state=0).fit(X, y)
+explanation = tw.explain(fitted, X, y)
+comparison = tw.compare(result, tw.importance(shallow, X, y, contributions=True))
+groups = tw.correlated_groups(X)
+test = tw.permutation_test(forest, X, y, n_permutations=3, random_state=0)
+folds = tw.cross_importance(forest, X, y, cv=3)
+selector = tw.UnbiasedSelector(forest).fit(X, y)
+"""
+PLOTS = [
+    *(f"result.plot({kind!r})" for kind in ("bar", "compare", "box", "rank", "classes")),
+    "result.plot(explanation=explanation, title='Direction')",
+    "folds.plot('box')",
+    "explanation.plot()",
+    "explanation.plot('dependence', feature='a')",
+    "explanation.plot('waterfall', row=3)",
+    "comparison.plot()",
+    "groups.plot()",
+    "test.plot()",
+    "tw.ImportanceDisplay.from_estimator(fitted, X, y)",
+    "tw.ImportanceDisplay.from_result(result, kind='compare').figure_;",
+    "figure, axes = plt.subplots(1, 2)\nresult.plot(ax=axes[0])\nexplanation.plot(ax=axes[1]);",
+]
+VIEWS = ["result", "folds", "explanation", "comparison", "groups", "test", "selector"]
+SILENT = [
+    "result.report('report.html', X=X, feature_groups=groups)",
+    "try:\n    tw.importance(fitted, X, y).plot('classes')\nexcept ValueError:\n    pass",
+]
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory):
+    """The cells of an executed notebook by their source."""
+    folder = tmp_path_factory.mktemp("notebook")
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, *PLOTS, *VIEWS, *SILENT)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MPLBACKEND", raising=False)  # the kernel sets its own
+        for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "MPLCONFIGDIR"):
+            patch.setenv(name, str(folder / name.lower()))
+        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    nbformat.write(notebook, folder / "executed.ipynb")
+    return {cell.source: cell.outputs for cell in notebook.cells}
+
+
+def find_outputs(outputs, kind):
+    return [output.data[kind] for output in outputs if "data" in output and kind in output.data]
+
+
+@pytest.mark.parametrize("source", PLOTS)
+def test_every_plot_shows_one_picture(cells, source):
+    (picture,) = find_outputs(cells[source], "image/png")
+    assert len(picture) > 5000
+
+
+@pytest.mark.parametrize("source", VIEWS)
+def test_every_result_has_a_view(cells, source):
+    (page,) = find_outputs(cells[source], "text/html")
+    assert "<table" in page
+    assert "<b>c</b>" not in page
+    assert not find_outputs(cells[source], "image/png")
+
+
+@pytest.mark.parametrize("source", SILENT)
+def test_pictures_of_the_library_itself_and_failed_plots_show_nothing(cells, source):
+    assert not cells[source]
+
+
+def test_nothing_is_printed(cells):
+    assert [output for outputs in cells.values() for output in outputs if output.output_type == "stream"] == []
