@@ -1,6 +1,7 @@
 """Which test finds more features: the usual one, the residual test, or univariate tests? And what do they call noise?
 
-Run: python experiments/selection/residual.py [--datasets 20] [--designs PATTERN] [--label after] [--only-summary]
+Run: python experiments/selection/residual.py [--first 0] [--datasets 20] [--designs PATTERN] [--label after]
+[--only-summary]
 
 Appends a line per data set, test and number of trees to residual.csv, so that a run that was stopped goes on where it
 was, and writes residual_summary.csv and residual.png. Tests are at 5%, for power and false discoveries after Benjamini
@@ -144,13 +145,15 @@ def describe(p_value: np.ndarray, roles: tuple[str, ...]) -> dict[str, float]:
 
 
 def summarise(results: pd.DataFrame) -> pd.DataFrame:
-    """Means over data sets, in percent, with their standard errors over data sets."""
+    """Means over data sets, in percent, with their standard errors over data sets; z_sd is of noise."""
     rows = []
     for (design, label, test), found in results.groupby(["design", "label", "test"], sort=False):
         rate = found["noise"] / found["n_noise"]
         n = len(found)
         row = {"design": design, "label": label, "test": test, "data_sets": n, "noise": 100 * rate.mean()}
         row["noise_se"] = 100 * rate.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+        mean = found["sum_z"].sum() / found["n_noise"].sum()
+        row["z_sd"] = np.sqrt(found["sum_z2"].sum() / found["n_noise"].sum() - mean**2)
         for name in ("power", "false", "beside"):
             row |= {name: 100 * found[name].mean(), f"{name}_se": 100 * found[name].std(ddof=1) / np.sqrt(n)}
         rows.append(row)
@@ -183,7 +186,8 @@ def draw_picture(summary: pd.DataFrame, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the first data set, to share the work")
+    parser.add_argument("--datasets", type=int, default=20, help="the number after the last one")
     parser.add_argument("--designs", default="*", metavar="PATTERN")
     parser.add_argument("--label", choices=("before", "after"), default="after")
     parser.add_argument("--results", type=Path, default=FOLDER / "residual.csv")
@@ -193,7 +197,7 @@ def main() -> None:
         options.results.write_text(",".join(FIELDS) + "\n")
     table = pd.read_csv(options.results)
     done = {(row.label, row.design, row.dataset) for row in table.itertuples()}
-    for seed in range(0 if options.only_summary else options.datasets):
+    for seed in range(options.first, 0 if options.only_summary else options.datasets):
         for name, (design, n_trees) in CASES.items():
             if not fnmatchcase(name, options.designs) or (options.label, name, seed) in done:
                 continue
