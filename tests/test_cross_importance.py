@@ -391,7 +391,7 @@ def test_useless_features_are_rejected_at_the_level_of_the_test():
         model = HistGradientBoostingRegressor(max_iter=15, max_leaf_nodes=6, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = tw.cross_importance(model, X, rng.standard_normal(120), cv=5)
+            result = tw.cross_importance(model, X, rng.standard_normal(120), cv=KFold(5))
         values.append(result.values)
         errors.append(result.null_std_error)
         p_values.append(result.p_value)

@@ -94,7 +94,7 @@ def cross_importance(
         How to split the rows, as in scikit-learn: a number of folds, a splitter, or pairs of training and test row
         numbers. None means 5 folds. With a number, rows are shuffled with a fixed seed, so that sorted rows do no harm;
         folds are stratified by class, and keep `groups` together, which are not shuffled. For rows that are ordered in
-        time, pass `TimeSeriesSplit`.
+        time, pass `TimeSeriesSplit`; shuffled, the neighbors of a row would train the model that scores it.
     measure : str, default="auto"
         One of `measures()`, see `importance`.
     sample_weight : array-like of shape (n_rows,) or str, default=None
@@ -210,13 +210,12 @@ def cross_importance(
             update(len(results))
     for text in messages:
         warn(text)
-    joined = join_folds(
-        results, folds, weight, codes, inference, contributions, target=_encode(bring_to_host(y)), copies=copies
-    )
+    target_values = _encode(bring_to_host(y))
+    joined = join_folds(results, folds, weight, codes, inference, contributions, target=target_values, copies=copies)
     if stops_early:
         note = f"{validation_fraction:.0%} of each fold's training rows served as validation rows for early stopping."
         joined = replace(joined, notes=(*joined.notes, note))
-    _warn_of_folds(joined, folds, y, source)
+    _warn_of_folds(joined, folds, target_values, source)
     return joined
 
 
@@ -362,9 +361,11 @@ def _check_params(params: Any) -> None:
             )
 
 
-def _warn_of_folds(joined: ImportanceResult, folds: Folds, y: Any, source: str) -> None:
+def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.float64], source: str) -> None:
     """Warn of folds of sorted rows, and of folds that are too small."""
-    separation = _measure_separation(folds, y) if joined.n_groups is None and folds.are_blocks else 0.0
+    separation = 0.0
+    if joined.n_groups is None and folds.are_blocks:
+        separation = max(folds.measure_separation(column) for column in target.T)
     if separation:
         warn(
             f"{source} holds out consecutive rows that differ from the rest: which fold a row is in explains "
@@ -376,19 +377,6 @@ def _warn_of_folds(joined: ImportanceResult, folds: Folds, y: Any, source: str) 
             f"{joined.skipped_weight:.0%} of split weight was not scored because no held-out row reached one of the "
             "children; use fewer folds with more rows, and shuffle sorted rows."
         )
-
-
-def _measure_separation(folds: Folds, y: Any) -> float:
-    """Largest share of the variance of a target that lies between folds."""
-    values = np.asarray(bring_to_host(y))
-    columns = [values[name] for name in values.dtype.names] if values.dtype.names else values.reshape(len(values), -1).T
-    return max(folds.measure_separation(_read_numbers(column)) for column in columns)
-
-
-def _read_numbers(column: NDArray[Any]) -> NDArray[np.float64]:
-    """A target as numbers; labels are numbered in the order in which they appear."""
-    is_number = column.dtype.kind in "biuf"
-    return np.asarray(column if is_number else pd.factorize(column)[0], dtype=np.float64)
 
 
 def _read_cv_results(results: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:

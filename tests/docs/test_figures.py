@@ -32,8 +32,8 @@ def test_table1_in_the_document_is_the_committed_table():
 def test_ranks_beside_other_methods_are_those_of_table1():
     text = (DOCS / "compare.md").read_text(encoding="utf-8")
     methods = {
-        "MDI (SI)": ("SI", "SI"),
-        "truewood, default": ("UFI centred", "UFI"),
+        "MDI (the paper's SI)": ("SI", "SI"),
+        "truewood, default": ("UFI centered", "UFI"),
         "permutation, out of bag": ("permutation", "permutation"),
         "party, cforest": ("cforest", "cforest"),
         "ranger, corrected": ("ranger", "ranger"),

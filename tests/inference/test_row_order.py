@@ -97,6 +97,33 @@ def test_independent_rows_are_rarely_warned_about():
     assert find_correlated_neighbors(np.arange(19.0)[:, np.newaxis]) is None
 
 
+def test_neighbors_in_different_folds_are_compared():
+    rng = np.random.default_rng(0)
+    order = rng.permutation(500)
+    parts = np.array_split(order, 5)
+    phi = rng.standard_normal((500, 3))
+    phi[:, 1] += 3.0 * np.isin(np.arange(500), parts[0])  # folds differ, neighbors do not
+    assert find_correlated_neighbors(phi, parts) is None
+    phi[1:, 2] += phi[:-1, 2]
+    feature, correlation = find_correlated_neighbors(phi, parts)
+    assert feature == 2
+    assert correlation == pytest.approx(find_correlated_neighbors(phi)[1], abs=0.05)
+    repeated = [*parts, *np.array_split(rng.permutation(500), 5)]  # each row twice
+    assert find_correlated_neighbors(phi, repeated)[1] == pytest.approx(correlation)
+    assert find_correlated_neighbors(rng.standard_normal((500, 3)), repeated) is None
+    found = [
+        find_correlated_neighbors(rng.standard_normal((100, 10)), np.array_split(np.arange(100), 4)) for _ in range(300)
+    ]
+    assert sum(one is not None for one in found) <= 1  # one in 10,000
+    assert find_correlated_neighbors(np.ones((100, 2)), [np.arange(100)]) is None
+
+
+def test_a_time_series_in_shuffled_folds_is_warned_about():
+    X, y = draw_series()
+    with pytest.warns(UserWarning, match=MESSAGE):
+        tw.cross_importance(GradientBoostingRegressor(n_estimators=20, random_state=0), X, y, cv=5, progress=False)
+
+
 def test_the_feature_and_its_correlation_are_named():
     rng = np.random.default_rng(0)
     phi = rng.standard_normal((500, 3))

@@ -103,7 +103,7 @@ def test_bias_and_ranking(encoding, tmp_path, capsys):
         arguments = ["reproduce", name, "--encoding", encoding, "--repetitions", "2", "--n-estimators", "5"]
         assert main([*arguments, "--output", str(tmp_path)]) == 0
         table = pd.read_csv(tmp_path / f"{name}_{encoding}.csv")
-        assert set(table["method"]) == {"SI", "UFI", "UFI centred"}
+        assert set(table["method"]) == {"SI", "UFI", "UFI centered"}
         assert table["rho"].nunique() == (11 if name == "ranking" else 1)
         for method in ("si", "ufi"):
             assert (tmp_path / f"{name}_{encoding}_{method}.png").stat().st_size > 10_000

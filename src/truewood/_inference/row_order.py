@@ -60,29 +60,33 @@ def find_correlated_neighbors(
 
     None if independent rows would be as correlated. Ranks make the test exact enough for contributions of any
     distribution: in random order, their correlation with the next row has standard error 1 / sqrt(n). Ranks are those
-    within a fold, because contributions of different folds have different distributions.
+    within a fold, because contributions of different folds have different distributions; neighbors may be in different
+    folds, as they are if rows were shuffled.
     """
     n_rows = min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(phi.shape[1], 1)))
-    squares, products, fourth = (np.zeros(phi.shape[1]) for _ in range(3))
-    for rows in [np.arange(len(phi))] if parts is None else parts:
-        own = phi[np.sort(rows)[:n_rows]]
-        own = own[(own != 0).any(axis=1)]  # rows in every bag have no contributions
+    numbers, ranked = [], []
+    for part in [np.arange(len(phi))] if parts is None else parts:
+        rows = np.sort(part)[:n_rows]
+        rows = rows[(phi[rows] != 0).any(axis=1)]  # rows in every bag have no contributions
+        own = phi[rows]
         if len(own) < _FEWEST_ROWS or not np.isfinite(own).all():
             continue
         ranks = stats.rankdata(own, axis=0)
         ranks -= ranks.mean(axis=0)
-        of_part = (ranks**2).sum(axis=0)
-        squares += of_part
-        products += (ranks[1:] * ranks[:-1]).sum(axis=0)
-        fourth += of_part**2 / len(own)
+        spread = ranks.std(axis=0)
+        numbers.append(rows)
+        ranked.append(np.divide(ranks, spread, out=np.zeros_like(ranks), where=spread > 0))
+    if not ranked:
+        return None
+    _, first = np.unique(np.concatenate(numbers), return_index=True)  # a row may be in several folds
+    ranks = np.concatenate(ranked)[first]
+    squares, products = (ranks**2).sum(axis=0), (ranks[1:] * ranks[:-1]).sum(axis=0)
     if not squares.any():
         return None
-    correlation = np.divide(products, squares, out=np.zeros_like(squares), where=squares > 0)
-    z = np.divide(products, np.sqrt(fourth), out=np.zeros_like(squares), where=fourth > 0)
-    strongest = int(z.argmax())
-    if np.count_nonzero(squares) * stats.norm.sf(z[strongest]) > _ALPHA:
+    strongest = int(products.argmax())
+    if np.count_nonzero(squares) * stats.norm.sf(products[strongest] / np.sqrt(len(ranks))) > _ALPHA:
         return None
-    return strongest, float(correlation[strongest])
+    return strongest, float(products[strongest] / squares[strongest])
 
 
 def _is_sorted(target: Floats) -> bool:

@@ -68,7 +68,7 @@ class Cell:
         return results
 
 
-OURS = ("SI", "UFI", "UFI centred", "MDI-oob", "permutation")
+OURS = ("SI", "UFI", "UFI centered", "MDI-oob", "permutation")
 
 
 def make_cells(name: str, *, tasks: tuple[str, ...], encoding: str, trees: int | None) -> list[Cell]:
@@ -91,7 +91,7 @@ def make_cells(name: str, *, tasks: tuple[str, ...], encoding: str, trees: int |
             Cell(
                 {"task": task, "encoding": encoding, "rho": rho},
                 partial(draw_five, task=task, encoding=encoding, rho=rho),
-                ("SI", "UFI", "UFI centred"),
+                ("SI", "UFI", "UFI centered"),
                 trees or 100,
                 5,
             )

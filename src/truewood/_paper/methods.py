@@ -18,7 +18,7 @@ from truewood._writing import temporary_folder
 BY_Z_SCORE = "UFI, z-score"
 OUR_MEASURES = {
     "UFI": "ufi",
-    "UFI centred": "ufi_centered",
+    "UFI centered": "ufi_centered",
     "MDI-oob": "mdi_oob",
     "permutation": "permutation",
     BY_Z_SCORE: "ufi",

@@ -117,7 +117,7 @@ def _claim_ranking(summary: pd.DataFrame) -> list[Claim]:
     published = {("SI", "classification"): "> 0.2", ("SI", "regression"): "0.6", ("UFI", "classification"): "0.1"}
     published["UFI", "regression"] = "0.1"
     for task in summary["task"].unique():
-        for method in ("SI", "UFI", "UFI centred"):
+        for method in ("SI", "UFI", "UFI centered"):
             part = summary.query("task == @task and method == @method")
             best = part.loc[part.groupby("rho")["mean_rank"].idxmin()].set_index("rho")["feature"]
             found = [rho for rho in best.index if rho > 0 and (best.loc[rho:] == "X2").all()]
