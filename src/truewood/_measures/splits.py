@@ -166,9 +166,12 @@ def predict_evaluation_means(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     In-bag means do not serve: trees isolate in-bag rows of a rare class, so evaluation rows at the same nodes are of
     other classes. The means of evaluation rows are right on average, but at small nodes each row would be compared
     with itself. So these means count together with a line: node values explain the means of the evaluation rows at the
-    children of splits with one slope per tree. It is 0 for noise and near 1 for good estimates, and it converts raw
-    scores of additive trees, and values of classes with weights, to the units of the target.
+    children of splits with one slope per tree. It is 0 for noise and near 1 for good estimates, and it converts values
+    of classes with weights to the shares of the evaluation rows. Values of additive trees can be of any size, so only
+    the means of the evaluation rows count.
     """
+    if trees.is_additive:
+        return sums.mean
     value, roots = center(trees, sums), trees.offset[:-1]
     root_mean, root_value, root_weight = sums.mean[roots], value[roots], sums.weight[roots]
     slope = np.broadcast_to(trees.repeat_for_nodes(_fit_slopes(trees, sums)), trees.weight.shape)[:, np.newaxis]

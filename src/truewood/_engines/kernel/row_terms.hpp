@@ -44,7 +44,7 @@ public:
         width_ = target.has_classes() ? n_columns : n_columns + 2;
         terms_.assign(n * 2 * width_, 0.0);
         is_counted_.assign(n, 0);
-        if (criterion.formula != Formula::kMdiOob) find_origins(nodes);
+        if (criterion.formula != Formula::kMdiOob) find_origins(nodes, criterion);
         evaluation_.linear.resize(n_columns);
         inbag_.linear.resize(n_columns);
         const double factor = 1.0 / (criterion.is_additive ? 1.0 : static_cast<double>(target.n_outputs));
@@ -108,8 +108,12 @@ private:
     }
 
     // Mirrors predict_evaluation_means() in _measures/splits.py.
-    void find_origins(const Nodes& nodes) {
+    void find_origins(const Nodes& nodes, const SplitCriterion& criterion) {
         const std::size_t n = nodes.size(), n_columns = nodes.n_columns;
+        if (criterion.is_additive) {
+            origin_ = nodes.means;
+            return;
+        }
         const double slope = fit_slope(nodes), line_weight = kLineWeight * nodes.evaluation_weight(0);
         origin_.resize(n * n_columns);
         for (std::size_t p = 0; p < n; ++p) {
