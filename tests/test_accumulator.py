@@ -282,6 +282,8 @@ def test_other_models_and_settings_are_refused():
     for name, value in {"n_sample": 5, "measure": "mdi", "inference": False, "feature_groups": groups}.items():
         with pytest.raises(ValueError, match=name):
             total + accumulate(model, [(X, y)], **{name: value})
+    with pytest.raises(ValueError, match=r"n_sample.*\b100,000 and 5\b"):
+        total + accumulate(model, [(X, y)], n_sample=5)
     grouped = [accumulate(model, [(X, y)], feature_groups=given) for given in (groups, {"both": np.array(["a", "b"])})]
     assert sum(grouped).n_rows == 1000
     unnamed = RandomForestRegressor(8, random_state=1).fit(X.to_numpy(), y)
@@ -308,7 +310,7 @@ def test_other_rows_in_the_second_pass_are_refused():
         half.update(X, y).finish()
     with pytest.raises(ValueError, match="other values of y"):
         total.second_pass().update(X, y + 1.0).finish()
-    with pytest.raises(ValueError, match="same model, first pass, measure"):
+    with pytest.raises(ValueError, match=r"rows in the first pass .* 500 and 1000"):
         half + (total + total).second_pass().update(X, y)
     with pytest.raises(ValueError, match="same pass"):
         half + total
@@ -321,7 +323,7 @@ def test_other_rows_in_the_second_pass_are_refused():
 
 def test_what_cannot_be_done_in_parts_is_refused():
     model, X, y = build("lightgbm, quantile")
-    with pytest.raises(ValueError, match=r"best constant for all rows.*pass target="):
+    with pytest.raises(ValueError, match=r"best constant.*pass target="):
         tw.ImportanceAccumulator(model).update(X, y)
     with pytest.raises(TypeError, match=r"^target must be a function"):
         tw.ImportanceAccumulator(model, target=y)

@@ -249,7 +249,7 @@ def test_other_models_measures_and_options():
     assert result.feature_names.tolist() == ["first", "rest"]
     np.testing.assert_allclose(result.values[0], result.expand().values[:2].sum(), rtol=1e-10)
     permuted = tw.cross_importance(forest, X, labels, cv=3, measure="permutation", random_state=0)
-    assert "exchange values" in permuted.inference_unavailable
+    assert "permutation" in permuted.inference_unavailable
     with pytest.raises(ValueError, match="contributions=True"):
         tw.cross_importance(forest, X, labels, cv=3, measure="permutation", contributions=True)
     bare = tw.cross_importance(BOOSTING, X, y, cv=3, inference=False)

@@ -99,6 +99,9 @@ def test_without_a_network_the_error_says_what_to_do(cache, monkeypatch):
     monkeypatch.setattr(datasets, "_ADDRESSES", dict.fromkeys(FILES, "http://127.0.0.1:9/data"))
     with pytest.raises(OSError, match=r"boston_house_prices.csv.*http://127.0.0.1:9/data"):
         datasets.load_boston()
+    monkeypatch.setattr(datasets, "_ADDRESSES", {"adult.data": "http://127.0.0.1:9/data.zip"})
+    with pytest.raises(OSError, match=r"http://127.0.0.1:9/data.zip, extract adult.data"):
+        datasets.load_adult()
 
 
 @pytest.mark.parametrize("load", [datasets.load_rna, datasets.load_adult, datasets.load_boston])

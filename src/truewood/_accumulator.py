@@ -226,7 +226,9 @@ class ImportanceAccumulator:
             return own + added
         if isinstance(own, PartialErrors) and isinstance(added, PartialErrors):
             return own + added
-        raise ValueError("only accumulators of the same pass can be added, got one of each.")
+        raise ValueError(
+            "only accumulators of the same pass can be added, got one of the first pass and one of the second."
+        )
 
     def _aggregate(self) -> AggregatedScores:
         model, sums = self._get_model(), self._sums

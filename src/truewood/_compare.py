@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._formatting import count, quote
+from truewood._formatting import count, quote, shorten
 from truewood._inference.differences import measure_paired_oob_variance, measure_paired_variance
 from truewood._inference.rounding import drop_rounding
 from truewood._message import Message
@@ -36,9 +36,10 @@ def compare(
     names : tuple of (str, str), default=("a", "b")
         Names of the results in tables, plots and reports.
     same_rows : bool, default=None
-        Whether both results use the same rows. None pairs results if both have contributions and the same number of
-        rows, which is also valid for different rows; treats results with different numbers of rows as independent; and
-        raises an error otherwise. Results with ``groups=`` are independent only if they have no group in common.
+        Whether both results use the same rows. None pairs rows by position if both results have contributions and the
+        same number of rows, which is also valid if these are different, independent rows; treats results with different
+        numbers of rows as independent; and raises an error otherwise. Results with ``groups=`` are independent only if
+        they have no group in common.
 
     Returns
     -------
@@ -69,10 +70,11 @@ def compare(
             )
     if not isinstance(names, list | tuple) or len(names) != 2:
         raise ValueError(f"names must be a pair of names, got {quote(names)}; pass names=('before', 'after').")
-    _check_scale(a, b)
-    b_order = _match_features(a, b)
-    is_paired = _decide_pairing(a, b, same_rows)
-    _check_row_groups(a, b, is_paired=is_paired)
+    in_words = (shorten(str(names[0])), shorten(str(names[1])))
+    _check_scale(a, b, in_words)
+    b_order = _match_features(a, b, in_words)
+    is_paired = _decide_pairing(a, b, same_rows, in_words)
+    _check_row_groups(a, b, in_words, is_paired=is_paired)
     values_b = b.values[b_order]
     variance = independent = a.std_error**2 + b.std_error[b_order] ** 2
     if is_paired and a.contributions is not None and b.contributions is not None:
@@ -100,52 +102,56 @@ def compare(
     )
 
 
-def _check_scale(a: ImportanceResult, b: ImportanceResult) -> None:
+def _check_scale(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str]) -> None:
     """Reject results with scores on different scales."""
-    for name, result in (("a", a), ("b", b)):
+    both = " and ".join(names)
+    for name, result in zip(names, (a, b), strict=True):
         if result.inference_unavailable is not None:
             raise ValueError(f"{name} must have standard errors, but has none: {result.inference_unavailable}.")
-    for name in ("task", "measure"):
-        if getattr(a, name) != getattr(b, name):
+    for kind in ("task", "measure"):
+        if getattr(a, kind) != getattr(b, kind):
             raise ValueError(
-                f"a and b must have the same {name}, got {quote(getattr(a, name))} and {quote(getattr(b, name))}: "
+                f"{both} must have the same {kind}, got {quote(getattr(a, kind))} and {quote(getattr(b, kind))}: "
                 "their scores are on different scales."
             )
     if len(a.per_output) != len(b.per_output):
         raise ValueError(
-            f"a and b must have the same number of outputs, got {len(a.per_output)} and {len(b.per_output)}: their "
+            f"{both} must have the same number of outputs, got {len(a.per_output)} and {len(b.per_output)}: their "
             "scores are on different scales."
         )
     has_share = [not np.isnan(result.share).all() for result in (a, b)]
     if has_share[0] != has_share[1] or (a.is_additive != b.is_additive and not all(has_share)):
         raise ValueError(
-            "a and b are on different scales: only one of them has scores in units of the raw scores of boosted trees, "
+            f"{both} are on different scales: only one of them has scores in units of the raw scores of boosted trees, "
             "which depend on the loss. Compare models of the same kind and loss."
         )
     if a.rows != b.rows:
         raise ValueError(
-            f"a and b must be scored on the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: held-out "
-            "rows evaluate one fitted model, but out-of-bag rows and folds evaluate models of that kind."
+            f"{both} must be scored on the same kind of rows, got rows={quote(a.rows)} and {quote(b.rows)}: held-out "
+            "rows evaluate this fitted model, but out-of-bag rows and folds evaluate models fitted in the same way. "
+            "Score both on the same kind of rows."
         )
 
 
-def _match_features(a: ImportanceResult, b: ImportanceResult) -> NDArray[np.int64]:
+def _match_features(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str]) -> NDArray[np.int64]:
     """Return the positions in b of the features of a."""
     names_a, names_b = a.feature_names.tolist(), b.feature_names.tolist()
     if names_a == names_b:
         return np.arange(len(names_a))
     positions = {name: position for position, name in enumerate(names_b)}
     if len(names_a) != len(names_b) or len(positions) < len(names_b) or set(names_a) != positions.keys():
-        only = [name for name in names_a if name not in positions] or [name for name in names_b if name not in names_a]
-        reason = f"{quote(only[0])} is only in one of them" if only else "names are repeated"
+        only_a, only_b = [n for n in names_a if n not in positions], [n for n in names_b if n not in names_a]
+        reason = f"{quote((only_a or only_b)[0])} is only in {names[0 if only_a else 1]}"
+        if not only_a and not only_b:
+            reason = "names are repeated"
         raise ValueError(
-            f"a and b must have the same features, got {count(len(names_a), 'feature')} and {len(names_b):,}: "
-            f"{reason}. Score both on the same columns, or combine columns with feature_groups=."
+            f"{' and '.join(names)} must have the same features, got {count(len(names_a), 'feature')} and "
+            f"{len(names_b):,}: {reason}. Score both on the same columns, or combine columns with feature_groups=."
         )
     return np.array([positions[name] for name in names_a])
 
 
-def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | None) -> bool:
+def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | None, names: tuple[str, str]) -> bool:
     """Decide whether to pair rows; raise an error if the same rows could be mistaken for independent ones."""
     if same_rows is False:
         return False
@@ -155,13 +161,14 @@ def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | 
     if a.n_rows != b.n_rows:
         if same_rows:
             raise ValueError(
-                f"same_rows=True needs results with the same rows, but a has {count(a.n_rows, 'row')} and b has "
-                f"{b.n_rows:,}; leave same_rows out."
+                f"same_rows=True needs results with the same rows, but {names[0]} has {count(a.n_rows, 'row')} and "
+                f"{names[1]} has {b.n_rows:,}; leave same_rows out."
             )
         return False
     raise ValueError(
         Message(
-            f"a and b have {count(a.n_rows, 'row')} each; if these are the same rows, the results are not independent.",
+            f"{' and '.join(names)} have {count(a.n_rows, 'row')} each; if these are the same rows, the results are "
+            "not independent.",
             "Score both with {contributions}, so that rows can be paired, or pass {same_rows} if they have no rows in "
             "common.",
             contributions=True,
@@ -170,11 +177,14 @@ def _decide_pairing(a: ImportanceResult, b: ImportanceResult, same_rows: bool | 
     )
 
 
-def _check_row_groups(a: ImportanceResult, b: ImportanceResult, *, is_paired: bool) -> None:
+def _check_row_groups(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str], *, is_paired: bool) -> None:
     """Reject results with different groups of rows, or with groups in only one of them."""
     if (a.n_groups is None) != (b.n_groups is None):
-        has, lacks = ("a", "b") if b.n_groups is None else ("b", "a")
+        has, lacks = names if b.n_groups is None else names[::-1]
         raise ValueError(f"{has} has groups and {lacks} has none; score both with groups=.")
     groups_a, groups_b = a.groups, b.groups
     if is_paired and groups_a is not None and groups_b is not None and not np.array_equal(groups_a, groups_b):
-        raise ValueError("a and b have the same number of rows but different groups; score both with the same groups=.")
+        raise ValueError(
+            f"{' and '.join(names)} have the same number of rows but different groups; score both with the same "
+            "groups=."
+        )

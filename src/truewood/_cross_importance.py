@@ -121,8 +121,8 @@ def cross_importance(
     random_state : int, RandomState instance or None, default=None
         Seed for ``measure="permutation"``; the estimator and the splitter have their own.
     target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
-        For boosted trees, the target of each row's raw score, as in `importance`. The default is the negative gradient
-        of the loss at the best constant for the held-out rows.
+        For boosted trees, what the trees are scored against instead of y, as in `importance`. The default is the
+        negative gradient of the loss at the best constant prediction for the held-out rows.
     progress : bool, default=True
         Whether to show a progress bar if the output is a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
@@ -374,8 +374,8 @@ def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.fl
         )
     elif joined.skipped_weight > _MUCH_SKIPPED:
         warn(
-            f"{joined.skipped_weight:.0%} of split weight was not scored because no held-out row reached one of the "
-            "children; use fewer folds with more rows, and shuffle sorted rows."
+            f"{joined.skipped_weight:.0%} of splits (weighted by training rows) were not scored because no held-out "
+            "row reached one of the two children; use fewer folds with more rows, and shuffle sorted rows."
         )
 
 

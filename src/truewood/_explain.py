@@ -45,7 +45,7 @@ def explain(
 
     At each split, the prediction for a row moves from the value of the node to the value of the child that the row goes
     to. These steps are summed by feature along the row's paths, and averaged over the trees that never saw the row, or
-    summed for boosted trees. They are not Shapley values; docs/howto/explain.md explains the difference.
+    summed for boosted trees. They are not Shapley values; see "Explain predictions" in the documentation.
 
     Parameters
     ----------
@@ -54,13 +54,14 @@ def explain(
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         The training data for ``rows="oob"``, held-out data for ``rows="heldout"``.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str, default=None
-        The target, or the name of its column in X. It is needed for ``rows="oob"``, to recognize the training data;
-        plots show its mean beside the explanation.
+        The target, or the name of its column in X. It is needed for ``rows="oob"``, to verify that X is the training
+        data; plots show its mean beside the explanation.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
-        Which trees explain a row: those it is out of bag for, all of them, or those it is listed for. "auto" means
-        "oob", and raises an error if the model does not record its bags.
+        Which trees explain a row. "oob": those whose bootstrap sample (their bag) does not contain it. "heldout": all
+        of them. A sequence with one list of row numbers, or one mask, per tree: those that list it. "auto" means "oob",
+        and raises an error if the model does not record which rows are in the bag of each tree.
     sample_weight : array-like of shape (n_rows,) or str, default=None
-        Weights of the fit, if ``rows="oob"`` needs them to recognize the training data, as in `importance`.
+        The weights used in training, if truewood needs them to verify the training data, as in `importance`.
     feature_groups : dict or sequence, default=None
         Columns to explain as one feature, as in `importance`.
     n_jobs : int, default=None
@@ -107,8 +108,8 @@ def _explain(
     n_unexplained = int(np.count_nonzero(~paths.is_explained))
     if n_unexplained:
         warn(
-            f"{n_unexplained} of {matrix.n_rows} rows have no explanation because they, or copies of them, are in "
-            "every bag; fit more trees to explain them."
+            f"{n_unexplained} of {matrix.n_rows} rows have no explanation because every tree was trained on them or on "
+            "copies of them; fit more trees to explain them."
         )
     values, base = (
         sum_feature_groups(paths.values, groupings[0]),
@@ -129,6 +130,7 @@ def _explain(
         is_additive=tree_model.is_additive,
         is_risk=tree_model.target.loss is not None and tree_model.target.loss.is_life_table,
         notes=notes,
+        positive_class=_name_positive_class(tree_model),
     )
 
 
@@ -157,6 +159,13 @@ def _name_outputs(tree_model: TreeModel) -> NDArray[np.str_] | None:
     if n_columns == 1:
         return None
     return kind.column_names if kind.n_columns == n_columns else np.arange(n_columns).astype(np.str_)
+
+
+def _name_positive_class(tree_model: TreeModel) -> str | None:
+    """Name of the second of two classes that share a single raw score."""
+    kind = tree_model.target.kind
+    is_shared = kind.is_classification and kind.n_columns == 2 and count_columns(tree_model) == 1
+    return str(kind.column_names[1]) if is_shared else None
 
 
 def _find_target(tree_model: TreeModel, y: Any, n_rows: int) -> Floats | None:

@@ -1,9 +1,10 @@
-"""Formatting of names, values and counts in messages."""
+"""Formatting of names, numbers and counts in messages, tables and reports."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 ROWS_IN_WORDS = {
     "oob": "out-of-bag rows",
@@ -13,8 +14,11 @@ ROWS_IN_WORDS = {
     "training": "training rows",
 }
 
-# Smaller p-values are shown as below this.
-_SMALLEST = 0.001
+# Smaller p-values and percentages are shown as below these.
+_SMALLEST_P_VALUE = 0.001
+_SMALLEST_PERCENT = 0.01
+# Numbers from the first to the second are written out, others in units of a power of 1,000.
+_LEAST, _MOST = 1e-3, 1e6
 _MOST_NAMES = 12
 # Most characters of a user's name or value in a message.
 _LONGEST = 80
@@ -32,10 +36,85 @@ def list_names(names: Sequence[str], most: int = 12) -> str:
 
 
 def format_p_value(p_value: float) -> str:
-    """A p-value in few characters."""
+    """A p-value with three decimals, so that all of a column have the same digits."""
     if math.isnan(p_value):
         return "-"
-    return f"<{_SMALLEST:g}" if p_value < _SMALLEST else f"{p_value:.2g}"
+    return f"<{_SMALLEST_P_VALUE:g}" if p_value < _SMALLEST_P_VALUE else f"{p_value:.3f}"
+
+
+def format_percent(percent: float) -> str:
+    """A percentage in a sentence: 63%, 3.4%, 0.26%, <0.01%."""
+    return f"{_write_percent(percent, 0)}%"
+
+
+def format_percents(percents: Iterable[float]) -> list[str]:
+    """Percentages of a table column, in two or three digits: 63.4, 3.4, 0.26, <0.01."""
+    return [_write_percent(percent, 1) for percent in percents]
+
+
+def _write_percent(percent: float, n_decimals: int) -> str:
+    """Write a percentage without its unit; `n_decimals` from 10 on."""
+    if percent < 0:
+        return f"-{_write_percent(-percent, n_decimals)}".replace("-<", ">-")
+    if percent == 0:
+        return "0"
+    if percent < _SMALLEST_PERCENT:
+        return f"<{_SMALLEST_PERCENT:g}"
+    if round(percent, 1) >= 100:
+        return f"{percent:,.0f}"
+    return f"{percent:.{2 if round(percent, 2) < 1 else 1 if round(percent, 1) < 10 else n_decimals}f}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The power of ten and the decimals that all numbers of a column share.
+
+    Parameters
+    ----------
+    exponent : int
+        Numbers are written in units of 10 to this power.
+    n_decimals : int
+        Decimals of every number.
+    """
+
+    exponent: int
+    n_decimals: int
+
+    def write(self, number: float, *, sign: str = "") -> str:
+        """Write a number; one that rounds to zero becomes 0."""
+        if math.isnan(number):
+            return "-"
+        text = f"{number / 10.0**self.exponent:{sign},.{self.n_decimals}f}"
+        return text if text.strip("+-0.,") else "0"
+
+    def name(self, title: str) -> str:
+        """Add the unit to the title of the column, unless it is one."""
+        return f"{title} (in 1e{self.exponent})" if self.exponent else title
+
+
+def find_unit(numbers: Iterable[float]) -> Unit:
+    """Find the unit in which the largest of these numbers has three or more digits.
+
+    Examples
+    --------
+    >>> from truewood._formatting import find_unit
+    >>> unit = find_unit([0.2431, -0.0312])
+    >>> unit.write(0.2431), unit.write(-0.0312), find_unit([4.2e17]).write(4.2e17)
+    ('0.243', '-0.031', '420')
+    """
+    largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
+    if largest == 0:
+        return Unit(0, 3)
+    magnitude = math.floor(math.log10(largest))
+    exponent = 0 if _LEAST <= largest < _MOST else 3 * (magnitude // 3)
+    return Unit(exponent, max(0, 2 - magnitude + exponent))
+
+
+def align(texts: Sequence[str]) -> list[str]:
+    """Pad numbers with spaces so that their decimal points are below each other."""
+    n_after = [len(text) - (text.find(".") if "." in text else len(text)) for text in texts]
+    padded = [text + " " * (max(n_after) - n) for text, n in zip(texts, n_after, strict=True)]
+    return [text.rjust(max(map(len, padded))) for text in padded]
 
 
 def format_number(number: float) -> str:
@@ -76,9 +155,9 @@ def quote(value: object, most: int = _LONGEST) -> str:
     return shorten(" ".join(text.split()) if "\n" in text else text, most)
 
 
-def enumerate_names(names: Sequence[str], word: str = "and") -> str:
-    """Join names as in a sentence, and count the rest of many."""
-    shown = [shorten(name) for name in names[:_MOST_NAMES]]
+def enumerate_names(names: Sequence[str], word: str = "and", longest: int = 36) -> str:
+    """Join names as in a sentence, shorten those of more than `longest` characters, and count the rest of many."""
+    shown = [shorten(name, longest) for name in names[:_MOST_NAMES]]
     if len(names) > _MOST_NAMES:
         shown = [*shown[: _MOST_NAMES - 2], f"{len(names) - _MOST_NAMES + 2:,} more"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"

@@ -48,23 +48,27 @@ def importance(
         The training data for ``rows="oob"``, held-out data for ``rows="heldout"``. Held-out data need not fit into
         memory: a path, a folder, a glob or a list of Parquet or Arrow files, a pyarrow Dataset, a polars LazyFrame, a
         DuckDB relation, or anything with ``__arrow_c_stream__`` is read in batches. The partitions of a Dask DataFrame
-        or Array are processed by Dask where they are, and those of a Spark DataFrame by Spark.
+        or Array are processed by Dask where they are, and those of a Spark DataFrame by Spark. All of these need
+        ``rows="heldout"``, and y and `sample_weight` as names of columns.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
         The target, or the name of its column in X. If X is a Dask collection, y and `sample_weight` may also be a Dask
         Series or Array that is partitioned like X.
     rows : {"auto", "oob", "heldout"} or sequence of array-like, default="auto"
-        Which rows each tree is scored on: its out-of-bag rows, all rows, or one list of row numbers (or one mask) per
-        tree. "auto" means "oob", and raises an error if the model does not record its bags.
+        Which rows each tree is scored on. "oob": its out-of-bag rows, which its bootstrap sample (its bag) left out.
+        "heldout": all rows of X, none of which the model may have seen. A sequence: one list of row numbers, or one
+        mask, per tree. "auto" means "oob", and raises an error if the model does not record which rows are in the bag
+        of each tree.
     measure : str, default="auto"
         One of `measures()`. "auto" is "ufi" for classification, "ufi_centered" (unchanged if a constant is added to the
-        target) for regression and for boosted trees, and "mdi_oob" if rows have different weights; all are on the scale
-        of the usual impurity importance. For boosted and survival trees, "ufi" is the same as "ufi_centered", and
-        measures of a single tree's predictions ("naive_oob", "permutation") are unavailable, because boosted trees add
-        up to a raw score and survival trees compare hazards. "sobol_mda" answers a different question: how much worse a
-        forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
+        target) for regression, survival and boosted trees, and "mdi_oob" if rows have different weights; all are on the
+        scale of the usual impurity importance. For boosted and survival trees, "ufi" is the same as "ufi_centered", and
+        "naive_oob" and "permutation" are unavailable: they need trees that each predict the target, but boosted trees
+        do so only in sum, and survival trees compare hazards. "sobol_mda" answers a different question: how much worse
+        a forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None
-        Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"``, a model that was fit
-        with weights by scikit-learn before 1.9 needs the same weights here, to recognize its training data.
+        Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"`` and a model that was
+        fit with weights by scikit-learn before 1.9, pass the same weights, so that truewood can verify that X and y are
+        the training data.
     feature_groups : dict or sequence, default=None
         Columns whose scores are summed, such as the dummy columns of one categorical feature: a dict from group name to
         columns, or the group name of each column. With a Pipeline these are the columns of X, before preprocessing.
@@ -73,14 +77,16 @@ def importance(
     groups : array-like of shape (n_rows,) or str, default=None
         Clusters of rows, such as all rows of a patient, a shop or a day: a label for each row, or the name of the label
         column in X. Standard errors and p-values are then cluster-robust. With ``rows="oob"``, each cluster must be
-        entirely in or entirely outside each tree's bag. Not supported by "sobol_mda".
+        entirely in or entirely outside each tree's bag, which an ordinary bootstrap does not ensure; use held-out rows
+        or `cross_importance` instead. Not supported by "sobol_mda".
     inference : bool, "bags" or "residual", default=True
         Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and
-        "sobol_mda". With "bags", for out-of-bag rows, standard errors and intervals fully reflect how much each row
-        affects the choice of splits, which matters if a feature is useful only together with another. This needs many
-        trees; a warning states how many if there are too few. With "residual", p-values test each feature against what
-        the other features leave unexplained, which finds more features if others explain much of the target; scores,
-        standard errors and intervals stay the same.
+        "sobol_mda". True approximates the effect of each row on the choice of splits. "bags" estimates it from the
+        difference between trees with and without the row in their bag, for standard errors and intervals on
+        out-of-bag rows, which matters if a feature is useful only together with another. This needs many trees; a
+        warning states how many if there are too few. With "residual", p-values test each feature against what the other
+        features leave unexplained, which finds more features if others explain much of the target; scores, standard
+        errors and intervals stay the same.
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.
@@ -89,12 +95,13 @@ def importance(
     random_state : int, RandomState instance or None, default=None
         Seed for ``measure="permutation"``; the other measures are deterministic.
     target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
-        For boosted trees, the target of each row's raw score, or a function that computes it from y; any number that
-        depends only on the row's y is valid. The default is the negative gradient of the model's loss at the best
-        constant; ranking and custom objectives have no default.
+        For boosted trees, what the trees are scored against instead of y: a number for each row and raw score (a sum of
+        the trees' values, such as log-odds), or a function that computes it from y. It may depend only on the row's
+        own y. The default is the negative gradient of the model's loss at the best constant prediction; ranking and
+        custom objectives have no default.
     per_class : bool, default=False
-        Whether to add scores by class with their own standard errors, `classes` of the result. For classifiers only;
-        takes one more pass per class.
+        Whether to add scores by class, with their own standard errors, as `classes` of the result. For classifiers
+        only; takes one more pass per class.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
         What sends the rows down the trees: the compiled kernel ("native"), the slower reference implementation in
         numpy, or a GPU ("cuda"). "auto" uses the GPU if X is already there, as a CuPy array, a PyTorch tensor or a cuDF

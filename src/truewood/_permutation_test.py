@@ -171,8 +171,8 @@ def permutation_test(
     """Test importances by refitting the model on permuted targets.
 
     This is the test of Altmann et al. (2010) for any measure. They used ``measure="mdi"``, whose bias also appears in
-    the scores on permuted targets. The test fits ``1 + n_permutations`` models; the p-values of `importance` need no
-    refits.
+    the scores on permuted targets, so that p-values account for it. The test fits ``1 + n_permutations``
+    models; the p-values of `importance` need no refits.
 
     Parameters
     ----------

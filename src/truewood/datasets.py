@@ -190,9 +190,12 @@ def _download(name: str) -> bytes:
             content = zipfile.ZipFile(io.BytesIO(content)).read(name)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, zipfile.BadZipFile, KeyError) as error:
         reason = getattr(error, "reason", error)
+        remedy = f"download it from {address} and save it as {name}"
+        if address.endswith(".zip"):
+            remedy = f"download {address}, extract {name} from it, and save {name}"
         raise OSError(
-            f"{name} was not found and could not be downloaded ({reason}); download it from {address} and save it "
-            f"under that name in {cache_folder()} or in the folder set by {DATA_VARIABLE}."
+            f"{name} was not found and could not be downloaded ({reason}); {remedy} in {cache_folder()} or in the "
+            f"folder set by {DATA_VARIABLE}."
         ) from error
     return content
 

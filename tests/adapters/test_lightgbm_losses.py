@@ -108,6 +108,8 @@ def test_regressors_and_early_stopping():
     assert any("early stopping" in note for note in result.notes)
     whole = lgb.LGBMRegressor(n_estimators=5, verbose=-1, n_jobs=1).fit(X, y, eval_X=X_valid, eval_y=y_valid)
     assert tw.importance(whole, *make_signal(1, "number"), rows="heldout").notes == ()
+    stopping = lgb.LGBMRegressor(n_estimators=200, verbose=-1, n_jobs=1, early_stopping_rounds=3)
+    assert not any("passed here" in note for note in tw.cross_importance(stopping, X, y, progress=False).notes)
     np.testing.assert_allclose(add_leaf_values(model, X)[:, 0], model.predict(X), rtol=1e-12)
 
 

@@ -15,8 +15,15 @@ def test_demo_shows_the_bias_and_its_repair(task, tmp_path, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "X1 (2 levels)" in shown
     assert re.search(r"\b10(th)? of 10\b", shown)
-    assert re.search(r"out-of-bag.*\b1(st)?\b.*p-value", shown)
-    assert "p-value" in shown
+    assert re.search(r"out-of-bag.*\b1(st)?\b.*adjusted p-value", shown)
+    assert re.search(r"95% CI\b.*\badjusted\b", shown)
+    # Ten adjusted p-values with three decimals; only the informative feature is significant.
+    rows = re.findall(r"X(\d+) \([^)]*\)( \*)? .*? to [-\d.,]+ ([<\d.]+) \d+(?= |$)", shown)
+    assert [int(row[0]) for row in rows] == list(range(1, 11))
+    assert [bool(row[1]) for row in rows] == [True] + [False] * 9
+    assert [float(row[2].strip("<")) <= 0.05 for row in rows] == [True] + [False] * 9
+    assert all(re.fullmatch(r"<?\d\.\d{3}", row[2]) for row in rows)
+    assert "0 of 9 noise features" in shown
     folder = tmp_path / "new" / "folder"
     assert (folder / "truewood-demo.png").stat().st_size > 10_000
     assert (folder / "truewood-demo.html").exists() == can_write_reports()

@@ -48,6 +48,13 @@ def test_without_a_target_columns_are_listed(data, capsys):
     assert printed.err.splitlines()[-1].startswith("truewood: error: --target: ")
 
 
+def test_columns_of_a_folder_are_not_listed(tmp_path, capsys):
+    assert main(["importance", str(tmp_path)]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("truewood: error: --target: ")
+    assert "above" not in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -119,7 +119,7 @@ BAD_FILES = {
     "header only": ("a.csv", HEADER, ["error: a.csv", "rows"]),
     "unknown ending": ("a.docx", HEADER, ["a.docx", ".csv", "truewood importance - < FILE"]),
     "infinite values": ("a.csv", HEADER + "1,red,no\ninf,blue,yes\n" * 20, ["--drop x"]),
-    "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: ", "'y'", "20 infinite"]),
+    "infinite target": ("a.csv", HEADER + "1,red,1.5\n2,blue,inf\n" * 20, ["--target: ", "'y'", "infinite", "20 rows"]),
     "a word among the numbers of the target": (
         "a.csv",
         HEADER + "".join(f"{k % 3},red,{k + 0.5}\n" for k in range(40)) + "1,red,broken\n",

@@ -81,7 +81,9 @@ def test_report(data, tmp_path, call):
     assert re.search(r"What \w.*\by\?", page)
     assert "</dt><dd>AUC 0." in page
     assert re.search("1 ?% false discovery rate", page)
-    assert '"word":"rising"' in page
+    assert '"text":"rising"' in page
+    assert re.search(rf'id="about">{re.escape(data.name)} · [\d,]+ rows · ', page)
+    assert "differences in y" in page
     # Whoever reads the report has given no options.
     assert not re.search(r"--\w|task=|drop=", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
 

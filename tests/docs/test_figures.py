@@ -66,3 +66,15 @@ def test_figures_beside_shap_are_the_committed_ones():
         seconds = [f"{row.seconds_truewood:.3f}", f"{row.seconds_shap:.3f}"]
         assert f"| {row.case} | {' | '.join(agreement)} |" in text
         assert f"| {row.case} | {' | '.join(seconds)} |" in text
+
+
+def test_figures_on_conditions_that_fail_are_the_committed_ones():
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "conditions.csv")
+    known = set()
+    for kind in ("", "_total"):
+        rates = 100 * table[[f"rejected{kind}_5", f"error{kind}"]]
+        known |= {f"{rate:.1f} ± {error:.1f}%" for rate, error in rates.itertuples(index=False)}
+    section = (DOCS / "calibration.md").read_text(encoding="utf-8").partition("## Conditions that fail")[2]
+    found = re.findall(r"[\d.]+ ± [\d.]+%", section.partition("\n## ")[0])
+    assert len(found) > 50
+    assert not set(found) - known

@@ -69,7 +69,7 @@ def test_bars_and_points_are_the_shares_in_order(result):
     shares = 100 * np.sort(result.share)[::-1][:5]
     np.testing.assert_allclose([bar.get_width() for bar in ax.patches], shares)
     np.testing.assert_allclose(find_points(ax).get_offsets()[:, 0], shares)
-    assert not find_lacking(ax.get_xlabel(), "Gini impurity", "%", "(UFI)")
+    assert not find_lacking(ax.get_xlabel(), "share", "target", "%", "(UFI)")
     assert [label.get_text() for label in ax.get_yticklabels()] == result.frame()["feature"][:5].tolist()
     assert not find_lacking(ax.get_title().splitlines()[-1], "5", "30")
     assert len(result.plot("bar", top=None).patches) == 30
@@ -102,7 +102,8 @@ def test_points_say_what_was_found(result):
     assert re.match(r"\d+ features? explains? \d+%", ax.get_title())
     assert len(ax.get_legend().get_texts()) == 3
     lines = next(drawn for drawn in ax.collections if isinstance(drawn, LineCollection))
-    ends = 100 * np.stack(result.interval(), axis=1) / result.impurity
+    ends = 100 * np.stack(result.interval(share=True), axis=1)
+    assert ends.min() == 0
     np.testing.assert_allclose([line[:, 0] for line in lines.get_segments()], ends[order])
 
 
@@ -145,7 +146,7 @@ def test_ranks_of_boosted_trees_are_drawn_without_shares():
         assert line.get_ydata().max() == 100
         assert not np.isnan(line.get_ydata()).any()
     label = result.plot().get_xlabel()
-    assert not find_lacking(label, "% of the sum", "covariance of raw score and target")
+    assert not find_lacking(label, "share", "total importance", "%")
 
 
 def test_ranks_of_error_rates_are_drawn_without_shares():

@@ -11,14 +11,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 import truewood as tw
 from helpers.messages import find_lacking
 from truewood._formatting import enumerate_names
 from truewood._inputs.correlation import find_correlations
+from truewood._report.charts import wrap_name
+from truewood._report.effects import draw_effects
 from truewood._results.caveats import TableCheck, check_table, describe_correlations
+from truewood._results.trends import Direction
 
 pytestmark = pytest.mark.any_engine
 
@@ -56,16 +62,25 @@ def read_data(path):
 def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
     X, _ = make_table()
     said = {"performance": "AUC 0.8", "notes": ["The rows are of May."], "warnings": ["the target was seen before"]}
-    result.report(tmp_path / "report.html", X=X, title="Who says yes?", **said)
+    result.report(tmp_path / "report.html", X=X, title="Who says yes?", target="answer", data="may.csv", **said)
     text = read_words(tmp_path / "report.html")
     parts = [
         "Who says yes?",
-        "f1 and f2 explain 26% of the target's Gini impurity (5% false discovery rate).",
-        "All features together explain 26% of the target's Gini impurity",
+        "may.csv · 400 rows · 6 features · ",
+        "f1 and f2 explain 26% of the differences in answer.",
+        "All features together explain 26% of the differences in answer",
         "Model performance AUC 0.8",
         "Evaluated on 400 out-of-bag rows, 30 trees",
         "The target was seen before.",
+        "5% false discovery rate",
         "No evidence that",
+        "Feature by feature",
+        "How to read this report",
+        "The differences in answer are measured by the target's Gini impurity",
+        "Significant: adjusted p-value (Benjamini-Hochberg) at most 0.05.",
+        "Significant, but small: less than 1% of the differences in answer.",
+        "clustered rows",
+        "A p-value is the probability",
         "How this was measured",
         "30 trees with averaged predictions (forest)",
         "400 out-of-bag rows: each tree is evaluated on the training rows that are not in its bag.",
@@ -73,10 +88,6 @@ def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
         "No pair of features is strongly correlated",
         "400 rows; 6 of 6 columns compared)",
         "The rows are of May.",
-        "Significant: adjusted p-value (Benjamini-Hochberg) at most 0.05.",
-        "Significant, but small: less than 1% of the target's Gini impurity.",
-        "clustered rows",
-        "A p-value is the probability",
         "Unbiased Measurement of Feature Importance",
         f"truewood {tw.__version__}",
     ]
@@ -102,9 +113,16 @@ def read_markup(page):
 def test_the_table_is_that_of_the_result(result, tmp_path):
     result.report(tmp_path / "report.html")
     data = read_data(tmp_path / "report.html")
-    pd.testing.assert_frame_equal(pd.DataFrame(data["rows"], columns=data["fields"]), result.frame(), check_exact=True)
+    table = pd.DataFrame(data["rows"], columns=data["fields"])
+    adjusted = table.pop("adjusted_p_value")
+    pd.testing.assert_frame_equal(table, result.frame(), check_exact=True)
+    assert adjusted.tolist() == result.adjusted_p_value()[result.order].tolist()
     assert len(data["verdicts"]) - data["verdicts"].count("not significant") == np.count_nonzero(result.select())
-    assert data["factor"] * result.values == pytest.approx(100 * result.share)
+    low, high = result.interval(share=True)
+    expected = 100 * np.column_stack([result.share.clip(0, 1), low, high])[result.order]
+    np.testing.assert_allclose(data["shown"], expected)
+    assert expected[-1, 0] == 0
+    assert result.share.min() < 0
 
 
 def test_user_text_is_escaped(result, tmp_path):
@@ -149,7 +167,7 @@ def test_regression_boosting_and_the_biased_measure(tmp_path):
     X, y = make_table()
     regressor = RandomForestRegressor(5, random_state=0).fit(X, X["f1"])
     tw.importance(regressor, X, X["f1"]).report(tmp_path / "regression.html")
-    assert "of the target's variance" in read_words(tmp_path / "regression.html")
+    assert "measured by the target's variance" in read_words(tmp_path / "regression.html")
     boosted = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X[:200], y[:200])
     tw.importance(boosted, X[200:], y[200:], rows="heldout").report(tmp_path / "boosting.html")
     text = read_words(tmp_path / "boosting.html")
@@ -191,10 +209,140 @@ def test_error_rates_have_no_share(tmp_path):
     make_result(measure="permutation", random_state=0).report(tmp_path / "report.html")
     text = read_words(tmp_path / "report.html")
     assert "increase in error rate" in text
-    assert "The part of the target's" not in text
+    assert "of the target's" not in text
     data = read_data(tmp_path / "report.html")
     share = data["fields"].index("share")
     assert {row[share] for row in data["rows"]} == {None}
+
+
+def read_cards(path):
+    """The text of each card, by the feature in its heading."""
+    page = path.read_text(encoding="utf-8")
+    cards = re.findall(r'<details class="card".*?</details>', page, flags=re.DOTALL)
+    names = [html.unescape(re.search(r'class="name">(.*?)</span>', card)[1]) for card in cards]
+    return {name: html.unescape(re.sub(r"<[^>]+>", " ", card)) for name, card in zip(names, cards, strict=True)}
+
+
+def test_every_feature_has_a_card(result, tmp_path):
+    X, _ = make_table()
+    result.report(tmp_path / "report.html", X=X.assign(f5=X["f1"] + 0.01 * X["f5"]))
+    cards = read_cards(tmp_path / "report.html")
+    table = result.frame()
+    assert list(cards) == table["feature"].tolist()
+    low, high = (100 * end[result.order[0]] for end in result.interval(share=True))
+    expected = [f"{100 * table['share'][0]:.1f}%", f"{low:.1f} to {high:.1f}%", "<0.001, adjusted <0.001"]
+    best, worst = (ranks[result.order[0]] for ranks in result.rank_sets())
+    expected += [f"1 of 6; {best} to {worst} with 95%", "f5 (1.00)"]
+    assert not find_lacking(cards["f1"], *expected, "significant")
+    assert "Correlated" not in cards["f2"]
+    noise = table["feature"].iloc[-1]
+    assert not find_lacking(cards[noise], f"{table['p_value'].iloc[-1]:.3f}", "not significant", "0 to")
+
+
+def test_cards_list_the_columns_of_groups(tmp_path):
+    X, y = make_table()
+    forest = RandomForestClassifier(30, max_depth=4, random_state=0).fit(X, y)
+    groups = {"first": ["f0", "f1", "f2"]}
+    result = tw.importance(forest, X, y, feature_groups=groups)
+    result.report(tmp_path / "report.html", X=X, feature_groups=groups)
+    cards = read_cards(tmp_path / "report.html")
+    assert not find_lacking(cards["first"], "f0, f1 and f2", "1 of 4; 1 with 95%")
+    assert "Columns" not in cards["f3"]
+
+
+def test_cards_show_effects_and_classes(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"up": rng.standard_normal(400), "city": rng.choice(["Bonn", "Rome", "<Oslo>"], 400)})
+    y = np.where(X["city"] == "Rome", "much", np.where(X["up"] > 0, "some", "none"))
+    encoder = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestClassifier(50, max_depth=5, random_state=0)).fit(X, y)
+    result, explanation = tw.importance(model, X, y, per_class=True), tw.explain(model, X, y)
+    result.report(tmp_path / "report.html", X=X, explanation=explanation)
+    cards = read_cards(tmp_path / "report.html")
+    shown = re.search(r"Rome +\+([\d.]+) +(\d+)", cards["city"])
+    effects = explanation.values[X["city"] == "Rome", list(result.feature_names).index("city"), 0]
+    assert float(shown[1]) == pytest.approx(effects.mean(), abs=0.001)
+    assert int(shown[2]) == len(effects)
+    assert not find_lacking(cards["city"], "<Oslo>", "Bonn", "prediction for much", "95%")
+    for name, values in zip(result.feature_names, result.classes.values.T, strict=True):
+        for label, value in zip(result.classes.names, 100 * values / result.impurity, strict=True):
+            assert re.search(rf"\b{label} +{value:.1f}", cards[name])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count('class="curve"') == 3
+    # The class that the feature affects most comes first.
+    size = np.abs(explanation.values[:, list(result.feature_names).index("up")]).mean(axis=0)
+    drawn = re.findall(r"prediction for (\w+) by value", cards["up"])
+    assert drawn == explanation.output_names[np.argsort(-size)].tolist()
+    assert "<Oslo>" not in read_markup(page)
+
+
+def test_the_curve_of_a_date_has_dates():
+    direction = Direction(
+        "rising", [-1.0, 1.0], errors=[0.1, np.nan], values=[0.0, 86400.0], counts=[5, 1], is_date=True
+    )
+    drawn = draw_effects(direction, "prediction")
+    assert not find_lacking(drawn, "1970-01-01", "1970-01-02", "-1.20", "+1.00")
+    assert "nan" not in drawn
+
+
+def test_of_many_features_the_first_and_the_significant_have_cards(tmp_path):
+    X, y = make_table(n_features=30)
+    result = tw.importance(RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, y), X, y)
+    result.report(tmp_path / "report.html")
+    assert list(read_cards(tmp_path / "report.html")) == result.frame()["feature"][:20].tolist()
+    assert "10 more features" in read_words(tmp_path / "report.html")
+
+
+def test_three_caveats_are_open_and_the_rest_is_folded(result, tmp_path):
+    X, _ = make_table()
+    X = X.assign(f5=X["f1"], f4=np.where(np.arange(len(X)) % 2, X["f4"], np.nan))
+    poor = replace(result, n_rows=50, skipped_weight=0.1, notes=("pca0: several columns.",))
+    poor.report(tmp_path / "report.html", X=X, warnings=["the target leaks"])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    is_folded = [place > page.index("more caveats</summary>") for place in find_all('class="caveat', page)]
+    assert is_folded == [False] * 3 + [True] * 3
+    assert "3 more caveats" in page
+    assert page.index("The target leaks") < min(find_all('id="dots"', page))
+    result.report(tmp_path / "report.html", X=X[["f0"]])
+    assert "more caveats" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def find_all(part, text):
+    return [found.start() for found in re.finditer(part, text)]
+
+
+def test_directions_are_explained_only_if_there_are_any(tmp_path):
+    X, _ = make_table()
+    y = np.random.default_rng(1).random(len(X)) > 0.5
+    model = RandomForestClassifier(30, max_depth=4, random_state=0).fit(X, y)
+    result, explanation = tw.importance(model, X, y), tw.explain(model, X, y)
+    assert not result.select().any()
+    result.report(tmp_path / "report.html", explanation=explanation)
+    assert "Direction of the mean effect" not in read_words(tmp_path / "report.html")
+    assert "direction" not in [column["name"] for column in read_data(tmp_path / "report.html")["columns"]]
+
+
+def test_large_numbers_share_a_unit(tmp_path):
+    X, _ = make_table()
+    y = 1e9 * (X["f1"] + 0.1 * X["f2"])
+    result = tw.importance(RandomForestRegressor(20, random_state=0).fit(X, y), X, y)
+    result.report(tmp_path / "report.html")
+    columns = {column["name"]: column for column in read_data(tmp_path / "report.html")["columns"]}
+    exponent = int(re.search(r"in 1e(\d+)", columns["importance"]["title"])[1])
+    shown = [float(text.replace(",", "")) for text in columns["importance"]["texts"]]
+    np.testing.assert_allclose(shown, result.frame()["importance"] / 10.0**exponent, atol=0.01 * max(shown))
+    assert max(len(text) for text in columns["importance"]["texts"]) <= 6
+
+
+def test_long_names_are_wrapped_and_not_cut(result, tmp_path):
+    long = "How satisfied are you with the advice that you received from our staff last year?"
+    replace(result, feature_names=np.array([long, *"abcde"])).report(tmp_path / "report.html")
+    data = read_data(tmp_path / "report.html")
+    lines = data["lines"][data["labels"].index(long)]
+    assert " ".join(lines) == long
+    assert len(lines) == 2
+    assert wrap_name("x" * 500)[0].startswith("xx")
+    assert len(wrap_name("x" * 500)) <= 3
 
 
 def test_many_names_are_counted():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 import time
 
@@ -181,7 +182,7 @@ def test_shows_the_most_important_first(open_report, table):
     assert read_table(page) == table["feature"].tolist()
     widths = read_widths(page)
     expected = table["importance"][:20] / table["importance"][0]
-    np.testing.assert_allclose(np.array(widths) / widths[0], expected.abs(), atol=0.02)
+    np.testing.assert_allclose(np.array(widths) / widths[0], expected.clip(lower=0), atol=0.02)
     assert "20 of 40" in page.locator("#status").inner_text()
     assert page.locator("caption").count() == 1
 
@@ -189,7 +190,7 @@ def test_shows_the_most_important_first(open_report, table):
 def test_sorts_table_and_charts_by_any_column(open_report, table):
     page = open_report("many.html")
     numbers = table["feature"].str.split().str[1].astype(int)  # "feature 2" comes before "feature 10"
-    headings = {"p-value": "p_value", "biased score": "mdi", "standard error": "std_error", "feature": "feature"}
+    headings = {"p-value": "p_value", "biased importance": "mdi", "importance": "importance", "feature": "feature"}
     for heading, column in headings.items():
         keys = table.assign(feature=numbers)
         starts_ascending = column in ("p_value", "feature")
@@ -213,6 +214,8 @@ def test_searches_table_and_charts_together(open_report, table):
     wait_for(lambda: read_bars(page), expected)
     assert read_table(page) == expected
     assert count_slopes(page) == len(expected) == 11
+    shown = [name for name in page.locator(".card .name").all() if name.is_visible()]
+    assert [name.inner_text() for name in shown] == [name for name in table["feature"][:20] if name in expected]
     page.get_by_label("Search").fill("nothing like it")
     assert "feature" in page.locator("#status").inner_text()
     assert not page.locator("#dots").is_visible()
@@ -259,7 +262,8 @@ def test_hover_tells_the_numbers(open_report, table):
     point_at(page, page.locator(NAMES).get_by_text(table["feature"][3], exact=True))
     tooltip = page.locator("#vg-tooltip-element")
     tooltip.get_by_text(table["feature"][3], exact=True).wait_for()
-    assert f"{table['importance'][3]:.6g}"[:6] in tooltip.inner_text()
+    assert f"{100 * table['share'][3]:.2f}%" in tooltip.inner_text()
+    assert f"{table['p_value'][3]:.3f}" in tooltip.inner_text()
 
 
 def test_downloads_the_table(open_report, table, tmp_path):
@@ -271,9 +275,12 @@ def test_downloads_the_table(open_report, table, tmp_path):
     download.value.save_as(tmp_path / "table.csv")
     with open(tmp_path / "table.csv", encoding="utf-8-sig", newline="") as file:
         header, *rows = csv.reader(file)
+    place = header.index("adjusted_p_value")
+    assert header.pop(place) == "adjusted_p_value"
     assert header == table.columns.tolist()
     # Not a digit is lost on the way.
     expected = [[row[0], *map(float, row[1:])] for row in table.to_numpy().tolist()]
+    assert all(float(row.pop(place)) >= float(row[place - 1]) for row in rows)
     assert [[row[0], *map(float, row[1:])] for row in rows] == expected
 
 
@@ -329,7 +336,7 @@ def test_the_answer_comes_first_and_the_background_is_folded(open_report, table)
         box = page.locator(place).bounding_box()
         assert box["y"] + box["height"] <= chart["y"]
     facts = page.locator("#facts dd").all_inner_texts()
-    assert not find_lacking(facts[0], f"{100 * table['share'].sum():.0f}", "Gini impurity")
+    assert not find_lacking(facts[0], f"{100 * table['share'].sum():.0f}", "target")
     assert facts[1] == "AUC 0.9"
     fold = page.locator("details", has_text="How this was measured")
     note = page.get_by_text("A note.", exact=True)
@@ -346,14 +353,15 @@ def test_the_table_is_in_percent(open_report, table):
     cells = page.locator("#rows tr:first-child td").all_inner_texts()
     first = table.iloc[0]
     low, high = 100 * first[["ci_low", "ci_high"]] * first["share"] / first["importance"]
-    assert cells[:4] == [
+    assert cells[:5] == [
         f"{100 * first['share']:.1f}%",
         f"{low:.1f} to {high:.1f}%",
         "significant",
         "<0.001",
+        "<0.001",
     ]
     title = page.locator("#dots [aria-label^='X-axis'] .role-axis-title text").text_content()
-    assert "Gini impurity" in title
+    assert not find_lacking(title, "share", "target", "%")
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -419,14 +427,48 @@ def test_groups_show_their_members_and_their_tree(open_report):
     assert page.evaluate("window.ran") is None
 
 
-def test_rows_say_which_way(open_report):
-    page = open_report("directions.html")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_rows_say_which_way(open_report, width):
+    page = open_report("directions.html", width=width)
     cells = page.locator("#rows td.direction")
-    # The text of a cell holds what its picture says to those who point at it.
     shown = dict(zip(read_table(page), cells.all_inner_texts(), strict=True))
-    assert {name: text.split("\n")[0].strip() for name, text in shown.items()} == {"up": "rising", "level": "by level"}
+    assert shown["up"].split() == ["rising"]
+    # The names of the levels and their effects are text that is seen on every screen, and printed.
+    level = " ".join(shown["level"].split())
+    assert not find_lacking(level, *NASTY[:3])
+    assert re.match(rf"{re.escape(NASTY[0])} \+[\d.]+ ", level)
     assert page.locator("td.direction polyline").count() == 1
-    assert page.locator("td.direction rect").count() == 3
-    title = page.locator("td.direction title").all_text_contents()
-    assert any("<script>window" in text for text in title)
     assert page.evaluate("window.ran") is None
+
+
+def test_cards_open_one_by_one_and_all_on_paper(open_report):
+    page = open_report("directions.html")
+    cards = page.locator(".card")
+    names = page.locator(".card summary .name").all_inner_texts()
+    assert [cards.nth(k).get_attribute("open") is not None for k in range(2)] == [True, False]
+    level = cards.nth(names.index("level"))
+    figure = level.locator("table.levels")
+    if level.get_attribute("open") is None:
+        assert not figure.is_visible()
+        level.locator("summary").click()
+    assert figure.is_visible()
+    rows = figure.locator("tbody th").all_inner_texts()
+    assert rows[0] == NASTY[0]
+    assert sorted(rows) == sorted(NASTY[:3])
+    level.locator("summary").click()
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert figure.is_visible()
+    assert page.locator(".card:not([open])").count() == 0
+    assert page.evaluate("window.ran") is None
+
+
+def test_long_names_are_read_in_full(open_report, folder):
+    long = "How satisfied are you with the advice that you received from our staff?"
+    make_result([long, "b", "c"]).report(folder / "long.html", data="survey.csv")
+    page = open_report("long.html")
+    lines = page.locator(f"{NAMES} tspan").all_text_contents()
+    assert " ".join(lines[:2]) == long or " ".join(lines[-2:]) == long
+    assert long in page.locator("#summary").inner_text()
+    assert page.locator("#about").inner_text().startswith("survey.csv")
+    assert read_overflows(open_report("long.html", width=390, chart="dots")) == []

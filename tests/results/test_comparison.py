@@ -200,13 +200,16 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(rows, pair):
             ["4", "3", "'x0'"],
         ),
         (replace(b, feature_names=np.array(["x0", "x1", "x2", "x2"])), ["'x3'"]),
-        (score(fit(rows), rows, inference=False), ["b", "importance()"]),
+        (score(fit(rows), rows, inference=False), ["b", "inference=False"]),
     ]
     for other, words in wrong:
         with pytest.raises(ValueError, match="a") as refused:
             tw.compare(a, other)
         assert not find_lacking(str(refused.value), *words)
         assert "\n" not in str(refused.value)
+        with pytest.raises(ValueError, match=r"\bJune\b") as refused:
+            tw.compare(a, other, names=("May", "June"))
+        assert not re.search(r"\ba and b\b", str(refused.value))
     with pytest.raises(TypeError, match="b must be an ImportanceResult, got dict"):
         tw.compare(a, {})
     with pytest.raises(ValueError, match=r"^names\b.*'ab'"):
@@ -224,6 +227,13 @@ def test_table_and_text_have_the_largest_differences_first(pair):
     np.testing.assert_allclose(table["importance_a"] - table["importance_b"], table["difference"], atol=1e-15)
     np.testing.assert_array_equal(table["adjusted_p_value"], comparison.adjusted_p_value("bh")[comparison.order])
     assert re.match(r"Comparison: deep \w+ flat\\n: ufi_centered .*200 ", repr(comparison))
+    heading, first = repr(comparison).splitlines()[1:3]
+    assert heading.split() == ["feature", "difference", "95%", "CI", "adjusted", "p", "in", "deep", "in", "flat\\n"]
+    values = [
+        f"{table[name][0]:{sign}.3f}" for name, sign in (("difference", "+"), ("importance_a", ""), ("ci_low", ""))
+    ]
+    assert not find_lacking(first, table["feature"][0], *values)
+    assert ("*" in first) == (table["adjusted_p_value"][0] <= 0.05)
     low, high = comparison.interval(0.9)
     np.testing.assert_allclose((high - low) / comparison.std_error, 2 * norm.isf(0.05))
     with pytest.raises(ValueError, match=r"level.*\b0\b.*\b1\b"):

@@ -129,7 +129,7 @@ def test_repr_says_what_was_measured_on_what(result):
     assert "*" in first
     assert len(lines) == 15
     assert not find_lacking(lines[-2], "2 more features", ".frame()")
-    assert f"{100 * result.skipped_weight:.1f}% of split weight" in lines[-1]
+    assert f"{100 * result.skipped_weight:.0f}% of splits" in lines[-1]
 
 
 def test_what_is_not_there_is_not_mentioned(result):
@@ -146,10 +146,11 @@ def test_what_is_not_there_is_not_mentioned(result):
     caveats = list_caveats(result, None)
     assert page.count("</p>") == 4 + len(caveats)
     assert not find_lacking(page, *(html.escape(caveat.heading) for caveat in caveats), "90 rows", "2 more features")
-    assert page.count("of split weight") == 1
+    assert page.count("of splits") == 1
     # Bars as long as the scores, with intervals, and pale where nothing was found.
     widths = np.array([float(width) for width in re.findall(r";width:([\d.]+)%", page)]).reshape(10, 2)
-    shown, (low, high) = result.values[result.order][:10], (end[result.order][:10] for end in result.interval())
+    order = result.order[:10]
+    shown, (low, high) = result.share.clip(0, 1)[order], (end[order] for end in result.interval(share=True))
     lengths = np.column_stack([np.abs(shown), high - low])
     assert (high <= 2 * shown[0]).all()  # none is cut off
     np.testing.assert_allclose(widths, lengths * (widths[0, 0] / lengths[0, 0]), atol=0.12)

@@ -65,14 +65,14 @@ def test_views_need_no_script_and_take_the_colors_of_the_page(views, name):
 
 
 def test_the_view_of_a_comparison_has_both_results(views):
-    assert not find_lacking(views["comparison"], "difference", "95% CI", "adjusted p", "score in b", "2 more features")
+    assert not find_lacking(views["comparison"], "difference", "95% CI", "adjusted p", "in b", "2 more features")
     assert "paired row by row" in views["comparison"]
 
 
 def test_a_comparison_of_results_with_one_name_has_two_columns():
     result = tw.importance(RandomForestRegressor(20, random_state=0).fit(TABLE, Y), TABLE, Y, contributions=True)
     page = tw.compare(result, result, names=("same", "same"))._repr_html_()
-    assert not find_lacking(page, "score in the first", "score in the second")
+    assert not find_lacking(page, "in the first", "in the second")
 
 
 def test_the_view_of_an_explanation_orders_features_by_mean_absolute_effect():

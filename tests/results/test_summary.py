@@ -18,9 +18,8 @@ from truewood._results.caveats import TableCheck, check_table, explain_intervals
 from truewood._results.summary import (
     classify_features,
     find_percent,
-    format_column,
-    format_intervals,
-    format_percent,
+    find_shown,
+    name_share,
     write_summary,
     write_total,
 )
@@ -58,22 +57,22 @@ def make_result(result, percents, p_values, *, has_share=True):
 
 SURE = 1e-9
 SENTENCES = {
-    "few": ([40, 20, 0.1], [SURE, SURE, 0.6], r"f0 and f1 .*\b60 ?% .*variance"),
-    "one": ([12.34, 0.1], [SURE, 0.6], r"f0 .*\b12 ?% .*variance"),
+    "few": ([40, 20, 0.1], [SURE, SURE, 0.6], r"f0 and f1 .*\b60 ?% .*target"),
+    "one": ([12.34, 0.1], [SURE, 0.6], r"f0 .*\b12 ?% .*target"),
     "small ones": (
         [40, 20, 3, *[0.4] * 40, *[0.01] * 30],
         [*[SURE] * 43, *[0.6] * 30],
-        r"f0, f1,? and f2 .*\b63 ?% .*variance.*\b40 more .*\b1 ?% each",
+        r"f0, f1,? and f2 .*\b63 ?% .*target.*\b40 more .*\b1 ?% each",
     ),
     "many": (
         [30, 10, 5, 4, 3, 2, 0.5],
         [SURE] * 7,
-        r"f0 and f1 .*\b40 ?% .*variance.*\b4 more .*\b2\.0%? to 5\.0 ?% each.*\b(1|one) more .*\b1 ?%",
+        r"f0 and f1 .*\b40 ?% .*target.*\b4 more .*\b2\.0%? to 5\.0 ?% each.*\b(1|one) more .*\b1 ?%",
     ),
     "only small ones": (
         [0.4, 0.3, 0.01],
         [SURE, SURE, 0.6],
-        r"2 features .*\b1 ?% .*variance each",
+        r"2 features .*\b1 ?% .*target each",
     ),
     "none": ([0.4, 0.3], [0.6, 0.6], r".*\b2 features\b.*"),
 }
@@ -124,26 +123,61 @@ def test_boosted_classifiers_have_parts_of_the_sum():
     percent = find_percent(result)
     assert not percent.is_share
     assert (percent.factor * result.values).sum() == pytest.approx(100)
-    assert re.match("x1 .*100 ?% of the sum", write_summary(result, 0.05))
+    assert re.match("x1 .*100 ?% of the total", write_summary(result, 0.05))
     assert "covariance of raw score and target" in write_total(result, percent)
     # Parts of a sum that may as well be half of it say nothing.
     assert find_percent(replace(result, total_error=result.values.sum() / 2)) is None
 
 
-def test_small_numbers_keep_their_digits():
-    assert [format_percent(p) for p in (63.4, 3.44, 0.26, 0.0012)] == ["63%", "3.4%", "0.26%", "0.0012%"]
-    assert format_column(np.array([1234.5, 21.34, 0.087, -0.0003, 0.0])) == [
-        "1,234.5    ",
-        "   21.3    ",
-        "    0.087  ",
-        "   -0.00030",
-        "    0.0    ",
-    ]
-    assert format_intervals(np.array([11.11, 0.04, -0.0003]), np.array([39.5, 3.0, 0.0001])) == [
-        "11.1 to 39.5",
-        "0.04 to 3.00",
-        "-0.00030 to 0.00010",
-    ]
+def test_percentages_are_shown_within_zero_and_a_hundred(result):
+    made = make_result(result, [120, -3, 0.004], [SURE, 0.9, 0.4])
+    shown = find_shown(made, find_percent(made))
+    assert shown.values.tolist() == [100, 0, pytest.approx(0.004)]
+    assert shown.write_values() == ["100", "0", "<0.01"]
+    assert shown.low.min() >= 0
+    assert shown.high.max() <= 100
+    low, high = made.interval()
+    assert low.min() < 0
+    assert high.max() > 1
+    # What is shown is what the result itself gives as intervals of shares.
+    np.testing.assert_allclose(np.stack(made.interval(share=True)) * 100, np.stack([shown.low, shown.high]))
+    assert find_percent(made).total == 100
+    assert "100% of" in write_summary(made, 0.05)
+
+
+def test_intervals_of_shares_need_shares(result):
+    with pytest.raises(ValueError, match="share"):
+        make_result(result, [40, 1], [SURE, 0.6], has_share=False).interval(share=True)
+    with pytest.raises(ValueError, match=r"share.*'yes'"):
+        result.interval(share="yes")
+
+
+def test_no_part_is_larger_than_the_whole(result):
+    made = make_result(result, [30.4, -1.6], [SURE, 0.9])
+    assert "29% of" in write_total(made, find_percent(made))
+    assert "29% of" in write_summary(made, 0.05)
+
+
+def test_boosted_shares_above_one_become_parts_of_the_sum(result):
+    made = make_result(result, [130, 20], [SURE, SURE])
+    assert find_percent(made).is_share
+    boosted = replace(made, is_additive=True)
+    assert not find_percent(boosted).is_share
+    assert find_shown(boosted, find_percent(boosted)).values == pytest.approx([100 * 130 / 150, 100 * 20 / 150])
+    (caveat,) = [c for c in list_caveats(boosted, None) if "100%" in c.heading]
+    assert "150%" in caveat.text
+    assert find_percent(replace(made, is_additive=True, values=made.values / 2, share=made.share / 2)).is_share
+
+
+def test_the_target_is_named(result):
+    made = make_result(result, [40, 0.1], [SURE, 0.6])
+    assert re.match("f0 explains 40% of .* price", write_summary(made, 0.05, target="price"))
+    assert "false discovery" not in write_summary(made, 0.05, with_level=False)
+    assert "price" in write_total(made, find_percent(made, "price"))
+    assert "price" in explain_verdicts(made, 0.05, "price")["significant, but small"]
+    # The technical term is where shares are defined.
+    assert "variance" not in write_summary(made, 0.05)
+    assert "variance" in name_share(made)
 
 
 def test_small_is_less_than_one_percent(result):
@@ -159,7 +193,7 @@ def test_small_is_less_than_one_percent(result):
 def test_verdicts_are_explained(result):
     found, small = explain_verdicts(make_result(result, [40, 0.1], [SURE, 0.6]), 0.01).values()
     assert not find_lacking(found, "p-value", "0.01")
-    assert re.search("1 ?% of the target's variance", small)
+    assert re.search("1 ?% of .* target", small)
 
 
 def test_verdicts_that_intervals_seem_to_contradict_are_explained(result):
@@ -207,8 +241,9 @@ def test_of_many_correlated_pairs_the_strongest_are_listed(result):
     pairs = [("a", f"b{k}", 0.99) for k in range(27)]
     found = Correlations(pairs, n_rows=400, n_columns=28, n_with_categories=28, n_given=28)
     caveat = next(c for c in list_caveats(result, TableCheck(found, [])) if c.heading == "Correlated features")
-    assert len(caveat.items) == 21
     assert re.fullmatch(r"a and b0 \(.*\b0\.99\)", caveat.items[0])
-    assert "7 more" in caveat.items[-1]
+    assert len(caveat.list_items(20)) == 21
+    assert "7 more" in caveat.list_items(20)[-1]
     assert "a and b4 (" in str(caveat)
     assert "b5" not in str(caveat)
+    assert "22 more" in str(caveat)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
 from helpers.messages import find_lacking
-from truewood._results.trends import explain_directions, find_directions
+from truewood._results.explanation import Explanation
+from truewood._results.trends import describe_levels, explain_directions, find_directions, find_predicted_class
 
 pytestmark = pytest.mark.any_engine
 
@@ -44,7 +47,7 @@ def table():
 def find_words(model, X, y, **options):
     result, explanation = tw.importance(model, X, y, **options), tw.explain(model, X, y, **options)
     return {
-        str(name): one.word
+        str(name): one.text
         for name, one in zip(result.feature_names, find_directions(result, explanation, 0.05), strict=True)
     }
 
@@ -88,6 +91,50 @@ def test_texts_go_by_level(table):
     city = find_directions(result, explanation, 0.05)[list(result.feature_names).index("city")]
     assert (city.word, city.levels) == ("by level", ["Bonn", "Rome"])
     assert city.effects[0] < 0 < city.effects[1]
+    assert city.counts == X["city"].value_counts()[["Bonn", "Rome"]].tolist()
+    assert "Rome" in city.text
+    (line,) = describe_levels(result, find_directions(result, explanation, 0.05))
+    assert re.fullmatch(r"city: Rome \+[\d.]+; Bonn -[\d.]+\.", line)
+
+
+def test_mean_effects_have_standard_errors(table):
+    X, y = table
+    model = RandomForestRegressor(50, min_samples_leaf=3, random_state=0).fit(X, y)
+    explanation = tw.explain(model, X, y)
+    j = list(X).index("steps down")
+    steps = find_directions(tw.importance(model, X, y), explanation, 0.05)[j]
+    groups = pd.Series(explanation.values[:, j]).groupby(X["steps down"])
+    np.testing.assert_allclose(steps.effects, groups.mean())
+    np.testing.assert_allclose(steps.errors, groups.sem())
+    assert (steps.values, steps.counts) == ([0, 1, 2, 3, 4], groups.size().tolist())
+
+
+def test_dates_stay_dates():
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1000, 300), unit="D")
+    y = (days - days.min()).days.to_numpy().astype(float)
+    effects = np.column_stack([y - y.mean(), rng.standard_normal(300)])
+    explanation = Explanation(
+        values=effects,
+        base_values=np.zeros(300),
+        data=np.column_stack([days.to_numpy().astype(object), effects[:, 1].astype(object)]),
+        feature_names=np.array(["day", "noise"]),
+    )
+    X = pd.DataFrame({"day": y, "noise": effects[:, 1]})
+    result = tw.importance(RandomForestRegressor(20, random_state=0).fit(X, y), X, y)
+    day = find_directions(result, explanation, 0.05)[0]
+    assert (day.word, day.is_date) == ("rising", True)
+    assert pd.Timestamp("2020-01-01") < pd.Timestamp(day.values[0], unit="s") < pd.Timestamp("2020-05-01")
+
+
+def test_two_classes_of_boosted_trees_are_named(table):
+    X, y = table
+    y = np.where(y > 4, "sold", "kept")
+    model = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(X[:500], y[:500])
+    explanation = tw.explain(model, X[500:], rows="heldout")
+    assert explanation.output_names is None
+    assert find_predicted_class(explanation) == "sold"
+    assert not find_lacking(explain_directions(explanation), "raw score", "sold")
 
 
 def test_groups_have_no_direction(table):

@@ -60,7 +60,9 @@ def test_bagging_draws_by_sample_weight(data):
 def test_a_class_that_is_in_nearly_all_bags_is_warned_about_and_the_remedy_works(data):
     X, y = data
     options = {"n_estimators": 80, "class_weight": "balanced", "random_state": 0}
-    with pytest.warns(UserWarning, match=r"withheld.* 0\.\d rows of class 1\b.*max_samples=\d+") as caught:
+    with pytest.warns(
+        UserWarning, match=r"withheld.* 0\.\d+ rows of class 1\b.* 1\.2 needed with 80 trees.*max_samples=\d+"
+    ) as caught:
         withheld = tw.importance(RandomForestClassifier(**options).fit(X, y), X, y, contributions=True)
     assert caught[0].filename == __file__
     assert not find_lacking(withheld.inference_unavailable, "class 1", "max_samples=")

@@ -201,7 +201,7 @@ def test_an_oversampled_class_has_no_p_values():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 4)), (np.arange(300) < 20).astype(int)
     rows = np.append(np.arange(300), rng.integers(0, 20, 260))
-    with pytest.warns(UserWarning, match=r"withheld.* 0\.\d rows of class 1 .*copies.*remove"):
+    with pytest.warns(UserWarning, match=r"withheld.* rows of class 1 .*copies.*remove"):
         result = tw.importance(RandomForestClassifier(30, random_state=0).fit(X[rows], y[rows]), X[rows], y[rows])
     assert "copies" in result.inference_unavailable
     assert np.isnan(result.p_value).all()

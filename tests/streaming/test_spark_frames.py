@@ -26,6 +26,7 @@ from helpers.streaming_models import assert_same, build, draw_rows, get_weight
 from truewood._streaming.aggregated import AggregatedScores
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.partial_sums import PartialSums
+from truewood._streaming.spark_columns import Columns
 
 pytestmark = [pytest.mark.any_engine, pytest.mark.cluster]
 
@@ -164,6 +165,17 @@ def test_vectors_without_names_and_sparse_ones():
     result = tw.importance(model, frame, "y", rows="heldout")
     assert result.feature_names.tolist() == [f"features[{k}]" for k in range(5)]
     np.testing.assert_allclose(result.values, tw.importance(model, matrix, y, rows="heldout").values, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "words"),
+    [([[1.0], [1.0, 2.0], [1.0] * 3], r"\b2 elements.*\b1 element\b.*\b3 elements"), ([None], "missing")],
+)
+def test_vectors_of_another_length(vectors, words):
+    columns = Columns(["a", "b"], "features", ["y"], [])
+    table = pa.table({"features": pa.array(vectors, pa.list_(pa.float64())), "y": [0.0] * len(vectors)})
+    with pytest.raises(ValueError, match=f"'features'.*{words}"):
+        columns.read(table.select(columns.names))
 
 
 def test_a_pipeline_of_spark(tmp_path):

@@ -143,17 +143,17 @@ BAD_FILES = {
     "infinite values": (
         "a.csv",
         HEADER_ONLY + "1,red,no\ninf,blue,yes\n" * 20,
-        ["'x'", "20 infinite", "drop=['x']"],
+        ["'x'", "infinite", "20 rows", "drop=['x']"],
     ),
     "too large values": (
         "a.csv",
         HEADER_ONLY + "1,red,no\n1e200,blue,yes\n" * 20,
-        ["'x'", "20 infinite"],
+        ["'x'", "infinite", "20 rows"],
     ),
     "infinite target": (
         "a.csv",
         HEADER_ONLY + "1,red,1.5\n2,blue,inf\n" * 20,
-        ["'y'", "20 infinite"],
+        ["'y'", "infinite", "20 rows"],
     ),
     "a word among the numbers of the target": (
         "a.csv",

@@ -54,10 +54,10 @@ GOOD, POOR = ModelPerformance("AUC", 0.8, 0.02, 0.5, "rows"), ModelPerformance("
 VERDICTS = {
     "not measured": (None, 0.001, "measured"),
     "good": (GOOD, 0.001, None),
-    "good, but splits are noise": (GOOD, 0.3, "(p = 0.3)"),
+    "good, but splits are noise": (GOOD, 0.3, "(p = 0.300)"),
     "good, without a test of splits": (GOOD, np.nan, None),
-    "poor": (POOR, 0.3, "p = 0.3)"),
-    "poor, without a test of splits": (POOR, np.nan, "p = 0.31)"),
+    "poor": (POOR, 0.3, "p = 0.300)"),
+    "poor, without a test of splits": (POOR, np.nan, "p = 0.309)"),
     "poor, but splits hold up": (POOR, 0.001, "(p = 0.001)"),
 }
 

@@ -90,7 +90,7 @@ BAD_TARGETS = {
     "constant": (SMALL.assign(y="no"), "'y'.*(same value|constant)"),
     "all labels differ": (SMALL.assign(y=[f"label{k}" for k in range(N_ROWS)]), r"\b300\b.*\b300 rows"),
     "dates": (SMALL.assign(y=TABLE["when"]), "classes.*numbers.*dates"),
-    "lists": (SMALL.assign(y=[[k] for k in range(N_ROWS)]), "classes.*numbers.*nested"),
+    "lists": (SMALL.assign(y=[[k] for k in range(N_ROWS)]), r"classes.*numbers.*nested values\b"),
     "infinite": (SMALL.assign(y=np.where(TABLE["x"] > 0, np.inf, TABLE["x"])), "'y'.*infinite"),
 }
 

@@ -82,7 +82,8 @@ def add_target(parser: argparse.ArgumentParser, help_of_target: str) -> None:
         "--event",
         action=Once,
         metavar="COLUMN",
-        help="column of event indicators (true and false, 0 and 1, or 1 and 2), with --time; fits a survival forest",
+        help="column of event indicators (true and false, 0 and 1, or 1 and 2), with --time; the model is then a "
+        "survival forest",
     )
 
 
@@ -119,8 +120,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         action=Dtypes,
         default={},
         metavar="COLUMN=TYPE",
-        help="set the type of a column: number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), or text and "
-        "drop, which are left out (default: inferred); can be repeated",
+        help="set the type of a column: number, category, date, date:FORMAT (such as date:%%d.%%m.%%Y), or text or "
+        "drop, which both leave the column out (default: inferred); can be repeated",
     )
 
 

@@ -41,7 +41,9 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     for name in ("a", "b"):
-        parser.add_argument(name, metavar=name.upper(), help="a result saved as .json").complete = FILE
+        parser.add_argument(
+            name, metavar=name.upper(), help="result that truewood importance wrote with --output FILE.json"
+        ).complete = FILE
     parser.add_argument(
         "--names", nargs=2, metavar=("NAME_A", "NAME_B"), help="names of the results (default: file names)"
     )

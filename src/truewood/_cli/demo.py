@@ -13,7 +13,7 @@ from rich.table import Table
 
 from truewood._cli.output import can_write_reports
 from truewood._cli.streams import Console
-from truewood._formatting import count, format_p_value, make_ordinal
+from truewood._formatting import count, find_unit, format_p_value, make_ordinal
 from truewood._writing import check_writable, write_file, write_picture
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _show_simulated(options: argparse.Namespace, task: str) -> None:
     _draw(result, task, plot)
     console.print(f"[dim]wrote {plot}[/dim]", soft_wrap=True)
     if can_write_reports():
-        result.report(report, title="Ten features, one informative", notes=[_explain(result)])
+        result.report(report, title="Ten features, one informative", notes=[_explain(result)], data="simulated data")
         console.print(f"[dim]wrote {report}[/dim]", soft_wrap=True)
     else:
         _print_report_hint()
@@ -138,18 +138,21 @@ def _print_report_hint() -> None:
 
 def _make_table(result: ImportanceResult) -> Table:
     table = Table(title=f"Ten features, one informative: {result.task}", title_justify="left", **_PLAIN)
+    table.caption, table.caption_justify = "* informative; all other features are noise", "left"
     table.add_column("feature")
-    for heading in ("biased\n(mdi)", "rank", f"unbiased ± error\n({result.measure})", "p-value", "rank"):
+    for heading in ("biased\n(mdi)", "rank", f"unbiased\n({result.measure})", "95% CI", "adjusted\np-value", "rank"):
         table.add_column(heading, justify="right")
     frame = result.frame().set_index("feature").loc[result.feature_names.tolist()]
-    for row in frame.itertuples():
+    unit = find_unit([*result.values.tolist(), *result.mdi.tolist()])
+    for row, p_value in zip(frame.itertuples(), result.adjusted_p_value().tolist(), strict=True):
         is_signal = row.Index == result.feature_names[0]
         cells = [
-            f"{row.Index}, {'informative' if is_signal else 'noise'}",
-            f"{row.mdi:.4f}",
+            f"{row.Index}{' *' * is_signal}",
+            unit.write(row.mdi),
             str(row.mdi_rank),
-            f"{row.importance:+.4f} ± {row.std_error:.4f}",
-            format_p_value(row.p_value),
+            unit.write(row.importance, sign="+"),
+            f"{unit.write(row.ci_low)} to {unit.write(row.ci_high)}",
+            format_p_value(p_value),
             str(row.rank),
         ]
         table.add_row(*cells, style="bold green" if is_signal else "")
@@ -157,18 +160,25 @@ def _make_table(result: ImportanceResult) -> Table:
 
 
 def _explain(result: ImportanceResult) -> str:
+    """Explain what the numbers show: the rank of the signal, and that noise is not significant."""
     frame = result.frame()
     signal = frame[frame["feature"] == result.feature_names[0]]
     biased_rank, rank = int(signal["mdi_rank"].iloc[0]), int(signal["rank"].iloc[0])
-    n_false = int(np.count_nonzero(result.select()[1:]))
-    higher = f" below {count(biased_rank - 1, 'noise feature')} with more possible splits" if biased_rank > 1 else ""
+    n_noise, n_false = len(frame) - 1, int(np.count_nonzero(result.select()[1:]))
+    higher = f", below {count(biased_rank - 1, 'noise feature')} with more possible splits" if biased_rank > 1 else ""
+    n_above = int(np.count_nonzero((result.interval()[0] > 0)[1:] & ~result.select()[1:]))
+    above = (
+        f" The interval of {count(n_above, 'noise feature')} is above zero by chance; adjusted p-values account for "
+        f"testing {len(frame)} features at once."
+        if n_above
+        else ""
+    )
     return (
         "Biased: scored on the training rows, the only informative feature ranks "
-        f"{make_ordinal(biased_rank)} of {len(frame)}{',' * (biased_rank > 1)}{higher}. "
-        f"Unbiased: scored on out-of-bag rows, it ranks {make_ordinal(rank)} (p-value "
-        f"{format_p_value(float(signal['p_value'].iloc[0]))}), noise scores about zero, and "
-        f"{n_false} of {count(len(frame) - 1, 'noise feature')} "
-        f"{'is' if n_false == 1 else 'are'} significant."
+        f"{make_ordinal(biased_rank)} of {len(frame)}{higher}. Unbiased: scored on out-of-bag rows, it ranks "
+        f"{make_ordinal(rank)} (adjusted p-value {format_p_value(float(result.adjusted_p_value()[0]))}), noise scores "
+        f"about zero, and {n_false} of {count(n_noise, 'noise feature')} {'is' if n_false == 1 else 'are'} significant "
+        f"(adjusted p-value at most 0.05).{above}"
     )
 
 
@@ -181,7 +191,7 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharey=True)
-    titles = ["Biased: scored on training rows", "Unbiased: scored on out-of-bag rows, with 95% CIs"]
+    titles = ["Biased: scored on training rows", "Unbiased: out-of-bag rows, 95% CIs, adjusted p-values"]
     for ax, scores, title, color in zip(panels, (result.mdi, result.values), titles, (BIASED, UNBIASED), strict=True):
         ax.barh(range(len(scores)), scores, color=[color, *["#BBBBBB"] * (len(scores) - 1)])
         ax.locator_params(axis="x", nbins=5)
@@ -199,8 +209,7 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
 
 
 def _write_p_values(ax: Axes, result: ImportanceResult) -> None:
-    """Write p-values in a column next to the bars."""
-    for place, p_value in enumerate(result.p_value):
-        ax.text(
-            1.01, place, f"p = {format_p_value(p_value)}", transform=ax.get_yaxis_transform(), va="center", fontsize=8
-        )
+    """Write adjusted p-values in a column next to the bars."""
+    for place, p_value in enumerate(result.adjusted_p_value().tolist()):
+        text = f"p = {format_p_value(p_value)}".replace("= <", "< ")
+        ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center", fontsize=8)

@@ -17,7 +17,6 @@ from truewood._cli.messages import make_messages, render
 from truewood._cli.output import print_json, show
 from truewood._formatting import in_one_line
 from truewood.tabular import ColumnDescription, Messages, describe_table
-from truewood.tabular._files.reading import is_many_files
 
 _DESCRIPTION = """Show the type that truewood importance infers for each column, without fitting a
 model. With --target, also show the task and warn about possible target leakage."""
@@ -63,8 +62,7 @@ def run(options: argparse.Namespace) -> None:
 
 def list_columns(options: argparse.Namespace) -> None:
     """Show the columns on standard error if no target is given."""
-    if not is_many_files(options.data):
-        show([_tabulate(_describe(options, Messages()), options)], sys.stderr)
+    show([_tabulate(_describe(options, Messages()), options)], sys.stderr)
 
 
 def _describe(options: argparse.Namespace, messages: Messages) -> list[ColumnDescription]:

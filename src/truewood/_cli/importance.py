@@ -17,6 +17,7 @@ from truewood._cli.output import check_outputs, make_frame, print_json, print_ta
 from truewood._progress import show_progress
 from truewood._results.caveats import check_table, list_caveats
 from truewood.tabular import FitSettings, Messages, TableScore, score_saved_model, score_table
+from truewood.tabular._files.reading import is_many_files
 
 _DESCRIPTION = """Score how well each column of a table predicts the target, with p-values: infer
 column types, fit a forest (or load a saved model), and score its splits on
@@ -57,6 +58,8 @@ def run(options: argparse.Namespace) -> None:
     """Score the table, print the result, and write files."""
     use_time_as_target(options)
     if options.target is None:
+        if is_many_files(options.data):
+            raise ValueError("--target: name the column that the model predicts.")
         list_columns(options)
         raise ValueError("--target: choose the column to predict, one of those above.")
     check_outputs(options.output, _list_inputs(options))

@@ -82,14 +82,14 @@ def _add_model(group: Any) -> None:
         type=columns_to_try,
         metavar="N",
         help="encoded columns to consider at each split of a forest: a number, a fraction such as 0.33, sqrt, log2 or "
-        "all (default: sqrt for classification, all for regression)",
+        "all (default: sqrt for classification and survival, all for regression)",
     )
     group.add_argument(
         "--min-samples-leaf",
         type=positive,
         metavar="N",
-        help="minimum number of rows in a leaf (default: 1 for classification and 5 for regression forests, more "
-        "beyond 50,000 rows; boosting: that of the library)",
+        help="minimum number of rows in a leaf (default: 1 for classification, 5 for regression and 15 for survival "
+        "forests, more beyond 50,000 rows; boosting: that of the library)",
     )
     group.add_argument(
         "--sample",
@@ -126,7 +126,7 @@ def _add_model(group: Any) -> None:
         "--backend",
         choices=BACKENDS,
         default=BACKENDS[0],
-        help="what reads the Parquet files for --model-file (default: %(default)s)",
+        help="what reads DATA with --model-file, if it is a folder or glob of Parquet files (default: %(default)s)",
     )
     group.add_argument(
         "--scheduler", metavar="ADDRESS", help="Dask scheduler, with --backend dask (default: this process)"

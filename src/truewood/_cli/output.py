@@ -16,28 +16,28 @@ from warnings import catch_warnings, filterwarnings, simplefilter
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from truewood._cli.streams import Console, write_message
-from truewood._formatting import count, format_p_value, in_one_line
+from truewood._formatting import align, count, format_p_value, in_one_line
 from truewood._message import as_message
 from truewood._results.caveats import check_table, explain_intervals, explain_verdicts, list_caveats
-from truewood._results.comparison import Comparison
+from truewood._results.comparison import Comparison, write_differences
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.summary import (
     classify_features,
     find_percent,
-    format_column,
-    format_intervals,
+    find_shown,
+    name_percent_column,
+    name_share,
     write_summary,
     write_total,
 )
 from truewood._results.text import STARS
-from truewood._results.trends import explain_directions, find_directions
+from truewood._results.trends import describe_levels, explain_directions, find_directions
 from truewood._writing import check_writable, write_file, write_picture
 from truewood.tabular import TableScore
 
@@ -148,7 +148,7 @@ def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation 
     """Make the table of the result, with directions, adjusted p-values and significance."""
     frame, directions = result.frame(), find_directions(result, explanation, alpha)
     if directions is not None:
-        frame["direction"] = [directions[j].word for j in result.order]
+        frame["direction"] = [directions[j].short_text for j in result.order]
     if result.inference_unavailable is not None:
         return frame
     place = list(frame).index("p_value") + 1
@@ -179,50 +179,40 @@ def print_table(score: TableScore, *, top: int, alpha: float, title: str) -> Non
 def _head(score: TableScore, alpha: float) -> list[str]:
     """Write the summary, and what all features explain together with the performance of the model."""
     result, performance = score.result, score.performance
-    answer = [write_summary(result, alpha)] if result.inference_unavailable is None else []
+    answer = [write_summary(result, alpha, target=score.target)] if result.inference_unavailable is None else []
     own = "" if performance is None else f" Model performance: {performance.describe()}."
-    return [*answer, write_total(result, find_percent(result)) + own]
+    return [*answer, write_total(result, find_percent(result, score.target)) + own]
 
 
 def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> dict[str, list[str]]:
     """Make the columns of the table as text, in percent if possible."""
-    percent = find_percent(result)
-    factor = 1.0 if percent is None else percent.factor
-    what = "score" if percent is None else "share %" if percent.is_share else "% of sum"
+    percent, order = find_percent(result), result.order[: len(frame)].tolist()
+    shown = find_shown(result, percent)
+    values, intervals = shown.write_values(), shown.write_intervals()
+    heading = "importance" if shown.unit is None else shown.unit.name("importance")
     columns = {"#": frame["rank"].astype(str).tolist(), "feature": frame["feature"].tolist()}
-    columns[what] = format_column(factor * frame["importance"].to_numpy())
+    columns[heading if percent is None else name_percent_column(percent)] = align([values[j] for j in order])
     if result.inference_unavailable is None:
-        low, high = (factor * frame[end].to_numpy() for end in ("ci_low", "ci_high"))
-        columns["95% CI"] = format_intervals(low, high)
+        columns["95% CI"] = [intervals[j] for j in order]
         columns["p-value"] = frame["p_value"].map(format_p_value).tolist()
         verdicts = classify_features(result, alpha)[result.order][: len(frame)]
         columns[""] = [STARS.get(verdict, "") for verdict in verdicts.tolist()]
-    if "direction" in frame:
+    if "direction" in frame and frame["direction"].any():
         columns["direction"] = frame["direction"].tolist()
     return columns | {"biased rank": frame["mdi_rank"].astype(str).tolist()}
 
 
 def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
     """Print the differences to standard output, largest first."""
-    frame = comparison.frame()
-    table = _head_table(["difference", "95% CI", "p-value", "", "a", "b"])
-    n_digits = _count_decimals(np.concatenate([comparison.values_a, comparison.values_b]))
-    for place, row in enumerate(frame.head(top).to_dict("records"), start=1):
-        table.add_row(
-            str(place),
-            Text(in_one_line(row["feature"])),
-            f"{row['difference']:+,.{n_digits}f}",
-            f"{row['ci_low']:,.{n_digits}f} to {row['ci_high']:,.{n_digits}f}",
-            format_p_value(row["p_value"]),
-            "*" if row["adjusted_p_value"] <= alpha else "",
-            f"{row['importance_a']:,.{n_digits}f}",
-            f"{row['importance_b']:,.{n_digits}f}",
-        )
+    frame, cells = comparison.frame(), write_differences(comparison, alpha)
+    table = _head_table(list(cells)[1:])
+    for place, (name, *texts) in enumerate(zip(*cells.values(), strict=True), start=1):
+        if place <= top:
+            table.add_row(str(place), Text(in_one_line(name)), *texts)
     n_hidden = len(frame) - top
     lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
     if (frame["adjusted_p_value"] <= alpha).any():
         lines.append(f"*  Significant: adjusted two-sided p-value (Benjamini-Hochberg) at most {alpha:g}.")
-    lines.append(f"a is {in_one_line(comparison.names[0])}, b is {in_one_line(comparison.names[1])}.")
     show([in_one_line(comparison.describe()), table, "\n".join(lines)], sys.stdout)
 
 
@@ -249,26 +239,26 @@ def show(parts: Sequence[str | Table], stream: TextIO) -> None:
     stream.write(captured.get())
 
 
-def _count_decimals(values: NDArray[np.float64]) -> int:
-    """Number of decimals that shows four digits of the largest value."""
-    largest = float(np.abs(values).max())
-    return max(0, 3 - math.floor(math.log10(largest))) if largest > 0 else 4
-
-
 def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
     """Write the legend and the caveats."""
     result = score.result
     lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
     if result.inference_unavailable is None:
-        found = classify_features(result, alpha)
-        meanings = {verdict: text for verdict, text in explain_verdicts(result, alpha).items() if verdict in found}
+        found, texts = classify_features(result, alpha), explain_verdicts(result, alpha, score.target)
+        meanings = {verdict: text for verdict, text in texts.items() if verdict in found}
         lines += [f"{STARS[verdict]:<3} {text}" for verdict, text in meanings.items()]
         lines += explain_intervals(result, alpha)
     else:
         lines.append(f"No p-values: {result.inference_unavailable}.")
+    percent = find_percent(result)
+    if percent is not None and percent.is_share:
+        lines.append(f"Share: {name_share(result)}")
     lines.append("Biased rank: rank by mdi, the basis of feature_importances_.")
     lines += map(str, list_caveats(result, check_table(result, score.X, score.feature_groups)))
-    return lines if score.explanation is None else [*lines, explain_directions(score.explanation)]
+    directions = find_directions(result, score.explanation, alpha)
+    if score.explanation is None or directions is None or not any(direction.word for direction in directions):
+        return lines
+    return [*lines, *describe_levels(result, directions), explain_directions(score.explanation)]
 
 
 def print_json(content: dict[str, Any]) -> None:

@@ -131,10 +131,12 @@ def _bootstrap_by_default(init: Callable[..., None]) -> Callable[..., None]:
 class UnbiasedRandomForestClassifier(_ScoredForest, RandomForestClassifier):  # type: ignore[misc]
     """A `RandomForestClassifier` with unbiased `feature_importances_`.
 
-    Parameters, methods and predictions are those of scikit-learn's class. `fit` also runs `truewood.importance` on the
-    out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If bootstrap samples drawn by weight would leave too few rows
-    of a class out of bag to score it, ``max_samples=None`` draws smaller samples.
+    Parameters, methods and, with one exception, predictions are those of scikit-learn's class. `fit` also runs
+    `truewood.importance` on the out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the
+    forest is fit anyway, and the attributes below raise an error that explains why.
+
+    The exception: scikit-learn 1.9 and later draw rows into bootstrap samples in proportion to their weights. If that
+    leaves out too few rows of a class to score it, and `max_samples` is None, `fit` draws smaller bootstrap samples.
 
     Attributes
     ----------
@@ -186,11 +188,14 @@ class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # ty
 class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type: ignore[misc]
     """An `ExtraTreesClassifier` with bootstrap and unbiased `feature_importances_`.
 
-    Parameters, methods and predictions are those of scikit-learn's class, except that ``bootstrap=True`` is the default
-    and required: without bootstrap, trees have no out-of-bag rows. `fit` also runs `truewood.importance` on the
-    out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the forest is fit anyway, and the
-    attributes below raise an error that explains why. If bootstrap samples drawn by weight would leave too few rows
-    of a class out of bag to score it, ``max_samples=None`` draws smaller samples.
+    Parameters, methods and predictions are those of scikit-learn's class, with two exceptions. One is that
+    ``bootstrap=True`` is the default and required: without bootstrap, trees have no out-of-bag rows. `fit` also runs
+    `truewood.importance` on the out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the
+    forest is fit anyway, and the attributes below raise an error that explains why.
+
+    The other exception: scikit-learn 1.9 and later draw rows into bootstrap samples in proportion to their weights.
+    If that leaves out too few rows of a class to score it, and `max_samples` is None, `fit` draws smaller bootstrap
+    samples.
 
     Attributes
     ----------

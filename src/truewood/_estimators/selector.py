@@ -84,9 +84,10 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
 
     Notes
     -----
-    On average, at most a share `alpha` of the selected features are false discoveries: they add no information beyond
-    the other splits on a tree's path. A feature that is correlated with a useful one can replace it in some trees and
-    is selected, too, even if it is redundant; `feature_groups` selects or drops such features together.
+    On average, at most a share `alpha` of the selected features are false discoveries, that is, features that add no
+    information beyond the other splits on a tree's path. A feature that is correlated with a useful one can replace it
+    in some trees and is selected, too, even if it is redundant; `feature_groups` selects or drops such features
+    together.
 
     A repeated row is not truly out of bag if a copy of it is in the bag, and noise features then appear significant.
     Remove the copies, or use held-out rows and keep all copies of a row on the same side of the split.
@@ -179,7 +180,8 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         if not (isinstance(self.rows, str) and self.rows in ("auto", "oob")):
             given = repr(self.rows) if isinstance(self.rows, str) else type(self.rows).__name__
             raise ValueError(
-                f"rows must be 'oob' unless prefit=True, got {given}; fit the estimator first for other rows."
+                f"rows must be 'oob' unless prefit=True, got {given}; for other rows, fit the estimator first and pass "
+                "prefit=True."
             )
         estimator = self._make_estimator(y)
         weights = {} if sample_weight is None else {name_weight(estimator): sample_weight}

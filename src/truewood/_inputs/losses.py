@@ -277,7 +277,7 @@ def aft(distribution: str, scale: float) -> Loss:
     def find_score(y: Floats, weight: Floats) -> Floats:
         _require(
             (y[:, :1] >= 0) & (y[:, 1:] >= y[:, :1]) & (y[:, 1:] > 0),
-            "a lower and an upper bound of the time",
+            "bounds of the time, with 0 <= lower <= upper and upper > 0,",
             "AFT loss",
         )
         times = np.log(y[np.isfinite(y) & (y > 0)])
@@ -294,7 +294,7 @@ def cox() -> Loss:
     """
 
     def read_table(y: Floats, weight: Floats) -> Floats:
-        _require(np.isin(y[:, 1:], (0, 1)), "times and events", "Cox loss")
+        _require(np.isin(y[:, 1:], (0, 1)), "a time and an event indicator, 0 or 1,", "Cox loss")
         return make_life_table(y[:, 0], y[:, 1] > 0, weight)
 
     return Loss(read_table, is_life_table=True)

@@ -248,7 +248,7 @@ def _read_column(column: nw.Series[Any], name: str, dtype: np.dtype[Any]) -> NDA
         return column.to_numpy().astype(dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
-            f"X must be numbers, but column {quote(name)} is {column.dtype}; encode it as for the fit."
+            f"X must be numbers, but column {quote(name)} is {column.dtype}; encode it as in training."
         ) from error
 
 

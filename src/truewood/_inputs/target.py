@@ -55,7 +55,9 @@ class TargetKind:
 
     def __post_init__(self) -> None:
         if self.classes and len(self.classes) != self.n_outputs:
-            raise ValueError(f"classes must hold one array per output: {self.n_outputs}, got {len(self.classes)}.")
+            raise ValueError(
+                f"classes must hold an array for each of the {self.n_outputs} outputs, got {len(self.classes)}."
+            )
         sizes = list(map(len, self.classes)) or [1] * self.n_outputs
         bounds = np.cumsum([0, *sizes], dtype=np.int64)
         derived = {

@@ -155,13 +155,13 @@ PERMUTATION = Measure(
     title="permutation importance",
     loss_increase=increase_permutation_loss,
     skips=False,
-    why_no_inference="makes rows exchange values, so they depend on each other",
+    why_no_inference="shuffles values between rows, so that the rows are no longer independent",
     unit={"classification": "increase in error rate", "regression": "increase in squared error"},
     tasks_with_share=("regression",),  # an error rate is not a share of the Gini impurity
 )
 SOBOL_MDA = Measure(
     name="sobol_mda",
-    summary="what the forest loses without a column, given the others (Sobol-MDA, Benard et al.); needs recorded bags",
+    summary='what the forest loses without a column, given the others (Sobol-MDA, Benard et al.); needs rows="oob"',
     title="importance given the others (Sobol-MDA)",
     forest_loss=increase_projected_loss,
     skips=False,
@@ -203,7 +203,8 @@ def measures() -> dict[str, str]:
     'mean decrease in impurity on evaluation rows (Li et al.)'
     """
     automatic = {
-        AUTO: "default; ufi for classification, ufi_centered for regression and boosting, mdi_oob for weighted rows"
+        AUTO: "default; ufi for classification, ufi_centered for regression, survival and boosting, mdi_oob for "
+        "weighted rows"
     }
     return automatic | {name: measure.summary for name, measure in MEASURES.items()}
 
@@ -250,10 +251,10 @@ def find_measure(name: str, tree_model: TreeModel, *, compares_hazards: bool, is
 def find_inference_problem(measure: Measure, inference: bool | str, *, contributions: bool = False) -> str | None:
     """Why standard errors and p-values are unavailable; None if they are available."""
     if not inference:
-        return "importance() was called with inference=False"
+        return "inference=False was passed"
     if measure.why_no_inference is None:
         return None
-    problem = f"measure={measure.name!r} {measure.why_no_inference}"
+    problem = f"measure={measure.name!r} {measure.why_no_inference}; use measure='auto'"
     if isinstance(inference, str) or contributions:
         argument = "contributions=True" if contributions else f"inference={quote(inference)}"
         raise ValueError(f"{argument} is unavailable: {problem}.")

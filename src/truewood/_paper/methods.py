@@ -84,7 +84,7 @@ def score_in_r(
             )
     if run.returncode != 0:
         reason = " ".join(run.stderr.split())[-300:]
-        raise PeerError(f"R's {peer} failed: {reason}; run without it by --peers none.")
+        raise PeerError(f"R's {peer} failed: {reason}; run without it: --peers none.")
     scores = [[float("nan")] * problem.X.shape[1] for problem in problems]
     for line in run.stdout.splitlines():
         number, feature, value = line.split(",")

@@ -83,7 +83,8 @@ def check_row_by_row(name: str, step: Any, table: Any) -> Any:
         if not is_same or not _are_same(expected, np.concatenate(separate)):
             raise ValueError(
                 f"step {quote(name)} ({type(step).__name__}) transforms a row differently depending on the other rows "
-                "in the table; rows that are read in parts need steps that transform each row on its own."
+                "in the table; rows that are read in parts need steps that transform each row on its own. Pass a table "
+                "in memory instead."
             )
     return whole
 

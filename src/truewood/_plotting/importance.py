@@ -33,6 +33,7 @@ from truewood._results.summary import (
     SIGNIFICANT_SMALL,
     classify_features,
     find_percent,
+    find_shown,
     name_axis,
     name_impurity,
     name_level,
@@ -77,7 +78,7 @@ def draw(
         _KINDS[kind](result, n_shown, ax, alpha)
         directions = find_directions(result, explanation, alpha)
         if kind == "bar" and directions is not None:
-            _write_directions(ax, [directions[j].word for j in result.order[:n_shown].tolist()])
+            _write_directions(ax, [directions[j].text for j in result.order[:n_shown].tolist()])
         if title is not None:
             ax.set_title(f"{shorten(title, 80)}\n{ax.get_title()}", fontsize="large", pad=PAD, parse_math=False)
     return ax
@@ -85,8 +86,8 @@ def draw(
 
 def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
     order, percent = result.order[:n_shown].tolist(), find_percent(result)
-    factor = 1.0 if percent is None else percent.factor
-    positions, scores = np.arange(n_shown), factor * result.values[order]
+    shown = find_shown(result, percent)
+    positions, scores = np.arange(n_shown), shown.values[order]
     ax.barh(positions, scores, color=FAINT, height=0.5)
     ax.use_sticky_edges = False  # leaves a margin for points at zero
     size = min(7.0, 0.7 * (find_font_size(ax, n_shown) or 3.0))
@@ -96,8 +97,7 @@ def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -
         verdicts = classify_features(result, alpha)[order]
         fills = np.select([verdicts == SIGNIFICANT, verdicts == SIGNIFICANT_SMALL], [UNBIASED, SMALL], "white")
         colors = np.where(verdicts == NOT_SIGNIFICANT, MUTED, UNBIASED)
-        low, high = (factor * end[order] for end in result.interval())
-        ax.hlines(positions, low, high, color=colors, linewidth=1.2)
+        ax.hlines(positions, shown.low[order], shown.high[order], color=colors, linewidth=1.2)
         small = [make_legend_entry(SIGNIFICANT_SMALL, SMALL, "o", edge=UNBIASED)] * (percent is not None)
         legend = [
             make_legend_entry(SIGNIFICANT, UNBIASED, "o", has_line=True),

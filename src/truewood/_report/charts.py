@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truewood._formatting import shorten
+from truewood._formatting import Unit, find_unit, shorten
 from truewood._plotting.style import BIASED, FAINT, MUTED, SMALL, UNBIASED
 from truewood._results.summary import (
     NOT_SIGNIFICANT,
     SIGNIFICANT,
     SIGNIFICANT_SMALL,
-    find_percent,
+    Percent,
     name_axis,
     name_differences,
     name_measure,
@@ -34,9 +34,15 @@ if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult
     from truewood._results.scores_with_errors import ClassScores
 
-# Height of a row in pixels; on a phone, names are above the points instead of next to the chart.
+# Height of a row and of another line of its name in pixels; on a phone, names are above the points.
 _ROW = 22
 _PHONE_ROW = 40
+_LINE = 14
+# Lines of a name, and characters of a line.
+_MAX_LINES = 3
+_LINE_WIDTH = 44
+# Fields with the lines of a name.
+_NAME_FIELDS = ("above", "beside", "lines")
 # Characters of all class names that fit side by side.
 _MAX_CHARACTERS = 60
 # Cells show numbers for up to this many classes, if they are this many pixels wide.
@@ -45,47 +51,46 @@ _NUMBER_WIDTH = 56
 # Characters of an axis title that fit on the screen of a phone.
 _AXIS_TITLE_WIDTH = 44
 _FONT = "system-ui, sans-serif"
-# Long names are shortened in the middle because they often differ at the end; tooltips have the full name.
 _IS_PHONE = "windowSize()[0] < 600"
 # Names above the points start right of the zero line if it is near the left edge.
 _NAME_START = "max(12, scale('x', 0) < 48 ? scale('x', 0) + 5 : 0)"
 _SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - floor({1} / 3) - 1) + '…' + slice({0}, -floor({1} / 3)) : {0}"
 
 
-def make_charts(result: ImportanceResult) -> dict[str, Any]:
+def make_charts(result: ImportanceResult, percent: Percent | None, *, has_directions: bool) -> dict[str, Any]:
     """Make the charts of a result: Vega-Lite specifications by name, without data."""
-    has_inference, percent = result.inference_unavailable is None, find_percent(result)
+    has_inference = result.inference_unavailable is None
     small = {SIGNIFICANT_SMALL: SMALL} if percent is not None else {}
+    unit = find_unit(result.values.tolist())
+    tooltips = _list_tooltips(percent, has_inference, has_directions=has_directions)
     dots = _make_dots(
-        title=[name_axis(result, percent)],
+        title=[name_axis(result, percent) if percent is not None else unit.name(name_axis(result, percent))],
         fills={SIGNIFICANT: UNBIASED, **small, NOT_SIGNIFICANT: "white"} if has_inference else {},
-        tooltips=_list_tooltips(result, has_inference),
+        tooltips=tooltips,
         description=f"Dot plot of {name_measure(result)} by feature; the table has the numbers.",
     )
-    charts: dict[str, Chart] = {"dots": dots, "slopes": _make_slopes(result, has_inference)}
+    charts: dict[str, Chart] = {"dots": dots, "slopes": _make_slopes(tooltips)}
     if result.classes is not None:
-        charts["classes"] = _make_classes(result.classes)
+        charts["classes"] = _make_classes(result.classes, percent)
     return {name: _finish(chart) for name, chart in charts.items()}
 
 
-def make_difference_chart(comparison: Comparison) -> dict[str, Any]:
+def make_difference_chart(comparison: Comparison, unit: Unit) -> dict[str, Any]:
     """Make the chart of a comparison: a dot plot of the differences."""
-    import altair as alt
-
     a, b = (shorten(name, 24) for name in comparison.names)
     higher, lower = name_differences(comparison)
-    tooltips = [
-        alt.Tooltip("label:N", title="feature"),
-        alt.Tooltip("difference:Q", format=".6g"),
-        *_list_error_tooltips(),
-        alt.Tooltip("adjusted_p_value:Q", title="adjusted p-value", format=".3g"),
-        alt.Tooltip("importance_a:Q", title=f"score in {a}", format=".6g"),
-        alt.Tooltip("importance_b:Q", title=f"score in {b}" if a != b else "score in the other", format=".6g"),
-    ]
+    titles = {
+        "difference": "difference",
+        "high": "95% CI",
+        "p_value": "p-value",
+        "adjusted_p_value": "adjusted p-value",
+        "importance_a": f"importance in {a}",
+        "importance_b": f"importance in {b}" if a != b else "importance in the other",
+    }
     dots = _make_dots(
-        title=[name_measure(comparison), f"{a} minus {b}", name_unit(comparison)],
+        title=[f"{a} minus {b}", unit.name(name_unit(comparison))],
         fills={higher: UNBIASED, lower: BIASED, NOT_SIGNIFICANT: "white"},
-        tooltips=tooltips,
+        tooltips=_make_tooltips(titles),
         description="Dot plot of the differences by feature; the table has the numbers.",
     )
     return _finish(dots)
@@ -113,35 +118,24 @@ def name_class_column(number: int) -> str:
     return f"class_{number}"
 
 
-def _list_tooltips(result: ImportanceResult, has_inference: bool) -> list[alt.Tooltip]:
-    import altair as alt
-
-    percent, tips = find_percent(result), [alt.Tooltip("label:N", title="feature")]
-    if percent is not None:
-        tips.append(alt.Tooltip("shown:Q", title=name_percent_column(percent), format=".3~r"))
-        if has_inference:
-            tips.append(alt.Tooltip("low:Q", title="95% CI from, %", format=".3~r"))
-            tips.append(alt.Tooltip("high:Q", title="to, %", format=".3~r"))
-    tips.append(alt.Tooltip("importance:Q", title="score", format=".6g"))
+def _list_tooltips(percent: Percent | None, has_inference: bool, *, has_directions: bool) -> list[alt.Tooltip]:
+    titles = {} if percent is None else {"shown": name_percent_column(percent).removesuffix(" %")}
     if has_inference:
-        tips += _list_error_tooltips()[0 if percent is None else 2 :]
-    return [
-        *tips,
-        alt.Tooltip("rank:Q"),
-        alt.Tooltip("mdi:Q", title="biased score", format=".6g"),
-        alt.Tooltip("mdi_rank:Q", title="biased rank"),
-    ]
+        titles["high"] = "95% CI"
+    if has_directions:
+        titles["direction"] = "direction"
+    if has_inference:
+        titles |= {"p_value": "p-value", "adjusted_p_value": "adjusted p-value"}
+    return _make_tooltips(titles | {"importance": "importance", "rank": "rank", "mdi_rank": "biased rank"})
 
 
-def _list_error_tooltips() -> list[alt.Tooltip]:
+def _make_tooltips(titles: dict[str, str]) -> list[alt.Tooltip]:
+    """Make tooltips that show the texts of the table, and the rank."""
     import altair as alt
 
-    return [
-        alt.Tooltip("ci_low:Q", title="95% CI from", format=".6g"),
-        alt.Tooltip("ci_high:Q", title="to", format=".6g"),
-        alt.Tooltip("std_error:Q", title="standard error", format=".6g"),
-        alt.Tooltip("p_value:Q", title="p-value", format=".3g"),
-    ]
+    fields = {name: "rank:Q" if name == "rank" else f"text_{name}:N" for name in titles}
+    names = [alt.Tooltip("label:N", title="feature")]
+    return names + [alt.Tooltip(fields[name], title=title) for name, title in titles.items()]
 
 
 def _label_rows(label: str) -> alt.Y:
@@ -149,7 +143,15 @@ def _label_rows(label: str) -> alt.Y:
     import altair as alt
 
     axis = alt.Axis(
-        title=None, labelExpr=label, labelLimit=400, labelOverlap=False, labelPadding=6, ticks=False, domain=False
+        title=None,
+        labelExpr=label,
+        labelLimit=400,
+        labelOverlap=False,
+        labelPadding=6,
+        ticks=False,
+        domain=False,
+        labelLineHeight=_LINE,
+        labelBaseline="middle",
     )
     return alt.Y("position:O", axis=axis)
 
@@ -158,8 +160,8 @@ def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.To
     """Make a dot plot on pale bars, with intervals if there are colors of verdicts, `fills`."""
     import altair as alt
 
-    label = "data('features')[datum.value].label"
-    y = _label_rows(f"{_IS_PHONE} ? '' : ({_SHORTEN.format(label, '40')})")
+    label = "data('features')[datum.value].lines"
+    y = _label_rows(f"{_IS_PHONE} ? '' : {label}")
     lines = [line for text in title for line in textwrap.wrap(text, _AXIS_TITLE_WIDTH)]
     axis = alt.Axis(title=lines, tickCount=5, labelFlush=False)
     x = alt.X("shown:Q", axis=axis, scale=alt.Scale(nice=False, padding=8))
@@ -177,9 +179,9 @@ def _make_dots(*, title: list[str], fills: dict[str, str], tooltips: list[alt.To
     zero = alt.Chart().mark_rule(strokeWidth=1, color="black").encode(x=alt.datum(0))
     names = (
         alt.Chart()
-        .mark_text(align="left", dy=-13, fontSize=12, limit={"expr": "width - 12"})
+        .mark_text(align="left", baseline="bottom", dy=-7, fontSize=12, lineHeight=_LINE, limit={"expr": "width - 12"})
         .encode(x=alt.value({"expr": _NAME_START}), y=y, text="above:N")
-        .transform_calculate(above=f"{_IS_PHONE} ? ({_SHORTEN.format('datum.label', '38')}) : ''")
+        .transform_calculate(above=f"{_IS_PHONE} ? datum.lines : ''")
     )
     hover = alt.selection_point(name="hover", on="pointerover", clear="pointerout", fields=["position"], empty=False)
     # The whole row has a tooltip, because points near zero are hard to hit.
@@ -205,15 +207,37 @@ def _find_edge(fill: str) -> str:
     return {"white": MUTED, SMALL: UNBIASED}.get(fill, fill)
 
 
-def adapt_rows_to_phones(spec: dict[str, Any]) -> None:
-    """Make the rows of the compiled dot plot higher on narrow screens."""
+def adapt_rows(chart: str, spec: dict[str, Any], n_lines: int) -> None:
+    """Adapt a compiled chart to names of up to `n_lines` lines: higher rows, and names at the middle of their rows.
+
+    Vega lets the lines of a text run down from its position. On phones the names of the dot plot are above the points.
+    """
+    on_screen = _ROW + _LINE * (n_lines - 1)
+    on_phone = _PHONE_ROW + _LINE * (n_lines - 1) if chart == "dots" else on_screen
     for signal in spec["signals"]:
         if signal["name"] == "y_step":
             del signal["value"]
-            signal["update"] = f"{_IS_PHONE} ? {_PHONE_ROW} : {_ROW}"
+            signal["update"] = f"{_IS_PHONE} ? {on_phone} : {on_screen}"
+    for axis in spec.get("axes", []):
+        if axis["scale"] == "y" and axis.get("labels", True):
+            lines = "data('features')[datum.value].lines"
+            shift = f"{_IS_PHONE} ? 0 : -{_LINE / 2} * (length({lines}) - 1)"
+            axis["encode"]["labels"]["update"]["dy"] = {"signal": shift}
+    for mark in spec["marks"]:
+        update = mark.get("encode", {}).get("update", {})
+        if mark["type"] == "text" and any(f'"{name}"' in str(update["text"]) for name in _NAME_FIELDS):
+            step = _LINE if chart == "dots" else _LINE / 2
+            start = update.get("dy", {}).get("value", 0)
+            update["dy"] = {"signal": f"{start} - {step} * (length(datum.lines) - 1)"}
 
 
-def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
+def wrap_name(name: str) -> list[str]:
+    """Break a name into the lines of a label; only what exceeds them is cut, in the middle."""
+    lines = textwrap.wrap(shorten(name, _MAX_LINES * (_LINE_WIDTH - 4)), _LINE_WIDTH)
+    return lines or [""]
+
+
+def _make_slopes(tooltips: list[alt.Tooltip]) -> Chart:
     """Make a slope chart from the biased ranks of the shown features to their ranks by this measure."""
     import altair as alt
 
@@ -225,7 +249,7 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
         title=None,
         orient="top",
         values=[0, 1],
-        labelExpr=f"datum.value == 0 ? ({_IS_PHONE} ? 'biased' : 'biased rank (mdi)') : 'rank by {result.measure}'",
+        labelExpr=f"datum.value == 0 ? ({_IS_PHONE} ? 'biased' : 'biased rank') : 'rank in this report'",
         labelAlign=alt.condition("datum.value == 0", alt.value("right"), alt.value("left")),
         grid=False,
         ticks=False,
@@ -245,16 +269,14 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
     lines = base.mark_rule().encode(
         **line, color=change, strokeWidth=alt.condition(hover, alt.value(5), alt.value(1.8))
     )
-    targets = base.mark_rule(strokeWidth=14, strokeOpacity=0).encode(
-        **line, tooltip=_list_tooltips(result, has_inference)
-    )
+    targets = base.mark_rule(strokeWidth=14, strokeOpacity=0).encode(**line, tooltip=tooltips)
     limit = f"width * {right_space} / (1 + {left_space} + {right_space}) - 40"
-    text: dict[str, Any] = {"fontSize": 12, "limit": {"expr": limit}}
+    text: dict[str, Any] = {"fontSize": 12, "limit": {"expr": limit}, "lineHeight": _LINE, "baseline": "middle"}
     names = [
         base.mark_text(align="right", dx=-8, fontSize=12).encode(x=at_left, y=left, text="mdi_rank:Q"),
         base.mark_text(align="right", dx=-36, **text).encode(x=at_left, y=left, text="beside:N"),
         base.mark_text(align="left", dx=8, fontSize=12).encode(x=at_right, y=right, text="rank:Q"),
-        base.mark_text(align="left", dx=36, **text).encode(x=at_right, y=right, text="short:N"),
+        base.mark_text(align="left", dx=36, **text).encode(x=at_right, y=right, text="lines:N"),
     ]
     ends = [
         base.mark_circle(size=36, opacity=1).encode(x=at_left, y=left, color=change),
@@ -267,8 +289,7 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
         .transform_window(left="row_number()", sort=[alt.SortField("mdi_rank"), alt.SortField("rank")])
         .transform_calculate(
             change=f"abs({rises}) <= 1 ? 'about the same' : {rises} > 0 ? 'rises' : 'drops'",
-            short=_SHORTEN.format("datum.label", "32"),
-            beside=f"{_IS_PHONE} ? '' : ({_SHORTEN.format('datum.label', '32')})",
+            beside=f"{_IS_PHONE} ? '' : datum.lines",
         )
         .properties(
             height=alt.Step(_ROW), description="Slope chart from the biased rank of each feature to its unbiased rank."
@@ -276,13 +297,16 @@ def _make_slopes(result: ImportanceResult, has_inference: bool) -> Chart:
     )
 
 
-def _make_classes(classes: ClassScores) -> Chart:
-    """Make a heat map of the scores by class."""
+def _make_classes(classes: ClassScores, percent: Percent | None) -> Chart:
+    """Make a heat map of the scores by class, in percent if possible."""
     import altair as alt
+
+    factor = 1.0 if percent is None else percent.factor
 
     columns: list[Any] = [name_class_column(k) for k in range(len(classes.names))]
     names = alt.param(name="class_names", value=dict(zip(columns, classes.names.tolist(), strict=True)))
-    largest = float(np.abs(classes.values).max()) or 1.0
+    largest = factor * float(np.abs(classes.values).max()) or 1.0
+    number = ".2~g" if percent is None else ".1f"
     is_crowded = str(sum(len(name) for name in classes.names) > _MAX_CHARACTERS).lower()
     axis = alt.Axis(
         title="class",
@@ -295,10 +319,13 @@ def _make_classes(classes: ClassScores) -> Chart:
     color = alt.Color(
         "score:Q",
         scale=alt.Scale(domain=[-largest, 0, largest], range=[BIASED, "white", UNBIASED], interpolate="rgb"),
-        legend=alt.Legend(format=".2g"),
+        legend=alt.Legend(format=".2~g", title=None if percent is None else name_percent_column(percent)),
     )
-    y = _label_rows(_SHORTEN.format("data('features')[datum.value].label", f"({_IS_PHONE} ? 20 : 40)"))
-    base = alt.Chart().transform_fold(columns, as_=["class", "score"])
+    feature = "data('features')[datum.value]"
+    y = _label_rows(f"{_IS_PHONE} ? ({_SHORTEN.format(f'{feature}.label', '20')}) : {feature}.lines")
+    base = (
+        alt.Chart().transform_fold(columns, as_=["class", "raw"]).transform_calculate(score=f"datum.raw * {factor!r}")
+    )
     cells = (
         base.transform_calculate(class_name="class_names[datum.class]")
         .mark_rect()
@@ -309,7 +336,7 @@ def _make_classes(classes: ClassScores) -> Chart:
             tooltip=[
                 alt.Tooltip("label:N", title="feature"),
                 alt.Tooltip("class_name:N", title="class"),
-                alt.Tooltip("score:Q", format=".6g"),
+                alt.Tooltip("score:Q", title="importance" if percent is None else "%", format=number),
             ],
         )
         .add_params(names)
@@ -321,7 +348,7 @@ def _make_classes(classes: ClassScores) -> Chart:
         x = alt.X("class:O", sort=columns, axis=axis)
         has_space = f"width >= {_NUMBER_WIDTH * len(columns)} ? 1 : 0"
         numbers = base.mark_text(fontSize=11, opacity={"expr": has_space}).encode(
-            x=x, y=y, text=alt.Text("score:Q", format=".2~g"), color=ink
+            x=x, y=y, text=alt.Text("score:Q", format=number), color=ink
         )
         layers.append(numbers)
     return alt.layer(*layers, data=alt.NamedData("features")).properties(

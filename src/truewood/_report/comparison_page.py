@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from truewood._formatting import ROWS_IN_WORDS, shorten
+from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, shorten
 from truewood._measures.registry import get_measure
 from truewood._report.charts import make_difference_chart
 from truewood._report.page import Column, Page, check_report, list_items, list_terms, write_page
+from truewood._report.wording import format_date
 from truewood._results.caveats import Caveat
+from truewood._results.comparison import find_difference_unit, write_differences
 from truewood._results.summary import classify_differences, name_level, name_unit, summarize_differences
 
 if TYPE_CHECKING:
@@ -22,40 +24,48 @@ def write_comparison(
 ) -> None:
     """Write the report; see `Comparison.report`."""
     check_report(path, title=title, notes=notes)
+    table, cells, unit = comparison.frame(), write_differences(comparison, alpha), find_difference_unit(comparison)
+    titles, interval = list(cells), comparison.interval()
+    verdicts = classify_differences(comparison, alpha)[comparison.order].tolist()
     a, b = (shorten(name) for name in comparison.names)
     rows = [f"{n:,} {ROWS_IN_WORDS[comparison.rows]}" for n in comparison.n_rows]
     method = [
         ("Comparison", f"{comparison.describe()}."),
         ("Measure", f"{comparison.measure}: {get_measure(comparison.measure).summary}. Unit: {name_unit(comparison)}."),
     ]
+    shown = [10.0**-unit.exponent * numbers[comparison.order] for numbers in (comparison.difference, *interval)]
     page = Page(
         title=title or f"Which features differ between {a} and {b}?",
         heading="Differences",
-        summary=summarize_differences(comparison, alpha),
+        about=f"{count(len(comparison.difference), 'feature')} · {format_date()}",
+        summary=summarize_differences(comparison, alpha, with_level=False),
         facts=list(zip((a, b), rows, strict=True)),
         caveats=_list_caveats(comparison),
         note=f"Lines: 95% intervals. Significance: {name_level(alpha)}.",
         conclusion="Features without a significant difference may still differ by less than these rows can show.",
+        cards="",
         sections="",
         background=[("How this was measured", f"{list_terms(method)}{list_items(notes)}")],
-        table=comparison.frame(),
+        table=table,
         columns=[
-            Column("feature", "feature", "text"),
-            Column("difference", "difference", "change"),
-            Column("high", "95% CI", "interval"),
-            Column("verdict", "verdict", "text", is_wide=True),
-            Column("p_value", "p-value", "p_value", is_wide=True),
-            Column("adjusted_p_value", "adjusted p-value", "p_value", is_wide=True),
+            Column("feature", "feature", "text", table["feature"].tolist()),
+            Column("difference", titles[1], "change", cells[titles[1]]),
+            Column("high", "95% CI", "interval", cells["95% CI"]),
+            Column("verdict", "verdict", "text", verdicts, is_wide=True),
+            Column("p_value", "p-value", "p_value", list(map(format_p_value, table["p_value"])), is_wide=True),
+            Column("adjusted_p_value", "adjusted p-value", "p_value", cells["adjusted p"], is_wide=True),
             *(
-                Column(f"importance_{k}", f"score in {name}", "number", is_wide=True)
-                for k, name in (("a", a), ("b", b))
+                Column(f"importance_{k}", unit.name(f"importance in {name}"), "number", cells[key], is_wide=True)
+                for k, name, key in (("a", a, titles[-2]), ("b", b, titles[-1]))
             ),
         ],
         by="difference",
-        factor=1.0,
-        verdicts=classify_differences(comparison, alpha)[comparison.order].tolist(),
+        shown=shown[0].tolist(),
+        low=shown[1].tolist(),
+        high=shown[2].tolist(),
+        verdicts=verdicts,
         directions=None,
-        charts={"dots": make_difference_chart(comparison)},
+        charts={"dots": make_difference_chart(comparison, unit)},
     )
     write_page(page, path)
 
@@ -68,8 +78,8 @@ def _list_caveats(comparison: Comparison) -> list[Caveat]:
         )
     else:
         rows = (
-            "the results are treated as independent, so no row may be in both, and rows of the two must not be "
-            "clustered, such as rows of the same customer."
+            "the results are treated as independent, so no row may be in both, and no cluster, such as the rows of a "
+            "customer, may have rows in both."
         )
     scope = (
         "held-out rows compare these fitted models; refitted models would differ more."

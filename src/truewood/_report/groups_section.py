@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.figure import Figure
 
 from truewood._correlated_groups import CorrelatedGroups
-from truewood._formatting import format_number, format_p_value
+from truewood._formatting import Unit, find_unit, format_p_value
 from truewood._plotting.style import WIDTH, find_height
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ Groups = Mapping[str, Sequence[Any]]
 
 def write_groups(result: ImportanceResult, groups: Groups) -> str:
     """Write the groups of several columns, the most important first, and their dendrogram as HTML."""
-    frame = result.frame()
-    rows = [_write_row(row, groups[row["feature"]]) for row in frame.to_dict("records") if _is_group(row, groups)]
+    frame, unit = result.frame(), find_unit(result.values.tolist())
+    rows = [_write_row(row, groups[row["feature"]], unit) for row in frame.to_dict("records") if _is_group(row, groups)]
     table = (
         '<div class="scroll"><table id="groups"><thead><tr><th class="name">group</th><th class="name">columns</th>'
-        f"<th>score</th><th>p-value</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"<th>{unit.name('importance')}</th><th>p-value</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
     return (
         '<section aria-labelledby="groups-heading"><h2 id="groups-heading">Feature groups</h2>'
-        f"<p>{'The columns of a group have one score and one p-value.' if rows else 'No columns are grouped.'}</p>"
+        f"<p>{'The columns of a group have one importance and one p-value.' if rows else 'No columns are grouped.'}</p>"
         f"{table if rows else ''}{_draw_dendrogram(groups) if isinstance(groups, CorrelatedGroups) else ''}</section>\n"
     )
 
@@ -40,9 +40,9 @@ def _is_group(row: dict[Any, Any], groups: Groups) -> bool:
     return row["feature"] in groups and len(groups[row["feature"]]) > 1
 
 
-def _write_row(row: dict[Any, Any], columns: Sequence[Any]) -> str:
+def _write_row(row: dict[Any, Any], columns: Sequence[Any], unit: Unit) -> str:
     p_value = format_p_value(row["p_value"]) if "p_value" in row else "–"
-    cells = [escape(", ".join(map(str, columns))), format_number(float(f"{row['importance']:.4g}")), escape(p_value)]
+    cells = [escape(", ".join(map(str, columns))), unit.write(row["importance"]), escape(p_value)]
     head = f'<th scope="row" class="name">{escape(row["feature"])}</th>'
     return f'<tr>{head}<td class="name">{"</td><td>".join(cells)}</td></tr>'
 

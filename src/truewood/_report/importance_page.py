@@ -7,15 +7,26 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from truewood._arguments import check_texts, check_type
+from truewood._formatting import find_unit, format_p_value, shorten
 from truewood._report import wording
+from truewood._report.cards import write_cards
 from truewood._report.charts import make_charts, name_class_column
 from truewood._report.groups_section import write_groups
 from truewood._report.page import Column, Page, check_report, list_items, list_terms, write_page
 from truewood._results.caveats import Caveat, check_table, list_caveats
-from truewood._results.summary import classify_features, find_percent, name_level, name_percent_column
-from truewood._results.trends import explain_directions, find_directions
+from truewood._results.summary import (
+    Percent,
+    classify_features,
+    find_percent,
+    find_shown,
+    name_level,
+    name_percent_column,
+)
+from truewood._results.trends import Direction, explain_directions, find_directions, find_predicted_class
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from truewood._results.explanation import Explanation
     from truewood._results.importance_result import ImportanceResult
 
@@ -26,7 +37,7 @@ _RANKS = """<section aria-labelledby="slopes-heading">
 </section>"""
 _CLASSES = """<section aria-labelledby="classes-heading">
 <h2 id="classes-heading">Importance by class</h2>
-<p>The part of each score that each class accounts for; the cells of a row add up to the feature's score.</p>
+<p>The part that each class accounts for; the cells of a row add up to the importance of the feature.</p>
 <div id="classes" class="chart"></div>
 </section>"""
 
@@ -42,6 +53,8 @@ def write_report(
     notes: Sequence[str],
     warnings: Sequence[str],
     explanation: Explanation | None,
+    target: str | None,
+    data: str | None,
     alpha: float,
 ) -> None:
     """Write the report; see `ImportanceResult.report`."""
@@ -49,12 +62,16 @@ def write_report(
     check_texts(warnings, "warnings")
     if performance is not None:
         check_type(performance, str, "performance", "a str or None")
-    table, percent, has_inference = result.frame(), find_percent(result), result.inference_unavailable is None
+    for name, text in (("target", target), ("data", data)):
+        if text is not None:
+            check_type(text, str, name, "a str or None")
+    table, percent, has_inference = result.frame(), find_percent(result, target), result.inference_unavailable is None
     check, directions = check_table(result, X, feature_groups), find_directions(result, explanation, alpha)
-    reading = wording.explain_reading(result, alpha)
-    if explanation is not None:
+    has_directions = directions is not None and any(direction.word for direction in directions)
+    reading = wording.explain_reading(result, alpha, target)
+    if explanation is not None and has_directions:
         reading.append(explain_directions(explanation))
-    sections = [_RANKS]
+    shown, sections = find_shown(result, percent), [_RANKS]
     if feature_groups is not None:
         sections.insert(0, write_groups(result, feature_groups))
     if result.classes is not None:
@@ -64,45 +81,81 @@ def write_report(
     page = Page(
         title=title or "Which features matter?",
         heading="Importance",
-        summary=wording.write_headline(result, alpha),
+        about=wording.describe_data(result, data),
+        summary=wording.write_headline(result, alpha, target),
         facts=wording.list_facts(result, percent, performance),
-        caveats=[*(Caveat("", text, is_severe=True) for text in warnings), *list_caveats(result, check)],
+        caveats=[
+            *(Caveat("", text, is_severe=True) for text in warnings),
+            *list_caveats(result, check, with_chance=False),
+        ],
         note=f"Lines: 95% intervals. Significance: {name_level(alpha)}." if has_inference else "",
         conclusion=wording.write_conclusion(result, alpha),
+        cards=write_cards(
+            result,
+            percent=percent,
+            alpha=alpha,
+            check=check,
+            feature_groups=feature_groups,
+            explanation=explanation,
+            directions=directions,
+        ),
         sections="\n".join(sections),
         background=[
-            ("How this was measured", f"{list_terms(wording.describe_method(result, check))}{list_items(notes)}"),
             ("How to read this report", list_items(reading)),
+            ("How this was measured", f"{list_terms(wording.describe_method(result, check))}{list_items(notes)}"),
         ],
         table=table,
-        columns=_choose_columns(result, has_inference, has_directions=directions is not None),
+        columns=_make_columns(result, table, percent, directions if has_directions else None, explanation, alpha),
         by="importance",
-        factor=1.0 if percent is None else percent.factor,
+        shown=shown.values[result.order].tolist(),
+        low=shown.low[result.order].tolist(),
+        high=shown.high[result.order].tolist(),
         verdicts=classify_features(result, alpha)[result.order].tolist() if has_inference else None,
-        directions=None if directions is None else [directions[j] for j in result.order],
-        charts=make_charts(result),
+        directions=[directions[j] for j in result.order] if directions is not None and has_directions else None,
+        charts=make_charts(result, percent, has_directions=has_directions),
     )
     write_page(page, path)
 
 
-def _choose_columns(result: ImportanceResult, has_inference: bool, *, has_directions: bool) -> list[Column]:
-    percent, columns = find_percent(result), [Column("feature", "feature", "text")]
+def _make_columns(
+    result: ImportanceResult,
+    table: pd.DataFrame,
+    percent: Percent | None,
+    directions: list[Direction] | None,
+    explanation: Explanation | None,
+    alpha: float,
+) -> list[Column]:
+    """Make the columns of the table, the most important feature first; adds the adjusted p-value to the table."""
+    order, shown = result.order.tolist(), find_shown(result, percent)
+    unit, biased_unit = find_unit(result.values.tolist()), find_unit(result.mdi.tolist())
+    values, intervals = shown.write_values(), shown.write_intervals()
+    columns = [Column("feature", "feature", "text", table["feature"].tolist())]
     if percent is not None:
-        columns.append(Column("shown", name_percent_column(percent).removesuffix(" %"), "percent"))
-    if has_inference:
-        columns.append(Column("high", "95% CI", "interval"))
-    if has_directions:
-        columns.append(Column("direction", "direction", "direction"))
-    if has_inference:
-        columns += [
-            Column("verdict", "verdict", "text", is_wide=True),
-            Column("p_value", "p-value", "p_value", is_wide=True),
-        ]
-    columns.append(Column("importance", "score", "number", is_wide=percent is not None))
-    if has_inference:
-        columns.append(Column("std_error", "standard error", "number", is_wide=True))
+        title = name_percent_column(percent).removesuffix(" %")
+        columns.append(Column("shown", title, "number", [f"{values[j]}%" for j in order]))
+    else:
+        columns.append(Column("importance", unit.name("importance"), "number", [values[j] for j in order]))
+    if result.inference_unavailable is None:
+        sign = "" if percent is None else "%"
+        columns.append(Column("high", "95% CI", "interval", [f"{intervals[j]}{sign}" for j in order]))
+    if directions is not None and explanation is not None:
+        output = find_predicted_class(explanation)
+        title = "direction" if output is None else f"direction for {shorten(output, 24)}"
+        columns.append(Column("direction", title, "direction", [directions[j].text for j in order]))
+    if result.inference_unavailable is None:
+        place = table.columns.tolist().index("p_value") + 1
+        table.insert(place, "adjusted_p_value", result.adjusted_p_value()[order])
+        verdicts = classify_features(result, alpha)[order].tolist()
+        columns.append(Column("verdict", "verdict", "text", verdicts, is_wide=True))
+        for name, title in (("p_value", "p-value"), ("adjusted_p_value", "adjusted p-value")):
+            columns.append(Column(name, title, "p_value", list(map(format_p_value, table[name])), is_wide=True))
+    if percent is not None:
+        texts = [unit.write(value) for value in table["importance"]]
+        columns.append(Column("importance", unit.name("importance"), "number", texts, is_wide=True))
+    biased = [biased_unit.write(value) for value in table["mdi"]]
+    ranks = [f"{rank:,}" for rank in table["mdi_rank"]]
     return [
         *columns,
-        Column("mdi", "biased score", "number", is_wide=True),
-        Column("mdi_rank", "biased rank", "count", is_wide=True),
+        Column("mdi", biased_unit.name("biased importance"), "number", biased, is_wide=True),
+        Column("mdi_rank", "biased rank", "number", ranks, is_wide=True),
     ]

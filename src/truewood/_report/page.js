@@ -1,19 +1,21 @@
 // Connects the controls, the table and the Vega charts. Feature names only ever become textContent.
 const byId = (id) => document.getElementById(id);
-const { fields, rows, columns, by, factor, labels, verdicts, directions, charts } = JSON.parse(byId("data").textContent);
+const { fields, rows, columns, by, shown, labels, lines, verdicts, directions, charts } = JSON.parse(byId("data").textContent);
 
-const scale = (value) => (value === null || value === undefined ? null : factor * value);
 const features = rows.map((row, number) => {
-  const feature = Object.fromEntries(fields.map((name, j) => [name, row[j]]));
+  const [value, low, high] = shown[number];
   return {
-    ...feature,
-    shown: scale(feature[by]),
-    low: scale(feature.ci_low),
-    high: scale(feature.ci_high),
+    ...Object.fromEntries(fields.map((name, j) => [name, row[j]])),
+    // All numbers are formatted in Python.
+    ...Object.fromEntries(columns.map(({ name, texts }) => [`text_${name}`, texts[number]])),
+    shown: value,
+    low,
+    high,
     label: labels[number],
+    lines: lines[number],
     number,
     verdict: verdicts ? verdicts[number] : "",
-    direction: directions ? directions[number].word : "",
+    direction: directions ? directions[number].text : "",
     isChecked: true,
   };
 });
@@ -49,32 +51,6 @@ function add(parent, tag, text = "", attributes = {}) {
   return element;
 }
 
-// Decimals that show two significant digits of a number below 1, at most six.
-const countDecimals = (value) =>
-  Math.abs(value) < 5e-7 || Math.abs(value) >= 1 ? 0 : Math.min(6, 1 - Math.floor(Math.log10(Math.abs(value))));
-const formatFixed = (value, decimals) =>
-  value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
-const isPercent = first === "shown";
-
-function formatInterval({ low, high }) {
-  if (low === null) return "–";
-  if (!isPercent) return `${format(low, "number")} to ${format(high, "number")}`;
-  const [small, large] = Math.abs(low) < Math.abs(high) ? [low, high] : [high, low];
-  const decimals = Math.max(1, countDecimals(large), Math.min(2, countDecimals(small)));
-  return `${formatFixed(low, decimals)} to ${formatFixed(high, decimals)}%`;
-}
-
-function format(value, kind) {
-  if (value === null) return "–";
-  if (kind === "text") return value;
-  if (kind === "direction") return value || "–";
-  if (kind === "count") return value.toLocaleString("en");
-  if (kind === "percent") return `${formatFixed(value, Math.max(1, countDecimals(value)))}%`;
-  if (kind === "p_value") return value < 0.001 ? "<0.001" : String(Number(value.toPrecision(2)));
-  if (value !== 0 && Math.abs(value) < 1e-4) return value.toExponential(2);
-  return value.toLocaleString("en", { maximumSignificantDigits: 4 });
-}
-
 function drawHeadings() {
   const headings = byId("headings");
   headings.replaceChildren();
@@ -90,7 +66,12 @@ function drawHeadings() {
       });
       cell.append(" ");
     }
-    const button = add(cell, "button", title, { type: "button" });
+    const button = add(cell, "button", "", { type: "button" });
+    // Lines break between words, not after the hyphen of "p-value".
+    for (const word of title.split(" ")) {
+      if (button.childNodes.length) button.append(" ");
+      add(button, "span", word);
+    }
     button.addEventListener("click", () => {
       sortBy(name, state.by === name ? !state.ascending : startsAscending(name));
     });
@@ -106,26 +87,22 @@ function addShape(parent, tag, attributes) {
   return shape;
 }
 
-// Mean effects on the prediction: a line from low to high values, or a bar per level.
-function drawSparkline(cell, { effects, levels }) {
+// Mean effects on the prediction: a line from low to high values, or names and effects of levels.
+function drawEffects(cell, { effects, levels }) {
+  for (const [level, effect] of levels) {
+    const line = add(cell, "span", "", { class: "level" });
+    add(line, "span", level);
+    line.append(" ");
+    add(line, "span", effect);
+  }
   const [width, height] = [72, 24];
   const [low, high] = [Math.min(0, ...effects), Math.max(0, ...effects)];
-  if (high === low) return;
+  if (levels.length || high === low) return;
   const y = (effect) => 2 + ((high - effect) / (high - low)) * (height - 4);
-  const chart = addShape(cell, "svg", { class: "sparkline", viewBox: `0 0 ${width} ${height}`, role: "img" });
-  const sign = (effect) => (effect > 0 ? "+" : "") + format(effect, "number");
-  addShape(chart, "title", {}).textContent = levels.length
-    ? levels.map((level, k) => `${level}: ${sign(effects[k])}`).join("\n")
-    : `low values ${sign(effects[0])}, high values ${sign(effects.at(-1))}`;
+  const chart = addShape(cell, "svg", { class: "sparkline", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   addShape(chart, "line", { x1: 0, x2: width, y1: y(0), y2: y(0), class: "zero" });
-  const step = (width - 4) / Math.max(1, levels.length || effects.length - 1);
-  if (levels.length) {
-    effects.forEach((effect, k) => addShape(chart, "rect", {
-      x: 2 + k * step, width: 0.7 * step, y: Math.min(y(0), y(effect)), height: Math.max(1, Math.abs(y(effect) - y(0))),
-    }));
-  } else {
-    addShape(chart, "polyline", { points: effects.map((effect, k) => `${2 + k * step},${y(effect)}`).join(" ") });
-  }
+  const step = (width - 4) / Math.max(1, effects.length - 1);
+  addShape(chart, "polyline", { points: effects.map((effect, k) => `${2 + k * step},${y(effect)}`).join(" ") });
 }
 
 function drawRow(body, feature) {
@@ -136,9 +113,10 @@ function drawRow(body, feature) {
   };
   for (const { name, kind, is_wide: isWide } of columns) {
     if (name !== "feature") {
-      const text = kind === "interval" ? formatInterval(feature) : format(feature[name], kind);
+      const effects = kind === "direction" ? directions[feature.number] : null;
+      const text = effects && effects.levels.length ? "" : feature[`text_${name}`] || "–";
       const cell = add(row, "td", text, { class: isWide ? `${kind} wide` : kind });
-      if (kind === "direction") drawSparkline(cell, directions[feature.number]);
+      if (effects) drawEffects(cell, effects);
       continue;
     }
     const label = add(add(row, "th", "", { scope: "row", class: "name" }), "label");
@@ -177,9 +155,17 @@ function drawCharts(found) {
   for (const view of views) view.data("features", shown.map((feature) => ({ ...feature }))).resize().runAsync();
 }
 
+// Cards are in the order of the table, and only the search hides some.
+function filterCards() {
+  for (const card of document.querySelectorAll(".card")) {
+    card.hidden = !labels[card.dataset.number].toLowerCase().includes(state.query);
+  }
+}
+
 function refresh() {
   const found = findFeatures();
   drawTable(found);
+  filterCards();
   drawCharts(found);
 }
 

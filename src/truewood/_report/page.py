@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,17 +17,22 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from truewood._arguments import check_path, check_texts, check_type
-from truewood._formatting import quote
+from truewood._formatting import count, quote
 from truewood._plotting.style import FAINT, SMALL, UNBIASED
-from truewood._report.charts import adapt_rows_to_phones, bundle_scripts, compile_chart, import_libraries
+from truewood._report.charts import adapt_rows, bundle_scripts, compile_chart, import_libraries, wrap_name
 from truewood._results.caveats import Caveat
-from truewood._results.trends import Direction
+from truewood._results.trends import Direction, list_effects
 from truewood._writing import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _SUFFIXES = (".html", ".htm")
+# Caveats that are not folded, items of a caveat that are not folded, items that it lists, and levels that a cell shows.
+_MAX_CAVEATS = 3
+_FEW_ITEMS = 3
+_MAX_LISTED = 20
+_MAX_LEVELS = 3
 _CAVEATS = """<section aria-labelledby="caveats-heading">
 <h2 id="caveats-heading">Caveats</h2>
 {}
@@ -44,11 +50,13 @@ class Column:
     Parameters
     ----------
     name : str
-        The field to show and sort by.
+        The field to sort by.
     title : str
         Heading of the column.
-    kind : {"text", "percent", "interval", "direction", "number", "change", "p_value", "count"}
-        How values are formatted.
+    kind : {"text", "number", "interval", "direction", "change", "p_value"}
+        What it holds; changes are sorted by their absolute value.
+    texts : list of str
+        The cells, in the order of the table.
     is_wide : bool
         Whether narrow screens leave it out.
     """
@@ -56,6 +64,7 @@ class Column:
     name: str
     title: str
     kind: str
+    texts: list[str]
     is_wide: bool = False
 
 
@@ -67,16 +76,18 @@ class Page:
     ----------
     title, heading : str
         Title of the report, and accessible name of its main chart.
+    about : str
+        What was analyzed, and when.
     summary : str
         The result in a sentence or two.
     facts : list of (str, str)
         Key facts, as terms and short values.
     caveats : list of Caveat
-        Caveats; severe ones appear right below the summary.
+        Caveats, the most severe first. Severe ones appear right below the summary, and only the first few unfolded.
     note, conclusion : str
         A line below the main chart, and a paragraph below that.
-    sections : str
-        HTML of further sections.
+    cards, sections : str
+        HTML of the cards of features, and of further sections.
     background : list of (str, str)
         Headings and HTML of collapsed sections.
     table : DataFrame
@@ -84,9 +95,9 @@ class Page:
     columns : list of Column
         The columns that the page's table shows.
     by : str
-        The column of `table` to plot and sort by, largest first.
-    factor : float
-        Multiplier from that column and the ends of its interval to what is shown.
+        The column of `table` that gives its order, largest first.
+    shown, low, high : list of float
+        The numbers of the main chart and their intervals, in the order of the table; intervals may be NaN.
     verdicts : list of str, or None
         The verdict on each row.
     directions : list of Direction, or None
@@ -97,17 +108,21 @@ class Page:
 
     title: str
     heading: str
+    about: str
     summary: str
     facts: list[tuple[str, str]]
     caveats: list[Caveat]
     note: str
     conclusion: str
+    cards: str
     sections: str
     background: list[tuple[str, str]]
     table: pd.DataFrame
     columns: list[Column]
     by: str
-    factor: float
+    shown: list[float]
+    low: list[float]
+    high: list[float]
     verdicts: list[str] | None
     directions: list[Direction] | None
     charts: dict[str, dict[str, Any]]
@@ -127,20 +142,21 @@ def check_report(path: str | PathLike[str], *, title: str | None, notes: Sequenc
 def write_page(page: Page, path: str | PathLike[str]) -> None:
     """Write a report as one HTML file."""
     bundle, script = bundle_scripts(), _read("page.js")
-    severe = [_format_caveat(caveat) for caveat in page.caveats if caveat.is_severe]
-    others = [_format_caveat(caveat) for caveat in page.caveats if not caveat.is_severe]
     background = [*page.background, ("How to cite", f"<p>{escape(_CITATION)}</p>")]
+    severe, others, folded = _arrange_caveats(page.caveats)
     content = {
         "title": escape(page.title),
         "policy": " ".join(_hash_script(source) for source in (bundle, script)),
         "style": _read("page.css").replace("FAINT", FAINT).replace("UNBIASED", UNBIASED).replace("SMALL", SMALL),
+        "about": escape(page.about),
         "summary": escape(page.summary),
         "facts": "".join(f"<div><dt>{escape(term)}</dt><dd>{escape(text)}</dd></div>" for term, text in page.facts),
-        "severe_caveats": "\n".join(severe),
+        "severe_caveats": severe,
         "heading": escape(page.heading),
         "note": escape(page.note),
-        "conclusion": escape(page.conclusion),
-        "caveats": _CAVEATS.format("\n".join(others)) if others else "",
+        "conclusion": f"<p>{escape(page.conclusion)}</p>" if page.conclusion else "",
+        "caveats": _CAVEATS.format(others + folded) if others or folded else "",
+        "cards": page.cards,
         "sections": page.sections,
         "background": "\n".join(_write_details(heading, content) for heading, content in background if content),
         "version": escape(version("truewood")),
@@ -150,6 +166,16 @@ def write_page(page: Page, path: str | PathLike[str]) -> None:
     }
     filled = Template(_read("page.html")).substitute(content)
     write_file(path, filled.encode(errors="backslashreplace"))  # names may contain lone surrogates
+
+
+def _arrange_caveats(caveats: Sequence[Caveat]) -> tuple[str, str, str]:
+    """Return the HTML of severe caveats, of others, and of those that are folded because there are too many."""
+    first, more = caveats[:_MAX_CAVEATS], caveats[_MAX_CAVEATS:]
+    severe, others = ("".join(_format_caveat(c) for c in first if c.is_severe is wanted) for wanted in (True, False))
+    if not more:
+        return severe, others, ""
+    folded = "".join(map(_format_caveat, more))
+    return severe, others, _write_details(count(len(more), "more caveat"), folded)
 
 
 def _read(name: str) -> str:
@@ -172,18 +198,30 @@ def _to_script_json(value: Any) -> str:
 def _collect(page: Page) -> dict[str, Any]:
     """Collect the data for the page's script: the table, and what belongs to each row."""
     table, charts = page.table, {name: compile_chart(chart) for name, chart in page.charts.items()}
-    adapt_rows_to_phones(charts["dots"])
+    labels = _make_unique(table["feature"].tolist())
+    lines = [wrap_name(label) for label in labels]
+    for name, chart in charts.items():
+        adapt_rows(name, chart, max(map(len, lines)))
+    numbers = zip(page.shown, page.low, page.high, strict=True)
     return {
         "fields": table.columns.tolist(),
         "rows": table.astype(object).where(table.notna(), None).to_numpy().tolist(),
         "columns": [vars(column) for column in page.columns],
         "by": page.by,
-        "factor": page.factor,
-        "labels": _make_unique(table["feature"].tolist()),
+        "shown": [[None if math.isnan(number) else number for number in three] for three in numbers],
+        "labels": labels,
+        "lines": lines,
         "verdicts": page.verdicts,
-        "directions": None if page.directions is None else list(map(vars, page.directions)),
+        "directions": None if page.directions is None else list(map(_summarize_direction, page.directions)),
         "charts": charts,
     }
+
+
+def _summarize_direction(direction: Direction) -> dict[str, Any]:
+    """Return what a cell of the table shows: the effects, and those of the highest and the lowest level as text."""
+    effects = list_effects(direction)
+    ends = effects if len(effects) <= _MAX_LEVELS else [effects[0], effects[-1]]
+    return {"text": direction.text, "effects": direction.effects, "levels": ends}
 
 
 def _make_unique(names: list[str]) -> list[str]:
@@ -220,7 +258,8 @@ def _write_details(heading: str, content: str) -> str:
 def _format_caveat(caveat: Caveat) -> str:
     heading = f"<b>{escape(caveat.heading)}:</b> " if caveat.heading else ""
     text = escape(caveat.text if caveat.heading else _begin_sentence(caveat.text))
-    items = f"<details><summary>Show list</summary>{list_items(caveat.items)}</details>" if caveat.items else ""
+    listed = list_items(caveat.list_items(_MAX_LISTED))
+    items = f"<details><summary>Show list</summary>{listed}</details>" if len(caveat.items) > _FEW_ITEMS else listed
     return f'<div class="caveat{" severe" * caveat.is_severe}"><p>{heading}{text}</p>{items}</div>'
 
 

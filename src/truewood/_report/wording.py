@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,10 +20,10 @@ from truewood._results.summary import (
     Percent,
     describe_skipped,
     describe_total,
-    explain_impurity,
     find_percent,
     find_row_source,
     name_impurity,
+    name_share,
     name_unit,
     write_summary,
 )
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 # The conclusion names up to this many features that are not significant.
 _MAX_NAMED = 8
+# Characters of a name in a sentence, which has several lines.
+_LONGEST_NAME = 120
 # Ranks that a feature must drop for the conclusion to mention it.
 _MIN_DROP = 3
 
@@ -46,11 +49,24 @@ _ROWS_EXPLAINED = {
 }
 
 
-def write_headline(result: ImportanceResult, alpha: float) -> str:
+def describe_data(result: ImportanceResult, data: str | None) -> str:
+    """Describe what was analyzed: the data, its rows and features, and the date."""
+    parts = [] if data is None else [data]
+    size = [count(result.n_rows, "row"), count(len(result.values), "feature")]
+    return " · ".join([*parts, *size, format_date()])
+
+
+def format_date() -> str:
+    """Format the date on which the report is written."""
+    today = datetime.now().astimezone()
+    return f"{today:%B} {today.day}, {today.year}"
+
+
+def write_headline(result: ImportanceResult, alpha: float, target: str | None) -> str:
     """Write the summary, with a warning in front if the model predicts no better than chance."""
-    summary = write_summary(result, alpha)
+    summary = write_summary(result, alpha, target=target, with_level=False, longest=_LONGEST_NAME)
     if is_no_better_than_chance(result):
-        return f"There is no evidence that the model predicts better than chance. {summary}"
+        return f"No evidence that the model predicts better than chance, so importances are meaningless. {summary}"
     return summary
 
 
@@ -63,7 +79,11 @@ def write_conclusion(result: ImportanceResult, alpha: float) -> str:
     if not is_found.any():
         sentences.append("This does not prove that none matters: more rows or a better model may show that one does.")
     elif others:
-        named = enumerate_names(others, "or") if len(others) <= _MAX_NAMED else f"the other {len(others):,} features"
+        named = (
+            enumerate_names(others, "or", _LONGEST_NAME)
+            if len(others) <= _MAX_NAMED
+            else f"the other {len(others):,} features"
+        )
         matters = "matters" if len(others) == 1 else "matter"
         given = " given the others" if get_measure(result.measure).is_given_others else ""
         sentences.append(f"No evidence that {named} {matters}{given}.")
@@ -79,8 +99,8 @@ def _describe_most_overrated(others: pd.DataFrame) -> list[str]:
         return []
     biased_rank, rank = (make_ordinal(int(worst[name])) for name in ("mdi_rank", "rank"))
     return [
-        f"By the usual, biased importance, {shorten(worst['feature'])} ranks {biased_rank}; on evaluation rows, it "
-        f"ranks {rank}."
+        f"By the usual, biased importance, {shorten(worst['feature'], _LONGEST_NAME)} ranks {biased_rank}; on "
+        f"evaluation rows, it ranks {rank}."
     ]
 
 
@@ -111,25 +131,25 @@ def describe_method(result: ImportanceResult, check: TableCheck | None) -> list[
         lines.append(("Row groups", f"{count(result.n_groups, 'group')}; standard errors are cluster-robust."))
     lines.append(("Measure", f"{result.measure}: {get_measure(result.measure).summary}. Unit: {name_unit(result)}."))
     percent = find_percent(result)
-    if get_measure(result.measure).is_given_others:
-        lines.append(
-            ("Share", f"The part of {name_impurity(result)} that the model cannot explain without the feature.")
-        )
-    elif percent is not None and percent.is_share:
-        text = f"The part of {percent.base} that splits on the feature explain. {explain_impurity(result)}"
-        lines.append(("Share", text.strip()))
+    if percent is not None and percent.is_share:
+        lines.append(("Share", name_share(result)))
     elif percent is not None:
-        lines.append(("Percentages", "Relative to the sum of all scores, which intervals treat as known."))
+        text = "Relative to the sum of all importances, which intervals treat as known, and shown within 0 and 100%."
+        lines.append(("Percentages", text))
     lines.append(("Comparison", "mdi, the usual biased importance of the same trees, computed on their training rows."))
     if result.skipped_weight > 0:
         lines.append(("Skipped splits", describe_skipped(result)))
     return [*lines, ("Correlation", describe_correlations(check))]
 
 
-def explain_reading(result: ImportanceResult, alpha: float) -> list[str]:
-    """Explain verdicts, intervals and p-values; empty without inference."""
+def explain_reading(result: ImportanceResult, alpha: float, target: str | None) -> list[str]:
+    """Explain shares by their technical term; with inference also verdicts, intervals and p-values."""
+    percent, lines = find_percent(result, target), []
+    if percent is not None and percent.is_share:
+        whole = f"{percent.base[0].upper()}{percent.base[1:]}"
+        lines = [f"{whole} are measured by {name_impurity(result)}. {name_share(result)}"]
     if result.inference_unavailable is not None:
-        return []
+        return lines
     scope = "this fitted model" if result.rows == "heldout" else "models of this kind trained on data like this"
     null = "if the feature added no information about the target beyond the other splits on a tree's path"
     limits = (
@@ -143,8 +163,9 @@ def explain_reading(result: ImportanceResult, alpha: float) -> list[str]:
             "useless: another one may be redundant with it."
         )
     return [
-        *explain_verdicts(result, alpha).values(),
+        *lines,
+        *explain_verdicts(result, alpha, target).values(),
         *explain_intervals(result, alpha),
-        f"A p-value is the probability of a score at least this large {null}. It applies to {scope}. {limits} Do not "
-        "trust p-values if the model was selected on the same rows.",
+        f"A p-value is the probability of an importance at least this large {null}. It applies to {scope}. {limits} Do "
+        "not trust p-values if the model was selected on the same rows.",
     ]

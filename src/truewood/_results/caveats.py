@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from truewood._formatting import count, enumerate_names
+from truewood._formatting import count, enumerate_names, format_p_value
 from truewood._inference.standard_errors import TREE_NOISE, average_tree_noise
 from truewood._inputs.correlation import STRONG, Correlations, find_correlations, find_missing
 from truewood._measures.registry import get_measure
+from truewood._results.scores_with_errors import find_share_factor
 from truewood._results.summary import SIGNIFICANT, SIGNIFICANT_SMALL, SMALL, describe_skipped, find_percent
 
 if TYPE_CHECKING:
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 
 # The model as a whole is always tested at this level, whatever the level for features.
 _MODEL_ALPHA = 0.05
-# Pairs of features that a caveat lists, and items that one line of text lists.
-_MAX_PAIRS = 20
+# Items that one line of text lists.
 _MAX_LISTED = 5
 # Fewer rows make intervals and p-values rough.
 _FEW_ROWS = 200
@@ -52,9 +52,13 @@ class Caveat:
     items: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        shown = [*self.items[:_MAX_LISTED], *["and more"] * (len(self.items) > _MAX_LISTED)]
-        items = f": {'; '.join(shown)}" if shown else ""
-        return f"{self.heading}: {self.text.removesuffix('.') if shown else self.text}{items}"
+        items = f": {'; '.join(self.list_items(_MAX_LISTED))}" if self.items else ""
+        return f"{self.heading}: {self.text.removesuffix('.') if items else self.text}{items}"
+
+    def list_items(self, most: int) -> list[str]:
+        """Return the first items, and how many more there are."""
+        n_more = len(self.items) - most
+        return [*self.items[:most], *[f"and {n_more:,} more"] * (n_more > 0)]
 
 
 @dataclass(frozen=True)
@@ -92,16 +96,16 @@ def is_no_better_than_chance(result: ImportanceResult) -> bool:
     return result.total_p_value > _MODEL_ALPHA
 
 
-def list_caveats(result: ImportanceResult, check: TableCheck | None) -> list[Caveat]:
-    """List reasons to read a result with care, the most severe first."""
+def list_caveats(result: ImportanceResult, check: TableCheck | None, *, with_chance: bool = True) -> list[Caveat]:
+    """List reasons to read a result with care, the most severe first; `with_chance` if chance may be one of them."""
     caveats = []
-    if is_no_better_than_chance(result):
+    if with_chance and is_no_better_than_chance(result):
         caveats.append(
             Caveat(
                 "No better than chance",
                 "there is no evidence that the model's splits predict the target on evaluation rows (p-value of all "
-                f"features together: {result.total_p_value:.2g}). Importances of a model that predicts no better than "
-                "chance are meaningless.",
+                f"features together: {format_p_value(result.total_p_value)}). Importances of a model that "
+                "predicts no better than chance are meaningless.",
                 is_severe=True,
             )
         )
@@ -159,15 +163,17 @@ def _round_up(n_trees: int) -> int:
 
 
 def _list_large_shares(result: ImportanceResult) -> list[Caveat]:
-    percent = find_percent(result)
-    if percent is None or not percent.is_share or max(percent.total, percent.factor * result.values.max()) <= 100:
+    factor, percent = find_share_factor(result.values, result.share), find_percent(result)
+    largest = factor * max(float(result.values.sum()), float(result.values.max()))
+    if percent is None or not largest > 1:
         return []
+    shown = "they are shown as 100%" if percent.is_share else "importances are shown relative to their sum"
     return [
         Caveat(
             "Shares above 100%",
-            "a share is the covariance of predictions and target relative to the target's variance in training. It "
-            "exceeds 100% if predictions vary more than the target, or if evaluation rows vary more than training "
-            "rows. Rely on the order of the features, not on the size of their shares.",
+            f"shares reach {100 * largest:.0f}%, so {shown}. A share is the covariance of predictions and target "
+            "relative to the target's variance in training, and exceeds 100% if predictions vary more than the target, "
+            "or evaluation rows more than training rows. Rely on the order of the features, not on the sizes.",
         )
     ]
 
@@ -182,9 +188,7 @@ def _list_table_caveats(check: TableCheck, *, are_given: bool) -> list[Caveat]:
             "as a group instead."
         )
     if pairs:
-        items = [f"{first} and {second} (correlation {strength:.2f})" for first, second, strength in pairs[:_MAX_PAIRS]]
-        if len(pairs) > _MAX_PAIRS:
-            items.append(f"and {count(len(pairs) - _MAX_PAIRS, 'more pair')}")
+        items = [f"{first} and {second} (correlation {strength:.2f})" for first, second, strength in pairs]
         verb = "is" if len(pairs) == 1 else "are"
         text = f"{effect} {count(len(pairs), 'pair')} {verb} affected."
         caveats.append(Caveat("Correlated features", text, items=tuple(items)))
@@ -220,10 +224,10 @@ def describe_correlations(check: TableCheck | None) -> str:
     return f"{pairs} strongly correlated ({how})."
 
 
-def explain_verdicts(result: ImportanceResult, alpha: float) -> dict[str, str]:
+def explain_verdicts(result: ImportanceResult, alpha: float, target: str | None = None) -> dict[str, str]:
     """Explain by verdict what makes features significant, or significant but small; with inference only."""
     meanings = {SIGNIFICANT: f"Significant: adjusted p-value (Benjamini-Hochberg) at most {alpha:g}."}
-    percent = find_percent(result)
+    percent = find_percent(result, target)
     if percent is not None:
         meanings[SIGNIFICANT_SMALL] = f"Significant, but small: less than {SMALL:g}% of {percent.base}."
     return meanings

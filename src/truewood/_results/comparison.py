@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from truewood._arguments import is_fraction
-from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line, quote, shorten
+from truewood._formatting import (
+    ROWS_IN_WORDS,
+    Unit,
+    count,
+    find_unit,
+    format_p_value,
+    in_one_line,
+    quote,
+    shorten,
+)
 from truewood._inference.p_values import adjust, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
@@ -25,6 +34,8 @@ Floats = NDArray[np.float64]
 
 _N_SHOWN = 10
 _ALPHA = 0.05
+# Characters of a result's name in the heading of a column.
+_LONGEST = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,27 +193,18 @@ class Comparison:
         write_comparison(self, path, title=title, notes=notes, alpha=alpha)
 
     def __repr__(self) -> str:
-        table = self.frame().drop(columns=["ci_low", "ci_high"]).head(_N_SHOWN)
+        table = pd.DataFrame(write_differences(self, _ALPHA)).head(_N_SHOWN)
         table = table.assign(feature=table["feature"].map(in_one_line))
-        lines = [f"Comparison: {self.describe()}", table.to_string(index=False, float_format=lambda x: f"{x:.4g}")]
+        lines = [f"Comparison: {self.describe()}", table.to_string(index=False)]
+        if table[""].any():
+            lines.append(f"* significant (adjusted p-value at most {_ALPHA:g}).")
         n_hidden = len(self.difference) - _N_SHOWN
         return "\n".join(lines + [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0))
 
     def _repr_html_(self) -> str:
-        table = self.frame().head(_N_SHOWN)
+        table, columns = self.frame().head(_N_SHOWN), write_differences(self, _ALPHA)
         are_found = (table["adjusted_p_value"] <= _ALPHA).tolist()
-        a, b = (shorten(name, 24) for name in self.names)
-        a, b = (a, b) if a != b else ("the first", "the second")
-        low, high = (table[end].map("{:.4g}".format) for end in ("ci_low", "ci_high"))
-        columns = {
-            "feature": table["feature"].tolist(),
-            "difference": table["difference"].map("{:+.4g}".format).tolist(),
-            "95% CI": (low + " to " + high).tolist(),
-            "adjusted p": table["adjusted_p_value"].map(format_p_value).tolist(),
-            "": ["*" if is_found else "" for is_found in are_found],
-            f"score in {a}": table["importance_a"].map("{:.4g}".format).tolist(),
-            f"score in {b}": table["importance_b"].map("{:.4g}".format).tolist(),
-        }
+        columns = {title: texts[:_N_SHOWN] for title, texts in columns.items()}
         notes = [f"* significant (adjusted p-value at most {_ALPHA:g})."] * any(are_found)
         n_hidden = len(self.difference) - _N_SHOWN
         notes += [LINES, *[f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)]
@@ -210,3 +212,29 @@ class Comparison:
         return write_view("Comparison", self.describe(), write_table(columns, bars), notes)
 
     __setstate__ = restore_read_only
+
+
+def find_difference_unit(comparison: Comparison) -> Unit:
+    """Find the unit that differences and importances share."""
+    numbers = (comparison.difference, comparison.values_a, comparison.values_b)
+    return find_unit(np.concatenate(numbers).tolist())
+
+
+def write_differences(comparison: Comparison, alpha: float) -> dict[str, list[str]]:
+    """Write the differences as the text columns of a table, all numbers in one unit, the largest difference first."""
+    order = comparison.order
+    low, high = (end[order].tolist() for end in comparison.interval())
+    numbers = (comparison.difference[order], comparison.values_a[order], comparison.values_b[order])
+    unit = find_difference_unit(comparison)
+    p_values = comparison.adjusted_p_value()[order].tolist()
+    a, b = (in_one_line(shorten(name, _LONGEST)) for name in comparison.names)
+    a, b = (a, b) if a != b else ("the first", "the second")
+    return {
+        "feature": comparison.feature_names[order].tolist(),
+        unit.name("difference"): [unit.write(number, sign="+") for number in numbers[0].tolist()],
+        "95% CI": [f"{unit.write(first)} to {unit.write(last)}" for first, last in zip(low, high, strict=True)],
+        "adjusted p": [format_p_value(p_value) for p_value in p_values],
+        "": ["*" if p_value <= alpha else "" for p_value in p_values],
+        f"in {a}": [unit.write(number) for number in numbers[1].tolist()],
+        f"in {b}": [unit.write(number) for number in numbers[2].tolist()],
+    }

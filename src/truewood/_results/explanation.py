@@ -52,6 +52,8 @@ class Explanation:
         Whether a larger prediction means an earlier event, as for survival times.
     notes : tuple of str
         Caveats, one sentence each.
+    positive_class : str or None
+        The class that a higher raw score makes more likely, for boosted classifiers with a single raw score.
     """
 
     values: NDArray[np.float64]
@@ -64,6 +66,7 @@ class Explanation:
     is_additive: bool = False
     is_risk: bool = False
     notes: tuple[str, ...] = ()
+    positive_class: str | None = None
 
     def __post_init__(self) -> None:
         make_read_only(self)

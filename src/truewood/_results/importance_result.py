@@ -61,7 +61,8 @@ class ImportanceResult(ScoresWithErrors):
         What the model predicts; "survival" if splits are scored by the hazards of their nodes.
     rows : {"oob", "heldout", "folds", "lists", "training"}
         The kind of rows the trees were scored on; "lists" if a list of rows was passed for each tree, "training" for
-        measures that use only the training rows.
+        `corrected_importance`, which uses only the training rows. With ``measure="mdi"``, the kind of rows that was
+        passed, although scores do not depend on them.
     n_rows : int
         Number of rows passed.
     skipped_weight : float
@@ -73,7 +74,7 @@ class ImportanceResult(ScoresWithErrors):
     std_error : ndarray of shape (n_features,)
         Standard errors of the scores: their variation over data sets like this one or, for held-out rows, over test
         sets for this model. For "sobol_mda" they reflect the evaluation rows but not the training of the trees, and
-        are too small for useful features (docs/theory/needed.md). NaN without inference.
+        are too small for useful features, see "Needed, given the others" in the documentation. NaN without inference.
     null_std_error : ndarray of shape (n_features,)
         Standard errors under the null hypothesis that the feature has no predictive power, used by `z_score` and
         `p_value`. For out-of-bag rows they are smaller than `std_error`, which grows with the size of a signal.
@@ -277,12 +278,15 @@ class ImportanceResult(ScoresWithErrors):
         notes: Sequence[str] = (),
         warnings: Sequence[str] = (),
         explanation: Explanation | None = None,
+        target: str | None = None,
+        data: str | None = None,
         alpha: float = 0.05,
     ) -> None:
         """Write a report as a single HTML file that works offline.
 
-        The report states which features matter and how much, lists caveats, describes the method, and contains
-        interactive charts and a table that can be sorted and searched. It needs ``pip install 'truewood[report]'``.
+        The report states which features matter and how much, lists caveats, shows the details of each feature and
+        describes the method. Charts and table can be sorted and searched. It needs
+        ``pip install 'truewood[report]'``.
 
         Parameters
         ----------
@@ -303,8 +307,12 @@ class ImportanceResult(ScoresWithErrors):
         warnings : sequence of str, default=()
             Reasons why the scores may be wrong; they appear right below the summary.
         explanation : Explanation, default=None
-            The result of `truewood.explain` for the same features; the table then shows the direction of each feature
-            with a small curve, based on up to 2,000 rows.
+            The result of `truewood.explain` for the same features; the report then shows how each feature moves
+            predictions, based on up to 2,000 rows.
+        target : str, default=None
+            Name of the target, as in "explains 64% of the differences in price".
+        data : str, default=None
+            Name of the analyzed data, such as a file name, for the top of the report.
         alpha : float, default=0.05
             Largest adjusted p-value (Benjamini-Hochberg) of a significant feature.
         """
@@ -320,6 +328,8 @@ class ImportanceResult(ScoresWithErrors):
             notes=notes,
             warnings=warnings,
             explanation=explanation,
+            target=target,
+            data=data,
             alpha=alpha,
         )
 

@@ -84,7 +84,10 @@ def load(path: str | PathLike[str]) -> ImportanceResult:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-        raise ValueError(f"{path} must be a file written by ImportanceResult.save; save the result first.")
+        raise ValueError(
+            f"{path} must be a file written by ImportanceResult.save, or by truewood importance with --output "
+            "FILE.json; what --json prints is another format. Save the result first."
+        )
     version = content.pop("version", None)
     if version != FORMAT_VERSION or isinstance(version, bool):
         raise ValueError(

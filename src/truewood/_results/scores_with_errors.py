@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from truewood._arguments import is_fraction
+from truewood._arguments import is_fraction, read_flag
 from truewood._formatting import quote
 from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score, janitza
 from truewood._read_only import make_read_only, restore_read_only
@@ -25,11 +26,12 @@ class ScoresWithErrors:
 
     Attributes
     ----------
-    values, std_error, null_std_error, total_error, residual_values, residual_std_error, inference_unavailable
+    values, share, std_error, null_std_error, total_error, residual_values, residual_std_error, inference_unavailable
         See `ImportanceResult`.
     """
 
     values: NDArray[np.float64]
+    share: NDArray[np.float64]
     std_error: NDArray[np.float64]
     null_std_error: NDArray[np.float64]
     total_error: float
@@ -52,10 +54,10 @@ class ScoresWithErrors:
 
     @property
     def p_value(self) -> NDArray[np.float64]:
-        """One-sided p-values, shape (n_features,): the probability of a score this large without predictive power.
+        """One-sided p-values, shape (n_features,).
 
-        1 for features that no split uses, NaN without inference. With ``inference="residual"``, these are p-values of
-        the residual test.
+        The probability of a score at least this large if the feature had no predictive power; 1 for features that no
+        split uses, NaN without inference. With ``inference="residual"``, these are p-values of the residual test.
         """
         return find_p_value(*self._tested)
 
@@ -75,7 +77,7 @@ class ScoresWithErrors:
         """
         return float(find_p_value(self.values.sum(), self.total_error))
 
-    def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def interval(self, level: float = 0.95, *, share: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return confidence intervals of the expected scores.
 
         For out-of-bag rows, the upper end is farther from the score than the lower end, because scores vary more if the
@@ -85,6 +87,10 @@ class ScoresWithErrors:
         ----------
         level : float, default=0.95
             Confidence level: the share of data sets whose interval contains the expected score.
+        share : bool, default=False
+            Whether to return intervals of the shares that features explain. A feature explains neither less than
+            nothing nor more than everything, so both ends are limited to the range from 0 to 1. Scores and their
+            intervals have no such limits.
 
         Returns
         -------
@@ -94,7 +100,13 @@ class ScoresWithErrors:
         self._require_inference()
         if not is_fraction(level):
             raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
-        return find_interval(self.values, self.null_std_error, self.std_error, level)
+        low, high = find_interval(self.values, self.null_std_error, self.std_error, level)
+        if not read_flag(share, "share"):
+            return low, high
+        factor = find_share_factor(self.values, self.share)
+        if math.isnan(factor):
+            raise ValueError("share=True needs a result with shares, but this one has none; leave it out.")
+        return np.clip(factor * low, 0.0, 1.0), np.clip(factor * high, 0.0, 1.0)
 
     def adjusted_p_value(self, correction: str | None = "bh") -> NDArray[np.float64]:
         """Return p-values adjusted for testing all features at once.
@@ -153,6 +165,14 @@ class ScoresWithErrors:
         if not 0 <= index(k) <= len(self.values):
             raise ValueError(f"k must be a whole number from 0 to the number of features, {len(self.values)}, got {k}.")
         return np.isin(np.arange(len(self.values)), self.order[:k])
+
+
+def find_share_factor(values: NDArray[np.float64], share: NDArray[np.float64]) -> float:
+    """The share of a score of 1; 0 if all scores are 0, NaN if scores are not shares."""
+    if np.isnan(share).all():
+        return math.nan
+    largest = int(np.argmax(np.abs(values)))
+    return float(share[largest] / values[largest]) if values[largest] != 0 else 0.0
 
 
 def make_frame(result: ImportanceResult) -> pd.DataFrame:

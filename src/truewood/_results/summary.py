@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._formatting import ROWS_IN_WORDS, count, enumerate_names, shorten
+from truewood._formatting import (
+    ROWS_IN_WORDS,
+    Unit,
+    count,
+    enumerate_names,
+    find_unit,
+    format_percent,
+    format_percents,
+    shorten,
+)
 from truewood._measures.registry import get_measure
+from truewood._results.scores_with_errors import find_share_factor
 
 if TYPE_CHECKING:
     from truewood._results.comparison import Comparison
@@ -24,7 +34,6 @@ SIGNIFICANT, SIGNIFICANT_SMALL, NOT_SIGNIFICANT = "significant", "significant, b
 SMALL = 1.0
 # Percentages of a sum of scores are shown only if the sum is at least this many standard errors above zero.
 _MIN_Z_OF_SUM = 5.0
-_MAX_DECIMALS = 6
 # The summary names the fewest features that reach this part of the explained total, or all of up to this many.
 _MAIN_PART = 2 / 3
 _FEW = 4
@@ -46,7 +55,7 @@ class Percent:
         Whether percentages are shares of the target's impurity, as in `ImportanceResult.share`; otherwise they are
         relative to the sum of all scores.
     total : float
-        Percentage of all features together.
+        Percentage of all features together, within 0 and 100.
     """
 
     factor: float
@@ -55,20 +64,88 @@ class Percent:
     total: float
 
 
-def find_percent(result: ImportanceResult) -> Percent | None:
+def find_percent(result: ImportanceResult, target: str | None = None) -> Percent | None:
     """Return the conversion from scores to percentages, or None if scores are not part of a whole.
 
     Scores that are not shares, such as those of boosted classifiers, are relative to their sum unless that sum is
-    uncertain.
+    uncertain. So are the scores of boosted trees if one of them, or their sum, exceeds the target's impurity: they are
+    covariances, and correlated features may have large ones of opposite signs.
     """
-    values, total = result.values, float(result.values.sum())
-    if not np.isnan(result.share).all():
-        largest = int(np.argmax(np.abs(values)))
-        factor = 100.0 * float(result.share[largest] / values[largest]) if values[largest] != 0 else 0.0
-        return Percent(factor, name_impurity(result), True, factor * total)
+    total, factor = float(result.values.sum()), 100 * find_share_factor(result.values, result.share)
+    is_above = max(total, float(result.values.max())) * factor > 100
+    if not math.isnan(factor) and not (result.is_additive and is_above):
+        return Percent(factor, name_differences_in(target), True, min(max(factor * total, 0.0), 100.0))
     if total > 0 and total >= _MIN_Z_OF_SUM * result.total_error:
-        return Percent(100.0 / total, "the sum of all scores", False, 100.0)
+        return Percent(100.0 / total, "the total importance", False, 100.0)
     return None
+
+
+@dataclass(frozen=True, eq=False)
+class ShownScores:
+    """The scores of a result as terminal, plots and report show them.
+
+    Percentages are limited to the range from 0 to 100: a feature explains neither less than nothing nor more than
+    everything. Scores in their own unit have no limits.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_features,)
+        Percentages, or scores if they are not part of a whole.
+    low, high : ndarray of shape (n_features,)
+        Ends of their 95% intervals; NaN without inference.
+    unit : Unit or None
+        The unit of scores; None for percentages.
+    """
+
+    values: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    unit: Unit | None
+
+    @property
+    def suffix(self) -> str:
+        """What follows a number outside of a table."""
+        return "%" if self.unit is None else self.unit.name("")
+
+    def write_values(self) -> list[str]:
+        """Write the values as the texts of a column."""
+        return self._write(self.values)
+
+    def write_intervals(self) -> list[str]:
+        """Write the intervals as the texts of a column: "0.26 to 3.4"."""
+        ends = zip(self._write(self.low), self._write(self.high), strict=True)
+        return [f"{low} to {high}" for low, high in ends]
+
+    def _write(self, numbers: NDArray[np.float64]) -> list[str]:
+        if self.unit is None:
+            return format_percents(numbers.tolist())
+        return [self.unit.write(number) for number in numbers.tolist()]
+
+
+def find_shown(result: ImportanceResult, percent: Percent | None) -> ShownScores:
+    """Return scores and intervals as they are shown, in the order of the features."""
+    low = high = np.full(len(result.values), np.nan)
+    if result.inference_unavailable is None:
+        low, high = result.interval()
+    if percent is None:
+        return ShownScores(result.values, low, high, find_unit(result.values.tolist()))
+    values, low, high = (np.clip(percent.factor * numbers, 0.0, 100.0) for numbers in (result.values, low, high))
+    return ShownScores(values, low, high, None)
+
+
+def name_differences_in(target: str | None) -> str:
+    """Name what shares are shares of, in the words of a reader who knows no impurity."""
+    return f"the differences in {'the target' if target is None else shorten(target, 80)}"
+
+
+def name_share(result: ImportanceResult) -> str:
+    """Define shares by their technical term."""
+    limits = "Shares are shown within 0 and 100%."
+    if get_measure(result.measure).is_given_others:
+        text = f"the part of {name_impurity(result)} that the model cannot explain without the feature"
+    else:
+        text = f"the part of {name_impurity(result)} that splits on the feature explain"
+    return " ".join(filter(None, [f"{text[0].upper()}{text[1:]}.", explain_impurity(result), limits]))
 
 
 def name_impurity(result: ImportanceResult) -> str:
@@ -102,12 +179,12 @@ def name_axis(result: ImportanceResult, percent: Percent | None) -> str:
     """Label an axis of scores."""
     if percent is None:
         return name_unit(result)
-    return f"share of {percent.base} (%)" if percent.is_share else f"% of {percent.base} ({name_unit(result)})"
+    return f"share of {percent.base} (%)"
 
 
 def name_percent_column(percent: Percent) -> str:
     """Name a table column of percentages."""
-    return "share %" if percent.is_share else "% of sum"
+    return "share %" if percent.is_share else "% of total"
 
 
 def name_level(alpha: float) -> str:
@@ -132,35 +209,60 @@ def classify_features(result: ImportanceResult, alpha: float) -> NDArray[np.str_
     return verdicts
 
 
-def write_summary(result: ImportanceResult, alpha: float, *, with_names: bool = True) -> str:
-    """Summarize a result in a sentence: which features explain how much, or the number of these features."""
+def write_summary(
+    result: ImportanceResult,
+    alpha: float,
+    *,
+    target: str | None = None,
+    with_names: bool = True,
+    with_level: bool = True,
+    longest: int = 36,
+) -> str:
+    """Summarize a result in a sentence: which features explain how much, or the number of these features.
+
+    Parameters
+    ----------
+    result : ImportanceResult
+        The scores.
+    alpha : float
+        Largest adjusted p-value of a significant feature.
+    target : str, default=None
+        Name of the target.
+    with_names, with_level : bool, default=True
+        Whether to name features, and the level of significance.
+    longest : int, default=36
+        Characters of a name; longer ones are shortened.
+    """
     names, n_features = result.feature_names[result.order], len(result.values)
     if result.inference_unavailable is not None:
         if not with_names:
             return f"Features by {name_measure(result)}"
-        top = enumerate_names(names[:_N_TOP].tolist())
+        top = enumerate_names(names[:_N_TOP].tolist(), longest=longest)
         return f"Most important of {count(n_features, 'feature')} by {name_measure(result)}: {top}."
-    verdicts, percent, level = classify_features(result, alpha)[result.order], find_percent(result), name_level(alpha)
+    verdicts, percent = classify_features(result, alpha)[result.order], find_percent(result, target)
+    level = f" ({name_level(alpha)})" if with_level else ""
     is_found = verdicts != NOT_SIGNIFICANT
     found = names[is_found].tolist()
     if not found:
         which = "the only feature" if n_features == 1 else f"any of the {n_features:,} features"
-        return f"No evidence that {which} matters ({level})."
+        return f"No evidence that {which} matters{level}."
     # Scores given the other features do not add up to a whole.
     if percent is None or get_measure(result.measure).is_given_others:
-        return _count_significant(found, n_features, level, with_names=with_names)
+        named = f": {enumerate_names(found, longest=longest)}" if with_names else ""
+        return f"{_count_significant(len(found), n_features)}{level}{named}."
     verb, verbs = ("explain", "explains") if percent.is_share else ("account for", "accounts for")
     large, n_small = np.flatnonzero(verdicts == SIGNIFICANT), int(np.count_nonzero(verdicts == SIGNIFICANT_SMALL))
     if not len(large):
         subject = f"{count(n_small, 'feature')} {'is' if n_small == 1 else 'are'} significant, but small"
         each = "" if n_small == 1 else " each"
-        named = f": {enumerate_names(found)}" if with_names else ""
-        return f"{subject}: less than {SMALL:g}% of {percent.base}{each} ({level}){named}."
-    percents = percent.factor * result.values[result.order]
+        named = f": {enumerate_names(found, longest=longest)}" if with_names else ""
+        return f"{subject}: less than {SMALL:g}% of {percent.base}{each}{level}{named}."
+    percents = find_shown(result, percent).values[result.order]
     n_main = _count_main(percents[large])
     main, others = large[:n_main], percents[large[n_main:]]
-    subject = enumerate_names(names[main].tolist()) if with_names else count(n_main, "feature")
-    amount = format_percent(float(percents[main].sum()))
+    subject = enumerate_names(names[main].tolist(), longest=longest) if with_names else count(n_main, "feature")
+    # Scores of noise may be negative, but no part is shown as larger than the whole.
+    amount = format_percent(min(float(percents[main].sum()), percent.total))
     parts = [f"{subject} {verbs if n_main == 1 else verb} {amount} of {percent.base}"]
     rest = []
     if len(others):
@@ -171,7 +273,7 @@ def write_summary(result: ImportanceResult, alpha: float, *, with_names: bool = 
     for k, (n, part) in enumerate(rest):
         more = count(n, "more feature") if k == 0 else f"{n:,} more"
         parts.append(f"{more} {f'{verbs} {part}' if n == 1 else f'{verb} {part} each'}")
-    return f"{'; '.join(parts)} ({level})."
+    return f"{'; '.join(parts)}{level}."
 
 
 def _count_main(percents: NDArray[np.float64]) -> int:
@@ -181,20 +283,19 @@ def _count_main(percents: NDArray[np.float64]) -> int:
     return int(np.searchsorted(np.cumsum(percents), _MAIN_PART * percents.sum())) + 1
 
 
-def _count_significant(found: list[str], n_features: int, level: str, *, with_names: bool) -> str:
-    subject = f"{len(found):,} of {n_features:,} features"
-    if len(found) == n_features:
+def _count_significant(n_found: int, n_features: int) -> str:
+    subject = f"{n_found:,} of {n_features:,} features"
+    if n_found == n_features:
         subject = "The only feature" if n_features == 1 else f"All {n_features:,} features"
-    verb = "is" if len(found) == 1 else "are"
-    return f"{subject} {verb} significant ({level}){f': {enumerate_names(found)}' if with_names else ''}."
+    return f"{subject} {'is' if n_found == 1 else 'are'} significant"
 
 
 def describe_total(result: ImportanceResult, percent: Percent | None) -> tuple[str, str]:
     """Describe what all features explain together, or else what the numbers are, as a term and its value."""
     if percent is None:
-        return "Scores are in units of", name_unit(result)
+        return "Importances are in units of", name_unit(result)
     if not percent.is_share:
-        return "Percentages are relative to", f"the sum of all scores ({name_unit(result)})"
+        return "Percentages are relative to", "the sum of all importances"
     if get_measure(result.measure).is_given_others:
         return "A feature's share is", f"the part of {percent.base} that the model cannot explain without it"
     return "All features together explain", f"{format_percent(percent.total)} of {percent.base}"
@@ -205,18 +306,17 @@ def write_total(result: ImportanceResult, percent: Percent | None) -> str:
     sentence = " ".join(describe_total(result, percent))
     if percent is not None and percent.is_share:
         sentence += f" on {ROWS_IN_WORDS[find_row_source(result)]}"
-    return f"{sentence}. {explain_impurity(result)}".strip()
+    elif percent is not None:
+        sentence += f" ({name_unit(result)})"
+    return f"{sentence}."
 
 
 def describe_skipped(result: ImportanceResult) -> str:
     """Describe how much of the splits was not scored."""
-    row = {"oob": "out-of-bag row", "heldout": "held-out row", "folds": "held-out row"}.get(
-        result.rows, "evaluation row"
-    )
-    percent = 100 * result.skipped_weight
+    row = _ROW_NAMES.get(result.rows, "evaluation row")
     return (
-        f"{percent:.{max(1, _count_decimals(percent))}f}% of split weight was not scored because no {row} reached one "
-        "of the children."
+        f"{format_percent(100 * result.skipped_weight)} of splits (weighted by training rows) were not scored because "
+        f"no {row} reached one of the two children."
     )
 
 
@@ -235,46 +335,19 @@ def name_differences(comparison: Comparison) -> tuple[str, str]:
     return (f"higher in {a}", f"higher in {b}") if a != b else ("higher", "lower")
 
 
-def summarize_differences(comparison: Comparison, alpha: float, *, with_names: bool = True) -> str:
+def summarize_differences(
+    comparison: Comparison, alpha: float, *, with_names: bool = True, with_level: bool = True
+) -> str:
     """Summarize a comparison in a sentence or two: how many features differ, and which."""
     verdicts, names = classify_differences(comparison, alpha)[comparison.order], comparison.feature_names
     n_found, n_features = int(np.count_nonzero(verdicts != NOT_SIGNIFICANT)), len(verdicts)
+    level = f" ({name_level(alpha)})" if with_level else ""
     if not n_found:
-        return f"No evidence that any feature differs ({name_level(alpha)})."
+        return f"No evidence that any feature differs{level}."
     verb = "differs" if n_found == 1 else "differ"
-    sentences = [f"{n_found:,} of {count(n_features, 'feature')} {verb} ({name_level(alpha)})."]
+    sentences = [f"{n_found:,} of {count(n_features, 'feature')} {verb}{level}."]
     for verdict in name_differences(comparison) if with_names else ():
         found = names[comparison.order][verdicts == verdict].tolist()
         if found:
             sentences.append(f"{verdict[0].upper()}{verdict[1:]}: {enumerate_names(found)}.")
     return " ".join(sentences)
-
-
-def format_percent(percent: float) -> str:
-    """Format a percentage in few digits: 63%, 3.4%, 0.26%, 0.0012%."""
-    n_decimals = 0 if abs(percent) >= 10 else 1 if abs(percent) >= 1 else _count_decimals(percent)
-    return f"{percent:.{n_decimals}f}%"
-
-
-def format_column(numbers: NDArray[np.float64], n_decimals: int = 1) -> list[str]:
-    """Format the numbers of a column with aligned decimal points; small numbers get more decimals."""
-    texts = [f"{number:,.{max(n_decimals, _count_decimals(number))}f}" for number in numbers.tolist()]
-    n_after = [len(text.partition(".")[2]) for text in texts]
-    padded = [text + " " * (max(n_after) - n) for text, n in zip(texts, n_after, strict=True)]
-    return [text.rjust(max(map(len, padded))) for text in padded]
-
-
-def format_intervals(low: NDArray[np.float64], high: NDArray[np.float64], n_decimals: int = 1) -> list[str]:
-    """Format intervals with the decimals that the larger end needs, and at least two if an end is below 1."""
-    texts = []
-    for ends in zip(low.tolist(), high.tolist(), strict=True):
-        n = max(n_decimals, _count_decimals(max(ends, key=abs)), min(2, _count_decimals(min(ends, key=abs))))
-        texts.append(f"{ends[0]:,.{n}f} to {ends[1]:,.{n}f}")
-    return texts
-
-
-def _count_decimals(number: float) -> int:
-    """Decimals that show two significant digits of a number below 1; none if that takes too many."""
-    if abs(number) < 0.5 * 10**-_MAX_DECIMALS or abs(number) >= 1 or math.isnan(number):
-        return 0
-    return min(_MAX_DECIMALS, 1 - math.floor(math.log10(abs(number))))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line
+from truewood._formatting import ROWS_IN_WORDS, align, count, find_unit, format_p_value, in_one_line
 from truewood._results.caveats import list_caveats
 from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
 from truewood._results.summary import (
@@ -17,8 +19,7 @@ from truewood._results.summary import (
     describe_skipped,
     find_percent,
     find_row_source,
-    format_column,
-    format_intervals,
+    find_shown,
     name_percent_column,
 )
 
@@ -41,11 +42,10 @@ def write_html(result: ImportanceResult) -> str:
     """Write a result as HTML for a notebook, with small bars and caveats."""
     table = _make_top_table(result)
     marks = table[""].tolist() if "" in table else ["*"] * len(table)
-    order, intervals = result.order[: len(table)], None
+    order, intervals, shown = result.order[: len(table)], None, find_shown(result, find_percent(result))
     if result.inference_unavailable is None:
-        low, high = result.interval()
-        intervals = low[order].tolist(), high[order].tolist()
-    bars = draw_bars(result.values[order].tolist(), [bool(mark) for mark in marks], intervals)
+        intervals = shown.low[order].tolist(), shown.high[order].tolist()
+    bars = draw_bars(shown.values[order].tolist(), [bool(mark) for mark in marks], intervals)
     caveats, notes = list_caveats(result, None), _write_legend(result)
     notes += [LINES] * (intervals is not None)
     skipped = describe_skipped(result)
@@ -67,19 +67,22 @@ def _write_header(result: ImportanceResult) -> str:
 def _make_top_table(result: ImportanceResult) -> pd.DataFrame:
     """The top features as text: percentages if there are any, then scores and ranks."""
     order, percent = result.order[:_N_SHOWN], find_percent(result)
+    shown, unit = find_shown(result, percent), find_unit(result.values.tolist())
     columns = {"feature": [in_one_line(name) for name in result.feature_names[order].tolist()]}
-    factor = 1.0 if percent is None else percent.factor
     if percent is not None:
-        columns[name_percent_column(percent)] = format_column(factor * result.values[order])
+        columns[name_percent_column(percent)] = align(_pick(shown.write_values(), order))
     if result.inference_unavailable is None:
-        low, high = (factor * end[order] for end in result.interval())
-        columns["95% CI"] = format_intervals(low, high)
+        columns["95% CI"] = _pick(shown.write_intervals(), order)
         columns["p-value"] = [format_p_value(p_value) for p_value in result.p_value[order].tolist()]
         columns[""] = [STARS.get(verdict, "") for verdict in classify_features(result, _ALPHA)[order].tolist()]
-    columns["importance"] = [f"{value:.4g}" for value in result.values[order].tolist()]
+    columns[unit.name("importance")] = [unit.write(value) for value in result.values[order].tolist()]
     columns["rank"] = result.frame()["rank"][:_N_SHOWN].astype(str).tolist()
     columns["biased rank"] = result.frame()["mdi_rank"][:_N_SHOWN].astype(str).tolist()
     return pd.DataFrame(columns)
+
+
+def _pick(texts: list[str], order: NDArray[np.int64]) -> list[str]:
+    return [texts[j] for j in order.tolist()]
 
 
 def _write_notes(result: ImportanceResult) -> list[str]:

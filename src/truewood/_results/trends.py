@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._arguments import check_type
-from truewood._formatting import ROWS_IN_WORDS, shorten
+from truewood._formatting import ROWS_IN_WORDS, find_unit, shorten
 from truewood._results.summary import NOT_SIGNIFICANT, classify_features
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _MIN_MONOTONE = 0.7
 _MIN_EXPLAINED = 0.25
 _MAX_BINS = 10
 _MAX_LEVELS = 8
+# Characters of a level in a table.
+_LONGEST_LEVEL = 24
 
 Floats = NDArray[np.float64]
 
@@ -39,20 +41,50 @@ class Direction:
     Parameters
     ----------
     word : str
-        Rising or falling (for survival times: higher risk or lower risk), mixed, or by level, with the class if there
-        are several; empty if unknown.
+        Rising or falling (for survival times: higher risk or lower risk), mixed, or by level; empty if unknown.
     effects : list of float
         Mean effects on the prediction, either in bins from low to high values or by level.
     levels : list of str
         The most frequent levels, from the lowest to the highest effect; empty for numbers.
+    errors : list of float
+        Standard errors of the mean effects over rows; NaN for a single row.
+    values : list of float
+        Mean value of the feature in each bin, for dates in seconds since 1970; empty for levels.
+    counts : list of int
+        Number of rows in each bin or level.
+    is_date : bool
+        Whether the values are dates.
+    output : str
+        The class that effects refer to if there are more than two; else empty.
+    n_more : int
+        Number of levels that are left out because they are less frequent.
     """
 
-    word: str
-    effects: list[float]
-    levels: list[str]
+    word: str = ""
+    effects: list[float] = field(default_factory=list)
+    levels: list[str] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    is_date: bool = False
+    output: str = ""
+    n_more: int = 0
+
+    @property
+    def text(self) -> str:
+        """The direction in a few words: the word or the level with the highest effect, and the class."""
+        return self._add_output(f"highest: {shorten(self.levels[-1], _LONGEST_LEVEL)}" if self.levels else self.word)
+
+    @property
+    def short_text(self) -> str:
+        """The word and the class, for narrow tables."""
+        return self._add_output(self.word)
+
+    def _add_output(self, text: str) -> str:
+        return f"{text} for {shorten(self.output, 16)}" if self.output else text
 
 
-UNKNOWN = Direction("", [], [])
+UNKNOWN = Direction()
 
 
 def find_directions(result: ImportanceResult, explanation: Explanation | None, alpha: float) -> list[Direction] | None:
@@ -97,20 +129,47 @@ def name_prediction(explanation: Explanation, output_name: str | None = None) ->
     return name if output_name is None else f"{name} for {shorten(output_name, 24)}"
 
 
+def find_predicted_class(explanation: Explanation) -> str | None:
+    """Return the class whose prediction effects refer to, if it is the same for all features."""
+    names = explanation.output_names
+    if names is None:
+        return explanation.positive_class
+    return str(names[1]) if len(names) == 2 else None
+
+
 def explain_directions(explanation: Explanation) -> str:
     """Explain how directions are determined."""
-    names = explanation.output_names
-    what, (up, down) = name_prediction(explanation), _name_trends(explanation)
-    if names is not None and len(names) == 2:
-        what = name_prediction(explanation, str(names[1]))
-    elif names is not None:
+    what, (up, down) = name_prediction(explanation, find_predicted_class(explanation)), _name_trends(explanation)
+    if explanation.output_names is not None and len(explanation.output_names) > 2:
         what += " for the class that the feature affects most"
     rows = f"{len(pick_rows(explanation)):,} {ROWS_IN_WORDS[explanation.rows]}"
     return (
         f"Direction of the mean effect on the {what}, from low to high values of the feature: {up} if at least "
         f"{100 * _MIN_MONOTONE:g}% of its total change is upward, {down} if at least {100 * _MIN_MONOTONE:g}% is "
-        f"downward, and mixed otherwise or if the effect depends on other features ({rows})."
+        "downward, and mixed otherwise or if the effect depends on other features. Categories have a mean effect per "
+        f"level ({rows})."
     )
+
+
+def describe_levels(result: ImportanceResult, directions: list[Direction]) -> list[str]:
+    """Describe the effects of levels, a line per feature that has some, the most important first."""
+    return [
+        f"{result.feature_names[j]}{f' for {directions[j].output}' * bool(directions[j].output)}: "
+        f"{'; '.join(f'{level} {effect}' for level, effect in list_effects(directions[j]))}"
+        f"{f' ({directions[j].n_more:,} more levels)' * bool(directions[j].n_more)}."
+        for j in result.order.tolist()
+        if directions[j].levels
+    ]
+
+
+def list_effects(direction: Direction) -> list[tuple[str, str]]:
+    """List levels and effects as text, the highest effect first, all in one unit; empty for numbers."""
+    if not direction.levels:
+        return []
+    unit = find_unit(direction.effects)
+    power = f"e{unit.exponent}" if unit.exponent else ""
+    pairs = zip(direction.levels, direction.effects, strict=True)
+    return [(level, f"{unit.write(effect, sign='+')}{power}") for level, effect in pairs][::-1]
 
 
 def _name_trends(explanation: Explanation) -> tuple[str, str]:
@@ -118,21 +177,42 @@ def _name_trends(explanation: Explanation) -> tuple[str, str]:
     return (HIGHER_RISK, LOWER_RISK) if explanation.is_risk else (RISING, FALLING)
 
 
+def find_class_directions(explanation: Explanation, j: int) -> list[Direction]:
+    """Find the directions of a feature for each of more than two classes, the class it affects most first."""
+    rows, names = pick_rows(explanation), explanation.output_names
+    if names is None or len(names) == 2:
+        return []
+    return [_find_output(explanation, rows, j, k) for k in _order_outputs(explanation.values[rows, j])]
+
+
+def _order_outputs(effects: Floats) -> list[int]:
+    """Order outputs by the size of effects of shape (n_rows, n_outputs), the largest first."""
+    order: list[int] = np.argsort(-np.abs(effects).mean(axis=0), kind="stable").tolist()
+    return order
+
+
 def _find(explanation: Explanation, rows: NDArray[np.intp], j: int) -> Direction:
-    effects, suffix = explanation.values[rows, j], ""
-    if effects.ndim == 2:
-        names: Any = explanation.output_names
-        chosen = 1 if len(names) == 2 else int(np.abs(effects).mean(axis=0).argmax())
-        effects, suffix = effects[:, chosen], "" if len(names) == 2 else f" for {shorten(str(names[chosen]), 16)}"
+    names = explanation.output_names
+    if names is None or len(names) == 2:
+        return _find_output(explanation, rows, j, None if names is None else 1)
+    return _find_output(explanation, rows, j, _order_outputs(explanation.values[rows, j])[0])
+
+
+def _find_output(explanation: Explanation, rows: NDArray[np.intp], j: int, k: int | None) -> Direction:
+    """Find the direction for one output, None for the only one."""
+    effects, names, output = explanation.values[rows, j], explanation.output_names, ""
+    if k is not None and names is not None:
+        effects, output = effects[:, k], "" if len(names) == 2 else str(names[k])
     column = pd.Series(explanation.data[rows, j]).infer_objects()
     is_known = column.notna().to_numpy()
     if np.count_nonzero(is_known) < min(_MIN_ROWS, len(rows)) or column[is_known].nunique() < 2:
         return UNKNOWN
     column, effects = column[is_known].reset_index(drop=True), effects[is_known]
-    if pd.api.types.is_datetime64_any_dtype(column):
-        column = column.astype("int64")
+    is_date = pd.api.types.is_datetime64_any_dtype(column)
+    if is_date:
+        column = (column - pd.Timestamp(0)) / pd.Timedelta(seconds=1)
     if not pd.api.types.is_numeric_dtype(column):
-        return _describe_levels(column, effects, suffix)
+        return _describe_levels(column, effects, output)
     trend = measure_trend(column.to_numpy().astype(np.float64), effects)
     up, down = _name_trends(explanation)
     is_clear = trend.explained >= _MIN_EXPLAINED
@@ -141,7 +221,15 @@ def _find(explanation: Explanation, rows: NDArray[np.intp], j: int) -> Direction
         word = up
     elif is_clear and trend.rising <= 1 - _MIN_MONOTONE:
         word = down
-    return Direction(word + suffix, trend.effects.tolist(), [])
+    return Direction(
+        word,
+        trend.effects.tolist(),
+        errors=trend.errors.tolist(),
+        values=trend.values.tolist(),
+        counts=trend.counts.tolist(),
+        is_date=is_date,
+        output=output,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +238,12 @@ class Trend:
 
     Parameters
     ----------
-    effects : ndarray of shape (n_bins,)
-        Mean effects in bins from low to high numbers.
+    effects, errors : ndarray of shape (n_bins,)
+        Mean effects in bins from low to high numbers, and their standard errors.
+    values : ndarray of shape (n_bins,)
+        Mean numbers of the bins.
+    counts : ndarray of int, shape (n_bins,)
+        Rows in the bins.
     rising : float
         Part of the total change from bin to bin that goes up; 0.5 without any change.
     explained : float
@@ -159,6 +251,9 @@ class Trend:
     """
 
     effects: Floats
+    errors: Floats
+    values: Floats
+    counts: NDArray[np.int64]
     rising: float
     explained: float
 
@@ -172,18 +267,38 @@ def measure_trend(numbers: Floats, effects: Floats) -> Trend:
         own = starts[np.union1d(frequent, np.minimum(frequent + 1, len(starts) - 1))]
         starts = np.union1d(np.quantile(numbers, np.arange(_MAX_BINS) / _MAX_BINS, method="lower"), own)
     bins = np.searchsorted(starts, numbers, side="right") - 1
-    means: Floats = np.bincount(bins, weights=effects) / np.bincount(bins)
+    sizes = np.bincount(bins)
+    means: Floats = np.bincount(bins, weights=effects) / sizes
     steps, variance = np.diff(means), float(effects.var())
     length = float(np.abs(steps).sum())
     return Trend(
         means,
+        errors=_find_errors(effects - means[bins], bins, sizes),
+        values=np.bincount(bins, weights=numbers) / sizes,
+        counts=sizes,
         rising=float(steps.clip(min=0).sum()) / length if length > 0 else 0.5,
         explained=float(means[bins].var()) / variance if variance > 0 else 0.0,
     )
 
 
-def _describe_levels(column: pd.Series[Any], effects: Floats, suffix: str) -> Direction:
+def _find_errors(residuals: Floats, bins: NDArray[np.intp], sizes: NDArray[np.intp]) -> Floats:
+    """Standard errors of the means of bins, given the residuals from these means; NaN for a single row."""
+    squares = np.bincount(bins, weights=residuals**2)
+    errors: Floats = np.sqrt(squares / np.where(sizes > 1, (sizes - 1) * sizes, np.nan))
+    return errors
+
+
+def _describe_levels(column: pd.Series[Any], effects: Floats, output: str) -> Direction:
     texts = column.astype(str)
     common = texts.value_counts().index[:_MAX_LEVELS]
-    means = pd.Series(effects).groupby(texts).mean()[common].sort_values()
-    return Direction(BY_LEVEL + suffix, means.tolist(), [shorten(str(level), 24) for level in means.index])
+    groups = pd.Series(effects).groupby(texts)
+    table = groups.agg(["mean", "sem", "size"]).loc[common].sort_values("mean")
+    return Direction(
+        BY_LEVEL,
+        table["mean"].tolist(),
+        list(map(str, table.index)),
+        errors=table["sem"].tolist(),
+        counts=table["size"].tolist(),
+        output=output,
+        n_more=groups.ngroups - len(table),
+    )

@@ -9,16 +9,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._formatting import quote
+from truewood._formatting import count, quote
 from truewood._inputs.row_data import RowData
 from truewood._inputs.target import ClassTarget, Target
 from truewood.adapters import WeightedDraws
 
 Floats = NDArray[np.float64]
 
-# Fewest evaluation rows of a class per tree, on average, for valid tests (docs/calibration.md), and for precise scores.
-_FEWEST_OOB = 2
-_ENOUGH_OOB = 5
+# Fewest evaluation rows of a class for valid tests (docs/calibration.md): over all trees, and per tree on average.
+_FEWEST_IN_ALL = 100
+_FEWEST_PER_TREE = 0.5
+# A number per tree that is enough for any forest.
+_ENOUGH_OOB = 5.0
 # Class shares that differ by more than this many standard errors do not differ by chance.
 _BY_CHANCE = 5.0
 # Weights of rows that are in nearly every bag are limited to the inverse of this.
@@ -78,7 +80,7 @@ def choose_bag_size(weight: Floats, classes: NDArray[np.integer]) -> int | None:
 
 
 def find_class_shortage(
-    target: Target, probability: Floats, draws: WeightedDraws | None, uncopied: Floats | None = None
+    target: Target, n_trees: int, probability: Floats, draws: WeightedDraws | None, uncopied: Floats | None = None
 ) -> str | None:
     """Why errors are unavailable: trees are evaluated on too few rows of a class; None if they are available.
 
@@ -88,6 +90,8 @@ def find_class_shortage(
     ----------
     target : Target
         The target.
+    n_trees : int
+        Number of trees.
     probability : ndarray of shape (n_rows,)
         Share of trees that each row evaluates.
     draws : WeightedDraws or None
@@ -97,20 +101,21 @@ def find_class_shortage(
     """
     if not isinstance(target, ClassTarget):
         return None
+    fewest = min(max(_FEWEST_IN_ALL / n_trees, _FEWEST_PER_TREE), _ENOUGH_OOB)
     for codes, labels in zip(target.codes.T, target.kind.classes, strict=True):
         rarest, n_evaluated = _find_rarest(probability, codes)
-        if uncopied is not None and draws is None and uncopied[codes == rarest].sum() < _FEWEST_OOB:
+        if uncopied is not None and draws is None and uncopied[codes == rarest].sum() < fewest:
             continue
-        if n_evaluated < _FEWEST_OOB:
-            cause = "bags hold copies of its other rows"
+        if n_evaluated < fewest:
+            cause = "bootstrap samples hold copies of its other rows"
             remedy = "remove the copies, and pass class_weight='balanced_subsample' for balanced classes"
             if draws is not None:
-                cause = "bags were drawn by weight"
+                cause = "rows were drawn into bootstrap samples in proportion to their weights"
                 remedy = f"fit with max_samples={_count_third(draws, codes)} to leave out more rows"
             return (
-                f"a tree is evaluated on {n_evaluated:.1f} rows of class {quote(labels[rarest].item())} on average, "
-                f"fewer than {_FEWEST_OOB}, because {cause}; {remedy}, or pass rows='heldout' and rows that the model "
-                "never saw"
+                f"a tree is evaluated on {n_evaluated:.2g} rows of class {quote(labels[rarest].item())} on average, "
+                f"fewer than the {fewest:.2g} needed with {count(n_trees, 'tree')}, because {cause}; {remedy}, or pass "
+                "rows='heldout' and rows that the model never saw"
             )
     return None
 

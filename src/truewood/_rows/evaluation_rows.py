@@ -139,7 +139,7 @@ def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int
     if training is None or not training.has_bags:
         remedy = "pass rows='heldout' and rows that it never saw, or refit it per fold with cross_importance"
         if tree_model.why_no_heldout is not None:
-            remedy = f"for rows='heldout' it {tree_model.why_no_heldout}"
+            remedy = f"rows='heldout' is not possible either, because it {tree_model.why_no_heldout}"
         raise ValueError(
             f"rows={quote(asked)} needs recorded out-of-bag rows, but {tree_model.name} {tree_model.why_no_bags}; "
             f"{remedy}."
@@ -222,8 +222,8 @@ def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: in
         for tree, listed in enumerate(lists):
             if np.isin(listed, training.list_bag(tree, data.n_rows)).any():
                 raise ValueError(
-                    f"rows[{tree}] must contain only rows outside the bag of tree {tree}, got some in-bag rows; for "
-                    "all out-of-bag rows pass rows='oob'."
+                    f"rows[{tree}] must contain only out-of-bag rows of tree {tree}, got some in-bag rows; for all "
+                    "out-of-bag rows pass rows='oob'."
                 )
     return EvaluationRows("lists", lists.__getitem__, are_training)
 
@@ -259,7 +259,7 @@ def check_group_bags(groups: NDArray[np.int64], evaluation_rows: EvaluationRows,
         is_in_bag[groups[tree_model.training.list_bag(tree, n_rows)]] = True
         if is_in_bag[groups[evaluation_rows.of_tree(tree)]].any():
             raise ValueError(
-                f"groups must not be split by bags, but tree {tree} has rows of a group both in its bag and among its "
-                "evaluation rows; use cross_importance with cv=GroupKFold(), held-out groups with "
-                "rows='heldout', or a forest whose bags were drawn by group."
+                f"groups must be entirely in or entirely outside the bootstrap sample of a tree, but tree {tree} was "
+                "trained on some rows of a group and is scored on others; use cross_importance with cv=GroupKFold(), "
+                "held-out groups with rows='heldout', or a forest that draws bootstrap samples by group."
             )

@@ -89,7 +89,9 @@ def score_in_memory(
     parts = extract_final_estimator(model, X, y, rows)
     tree_model = open_model(parts.model)
     if tree_model.why_no_heldout is not None and not (isinstance(rows, str) and rows in ("auto", "oob")):
-        raise ValueError(f"rows must be 'oob' for {tree_model.name}, which {tree_model.why_no_heldout}.")
+        raise ValueError(
+            f"rows must be 'oob' for {tree_model.name}, which {tree_model.why_no_heldout}; pass its training data."
+        )
     inputs = make_scoring_inputs(
         tree_model,
         parts.X,
@@ -111,7 +113,7 @@ def score_in_memory(
             warn(caveat)
             notes = (*notes, caveat)
     if chosen.uses_evaluation_rows:
-        notes = (*notes, *_describe_rows(inputs))
+        notes = (*notes, *_describe_rows(inputs, may_have_stopped=check_heldout))
     unavailable = find_inference_problem(chosen, inference, contributions=contributions)
     shortage = _find_class_shortage(inputs) if chosen.uses_evaluation_rows else None
     if shortage is not None:
@@ -268,11 +270,11 @@ def _check_order(
         yield block
 
 
-def _describe_rows(inputs: ScoringInputs) -> Iterable[str]:
-    """Sentences about what was done about the rows, and what to keep in mind."""
+def _describe_rows(inputs: ScoringInputs, *, may_have_stopped: bool) -> Iterable[str]:
+    """Sentences about copies, and about early stopping if held-out rows may have stopped the fit."""
     if inputs.copies is not None:
         yield inputs.copies.describe(are_training=inputs.evaluation_rows.are_training)
-    if inputs.tree_model.is_stopped_early and not inputs.evaluation_rows.are_training:
+    if may_have_stopped and inputs.tree_model.is_stopped_early and not inputs.evaluation_rows.are_training:
         yield STOPPED_EARLY
 
 
@@ -286,14 +288,17 @@ def _find_synthetic_rows(inputs: ScoringInputs, measure: Measure) -> str | None:
 def _find_class_shortage(inputs: ScoringInputs) -> str | None:
     """Why errors are unavailable, if bags leave out too few rows of a class to evaluate trees on it."""
     evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
+    n_trees = inputs.tree_model.n_trees
     if evaluation_rows.copies is not None:
-        trees = range(min(inputs.tree_model.n_trees, _N_COUNTED))
+        trees = range(min(n_trees, _N_COUNTED))
         listed = np.concatenate([evaluation_rows.of_tree(tree) for tree in trees])
         in_bag = np.mean([weigh_in_bag(inputs, tree) > 0 for tree in trees], axis=0)
         return find_class_shortage(
-            target, np.bincount(listed, minlength=n_rows) / len(trees), inputs.draws, 1.0 - in_bag
+            target, n_trees, np.bincount(listed, minlength=n_rows) / len(trees), inputs.draws, 1.0 - in_bag
         )
-    return None if inputs.draws is None else find_class_shortage(target, inputs.draws.oob_probability, inputs.draws)
+    if inputs.draws is None:
+        return None
+    return find_class_shortage(target, n_trees, inputs.draws.oob_probability, inputs.draws)
 
 
 def _name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:

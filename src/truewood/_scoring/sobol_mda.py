@@ -181,8 +181,9 @@ def _predict(inputs: ScoringInputs, n_threads: int) -> _Forest:
         row_weight = match_classes(data.target, row_weight, in_bags, square)
         if not row_weight.any():
             raise ValueError(
-                "measure='sobol_mda' needs out-of-bag rows of classes that the trees were trained on, got only rows of "
-                "classes without weight in any bag; fit with bags that contain, and leave out, rows of every class."
+                "measure='sobol_mda' needs out-of-bag rows of classes that the trees were trained on, but every "
+                "out-of-bag row is of a class that no bootstrap sample contains; fit with bootstrap samples that "
+                "contain some rows of every class, and leave out others."
             )
     y, n_trees = data.target.vectors, np.where(n_trees > 0, n_trees, 1.0)
     deviation = kind.sum_columns((y - np.average(y, axis=0, weights=row_weight)) ** 2)
@@ -200,8 +201,8 @@ def _weigh_rows(is_oob: NDArray[np.bool_], weight: Floats | None) -> Floats:
         raise ValueError("no tree has out-of-bag rows; fit with bootstrap=True and more trees.")
     if n_lost:
         warn(
-            f"{n_lost} of {len(is_oob)} rows are in every bag, or copies of them are, and are not evaluated; fit more "
-            "trees to evaluate them."
+            f"{n_lost} of {len(is_oob)} rows are not evaluated because every tree was trained on them or on copies of "
+            "them; fit more trees to evaluate them."
         )
     return row_weight
 

@@ -15,7 +15,7 @@ from truewood._arguments import count_rows
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
 from truewood._exceptions import TrainingRowsError
-from truewood._formatting import count
+from truewood._formatting import count, quote
 from truewood._inference.moments import GroupingScores, InfluenceBlock, Moments, measure_moments
 from truewood._inference.standard_errors import find_row_shortage
 from truewood._inputs.tables import FeatureMatrix
@@ -44,6 +44,9 @@ Floats = NDArray[np.float64]
 # Row contributions held in memory at a time.
 _MOST_VALUES = 1 << 23
 
+# What the settings of `PartialErrors` are.
+_SETTINGS = ("measure", "features", "number of rows in the first pass", "number of weighted rows in the first pass")
+
 _RANDOM_STEP = "if a random step selects or changes rows, save its output and pass that"
 _OTHER_ROWS = f"X must give the same rows each time it is read; {_RANDOM_STEP}."
 
@@ -53,7 +56,7 @@ class PartialErrors:
     """Contribution of some rows to the standard errors, without the model; disjoint rows add up by ``+``."""
 
     fingerprint: str  # of the model
-    settings: tuple[Any, ...]  # measure, names of the feature groups, n_rows and n_scoring of the first pass
+    settings: tuple[Any, ...]  # see `_SETTINGS`
     n_rows: int
     weight: float
     y_sums: Floats  # see `Rows.y_sums`
@@ -64,11 +67,14 @@ class PartialErrors:
             return NotImplemented
         self.check()
         other.check()
-        if (self.fingerprint, self.settings) != (other.fingerprint, other.settings):
-            raise ValueError(
-                "only second passes of the same model, first pass, measure and feature_groups can be added, got "
-                f"{self.settings} and {other.settings}."
-            )
+        if self.fingerprint != other.fingerprint:
+            raise ValueError("only accumulators of the same model can be added, got two models.")
+        for name, own, given in zip(_SETTINGS, self.settings, other.settings, strict=True):
+            if own != given:
+                raise ValueError(
+                    f"only second passes with the same {name} can be added, got {quote(own)} and {quote(given)}; start "
+                    "both from the same first pass."
+                )
         moments = other.moments if self.moments is None else self.moments
         if self.moments is not None and other.moments is not None:
             moments = _add_moments(self.moments, other.moments)
@@ -96,6 +102,8 @@ class PartialErrors:
         """Whether a field is missing or not valid."""
         types = {"fingerprint": str, "settings": tuple, "n_rows": int, "weight": float, "y_sums": np.ndarray}
         if not all(isinstance(self.__dict__.get(name), own) for name, own in types.items()):
+            return True
+        if len(self.settings) != len(_SETTINGS):
             return True
         if "moments" not in self.__dict__ or self.y_sums.shape[:1] != (2,) or not np.isfinite(self.y_sums).all():
             return True

@@ -122,7 +122,10 @@ class StreamingModel:
         self._is_verified = False
         spec, name = self.tree_model.target, self.tree_model.name
         if self.tree_model.why_no_heldout is not None:
-            raise ValueError(f"rows must be 'oob' for {name}, which {self.tree_model.why_no_heldout}.")
+            raise ValueError(
+                f"rows must be 'oob' for {name}, which {self.tree_model.why_no_heldout}; pass its training data, as a "
+                "table in memory."
+            )
         if target is not None and not callable(target):
             raise TypeError(
                 f"target must be a function of y if rows are read in parts, got {type(target).__name__}; pass a "
@@ -157,8 +160,8 @@ class StreamingModel:
             return spec.loss.of_mean
         if spec.loss.of_constant is None or self.constant is None:
             raise ValueError(
-                f"the target of {self.tree_model.name} depends on the best constant for all rows, which a part of the "
-                "rows cannot determine; pass target=, a function that returns a number for each y."
+                f"the target of {self.tree_model.name} depends on the best constant prediction for all rows, which a "
+                "part of the rows cannot determine; pass target=, a function that returns a number for each y."
             )
         make_target, constant = spec.loss.of_constant.make_target, self.constant
         return OfMean(lambda y: make_target(y, constant))

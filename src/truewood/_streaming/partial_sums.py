@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._arguments import count_rows, is_count
+from truewood._formatting import quote
 from truewood._inputs.target import NumberTarget
 from truewood._pipelines.encoding import Encoding
 from truewood._pipelines.provenance import ColumnProvenance
@@ -165,12 +166,13 @@ class PartialSums:
         self.check()
         other.check()
         if self.fingerprint != other.fingerprint:
-            raise ValueError("only sums of the same model can be added, got sums of two models.")
-        if self.settings != other.settings:
-            raise ValueError(
-                "only sums with the same target and n_sample can be added, got (own target, constant, n_sample) "
-                f"{self.settings} and {other.settings}."
-            )
+            raise ValueError("only accumulators of the same model can be added, got two models.")
+        for (name, own), given in zip(self._list_settings().items(), other._list_settings().values(), strict=True):
+            if own != given:
+                raise ValueError(
+                    f"only accumulators with the same {name} can be added, got {own} and {given}; create both with the "
+                    "same settings."
+                )
         if None not in (self.names, other.names) and self.names != other.names:
             raise ValueError("only sums of tables with the same columns can be added, got different column names.")
         if None not in (self.category_codes, other.category_codes) and self.category_codes != other.category_codes:
@@ -183,6 +185,15 @@ class PartialSums:
                 f"only sums of the same shape can be added, got {self.sums.shape} and {other.sums.shape}; accumulate "
                 "their rows again."
             )
+
+    def _list_settings(self) -> dict[str, str]:
+        """The settings in words."""
+        has_target, constant, n_sample = self.settings
+        return {
+            "target": "a function" if has_target else "None",
+            "best constant": quote(constant),
+            "n_sample": f"{n_sample:,}",
+        }
 
     def check(self) -> None:
         """Raise an error if a field is not what `of_part` computes, for example because it was modified."""

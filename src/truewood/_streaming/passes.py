@@ -53,7 +53,10 @@ def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
     """Raise an error for options that need a table in memory; return `inference` as a bool."""
     if not isinstance(rows, str) or rows != "heldout":
         given = repr(rows) if isinstance(rows, str) else "lists"
-        raise ValueError(f"rows must be 'heldout', rows the model never saw, if X is read in parts, got {given}.")
+        raise ValueError(
+            f"rows must be 'heldout' because X is read in parts, got {given}; pass rows='heldout' and rows that the "
+            "model never saw."
+        )
     check_measure(measure)
     if measure in MEASURES and MEASURES[measure].split_score is None:
         raise ValueError(f"measure={quote(measure)} needs every row several times; pass a table in memory.")

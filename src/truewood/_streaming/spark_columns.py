@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from truewood._formatting import quote
+from truewood._formatting import count, enumerate_names, quote
 from truewood._pipelines.final_estimator import find_spark_pipeline
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.passes import choose_columns, make_part
@@ -115,11 +115,13 @@ def _read_element_names(frame: Any, vector: str, n_elements: int) -> list[str]:
 def _expand(column: Any, name: str, features: list[str]) -> pd.DataFrame:
     """An Arrow column of arrays as a table with one column per element."""
     lists = column.combine_chunks()
-    n_elements = np.unique(lists.value_lengths().to_numpy(zero_copy_only=False))
-    if lists.null_count or n_elements.tolist() != [len(features)]:
+    n_elements = np.unique(lists.drop_null().value_lengths().to_numpy(zero_copy_only=False))
+    got = [f"vectors of {count(n, 'element')}" for n in n_elements.tolist() if n != len(features)]
+    got += ["missing vectors"] if lists.null_count else []
+    if got:
         raise ValueError(
-            f"column {quote(name)} must hold vectors of {len(features)} elements, as the model expects, got vectors "
-            f"that are missing or have {', '.join(map(str, n_elements[:3].tolist()))}."
+            f"column {quote(name)} must hold vectors of {len(features)} elements, as the model expects, got "
+            f"{enumerate_names(got)}."
         )
     values = lists.flatten().to_numpy(zero_copy_only=False).reshape(-1, len(features))
     return pd.DataFrame(values, columns=features)

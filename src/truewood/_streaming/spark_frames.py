@@ -73,7 +73,7 @@ def _check_frame(X: Any) -> None:
         hint = "; pass X.to_spark()" if hasattr(X, "to_spark") else ""
         raise TypeError(f"X must be a pyspark.sql DataFrame, got {kind.__module__}.{kind.__name__}{hint}.")
     if X.isStreaming:
-        raise ValueError("X must be a bounded DataFrame, got a stream; pass one of the rows that have arrived so far.")
+        raise ValueError("X must be a bounded DataFrame, got a stream; pass a DataFrame of the rows so far.")
 
 
 def _verify_in_session(model: StreamingModel, frame: Any, columns: Columns) -> None:

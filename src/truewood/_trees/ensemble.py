@@ -63,7 +63,8 @@ class TreeEnsemble:
     x_dtype : {"float32", "float64"}, default="float32"
         The type in which x is compared with thresholds.
     categories : Categories or None, default=None
-        The splits on categories; the category of a value of x is its integer part.
+        Which nodes split on categories, and which categories go left, see `truewood.adapters.Categories`; None if all
+        splits have thresholds. The category of a value of x is its integer part.
     column : ndarray of int32, shape (n_trees,), or None, default=None
         For trees with a single value per node, the column of the target that each tree predicts: its class, or its
         output. None if values have all columns.
@@ -135,11 +136,15 @@ class TreeEnsemble:
         if self.categories is not None and self.categories.node_set.shape != (n_nodes,):
             raise ValueError(f"categories must describe all {n_nodes} nodes, got {self.categories.node_set.shape}.")
         if self.column is not None and (self.column.shape != (self.n_trees,) or self.column.min() < 0):
-            raise ValueError(f"column must hold a column of the target for each of the {self.n_trees} trees.")
+            raise ValueError(
+                f"column must hold the position of a target column, 0 or larger, for each of the {self.n_trees} trees."
+            )
         if self.column is not None and not (self.is_additive and self.kind.n_columns == 1):
             raise ValueError("column is only for additive trees with one value per node.")
         if self.is_additive and self.kind.is_classification:
-            raise ValueError("kind must be numbers for additive trees, whose values are raw scores.")
+            raise ValueError(
+                "kind must be a TargetKind without classes for additive trees, because their values are raw scores."
+            )
         self._check_structure(n_nodes)
         roots = self.weight[self.offset[:-1]]
         if not (self.weight.min() >= 0 and roots.min() > 0 and np.isfinite(self.weight.sum())):

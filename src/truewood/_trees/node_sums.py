@@ -19,9 +19,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class NodeSums:
-    """Sums over the rows that reach each node.
+    """Sums over the rows that reach each node, which measures turn into scores of splits.
 
-    Sums of the same trees over disjoint rows, with the same origin, can be added with ``+``.
+    An engine computes them, and a measure is a function of a `TreeEnsemble` and its sums. Sums of the same trees over
+    disjoint rows, with the same origin, can be added with ``+``.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class NodeSums:
     total : ndarray of float64, shape (n_nodes, n_columns)
         Weighted sum of the target minus `origin`; for classes, the weight of each class.
     square : ndarray of float64, shape (n_nodes, n_outputs)
-        Weighted sum of the square of the target minus `origin`; for classes, the weight.
+        Weighted sum of ``(target - origin) ** 2``; for classes, the weight.
     origin : ndarray of float64, shape (n_columns,)
         The number subtracted from the target.
     """
@@ -44,7 +45,19 @@ class NodeSums:
     def unpack(
         cls, sums: NDArray[np.float64], kind: TargetKind, origin: NDArray[np.float64], *, counts_classes: bool
     ) -> NodeSums:
-        """Split one array of shape (n_nodes, n_sums): weight, sums of the columns and, if stored, sums of squares."""
+        """Split one array of sums into its parts.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (n_nodes, n_sums)
+            Weight, sums of the columns and, if stored, sums of squares.
+        kind : TargetKind
+            The target.
+        origin : ndarray of shape (n_columns,)
+            The number subtracted from the target.
+        counts_classes : bool
+            Whether the columns are the weights of classes, so that sums of squares are equal to the weight.
+        """
         weight, total = sums[:, 0].copy(), np.ascontiguousarray(sums[:, 1 : 1 + kind.n_columns])
         if counts_classes:
             square = np.broadcast_to(weight[:, np.newaxis], (len(weight), kind.n_outputs))
@@ -75,7 +88,7 @@ class NodeSums:
 
     @property
     def mean_square(self) -> Floats:
-        """Mean square of the target minus `origin`, shape (n_nodes, n_outputs); 0 at nodes without weight."""
+        """Mean of ``(target - origin) ** 2``, shape (n_nodes, n_outputs); 0 at nodes without weight."""
         return self.square / self.divisor[:, np.newaxis]
 
 

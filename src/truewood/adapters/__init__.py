@@ -8,6 +8,7 @@ from truewood._exceptions import AdapterError
 from truewood._inputs.losses import Loss
 from truewood._inputs.tables import InputSpec
 from truewood._inputs.target import TargetKind
+from truewood._trees.categories import Categories
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
 from truewood.adapters._registry import open_model, register_adapter, to_ensemble
 from truewood.adapters._spark_model import SparkModel
@@ -18,6 +19,7 @@ from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeMo
 __all__ = [
     "AdapterError",
     "BagSeeds",
+    "Categories",
     "InBagRows",
     "InputSpec",
     "Loss",

@@ -75,11 +75,10 @@ def open_model(model: Any) -> TreeModel:
             ),
         ),
         training=_record_training(model, draw_rows) if has_bags else None,
-        why_no_bags="was fit with warm_start=True on different numbers of rows",
+        why_no_bags="was fit with warm_start=True on different numbers of rows"
+        + ("; fit it again without warm_start" if is_causal else ""),
         has_predictions=not is_causal,
-        why_no_heldout="does not store the node means that effects are scored by: pass its training data"
-        if is_causal
-        else None,
+        why_no_heldout="does not store the node means that effects are scored by" if is_causal else None,
     )
 
 

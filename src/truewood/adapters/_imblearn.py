@@ -38,7 +38,7 @@ def open_model(model: Any) -> TreeModel:
         model,
         model.estimators_,
         training=training if has_bags else None,
-        why_no_bags="was fit with both bootstrap and class_weight, and does not record the resulting bags",
+        why_no_bags="was fit with both bootstrap and class_weight, and does not record the resulting bootstrap samples",
     )
 
 

@@ -35,7 +35,7 @@ def open_model(model: Any) -> TreeModel:
         model,
         model.estimators_,
         training=training if has_all_bagging_bags(model) else None,
-        why_no_bags="was fit with warm_start=True, which forgets the bags of the first trees",
+        why_no_bags="was fit with warm_start=True, which forgets the bootstrap samples of the first trees",
         features=model.estimators_features_,
     )
 

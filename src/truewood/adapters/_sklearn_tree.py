@@ -159,8 +159,8 @@ def _find_missing_problem(model: Any, tree: Any, takes_missing: bool) -> str | N
     """Why X may not contain NaN."""
     if not MISSING_IS_TRUSTED:
         return (
-            "trees of scikit-learn before 1.8 route missing values differently in prediction and training "
-            "(scikit-learn/scikit-learn#32351); fit the model with 1.8 or later"
+            "trees of scikit-learn before 1.8, unlike later ones, route missing values differently in prediction and "
+            "training (scikit-learn/scikit-learn#32351)"
         )
     accepts = takes_missing and tree.__sklearn_tags__().input_tags.allow_nan
     return None if accepts else f"{type(model).__name__} does not support missing values"

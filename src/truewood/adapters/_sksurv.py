@@ -60,8 +60,8 @@ def open_model(model: Any) -> TreeModel:
             ),
         ),
         training=record_training(model),
-        why_no_bags=WHY_NO_BAGS,
-        why_no_heldout="does not store life tables at its nodes: fit with bootstrap=True and pass the training data",
+        why_no_bags=f"{WHY_NO_BAGS}; fit it again with bootstrap=True",
+        why_no_heldout="does not store life tables at its nodes",
     )
 
 

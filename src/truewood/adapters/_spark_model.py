@@ -26,7 +26,7 @@ class SparkModel:
     params : dict
         Its params by name, defaults included.
     learned : dict
-        What it has learned, by the names of Spark: "labelsArray" of a StringIndexerModel, "categorySizes" of a
+        What it has learned, under Spark's own names: "labelsArray" of a StringIndexerModel, "categorySizes" of a
         OneHotEncoderModel.
     trees : TreeEnsemble or None
         Its trees, with node k of Spark as node k; None for a stage that has none.

@@ -137,10 +137,10 @@ class TreeModel:
     training : TrainingRecord or None
         What it records about its training data.
     why_no_bags : str
-        Why there are no bags, as the rest of a sentence that begins with the model's name.
+        Why there are no bags, and if possible a remedy, as the rest of a sentence that begins with the model's name.
     why_no_heldout : str or None
-        Why only out-of-bag rows can evaluate trees, as the rest of a sentence that begins with the model's name: its
-        nodes hold no means of the target, which then have to come from the training data.
+        Why the model cannot be scored on held-out rows, as the rest of a sentence that begins with its name; None if it
+        can. Needed if nodes store no means of the target, which are then computed from the training data.
     has_predictions : bool
         Whether the values of leaves are predictions; if not, predictions cannot be explained.
     is_stopped_early : bool
@@ -166,7 +166,7 @@ class TreeModel:
     target: TargetSpec
     reader: InitVar[TreeReader]
     training: TrainingRecord | None = None
-    why_no_bags: str = "has no recorded bags"
+    why_no_bags: str = "does not record the rows in each tree's bootstrap sample"
     why_no_heldout: str | None = None
     has_predictions: bool = True
     is_stopped_early: bool = False
@@ -215,7 +215,9 @@ class TreeModel:
         ):
             raise self._contradict("must declare a tree weight that is finite and not negative for each tree")
         if not self.finds_leaves and (self.combined or self.table.dtype is None):
-            raise self._contradict("must find leaves itself, as its trees split on more than columns of numbers")
+            raise self._contradict(
+                "must set TreeReader.find_leaves, because its trees split on more than columns of numbers"
+            )
 
     def _contradict(self, problem: str) -> AdapterError:
         return AdapterError(f"the adapter of {self.name} {problem}.")
@@ -317,7 +319,7 @@ class TreeModel:
     def _find_library_leaves(self, trees: range, ensemble: TreeEnsemble, values: Any) -> NDArray[np.int64]:
         """Leaf of every row according to the library, as node numbers within the tree, shape (n_rows, n_trees)."""
         if self._reader.find_leaves is None:
-            raise self._contradict("does not find leaves")
+            raise self._contradict("must set TreeReader.find_leaves to find leaves in the library")
         found = np.asarray(self._reader.find_leaves(trees, values))
         shape = (values.shape[0], len(trees))
         if found.shape != shape or found.dtype.kind not in "iu":

@@ -226,7 +226,7 @@ def _check_types(frame: nw.DataFrame[Any]) -> None:
     for name, dtype in frame.schema.items():
         if dtype in (nw.String, nw.Object) or dtype.is_temporal():
             raise ValueError(
-                f"X must be numbers and categories, but column {quote(name)} is {dtype}; encode it as for the fit."
+                f"X must be numbers and categories, but column {quote(name)} is {dtype}; encode it as in training."
             )
 
 

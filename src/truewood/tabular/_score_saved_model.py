@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from truewood.tabular._checks.leaks import warn_of_leaks
 from truewood.tabular._columns.roles import read_roles
 from truewood.tabular._columns.target import Outcome, find_rows_with_target, read_group_column, read_weight
 from truewood.tabular._errors import TableError
-from truewood.tabular._files.reading import is_many_files, open_table
+from truewood.tabular._files.reading import is_many_files, name_data, open_table
 from truewood.tabular._messages import Messages, read_messages
 from truewood.tabular._models.boosters import Progress
 from truewood.tabular._models.distributed import score_distributed
@@ -118,13 +119,14 @@ def score_saved_model(
     """
     messages = read_messages(messages)
     scoring = Scoring(measure, contributions, group_correlated, alpha, random_state, n_jobs)
+    score_held_out = partial(_score_held_out, target=target, data=name_data(table))
     saved = open_saved_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, drop=drop)
     if groups is not None and (backend != "local" or is_many_files(table)):
         raise TableError(NEEDS_MEMORY, "groups")
     if backend != "local":
-        return _score_held_out(
+        return score_held_out(
             partial(
                 score_distributed,
                 saved,
@@ -137,7 +139,7 @@ def score_saved_model(
             )
         )
     if is_many_files(table):
-        return _score_held_out(
+        return score_held_out(
             partial(
                 score_many_files,
                 saved,
@@ -156,7 +158,7 @@ def score_saved_model(
     task = "regression" if saved.classes is None else "classification"
     warn_of_leaks(X, Outcome(task, y), roles.target, messages, is_fit=True)
     warn_of_duplicates(X, messages)
-    return _score_held_out(
+    return score_held_out(
         partial(
             score_model,
             Fitted(saved.model, X, y, weight, group_of, "heldout", _predict(saved, X), saved.classes),
@@ -170,10 +172,10 @@ def score_saved_model(
     )
 
 
-def _score_held_out(score: Callable[[], TableScore]) -> TableScore:
+def _score_held_out(score: Callable[[], TableScore], *, target: str, data: str | None) -> TableScore:
     """Score, and turn errors about the model into errors about the argument."""
     try:
-        return score()
+        return replace(score(), target=target, data=data)
     except TypeError as error:  # not a tree model
         raise TableError(str(error), "saved_model") from error
     except TrainingRowsError as error:

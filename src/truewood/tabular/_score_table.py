@@ -22,7 +22,7 @@ from truewood.tabular._columns.identifiers import warn_of_group_identifiers
 from truewood.tabular._columns.roles import read_roles
 from truewood.tabular._columns.target import check_survival_settings, find_outcome, read_group_column, read_weight
 from truewood.tabular._errors import TableError
-from truewood.tabular._files.reading import is_many_files, open_table
+from truewood.tabular._files.reading import is_many_files, name_data, open_table
 from truewood.tabular._messages import Messages, read_messages
 from truewood.tabular._models.boosters import Progress
 from truewood.tabular._models.fitting import fit_model, is_out_of_bag
@@ -154,7 +154,7 @@ def score_table(
         weight = None if weight is None else weight[chosen]
         group_of = None if group_of is None else np.unique(group_of[chosen], return_inverse=True)[1]
     fitted = fit_model(used, X, outcome, weight, group_of, settings=settings, progress=progress or show_nothing)
-    return score_model(
+    score = score_model(
         fitted,
         model_name=settings.model,
         columns=[ColumnSummary(column.name, column.dtype, column.is_used, column.note) for column in columns],
@@ -163,6 +163,7 @@ def score_table(
         messages=messages,
         may_be_too_deep=settings.is_forest and settings.max_depth is None,
     )
+    return replace(score, target=target if event is None else f"{target} until {event}", data=name_data(table))
 
 
 def _use_columns(columns: list[Column], messages: Messages) -> pd.DataFrame:

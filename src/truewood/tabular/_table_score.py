@@ -65,6 +65,10 @@ class TableScore:
         What was done and assumed.
     warnings : list of str
         Reasons to doubt the scores, such as a model that is no better than chance.
+    target : str or None
+        Name of the target, for texts.
+    data : str or None
+        Name of the file with the table, for texts; None for a data frame.
     """
 
     result: ImportanceResult
@@ -77,6 +81,8 @@ class TableScore:
     feature_groups: CorrelatedGroups | None
     messages: list[str]
     warnings: list[str]
+    target: str | None = None
+    data: str | None = None
 
     @property
     def notes(self) -> list[str]:
@@ -113,6 +119,8 @@ class TableScore:
             notes=self.notes,
             warnings=[as_message(text).text for text in self.warnings],
             explanation=self.explanation,
+            target=self.target,
+            data=self.data,
             alpha=alpha,
         )
 

@@ -57,7 +57,8 @@ def check_finite(columns: list[Column]) -> None:
         if column.is_used and (n_infinite := count_infinite(column)):
             raise TableError(
                 Message(
-                    f"column {quote(column.name)} contains {count(n_infinite, 'infinite or too large number')}.",
+                    f"column {quote(column.name)} contains infinite numbers, or numbers too large for float32, in "
+                    f"{count(n_infinite, 'row')}.",
                     "Replace them, or drop the column with {drop}.",
                     drop=[column.name],
                 ),

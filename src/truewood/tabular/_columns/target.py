@@ -99,13 +99,18 @@ def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: M
     """
     column = infer_column(name, given, is_kept=True)
     if column.dtype in (NESTED, DATE):
-        raise TableError(f"column {quote(name)} must contain classes or numbers, got {column.dtype}s.", "target")
+        got = "dates" if column.dtype == DATE else column.dtype
+        raise TableError(
+            f"column {quote(name)} must contain classes or numbers, got {got}; choose another target, or convert the "
+            "column.",
+            "target",
+        )
     if column.dtype == CONSTANT:
         raise TableError(f"column {quote(name)} is constant, so there is nothing to predict.", "target")
     if n_infinite := count_infinite(column):
         raise TableError(
-            f"column {quote(name)} contains {count(n_infinite, 'infinite or too large number')}; replace "
-            "them, or remove these rows.",
+            f"column {quote(name)} contains infinite numbers, or numbers too large for float32, in "
+            f"{count(n_infinite, 'row')}; replace them, or remove these rows.",
             "target",
         )
     chosen = task or _choose_task(column)

@@ -167,8 +167,8 @@ def find_numbers(texts: list[str], codes: NDArray[Any]) -> tuple[NDArray[np.floa
 
 def _note_nearly_numeric(name: str, other: str, part: float) -> Message:
     return Message(
-        f"{part:.0%} numbers, the rest like {other}: treated as text.",
-        "To treat the rest as missing, pass {dtypes}",
+        f"{part:.0%} of the values are numbers, but others are like {other}, so the column is not numeric.",
+        "To read numbers, and treat the other values as missing, pass {dtypes}",
         dtypes={name: "number"},
     )
 

@@ -55,6 +55,13 @@ class FileContent:
     ending: str | None = None
 
 
+def name_data(table: Any) -> str | None:
+    """Name of the file or other source that a table comes from; None for a data frame."""
+    if isinstance(table, FileContent):
+        return table.name
+    return os.path.basename(os.path.normpath(table)) if isinstance(table, str | os.PathLike) else None
+
+
 def is_many_files(table: Any) -> bool:
     """Whether a table is a folder or a glob pattern."""
     if not isinstance(table, str | os.PathLike):

@@ -123,7 +123,7 @@ def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray
         labels = labels.astype(classes.dtype) if known.all() else labels
     if not known.all():
         shown = ", ".join(map(repr, texts[~known].unique()[:3]))
-        remedy = "; encode the target as for the fit" if classes.dtype.kind in "iuf" else ""
+        remedy = "; encode the target as in training" if classes.dtype.kind in "iuf" else ""
         raise TableError(
             f"column {quote(name)} contains labels that the model does not know: {shown}; it knows "
             f"{', '.join(list(by_text)[:5])}{', ...' if len(by_text) > 5 else ''}{remedy}.",

@@ -167,6 +167,8 @@ def _explain(
     }
     if fitted.labels is not None and found[0].output_names is not None:
         joined["output_names"] = fitted.labels.astype(str)
+    if fitted.labels is not None and found[0].positive_class is not None:
+        joined["positive_class"] = str(fitted.labels[1])
     return replace(found[0], **joined, target=None, rows=fitted.rows)
 
 

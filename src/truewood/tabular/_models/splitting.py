@@ -49,7 +49,8 @@ def split_rows(
         if classes is not None and len(np.unique(y[training])) < len(classes):
             absent = classes[np.setdiff1d(y, y[training])[0]]
             raise TableError(
-                f"class {quote(str(absent))} occurs in too few groups: none of them is in the training rows.",
+                f"class {quote(str(absent))} occurs in too few groups: none of them is in the training rows. Merge it "
+                "with another class, or remove its rows.",
                 "groups",
             )
     return [(np.sort(training), np.sort(test)) for training, test in splits]
