@@ -149,7 +149,7 @@ def _list_tree_noise(result: ImportanceResult) -> list[Caveat]:
     return [
         Caveat(
             "Few trees",
-            f"the randomness of the trees makes up {100 * noise:.0f}% of a typical standard error. "
+            f"on average, the randomness of the trees makes up {100 * noise:.0f}% of the standard errors. "
             f"{_round_up(needed):,} trees instead of {result.n_trees:,} would reduce that to {100 * TREE_NOISE:.0f}%, "
             "so that weaker features can become significant.",
         )
