@@ -36,3 +36,13 @@ def test_other_rows_are_not_warned_about():
         for table in (X, X.round(1), line, plane, X[:, :2]):
             forest = RandomForestClassifier(5, random_state=0).fit(table, y)
             assert tw.importance(forest, table, y, inference=False).notes == ()
+
+
+def test_levels_that_are_far_apart_are_not_warned_about():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal(60), np.arange(60) % 2
+    levels = [rng.choice([0.0, 1e-45, -1e-40, 1.0], 60), rng.choice([1.0, 1e30, -1e30, 2e30], 60)]
+    X = np.column_stack([*levels, x, x])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tw.importance(RandomForestClassifier(5, random_state=0).fit(X, y), X, y, inference=False).notes == ()

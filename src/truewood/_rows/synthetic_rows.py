@@ -54,11 +54,12 @@ def has_synthetic_rows(matrix: FeatureMatrix, target: Target) -> bool:
 
 
 def _choose_columns(matrix: FeatureMatrix) -> list[int]:
-    """The first continuous columns without missing values."""
+    """The first continuous columns without missing values; levels that are far apart are not continuous."""
     chosen: list[int] = []
     for j in range(matrix.values.shape[1]):
         column = matrix.values[:500, j].astype(np.float64)
-        if np.isfinite(column).all() and is_continuous(column, len(column)):
+        is_distinct = 2 * len(np.unique(column)) >= len(column)
+        if is_distinct and np.isfinite(column).all() and is_continuous(column, len(column)):
             chosen.append(j)
         if len(chosen) == _MOST_COLUMNS:
             break
