@@ -79,12 +79,14 @@ def importance(
         column in X. Standard errors and p-values are then cluster-robust. With ``rows="oob"``, each cluster must be
         entirely in or entirely outside each tree's bag, which an ordinary bootstrap does not ensure; use held-out rows
         or `cross_importance` instead. Not supported by "sobol_mda".
-    inference : bool or "bags", default=True
+    inference : bool, "bags" or "residual", default=True
         Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and
         "sobol_mda". True approximates the effect of each row on the choice of splits. "bags" estimates it from the
         difference between trees with and without the row in their bag, for standard errors and intervals on
         out-of-bag rows, which matters if a feature is useful only together with another. This needs many trees; a
-        warning states how many if there are too few.
+        warning states how many if there are too few. With "residual", p-values test each feature against what the other
+        features leave unexplained, which finds more features if others explain much of the target; scores, standard
+        errors and intervals stay the same.
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.

@@ -231,7 +231,7 @@ def find_swapped_leaves():
     return Case("find_swapped_leaves", arguments, ("leaves",))
 
 
-def add_sobol_projection(target, n_columns):
+def add_projection(name, target, n_columns):
     every = {
         "index": np.concatenate([np.arange(N_ROWS)] * 2),
         "offset": np.array([0, N_ROWS, 2 * N_ROWS], dtype=np.int64),
@@ -254,7 +254,7 @@ def add_sobol_projection(target, n_columns):
         "n_threads": 2,
         "out": np.zeros((N_ROWS, 2, n_columns)),
     }
-    return Case("add_sobol_projection", arguments, ("out",))
+    return Case(name, arguments, ("out",))
 
 
 def list_oob_rows(dtype):
@@ -426,8 +426,10 @@ CASES = {
     "find_leaves": lambda: find_leaves(draw_values(), with_sets=True),
     "find_leaves, sparse": lambda: find_leaves(lay_sparse(), with_sets=False),
     "find_swapped_leaves": find_swapped_leaves,
-    "add_sobol_projection, classes": lambda: add_sobol_projection(classes(), 5),
-    "add_sobol_projection, numbers": lambda: add_sobol_projection(numbers(2), 2),
+    "add_sobol_projection, classes": lambda: add_projection("add_sobol_projection", classes(), 5),
+    "add_sobol_projection, numbers": lambda: add_projection("add_sobol_projection", numbers(2), 2),
+    "add_marginal_projection, classes": lambda: add_projection("add_marginal_projection", classes(), 5),
+    "add_marginal_projection, numbers": lambda: add_projection("add_marginal_projection", numbers(2), 2),
     "list_oob_rows, int32": lambda: list_oob_rows(np.int32),
     "list_oob_rows, int64": lambda: list_oob_rows(np.int64),
     "sum_leaves, classes": lambda: sum_leaves(classes(), 5, 6),
@@ -528,6 +530,7 @@ FREE_AXES = {
     ("list_oob_rows", "bag"): 0,
     ("list_oob_rows", "oob_rows"): 0,
     ("add_sobol_projection", "out"): 1,
+    ("add_marginal_projection", "out"): 1,
     ("add_path_influence", "out"): 1,
     ("sum_nodes", "sums"): 1,
     ("score_sums", "terms"): 1,

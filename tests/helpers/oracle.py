@@ -5,6 +5,7 @@ Nothing here uses truewood. Node means come from the training rows, not from wha
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -272,6 +273,66 @@ def project_forest(trees, X, y, n_classes, row_weight, groups):
     return np.array([math.fsum(column) for column in added.T]), added
 
 
+def average_out(oracle_tree, in_bag, x, node, is_out):
+    """What a tree says of a row below a node if splits on some columns send it both ways, by weight in training."""
+    tree = oracle_tree.tree
+    if tree.children_left[node] == -1:
+        return in_bag[node].mean
+    if not is_out(oracle_tree.columns[tree.feature[node]]):
+        return average_out(oracle_tree, in_bag, x, step(tree, oracle_tree.columns, node, x), is_out)
+    pair = int(tree.children_left[node]), int(tree.children_right[node])
+    total = sum(in_bag[c].weight for c in pair)
+    said = [average_out(oracle_tree, in_bag, x, c, is_out) for c in pair]
+    return [sum(in_bag[c].weight * v[k] for c, v in zip(pair, said, strict=True)) / total for k in range(len(said[0]))]
+
+
+def leave_residuals(trees, X, y, n_classes, row_weight, group):
+    """What is left of y after the prediction with the columns of a group averaged out: {row: vector}, less its mean."""
+    targets = vectors(y, 0, n_classes)
+    nodes = [summarise(t.tree, t.columns, X, targets, t.training) for t in trees]
+
+    def predict(is_out):
+        said = {}
+        for tree, in_bag in zip(trees, nodes, strict=True):
+            for row, _ in tree.unseen:
+                said.setdefault(row, []).append(average_out(tree, in_bag, X[row], 0, is_out))
+        return {row: [float(add(part)) / len(own) for part in zip(*own, strict=True)] for row, own in said.items()}
+
+    def center(values):
+        total = math.fsum(row_weight[row] for row in values)
+        size = len(next(iter(values.values())))
+        means = [math.fsum(row_weight[row] * float(v[k]) for row, v in values.items()) / total for k in range(size)]
+        return {row: [float(a) - b for a, b in zip(v, means, strict=True)] for row, v in values.items()}
+
+    whole, without = center(predict(lambda _column: False)), predict(lambda column: column in group)
+    centred = center({row: targets[row] for row in whole})
+    products = math.fsum(row_weight[row] * dot(centred[row], whole[row]) for row in whole)
+    squares = math.fsum(row_weight[row] * dot(whole[row], whole[row]) for row in whole)
+    slope = max(products / squares, 0.0)
+    return center({row: [a - slope * b for a, b in zip(centred[row], without[row], strict=True)] for row in whole})
+
+
+def score_residuals(oracle_tree, X, y, n_classes, residuals, group):
+    """Score of a group in one tree by `ufi_centered` with residuals in place of y, and what each row adds to it."""
+    tree, columns = oracle_tree.tree, oracle_tree.columns
+    in_bag = summarise(tree, columns, X, vectors(y, 0, n_classes), oracle_tree.training)
+    weight = [0.0] * tree.node_count
+    paths = {row: walk(tree, columns, X[row]) for row, _ in oracle_tree.unseen}
+    for row, own in oracle_tree.unseen:
+        for node in paths[row]:
+            weight[node] += own
+    added = {}
+    for row, own in oracle_tree.unseen:
+        for m, c in itertools.pairwise(paths[row]):
+            pair = tree.children_left[m], tree.children_right[m]
+            if columns[tree.feature[m]] not in group or any(weight[child] <= 0 for child in pair):
+                continue
+            rate = float(in_bag[c].weight / in_bag[0].weight) / weight[c]
+            up = dot([float(v) for v in minus(in_bag[c].mean, in_bag[m].mean)], residuals[row])
+            added[row] = added.get(row, 0.0) + own * rate * up
+    return math.fsum(added.values()), added
+
+
 def match_classes(trees, y, row_weight):
     """Weights of rows by which classes have the mix of the bags, where that is more than five standard errors off."""
     matched = [float(weight) for weight in row_weight]
@@ -487,10 +548,44 @@ def widen(labels):
     return n_groups / (n_groups - 3) / (n_rows / (n_rows - 3))
 
 
+def measure_phi_a(more, r, phi, per_tree):
+    """Sum of phi a of one feature, as the bags show it.
+
+    `more` has the weight of each row in each bag over its mean, minus 1, and r its mean square.
+    """
+    n_trees = len(per_tree)
+    measured = math.fsum(phi**2)
+    for i in range(len(phi)):
+        measured += phi[i] * math.fsum(more[:, i] * (per_tree - per_tree.mean())) / n_trees
+    return measured / r
+
+
+def estimate_phi_a(more, r, features):
+    """Sum of phi a of each feature, given (scores by tree, phi), by the regression over all of them.
+
+    Measured sums, in units of the sum of squares of phi, over the part of those squares that is not forest noise; for a
+    feature that matters, over that part of useless features. See docs/theory/standard_errors.md.
+    """
+    above, below, shares = 1.0, 1.0, []
+    for per_tree, phi in features:
+        squares = math.fsum(phi**2)
+        if squares == 0:
+            continue
+        share = max(squares - per_tree.var(ddof=1) / len(per_tree), 0.0) / squares
+        useless = 1.0 / (1.0 + per_tree.mean() ** 2 / squares)
+        shares.append((useless, share))
+        weight = useless * r / max(1.0 - share, 0.02)
+        above += weight * share * measure_phi_a(more, r, phi, per_tree) / squares
+        below += weight * share**2
+    typical = sum(useless * share for useless, share in shares) / sum(useless for useless, _ in shares)
+    parts = iter(useless * share + (1.0 - useless) * typical for useless, share in shares)
+    return [max(above / below, 0.0) * next(parts) * math.fsum(phi**2) if phi.any() else 0.0 for _, phi in features]
+
+
 def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
     """Null standard error and standard error of a feature with clustered rows, see docs/theory/standard_errors.md.
 
-    Sums of phi a are taken from this feature alone; psi and bags, (n_trees, n_rows), are None for unseen rows.
+    This is the only feature of the model; psi and bags, (n_trees, n_rows), are None for unseen rows.
     """
     phi, widening = sum_by_group(phi, labels), widen(labels)
     if psi is None:
@@ -502,8 +597,8 @@ def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
     weight = np.array([[sum(float(bag[row]) for row in rows) for rows in rows_of] for bag in bags])
     more = weight / weight.mean(axis=0) - 1.0
     r, spread, noise = (more**2).mean(), per_tree - score, per_tree.var(ddof=1) / n_trees
-    C = np.array([math.fsum(more[:, g] * spread) / n_trees for g in range(len(names))])
-    variance = math.fsum(phi**2) + max(math.fsum(phi * (C + phi)) / r, math.fsum(phi * psi), 0.0)
+    (phi_a,) = estimate_phi_a(more, r, [(per_tree, phi)])
+    variance = math.fsum(phi**2) + max(phi_a, math.fsum(phi * psi), 0.0)
     common, gain = max(variance - noise, 0.0), max((biased - score) / (1.0 + r), 0.0)
     squares = gain + max(score * common / variance, -0.75 * gain)
     on_average = variance - common + common * gain / squares
@@ -511,6 +606,6 @@ def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
     slope = math.fsum(owed * spread) / n_trees + math.fsum(phi * psi) - r * noise
     excess = slope / (r * math.fsum(psi**2)) - 1.0
     g = 1.0 + max(excess, 0.0) * max(0.0, 1.0 - noise / (r * math.fsum(psi**2)) / excess**2)
-    both = math.fsum((phi + g * psi) ** 2) + noise
+    both = max(math.fsum((phi + g * psi) ** 2), 4.0 * (math.fsum(phi**2) - noise)) + noise
     null_std_error = math.sqrt(widening) * (math.sqrt(variance) + math.sqrt(on_average)) / 2.0
     return null_std_error, math.sqrt(widening * max(variance, both))

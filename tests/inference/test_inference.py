@@ -18,6 +18,7 @@ from helpers.sklearn_models import build, supported_cases
 from truewood._engines.selection import ENGINE_VARIABLE
 from truewood._inference.p_values import adjust, janitza
 from truewood._measures.registry import MEASURES as MEASURE_TABLE
+from truewood._results.caveats import list_caveats
 from truewood._scoring import influence, trees
 
 MEASURES = ["ufi", "ufi_centered", "mdi_oob"]
@@ -73,15 +74,27 @@ def assert_equal_results(one, other):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-def average_all_rows(in_bag, scored, grown_root, scored_root, is_classifier):
-    """Mean of all rows at a node; classes of training rows count as they do among the unseen rows at the root."""
-    ratio = [
-        (b / a if a > 0 else 0.0) if is_classifier else 1.0
-        for a, b in zip(grown_root.mean, scored_root.mean, strict=True)
-    ]
-    trained = [in_bag.weight * a * factor for a, factor in zip(in_bag.mean, ratio, strict=True)]
-    weight = (sum(trained) if is_classifier else in_bag.weight) + scored.weight
-    return [(a + scored.weight * b) / weight for a, b in zip(trained, scored.mean, strict=True)]
+def expect_at_nodes(inner, in_bag, scored):
+    """Expected target of unseen rows at each node: their mean there, and a line through that at the root."""
+    products = squares = 0
+    for left, right in zip(inner.children_left, inner.children_right, strict=True):
+        if left < 0 or scored[left] is None or scored[right] is None:
+            continue
+        w_l, w_r = in_bag[left].weight, in_bag[right].weight
+        step = oracle.minus(in_bag[left].mean, in_bag[right].mean)
+        other = oracle.minus(scored[left].mean, scored[right].mean)
+        products += w_l * w_r / (w_l + w_r) * oracle.dot(step, other)
+        squares += w_l * w_r / (w_l + w_r) * oracle.dot(step, step)
+    slope, at_line = max(products / squares, 0) if squares else 0, scored[0].weight / 4
+    expected = []
+    for grown, unseen in zip(in_bag, scored, strict=True):
+        line = [
+            mean + slope * (value - root)
+            for mean, value, root in zip(scored[0].mean, grown.mean, in_bag[0].mean, strict=True)
+        ]
+        n_rows, means = (0, line) if unseen is None else (unseen.weight, unseen.mean)
+        expected.append([(n_rows * a + at_line * b) / (n_rows + at_line) for a, b in zip(means, line, strict=True)])
+    return expected
 
 
 def contributions_by_loops(built, n_features):
@@ -93,6 +106,7 @@ def contributions_by_loops(built, n_features):
         inner = tree.tree
         in_bag = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
         scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.unseen)
+        expected = expect_at_nodes(inner, in_bag, scored)
         for rows, out in ((tree.unseen, phi), (tree.training, psi)):
             for row, weight in rows:
                 path = oracle.walk(inner, tree.columns, built.dense[row])
@@ -103,8 +117,7 @@ def contributions_by_loops(built, n_features):
                     column = tree.columns[inner.feature[m]]
                     y_less = oracle.minus(targets[row], in_bag[m].mean)
                     if out is phi:
-                        middle = average_all_rows(in_bag[m], scored[m], in_bag[0], scored[0], built.case.is_classifier)
-                        y_less = oracle.minus(targets[row], middle)
+                        y_less = oracle.minus(targets[row], expected[m])
                         step = oracle.minus(in_bag[c].mean, in_bag[m].mean)
                         rate = in_bag[c].weight / in_bag[0].weight / scored[c].weight
                     else:
@@ -132,14 +145,15 @@ def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
     phi, psi = phi - phi.mean(axis=0), psi - psi.mean(axis=0)
     biased = biased_by_loops(built, phi.shape[1])
     by_column = [(result.per_tree[:, j], phi[:, j], psi[:, j]) for j in range(phi.shape[1])]
-    multiple = np.nanmedian([multiple_by_loops(built, own, unseen) for own, unseen, _ in by_column])
-    by_column = [(*own, multiple) for own in by_column]
+    bags = bags_by_loops(built, len(phi))
+    phi_a = oracle.estimate_phi_a(*bags, [own[:2] for own in by_column])
+    by_column = [(*own, part) for own, part in zip(by_column, phi_a, strict=True)]
     # weights in bags are kept as float32
     close = {"rtol": 1e-6, "atol": 1e-12}
     tested = [error_by_loops(built, *own, mdi) for own, mdi in zip(by_column, biased, strict=True)]
     np.testing.assert_allclose(result.null_std_error, tested, **close)
     of_all = (result.per_tree.sum(axis=1), phi.sum(axis=1), psi.sum(axis=1))
-    together = error_by_loops(built, *of_all, multiple_by_loops(built, *of_all[:2]), biased.sum())
+    together = error_by_loops(built, *of_all, *oracle.estimate_phi_a(*bags, [of_all[:2]]), biased.sum())
     np.testing.assert_allclose(result.total_error, together, **close)
     np.testing.assert_allclose(result.std_error, [spread_by_loops(built, *own) for own in by_column], **close)
     with warnings.catch_warnings():
@@ -179,25 +193,14 @@ def bags_by_loops(built, n_rows):
     return more, more[:, in_bag].var(axis=0).mean()
 
 
-def multiple_by_loops(built, scores, phi):
-    """Ratio of the sums of phi a and phi squared, as in docs/theory/standard_errors.md; NaN without phi."""
-    if not phi.any():
-        return np.nan
-    n_trees, (more, r) = len(scores), bags_by_loops(built, len(phi))
-    phi_a = (phi**2).sum() / r
-    for i in range(len(phi)):
-        phi_a += phi[i] * sum(more[k, i] * (scores[k] - scores.mean()) for k in range(n_trees)) / n_trees / r
-    return phi_a / (phi**2).sum()
-
-
-def variance_by_loops(phi, psi, multiple):
+def variance_by_loops(phi, psi, phi_a):
     """Variance of the score of a feature that says nothing."""
-    return (phi**2).sum() + max(multiple * (phi**2).sum(), (phi * psi).sum(), 0.0)
+    return (phi**2).sum() + max(phi_a, (phi * psi).sum(), 0.0)
 
 
-def error_by_loops(built, scores, phi, psi, multiple, biased):
+def error_by_loops(built, scores, phi, psi, phi_a, biased):
     """Test error of one feature, from its definition in docs/theory/standard_errors.md."""
-    variance, (_, r) = variance_by_loops(phi, psi, multiple), bags_by_loops(built, len(phi))
+    variance, (_, r) = variance_by_loops(phi, psi, phi_a), bags_by_loops(built, len(phi))
     n_trees, score = len(scores), scores.mean()
     noise, gain = scores.var(ddof=1) / n_trees, max((biased - score) / (1 + r), 0.0)
     if variance == 0:
@@ -208,7 +211,7 @@ def error_by_loops(built, scores, phi, psi, multiple, biased):
     return (np.sqrt(variance) + np.sqrt(on_average)) / 2
 
 
-def spread_by_bags(built, scores, phi, psi, multiple):
+def spread_by_bags(built, scores, phi, psi, phi_a):
     """Standard error of one feature with ``inference="bags"``, as defined in docs/theory/standard_errors.md."""
     n_trees, n_rows = len(built.trees), len(phi)
     more, r = bags_by_loops(built, n_rows)
@@ -218,23 +221,24 @@ def spread_by_bags(built, scores, phi, psi, multiple):
         C = sum(more[k, i] * spread[k] for k in range(n_trees)) / n_trees
         own = sum((more[k, i] * spread[k]) ** 2 for k in range(n_trees)) / n_trees**2
         both += 2 * phi[i] * (C + phi[i]) / r + ((C + phi[i]) ** 2 - own) / r**2
-    return np.sqrt(max(both + noise / r**2, spread_by_loops(built, scores, phi, psi, multiple) ** 2))
+    return np.sqrt(max(both + noise / r**2, spread_by_loops(built, scores, phi, psi, phi_a) ** 2))
 
 
-def spread_by_loops(built, scores, phi, psi, multiple):
+def spread_by_loops(built, scores, phi, psi, phi_a):
     """Standard error of one feature, from its definition in docs/theory/standard_errors.md."""
     n_trees, n_rows = len(built.trees), len(phi)
     noise = scores.var(ddof=1) / n_trees
-    least = variance_by_loops(phi, psi, multiple)
+    least = variance_by_loops(phi, psi, phi_a)
+    twice = 4 * ((phi**2).sum() - noise) + noise
     if not psi.any():
-        return np.sqrt(max((phi**2).sum() + noise, least))
+        return np.sqrt(max((phi**2).sum() + noise, twice, least))
     more, bags = bags_by_loops(built, n_rows)
     owed = [sum(more[k, i] * psi[i] for i in range(n_rows)) for k in range(n_trees)]
     slope = np.mean(np.array(owed) * (scores - scores.mean())) + (phi * psi).sum() - bags * noise
     excess = slope / (bags * (psi**2).sum()) - 1
     kept = max(0.0, 1 - noise / (bags * (psi**2).sum()) / excess**2)
     growth = 1 + max(excess, 0.0) * kept
-    return np.sqrt(max(((phi + growth * psi) ** 2).sum() + noise, least))
+    return np.sqrt(max(((phi + growth * psi) ** 2).sum() + noise, twice, least))
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -543,3 +547,20 @@ def test_a_single_tree_has_nothing_to_compare_its_bag_with(monkeypatch):
     unseen, training, result = contribute(monkeypatch, model, X, y)
     both = unseen + training - 2 * result.values / len(X)
     np.testing.assert_allclose(result.std_error, np.sqrt((both**2).sum(axis=0)), rtol=1e-9)
+
+
+def test_more_trees_remove_the_noise_of_trees():
+    few, many = (
+        tw.importance(RandomForestClassifier(n_trees, random_state=0).fit(X, y), X, y) for n_trees in (25, 400)
+    )
+    noise = few.per_tree.var(axis=0, ddof=1) / 25
+    assert (few.tree_noise > many.tree_noise).all()
+    assert (few.tree_noise >= 1 - np.sqrt(1 - noise / few.std_error**2)).all()  # null errors are at most as large
+    # Noise is inversely proportional to the number of trees: both forests ask for about as many.
+    assert 0.4 < few.n_trees_needed / many.n_trees_needed < 2.5
+    (caveat,) = [caveat for caveat in list_caveats(few, None) if caveat.heading == "Few trees"]
+    assert "25" in caveat.text
+    assert not [caveat for caveat in list_caveats(many, None) if caveat.heading == "Few trees"]
+    held_out = tw.importance(RandomForestClassifier(25, random_state=0).fit(X, y), X + 0.01, y, rows="heldout")
+    assert np.isnan(held_out.tree_noise).all()
+    assert held_out.n_trees_needed is None

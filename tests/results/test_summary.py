@@ -50,6 +50,7 @@ def make_result(result, percents, p_values, *, has_share=True):
         feature_names=np.array([f"f{j}" for j in range(n)]),
         std_error=null_std_error,
         null_std_error=null_std_error,
+        tree_noise=np.full(len(values), np.nan),
         total_error=0.01 if has_share else np.nan,
         per_tree=np.tile(values, (2, 1)),
     )

@@ -162,6 +162,16 @@ def add_joint_effects(
     main: Floats,
     joint: Floats,
 ) -> None: ...
+def add_marginal_projection(
+    forest: Forest,
+    table: Table,
+    target: Target,
+    rows: ProjectionRows,
+    tree_weight: Floats,
+    group_of: NDArray[np.int32],
+    n_threads: int,
+    out: Floats,
+) -> None: ...
 def sum_row_products(
     influence: InfluenceRows,
     n_threads: int,

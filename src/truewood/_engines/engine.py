@@ -186,6 +186,26 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def add_marginal_projection(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        evaluation: RowLists,
+        prediction: Floats,
+        tree_weight: Floats,
+        group_of: NDArray[np.int32],
+        out: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Add the change in predictions if splits on each group of columns send evaluation rows both ways to `out`.
+
+        Such splits are averaged with the training weights of their children. For the arguments see
+        `add_sobol_projection`; `prediction` holds the values of the leaves.
+        """
+
+    @abstractmethod
     def sum_row_products(
         self,
         eval_influence: Floats,

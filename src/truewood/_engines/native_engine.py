@@ -132,6 +132,37 @@ class NativeEngine(Engine):
             out.joint,
         )
 
+    def add_marginal_projection(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        evaluation: RowLists,
+        prediction: Floats,
+        tree_weight: Floats,
+        group_of: NDArray[np.int32],
+        out: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Add the change in predictions if splits on each group send evaluation rows both ways to `out`."""
+        nothing = RowLists.join([np.zeros(0, dtype=np.int64)] * ensemble.n_trees)
+        _kernel.add_marginal_projection(
+            wrap_trees(ensemble),
+            _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
+            wrap_target(ensemble.kind, target, None),
+            _kernel.ProjectionRows(
+                _kernel.RowLists(nothing.index, nothing.offset),
+                np.zeros(0),
+                _kernel.RowLists(evaluation.index, evaluation.offset),
+                prediction,
+            ),
+            tree_weight,
+            group_of,
+            n_threads,
+            out,
+        )
+
     def sum_leaves(
         self,
         ensemble: TreeEnsemble,

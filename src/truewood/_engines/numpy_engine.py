@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from truewood._engines.engine import Engine
 from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.numpy_joint_effects import add_tree
+from truewood._engines.numpy_marginal_projection import average_over_splits
 from truewood._engines.numpy_sobol_projection import project_tree
 from truewood._engines.numpy_walk import walk
 from truewood._engines.row_lists import RowLists
@@ -203,6 +204,26 @@ class NumpyEngine(Engine):
             for group, place, mean in project_tree(
                 ensemble, tree, matrix, target, in_bag.of_tree(tree), weight, rows, group_of
             ):
+                np.add.at(out, (rows[place], group), tree_weight[tree] * (mean - before[place]))
+
+    def add_marginal_projection(
+        self,
+        ensemble: TreeEnsemble,
+        matrix: FeatureMatrix,
+        target: Target,  # noqa: ARG002
+        *,
+        evaluation: RowLists,
+        prediction: Floats,
+        tree_weight: Floats,
+        group_of: NDArray[np.int32],
+        out: Floats,
+        n_threads: int = 1,  # noqa: ARG002
+    ) -> None:
+        """Add the change in predictions if splits on each group send evaluation rows both ways to `out`."""
+        for tree in range(ensemble.n_trees):
+            before = prediction[evaluation.offset[tree] : evaluation.offset[tree + 1]]
+            rows = evaluation.of_tree(tree)
+            for group, place, mean in average_over_splits(ensemble, tree, matrix, rows, group_of):
                 np.add.at(out, (rows[place], group), tree_weight[tree] * (mean - before[place]))
 
     def sum_row_products(

@@ -32,6 +32,10 @@ Floats = NDArray[np.float64]
 # Fewest rows, and fewest groups of rows, for an estimate of their variance.
 _FEWEST_ROWS = 20
 _FEWEST_GROUPS = 20
+# Share of standard errors that may come from the randomness of the trees.
+TREE_NOISE = 0.05
+# Least forest noise as a share of the sum of phi^2, which bounds the weight of a single feature.
+_LEAST_NOISE = 0.02
 CLUSTER_REMEDY = (
     "p-values are withheld; score more groups, or split large ones into parts that do not depend on each other"
 )
@@ -49,11 +53,14 @@ class Errors:
         Standard error of a score around its expectation.
     total_error : float
         Standard error of the sum of all scores if no feature matters.
+    tree_noise : ndarray of shape (n_features,)
+        Share of `null_std_error` that more trees would remove; NaN if the trees are taken as given.
     """
 
     null_std_error: Floats
     std_error: Floats
     total_error: float
+    tree_noise: Floats
 
 
 def find_row_shortage(n_scoring: int) -> str | None:
@@ -91,10 +98,42 @@ def measure_errors(
         both = _estimate_variance(moments, scores, with_bags=with_bags)
         spread = np.maximum(spread, drop_rounding(both, scores.magnitude, n_rows))
     tested = np.sqrt(correction) * tested
-    return Errors(null_std_error=tested[:-1], std_error=np.sqrt(correction * spread), total_error=float(tested[-1]))
+    return Errors(
+        null_std_error=tested[:-1],
+        std_error=np.sqrt(correction * spread),
+        total_error=float(tested[-1]),
+        tree_noise=_find_tree_noise(variance[:-1], moments, scores),
+    )
 
 
-def count_trees_needed(moments: Moments, scores: GroupingScores, is_significant: NDArray[np.bool_]) -> int:
+def _find_tree_noise(variance: Floats, moments: Moments, scores: GroupingScores) -> Floats:
+    """Share of the standard errors that comes from the forest noise, given the variances; NaN for held-out rows."""
+    if moments.r == 0:
+        return np.full(len(variance), np.nan)
+    noise = np.minimum(scores.forest_noise[0], variance)
+    return 1.0 - np.sqrt(1.0 - np.divide(noise, variance, out=np.zeros_like(noise), where=variance > 0))
+
+
+def average_tree_noise(tree_noise: Floats, null_std_error: Floats) -> float:
+    """Average `tree_noise` over the features with a standard error, in terms of variances; NaN if it is unknown."""
+    is_used = null_std_error > 0
+    if not is_used.any():
+        return np.nan
+    return float(1.0 - np.sqrt(np.mean((1.0 - tree_noise[is_used]) ** 2)))
+
+
+def count_trees_needed(tree_noise: Floats, null_std_error: Floats, n_trees: int) -> int | None:
+    """Number of trees with which the average `tree_noise` is `TREE_NOISE`, given that of `n_trees` trees.
+
+    The forest noise is inversely proportional to the number of trees. None if `tree_noise` is unknown.
+    """
+    kept, wanted = (1.0 - average_tree_noise(tree_noise, null_std_error)) ** 2, (1.0 - TREE_NOISE) ** 2
+    if not kept > 0:  # unknown, or nothing but noise
+        return None
+    return int(np.ceil(n_trees * (1.0 / kept - 1.0) / (1.0 / wanted - 1.0)))
+
+
+def count_trees_for_bags(moments: Moments, scores: GroupingScores, is_significant: NDArray[np.bool_]) -> int:
     """Number of trees needed to estimate the variance of significant scores from bags within half of itself."""
     if moments.r == 0:
         return 2
@@ -109,17 +148,55 @@ def _estimate_phi_a(moments: Moments, scores: GroupingScores) -> Floats:
 
     The covariance of a row's in-bag weights and the trees' scores is r a - phi: an in-bag row does not evaluate the
     tree. Its sum of products with phi includes noise from each tree, N, and so does the sum of squares of phi, about
-    the same: the two cancel. For a single feature the sum is noisy with few trees, but as a multiple of the sum of
-    phi^2 it hardly differs between the features of a model: the median of these multiples is used for all.
+    the same: the two cancel. With few trees the sum of a single feature is noisy, see `_fit_phi_a`.
     """
     least: Floats = np.append(moments.eval_inbag, moments.total_eval_inbag)
     if moments.r == 0:  # one tree, or the same bag again
         return least
-    deviations, is_used = scores.weigh_deviations(len(moments.K)), moments.eval_eval > 0
-    of_groups = (sum_products(deviations, moments.K) + moments.eval_eval)[is_used] / moments.eval_eval[is_used]
-    multiple = float(np.median(of_groups)) if is_used.any() else 0.0
-    total = sum_products(deviations.sum(axis=1), moments.K.sum(axis=1)) + moments.total_eval_eval
-    return np.maximum(np.append(multiple * moments.eval_eval, total) / moments.r, least)
+    deviations, (noise, total_noise) = scores.weigh_deviations(len(moments.K)), scores.forest_noise
+    total, total_K, total_squares = deviations.sum(axis=1), moments.K.sum(axis=1), np.array([moments.total_eval_eval])
+    of_groups = _fit_phi_a(sum_products(deviations, moments.K), moments.eval_eval, noise, scores.values, moments.r)
+    of_total = _fit_phi_a(
+        sum_products(total, total_K)[np.newaxis],
+        total_squares,
+        total_noise,
+        scores.values.sum(keepdims=True),
+        moments.r,
+    )
+    return np.maximum(np.append(of_groups, of_total), least)
+
+
+def _fit_phi_a(C_phi: Floats, squares: Floats, noise: Floats | float, values: Floats, r: float) -> Floats:
+    """Sums of phi a as a multiple, the same for all features, of the part of sums of phi^2 that is not forest noise.
+
+    Of two rows, each evaluates trees that the other is in bag for. Were the two effects equal on average over trees,
+    the multiple would be 1; it is smaller if few rows carry the information, as those of a rare class, because they
+    compete for the same splits. The measured sums have a variance of N sum(phi^2) / r, which gives their weight in the
+    regression; features that matter count less, and the value 1 counts as one measurement of variance 1. A feature that
+    matters has less forest noise than it would have otherwise, so it gets the typical share of the useless ones.
+
+    Parameters
+    ----------
+    C_phi : ndarray of shape (n_features,)
+        Sums of C phi, see `Moments`.
+    squares : ndarray of shape (n_features,)
+        Sums of phi^2.
+    noise : ndarray of shape (n_features,) or float
+        Forest noise of the scores, N.
+    values : ndarray of shape (n_features,)
+        Scores.
+    r : float
+        Variance of in-bag weights over their mean.
+    """
+    fitted, is_used = np.zeros_like(squares), squares > 0
+    own = squares[is_used]
+    share = np.maximum(own - np.broadcast_to(noise, squares.shape)[is_used], 0.0) / own
+    measured, useless = (C_phi[is_used] / own + 1.0) / r, 1.0 / (1.0 + values[is_used] ** 2 / own)
+    precision = useless * r / np.maximum(1.0 - share, _LEAST_NOISE)
+    multiple = (1.0 + (precision * share * measured).sum()) / (1.0 + (precision * share**2).sum())
+    typical = (useless * share).sum() / max(float(useless.sum()), _LEAST_NOISE)
+    fitted[is_used] = max(float(multiple), 0.0) * (useless * share + (1.0 - useless) * typical) * own
+    return fitted
 
 
 def _correct_skewness(variance: Floats, moments: Moments, scores: GroupingScores) -> Floats:
@@ -144,9 +221,11 @@ def _correct_skewness(variance: Floats, moments: Moments, scores: GroupingScores
 
 
 def _estimate_variance(moments: Moments, scores: GroupingScores, *, with_bags: bool) -> Floats:
-    """Variance of the scores over data sets."""
+    """Variance of the scores over data sets; at least that of rows that matter as much in bag as in evaluation."""
     g, N = _estimate_g(moments, scores), scores.forest_noise[0]
     both = moments.eval_eval + 2.0 * g * moments.eval_inbag + g**2 * moments.inbag_inbag
+    if moments.r > 0:
+        both = np.maximum(both, 4.0 * (moments.eval_eval - N))
     if with_bags and moments.r > 0:
         deviations, r = scores.weigh_deviations(len(moments.K)), moments.r
         # Each tree adds its own square to the apparent effect of its bag.
@@ -200,7 +279,10 @@ def measure_fold_errors(phi: Floats, per_fold: Floats, *, reciprocity: float, te
         # Variance between folds, with the correction of Nadeau & Bengio (2003) for models that share rows.
         varied = (1.0 / len(per_fold) + test_per_train) * per_fold.var(axis=0, ddof=1)
         spread = np.where(spread > 0, np.maximum(spread, varied), 0.0)
-    return Errors(null_std_error=tested[:-1], std_error=np.sqrt(spread), total_error=float(tested[-1]))
+    unknown = np.full(len(spread), np.nan)
+    return Errors(
+        null_std_error=tested[:-1], std_error=np.sqrt(spread), total_error=float(tested[-1]), tree_noise=unknown
+    )
 
 
 def find_cluster_shortage(size: Floats) -> str | None:

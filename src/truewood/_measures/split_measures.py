@@ -10,7 +10,6 @@ import numpy as np
 
 from truewood._measures.splits import (
     Floats,
-    average_all_rows,
     center,
     dot_columns,
     find_counted_nodes,
@@ -18,6 +17,7 @@ from truewood._measures.splits import (
     keep_column,
     make_terms,
     multiply_steps,
+    predict_evaluation_means,
     subtract_parent,
     weigh_roots,
 )
@@ -58,11 +58,11 @@ def make_ufi_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = Non
     """For phi y . (v_c omega_c / n'_c - v_m omega_m / n'_m), for psi y . (v'_c - v'_m) / W.
 
     No score changes when a number is subtracted from all evaluation targets at a split, for numbers also from its
-    means. Terms use y minus the mean at the split: far from it, the numbers of rows at the nodes would add to the
-    variance of contributions, but not to that of the score.
+    means. Terms use y minus its expectation at the split: far from it, the numbers of rows at the nodes would add to
+    the variance of contributions, but not to that of the score.
     """
     up, mean, rate = trees.parent, sums.mean, trees.omega / sums.divisor
-    value, origin = center(trees, sums), average_all_rows(trees, sums)[up]
+    value, origin = center(trees, sums), predict_evaluation_means(trees, sums)[up]
     nothing, w_root = np.zeros(len(rate)), weigh_roots(trees)
     if trees.kind.is_classification:
         weighted = rate[:, np.newaxis] * value
@@ -95,14 +95,14 @@ def score_ufi_centered(trees: TreeEnsemble, sums: NodeSums) -> Floats:
 def make_ufi_centered_terms(trees: TreeEnsemble, sums: NodeSums, column: int | None = None) -> BothTerms:
     """For phi (v_c - v_m) . y omega_c / n'_c, for psi (v'_c - vbar'_m) . y / W.
 
-    vbar'_m is the mean of v' over the children, weighted as in training. Both use y minus a mean at the split, which
+    vbar'_m is the mean of v' over the children, weighted as in training. Both use y minus a number at the split, which
     changes no score.
     """
     up, value, is_counted = trees.parent, center(trees, sums), find_counted_nodes(trees, sums)
     nothing = np.zeros(len(up))
     both_terms = []
     for all_steps, origin in (
-        ((trees.omega / sums.divisor)[:, np.newaxis] * find_steps(trees, value), average_all_rows(trees, sums)),
+        ((trees.omega / sums.divisor)[:, np.newaxis] * find_steps(trees, value), predict_evaluation_means(trees, sums)),
         (find_steps(trees, sums.mean) / weigh_roots(trees)[:, np.newaxis], value),
     ):
         step = keep_column(trees, all_steps, column)

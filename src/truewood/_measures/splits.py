@@ -17,6 +17,9 @@ from truewood._trees.node_sums import ClassTerms, NodeSums, NumberTerms, RowTerm
 
 Floats = NDArray[np.float64]
 
+# Weight of the line in `predict_evaluation_means`, as a share of the evaluation rows of the tree.
+_LINE_WEIGHT = 0.25
+
 
 def center(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     """Node values minus the origin of the sums, which is zero for classes."""
@@ -157,30 +160,44 @@ def weigh_roots(trees: TreeEnsemble) -> Floats:
     return np.broadcast_to(trees.repeat_for_nodes(trees.weight[trees.offset[:-1]]), trees.weight.shape)
 
 
-def average_all_rows(trees: TreeEnsemble, sums: NodeSums) -> Floats:
-    """Mean of the target at each node over all rows that reach it, shape (n_nodes, n_columns).
+def predict_evaluation_means(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Expected target of evaluation rows at each node, shape (n_nodes, n_columns).
 
-    It has to estimate the mean of y among evaluation rows. Values of additive trees are raw scores, not means of their
-    target, so only evaluation rows count; and if in-bag rows had class weights or came from balanced bags, their
-    classes are reweighted to the class shares of the evaluation rows at the root.
+    In-bag means do not serve: trees isolate in-bag rows of a rare class, so evaluation rows at the same nodes are of
+    other classes. The means of evaluation rows are right on average, but at small nodes each row would be compared
+    with itself. So these means count together with a line: node values explain the means of the evaluation rows at the
+    children of splits with one slope per tree. It is 0 for noise and near 1 for good estimates, and it converts values
+    of classes with weights to the shares of the evaluation rows. Values of additive trees can be of any size, so only
+    the means of the evaluation rows count.
     """
     if trees.is_additive:
         return sums.mean
-    total = trees.weight[:, np.newaxis] * center(trees, sums)
-    n_rows = trees.weight[:, np.newaxis] + sums.weight[:, np.newaxis]
-    if trees.kind.is_classification:
-        total = total * _find_class_factor(trees, sums)
-        by_output = trees.kind.sum_columns(total) + sums.weight[:, np.newaxis]
-        n_rows = np.repeat(by_output, [len(labels) for labels in trees.kind.classes], axis=1)
-    return (total + sums.total) / np.where(n_rows > 0, n_rows, 1.0)
+    value, roots = center(trees, sums), trees.offset[:-1]
+    root_mean, root_value, root_weight = sums.mean[roots], value[roots], sums.weight[roots]
+    slope = np.broadcast_to(trees.repeat_for_nodes(_fit_slopes(trees, sums)), trees.weight.shape)[:, np.newaxis]
+    at_root = np.broadcast_to(trees.repeat_for_nodes(root_mean), value.shape)
+    line = at_root + slope * (value - np.broadcast_to(trees.repeat_for_nodes(root_value), value.shape))
+    line_weight = np.broadcast_to(trees.repeat_for_nodes(_LINE_WEIGHT * root_weight), trees.weight.shape)
+    n_rows = sums.weight + line_weight
+    expected: Floats = (sums.total + line_weight[:, np.newaxis] * line) / np.where(n_rows > 0, n_rows, 1.0)[
+        :, np.newaxis
+    ]
+    return expected
 
 
-def _find_class_factor(trees: TreeEnsemble, sums: NodeSums) -> Floats:
-    """Share of each class among evaluation rows at the root over its share in training, (n_nodes, n_columns)."""
-    roots = trees.offset[:-1]
-    in_bag, evaluation = trees.value[roots], sums.mean[roots]
-    factor = np.divide(evaluation, in_bag, out=np.zeros_like(evaluation), where=in_bag > 0)
-    return np.broadcast_to(trees.repeat_for_nodes(factor), trees.value.shape)
+def _fit_slopes(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Slope of the evaluation rows' means over node values, within splits, at least 0, shape (n_trees,)."""
+    left, right = trees.split_children
+    value, mean = center(trees, sums), sums.mean
+    step = value[left] - value[right]
+    weight = trees.omega[left] * (1.0 - _find_left_share(trees)[:, 0]) * ~find_skipped_splits(trees, sums)
+    tree = np.repeat(np.arange(trees.n_trees), np.diff(trees.offset))[trees.splits]
+    products, squares = (
+        np.bincount(tree, weights=weight * dot_columns(step, other), minlength=trees.n_trees)
+        for other in (mean[left] - mean[right], step)
+    )
+    slope: Floats = np.divide(products, squares, out=np.zeros(trees.n_trees), where=squares > 0)
+    return np.maximum(slope, 0.0)
 
 
 def make_terms(

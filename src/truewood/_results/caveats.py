@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from truewood._formatting import count, enumerate_names, format_p_value
+from truewood._inference.standard_errors import TREE_NOISE, average_tree_noise
 from truewood._inputs.correlation import STRONG, Correlations, find_correlations, find_missing
 from truewood._measures.registry import get_measure
 from truewood._results.scores_with_errors import find_share_factor
@@ -25,6 +26,8 @@ _FEW_ROWS = 200
 _SKIPPED, _MUCH_SKIPPED = 0.05, 0.25
 # Share of missing values that is worth a caveat.
 _MUCH_MISSING = 0.2
+# Share of a typical standard error from the randomness of the trees that is worth a caveat.
+_TREE_NOISE = 0.15
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,34 @@ def list_caveats(result: ImportanceResult, check: TableCheck | None, *, with_cha
                 f"need a few dozen {unit}s{per_class} at the splits.",
             )
         )
+    caveats += _list_tree_noise(result)
     if result.notes:
         text = "preprocessing and the choice of evaluation rows affect what is scored."
         caveats.append(Caveat("Columns and rows", text, items=tuple(result.notes)))
     if check is not None:
         caveats += _list_table_caveats(check, are_given=get_measure(result.measure).is_given_others)
     return caveats
+
+
+def _list_tree_noise(result: ImportanceResult) -> list[Caveat]:
+    needed = result.n_trees_needed
+    noise = average_tree_noise(result.tree_noise, result.null_std_error)
+    if needed is None or noise <= _TREE_NOISE:
+        return []
+    return [
+        Caveat(
+            "Few trees",
+            f"on average, the randomness of the trees makes up {100 * noise:.0f}% of the standard errors. "
+            f"{_round_up(needed):,} trees instead of {result.n_trees:,} would reduce that to {100 * TREE_NOISE:.0f}%, "
+            "so that weaker features can become significant.",
+        )
+    ]
+
+
+def _round_up(n_trees: int) -> int:
+    """Round up to two digits."""
+    unit: int = 10 ** max(len(str(n_trees)) - 2, 0)
+    return -(-n_trees // unit) * unit
 
 
 def _list_large_shares(result: ImportanceResult) -> list[Caveat]:
@@ -227,6 +252,11 @@ def explain_intervals(result: ImportanceResult, alpha: float) -> list[str]:
             f"{enumerate_names(included)}: significant, although the interval includes zero. The test is one-sided and "
             "only asks whether the feature matters at all; an interval leaves out 2.5% at each end and allows for more "
             "variation."
+        )
+    if result.residual_values is not None:
+        lines.append(
+            "P-values are those of the residual test: each feature is tested against what the other features leave "
+            "unexplained."
         )
     lines.append(
         "Redundant features can replace each other, so possibly none of them is significant."

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from truewood._arguments import is_fraction, read_flag
 from truewood._formatting import quote
 from truewood._inference.rank_sets import find_rank_sets
+from truewood._inference.standard_errors import count_trees_needed
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.feature_differences import measure_feature_differences
 from truewood._results.scores_with_errors import ClassScores, ScoresWithErrors, make_class_frame, make_frame
@@ -86,6 +87,14 @@ class ImportanceResult(ScoresWithErrors):
     total_error : float
         Standard error of the sum of all scores under the null hypothesis that no feature has predictive power, used
         by `total_p_value`. NaN for "sobol_mda", whose scores do not add up to a total.
+    tree_noise : ndarray of shape (n_features,)
+        Share of each `null_std_error` that comes from the randomness of the trees and that more trees would remove, for
+        out-of-bag rows; `n_trees_needed` says how many. NaN for other rows, where the trees are given.
+    residual_values : ndarray of shape (n_features,) or None
+        Scores in which the target is replaced by what the other features leave unexplained, for `z_score` and
+        `p_value`; only with ``inference="residual"``.
+    residual_std_error : ndarray of shape (n_features,) or None
+        Standard errors of `residual_values` under the null hypothesis that the feature has no predictive power.
     inference_unavailable : str or None
         Why standard errors and p-values are unavailable; None if they are available.
     columns : ImportanceResult or None
@@ -115,6 +124,9 @@ class ImportanceResult(ScoresWithErrors):
     n_groups: int | None = None
     groups: NDArray[np.int64] | None = None
     total_error: float = np.nan
+    tree_noise: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    residual_values: NDArray[np.float64] | None = None
+    residual_std_error: NDArray[np.float64] | None = None
     inference_unavailable: str | None = None
     columns: ImportanceResult | None = None
     per_fold: NDArray[np.float64] | None = None
@@ -123,7 +135,7 @@ class ImportanceResult(ScoresWithErrors):
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("std_error", "null_std_error"):
+        for name in ("std_error", "null_std_error", "tree_noise"):
             if not len(getattr(self, name)):
                 object.__setattr__(self, name, np.full(len(self.values), np.nan))
         make_read_only(self)
@@ -132,6 +144,14 @@ class ImportanceResult(ScoresWithErrors):
     def n_trees(self) -> int:
         """Number of trees."""
         return len(self.per_tree)
+
+    @property
+    def n_trees_needed(self) -> int | None:
+        """Number of trees with which the trees' randomness makes up 5% of a typical `null_std_error`.
+
+        `n_trees` or less if it is 5% or less already; None if `tree_noise` is unknown.
+        """
+        return count_trees_needed(self.tree_noise, self.null_std_error, self.n_trees)
 
     @property
     def per_class(self) -> NDArray[np.float64] | None:

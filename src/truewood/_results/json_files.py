@@ -183,6 +183,15 @@ def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, A
         read[name] = _read_array(name, content[name], shape, has_nan=reason is not None)
         if (read[name] < 0).any():
             _refuse(name, "nonnegative numbers")
+    read["tree_noise"] = _read_array("tree_noise", content["tree_noise"], shape, has_nan=True)
+    if not (np.isnan(read["tree_noise"]) | ((read["tree_noise"] >= 0) & (read["tree_noise"] <= 1))).all():
+        _refuse("tree_noise", "numbers from 0 to 1, or null")
+    if (content["residual_values"] is None) != (content["residual_std_error"] is None):
+        _refuse("residual_values and residual_std_error", "both numbers or both null")
+    for name in ("residual_values", "residual_std_error"):
+        read[name] = None if content[name] is None else _read_array(name, content[name], shape)
+    if read["residual_std_error"] is not None and (read["residual_std_error"] < 0).any():
+        _refuse("residual_std_error", "nonnegative numbers")
     total = content["total_error"]
     may_be_missing = reason is not None or OF_RESULTS[content["measure"]].is_given_others
     read["total_error"] = np.nan if total is None and may_be_missing else _read_number("total_error", total)

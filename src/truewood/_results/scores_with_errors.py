@@ -26,7 +26,7 @@ class ScoresWithErrors:
 
     Attributes
     ----------
-    values, share, std_error, null_std_error, total_error, inference_unavailable
+    values, share, std_error, null_std_error, total_error, residual_values, residual_std_error, inference_unavailable
         See `ImportanceResult`.
     """
 
@@ -35,6 +35,8 @@ class ScoresWithErrors:
     std_error: NDArray[np.float64]
     null_std_error: NDArray[np.float64]
     total_error: float
+    residual_values: NDArray[np.float64] | None
+    residual_std_error: NDArray[np.float64] | None
     inference_unavailable: str | None
 
     @property
@@ -44,17 +46,27 @@ class ScoresWithErrors:
 
     @property
     def z_score(self) -> NDArray[np.float64]:
-        """Scores divided by `null_std_error`, shape (n_features,); 0 for features that no split uses."""
-        return find_z_score(self.values, self.null_std_error)
+        """Scores divided by `null_std_error`, shape (n_features,); 0 for features that no split uses.
+
+        With ``inference="residual"``, `residual_values` divided by `residual_std_error`.
+        """
+        return find_z_score(*self._tested)
 
     @property
     def p_value(self) -> NDArray[np.float64]:
         """One-sided p-values, shape (n_features,).
 
         The probability of a score at least this large if the feature had no predictive power; 1 for features that no
-        split uses, NaN without inference.
+        split uses, NaN without inference. With ``inference="residual"``, these are p-values of the residual test.
         """
-        return find_p_value(self.values, self.null_std_error)
+        return find_p_value(*self._tested)
+
+    @property
+    def _tested(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What is tested, and its standard error if the feature has no predictive power."""
+        if self.residual_values is None or self.residual_std_error is None:
+            return self.values, self.null_std_error
+        return self.residual_values, self.residual_std_error
 
     @property
     def total_p_value(self) -> float:

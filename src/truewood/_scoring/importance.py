@@ -26,7 +26,7 @@ from truewood._inference.moments import (
 from truewood._inference.row_order import MOST_ROWS, warn_of_dependent_rows
 from truewood._inference.standard_errors import (
     CLUSTER_REMEDY,
-    count_trees_needed,
+    count_trees_for_bags,
     find_cluster_correction,
     find_cluster_shortage,
     find_row_shortage,
@@ -41,6 +41,7 @@ from truewood._rows.bag_weights import find_class_shortage
 from truewood._rows.synthetic_rows import SYNTHETIC_ROWS, has_synthetic_rows
 from truewood._scoring.influence import allocate_influence, weigh_in_bag
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
+from truewood._scoring.residual_test import add_residual_test, find_residual_problem
 from truewood._scoring.results import (
     STOPPED_EARLY,
     Metadata,
@@ -84,7 +85,7 @@ def score_in_memory(
     """Score a model on a table in memory; for the arguments see `importance` and `make_scoring_inputs`."""
     check_measure(measure)
     n_threads, per_class = check_n_jobs(n_jobs), read_flag(per_class, "per_class")
-    inference, contributions = read_inference(inference, contributions, "bags")
+    inference, contributions = read_inference(inference, contributions, "bags", "residual")
     parts = extract_final_estimator(model, X, y, rows)
     tree_model = open_model(parts.model)
     if tree_model.why_no_heldout is not None and not (isinstance(rows, str) and rows in ("auto", "oob")):
@@ -120,6 +121,10 @@ def score_in_memory(
         warn(f"{withheld}: {shortage}.")
     if inference == "bags" and not inputs.evaluation_rows.are_training:
         raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
+    if inference == "residual" and chosen.forest_loss is None:
+        problem = find_residual_problem(inputs, chosen, groupings)
+        if problem is not None:
+            raise ValueError(f"inference='residual' is unavailable: {problem}; use inference=True.")
     class_names = _name_classes(tree_model, chosen) if per_class else None
     if chosen.forest_loss is not None:
         if inputs.data.matrix.is_on_device:
@@ -157,7 +162,7 @@ def score_in_memory(
         grouping_scores = make_grouping_scores(results, scores, groupings, tree_model)
         filled = chain([first], map(fill, blocks))
         is_checked = check_rows and column is None
-        return _add_inference(
+        results, moments = _add_inference(
             results,
             grouping_scores,
             groupings,
@@ -169,6 +174,9 @@ def score_in_memory(
             is_checked,
             n_threads,
         )
+        if inference != "residual" or column is not None or results[0].inference_unavailable is not None:
+            return results
+        return add_residual_test(results, grouping_scores, moments, groupings, first, inputs, chosen, n_threads)
 
     results = score_column()
     if class_names is not None:
@@ -206,8 +214,8 @@ def _add_inference(
     shortage: str | None,
     check_rows: bool,
     n_threads: int,
-) -> list[ImportanceResult]:
-    """Add standard errors unless these are unavailable, and the contributions themselves if requested."""
+) -> tuple[list[ImportanceResult], list[Moments]]:
+    """Add standard errors unless these are unavailable, and contributions if requested; and return sums over rows."""
     moments: list[list[Moments]] = [[] for _ in results]
     kept: list[list[Floats]] = [[] for _ in results]
     with_bags, problem, correction, clusters = inference == "bags", None, 1.0, inputs.clusters
@@ -229,13 +237,13 @@ def _add_inference(
     summed = [reduce(add, own) for own in moments]
     results = add_errors(results, summed, scores, problem, with_bags=with_bags, correction=correction)
     if with_bags and results[0].inference_unavailable is None:
-        n_needed = count_trees_needed(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)
+        n_needed = count_trees_for_bags(summed[0], scores[0], results[0].p_value <= _SIGNIFICANT)
         if n_needed > results[0].n_trees:
             warn(
                 f"inference='bags' needs about {n_needed} trees for precise standard errors of these scores, got "
                 f"{results[0].n_trees}; intervals are rough."
             )
-    return results
+    return results, summed
 
 
 def _keep_contributions(

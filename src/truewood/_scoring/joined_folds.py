@@ -178,5 +178,6 @@ def _place(result: ImportanceResult, names: list[str]) -> ImportanceResult:
         mdi=spread(result.mdi),
         std_error=spread(result.std_error),
         null_std_error=spread(result.null_std_error),
+        tree_noise=spread(result.tree_noise),
         contributions=None if result.contributions is None else spread(result.contributions),
     )

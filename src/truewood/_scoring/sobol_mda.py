@@ -95,8 +95,10 @@ def _check_inputs(inputs: ScoringInputs, measure: Measure, inference: bool | str
             f"groups cannot be combined with measure={measure.name!r}, which treats rows as independent; "
             "leave groups out, or use another measure."
         )
-    if inference == "bags":
-        raise ValueError(f"inference='bags' needs scores by tree, which {measure.name!r} lacks; use inference=True.")
+    if isinstance(inference, str):
+        raise ValueError(
+            f"inference={quote(inference)} needs scores by tree, which {measure.name!r} lacks; use inference=True."
+        )
 
 
 @dataclass(frozen=True, eq=False)

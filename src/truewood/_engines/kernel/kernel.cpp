@@ -93,15 +93,17 @@ struct ProjectionRows {
 
 // Adds the change in predictions for evaluation rows without each group, times the weight of the tree, to `out`: (row,
 // group, column).
-void bind_add_sobol_projection(const Forest& forest, const Table& table, const TargetArrays& arrays,
-                               const ProjectionRows& rows, const py::object& tree_weight, const py::object& group_of,
-                               std::size_t n_threads, const py::object& out) {
+template <std::unique_ptr<Projector> (RowMatrix::*make)(bool) const>
+void bind_add_projection(const Forest& forest, const Table& table, const TargetArrays& arrays,
+                         const ProjectionRows& rows, const py::object& tree_weight, const py::object& group_of,
+                         std::size_t n_threads, const py::object& out) {
     const Target target = arrays.view(table.n_rows());
     const std::size_t n_columns = target.n_columns, n_features = table.n_features();
     const auto weights = read_array<double>("tree_weight", tree_weight, {forest.n_trees()});
     const auto group = read_array<std::int32_t>("group_of", group_of, {n_features});
     const auto sums = write_array<double>("out", out, {table.n_rows(), kAny, n_columns});
     const std::size_t n_groups = sums.shape[1];
+    if (forest.n_columns() != n_columns) throw BrokenTree("node values must have one column per target column.");
     if (rows.prediction.shape[1] != n_columns) {
         throw py::value_error(describe_mismatch("prediction", "have " + std::to_string(n_columns) + " columns",
                                                 std::to_string(rows.prediction.shape[1])));
@@ -113,9 +115,9 @@ void bind_add_sobol_projection(const Forest& forest, const Table& table, const T
         if (group.data[j] >= 0) check_below("group_of", group.data + j, 1, n_groups);
     }
     ThreadTeam team(n_threads, run_signal_handlers);
-    std::vector<std::unique_ptr<SobolProjector>> projectors;
+    std::vector<std::unique_ptr<Projector>> projectors;
     while (projectors.size() < team.n_threads()) {
-        projectors.push_back(table.rows().make_sobol_projector(forest.has_categories()));
+        projectors.push_back((table.rows().*make)(forest.has_categories()));
     }
     std::vector<Projected> projected(team.n_threads());
     InOrder<Projected> in_order(team.n_threads());
@@ -135,7 +137,7 @@ void bind_add_sobol_projection(const Forest& forest, const Table& table, const T
         projected[w].clear();
         projected[w].tree = t;
         projectors[w]->pack(forest.trees()[t]);
-        projectors[w]->project({group.data, rows.of_tree(t), target}, poller, projected[w]);
+        projectors[w]->project({group.data, n_groups, rows.of_tree(t), target}, poller, projected[w]);
         in_order.add(t, projected[w], poller, add);
     });
 }
@@ -423,9 +425,12 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
                py::arg("terms"), py::arg("tree_weight"), py::arg("n_threads"), py::arg("eval_influence"));
     module.def("add_path_influence", &bind_add_path_influence, py::arg("forest"), py::arg("parent"), py::arg("leaves"),
                py::arg("rows"), py::arg("weight"), py::arg("target"), py::arg("terms"), py::arg("out"));
-    module.def("add_sobol_projection", &bind_add_sobol_projection, py::arg("forest"), py::arg("table"),
-               py::arg("target"), py::arg("rows"), py::arg("tree_weight"), py::arg("group_of"), py::arg("n_threads"),
-               py::arg("out"));
+    module.def("add_sobol_projection", &bind_add_projection<&RowMatrix::make_sobol_projector>, py::arg("forest"),
+               py::arg("table"), py::arg("target"), py::arg("rows"), py::arg("tree_weight"), py::arg("group_of"),
+               py::arg("n_threads"), py::arg("out"));
+    module.def("add_marginal_projection", &bind_add_projection<&RowMatrix::make_marginal_projector>, py::arg("forest"),
+               py::arg("table"), py::arg("target"), py::arg("rows"), py::arg("tree_weight"), py::arg("group_of"),
+               py::arg("n_threads"), py::arg("out"));
     module.def("add_joint_effects", &bind_add_joint_effects, py::arg("forest"), py::arg("table"), py::arg("rows"),
                py::arg("share"), py::arg("leaf_value"), py::arg("feature_of"), py::arg("pair_of"), py::arg("n_threads"),
                py::arg("prediction"), py::arg("main"), py::arg("joint"));

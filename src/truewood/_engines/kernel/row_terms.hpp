@@ -21,6 +21,9 @@ struct NodeTerms {
     const double* constant;
 };
 
+// Weight of the line in predict_evaluation_means(), as a share of the evaluation rows of the tree.
+constexpr double kLineWeight = 0.25;
+
 // Terms of a row in one role at a node: factors of y and of its square, and a constant.
 struct Terms {
     std::vector<double> linear;
@@ -41,7 +44,7 @@ public:
         width_ = target.has_classes() ? n_columns : n_columns + 2;
         terms_.assign(n * 2 * width_, 0.0);
         is_counted_.assign(n, 0);
-        if (criterion.formula != Formula::kMdiOob) find_origins(nodes, target, criterion);
+        if (criterion.formula != Formula::kMdiOob) find_origins(nodes, criterion);
         evaluation_.linear.resize(n_columns);
         inbag_.linear.resize(n_columns);
         const double factor = 1.0 / (criterion.is_additive ? 1.0 : static_cast<double>(target.n_outputs));
@@ -90,7 +93,7 @@ private:
     std::size_t width_ = 0;
     std::vector<double> terms_;
     std::vector<char> is_counted_;
-    std::vector<double> origin_;  // target mean at each node, of all rows that reach it
+    std::vector<double> origin_;  // expected target of evaluation rows at each node
     Terms evaluation_, inbag_;    // of the current node
 
     static void put(const Target& target, const Terms& terms, double factor, double* into) {
@@ -104,39 +107,40 @@ private:
         }
     }
 
-    // Mirrors average_all_rows() in _measures/splits.py.
-    void find_origins(const Nodes& nodes, const Target& target, const SplitCriterion& criterion) {
-        const std::size_t n = nodes.size(), n_columns = target.n_columns;
+    // Mirrors predict_evaluation_means() in _measures/splits.py.
+    void find_origins(const Nodes& nodes, const SplitCriterion& criterion) {
+        const std::size_t n = nodes.size(), n_columns = nodes.n_columns;
+        if (criterion.is_additive) {
+            origin_ = nodes.means;
+            return;
+        }
+        const double slope = fit_slope(nodes), line_weight = kLineWeight * nodes.evaluation_weight(0);
         origin_.resize(n * n_columns);
-        std::vector<double> factor(n_columns), total(n_columns);
-        for (std::size_t c = 0; c < n_columns; ++c) {
-            factor[c] = nodes.v(0)[c] > 0 ? nodes.mean(0, c) / nodes.v(0)[c] : 0.0;
-        }
         for (std::size_t p = 0; p < n; ++p) {
-            double* origin = origin_.data() + p * n_columns;
-            if (criterion.is_additive) {
-                for (std::size_t c = 0; c < n_columns; ++c) origin[c] = nodes.mean(p, c);
-                continue;
-            }
-            for (std::size_t c = 0; c < n_columns; ++c) total[c] = nodes.weight[p] * nodes.v(p)[c];
-            if (!target.has_classes()) {
-                const double n_rows = nodes.weight[p] + nodes.evaluation_weight(p);
-                for (std::size_t c = 0; c < n_columns; ++c) {
-                    origin[c] = (total[c] + nodes.total(p)[c]) / (n_rows > 0 ? n_rows : 1.0);
-                }
-                continue;
-            }
-            for (std::size_t c = 0; c < n_columns; ++c) total[c] = total[c] * factor[c];
-            for (std::size_t o = 0; o < target.n_outputs; ++o) {
-                const auto first = static_cast<std::size_t>(target.columns[o]);
-                const auto size = static_cast<std::size_t>(target.columns[o + 1]) - first;
-                const double n_rows = sum_from_first(first, first + size, [&](std::size_t c) { return total[c]; }) +
-                                      nodes.evaluation_weight(p);
-                for (std::size_t c = first; c < first + size; ++c) {
-                    origin[c] = (total[c] + nodes.total(p)[c]) / (n_rows > 0 ? n_rows : 1.0);
-                }
+            const double n_rows = nodes.evaluation_weight(p) + line_weight;
+            for (std::size_t c = 0; c < n_columns; ++c) {
+                const double line = nodes.mean(0, c) + slope * (nodes.v(p)[c] - nodes.v(0)[c]);
+                origin_[p * n_columns + c] = (nodes.total(p)[c] + line_weight * line) / (n_rows > 0 ? n_rows : 1.0);
             }
         }
+    }
+
+    // Slope of the evaluation rows' means over node values, within splits in the order of the tree's arrays.
+    static double fit_slope(const Nodes& nodes) {
+        const Structure& tree = *nodes.tree;
+        double products = 0.0, squares = 0.0;
+        for (const std::int32_t place : tree.place) {
+            if (tree.left[static_cast<std::size_t>(place)] < 0) continue;
+            const auto l = static_cast<std::size_t>(tree.left[static_cast<std::size_t>(place)]), r = l + 1;
+            if (!(nodes.evaluation_weight(l) > 0 && nodes.evaluation_weight(r) > 0)) continue;
+            const double weight = nodes.omega[l] * (1.0 - nodes.left_share(l));
+            const auto step = [&](std::size_t c) { return nodes.v(l)[c] - nodes.v(r)[c]; };
+            products += weight * sum_from_first(0, nodes.n_columns, [&](std::size_t c) {
+                            return step(c) * (nodes.mean(l, c) - nodes.mean(r, c));
+                        });
+            squares += weight * sum_from_first(0, nodes.n_columns, [&](std::size_t c) { return step(c) * step(c); });
+        }
+        return squares > 0 ? std::max(products / squares, 0.0) : 0.0;
     }
 
     void find_ufi_of_classes(const Nodes& nodes, std::size_t p, std::size_t m) {

@@ -30,6 +30,7 @@ struct TreeProjectionRows {
 // The groups of columns that are projected out of a tree, one at a time, and the rows of the tree.
 struct ProjectionCall {
     const std::int32_t* group_of;  // group of each column; negative if it is not projected out
+    std::size_t n_groups;
     TreeProjectionRows rows;
     Target target;
 };

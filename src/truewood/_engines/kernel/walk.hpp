@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "joint_effects.hpp"
+#include "marginal_projection.hpp"
 #include "matrix.hpp"
 #include "quickscorer.hpp"
 #include "sobol_projection.hpp"
@@ -116,7 +117,7 @@ public:
 };
 
 // Projects groups of columns out of the tree.
-class SobolProjector : public TreeHolder {
+class Projector : public TreeHolder {
 public:
     virtual void project(const ProjectionCall& call, InterruptPoller& poller, Projected& out) const = 0;
 };
@@ -184,9 +185,9 @@ public:
 };
 
 template <bool HasMissing, bool HasCategories, class Matrix>
-class SobolProjectorOf final : public HolderOf<SobolProjector, Matrix> {
+class SobolProjectorOf final : public HolderOf<Projector, Matrix> {
 public:
-    using HolderOf<SobolProjector, Matrix>::HolderOf;
+    using HolderOf<Projector, Matrix>::HolderOf;
     void project(const ProjectionCall& call, InterruptPoller& poller, Projected& out) const override {
         TreeProjection<HasMissing, HasCategories, Matrix>(this->tree_, this->matrix_, call, poller, out).run();
     }
@@ -200,6 +201,26 @@ public:
              const JointEffects& out) const override {
         JointWalk<HasMissing, HasCategories, Matrix>(this->tree_, this->matrix_, tree, out).run(rows, n, poller);
     }
+};
+
+template <bool HasMissing, bool HasCategories, class Matrix>
+class MarginalProjectorOf final : public HolderOf<Projector, Matrix> {
+public:
+    using HolderOf<Projector, Matrix>::HolderOf;
+    void pack(const TreeArrays& tree) override {
+        HolderOf<Projector, Matrix>::pack(tree);
+        source_ = tree;
+    }
+    void project(const ProjectionCall& call, InterruptPoller& poller, Projected& out) const override {
+        MarginalTree values;
+        values.read(source_, this->structure(), call.target.n_columns);
+        MarginalProjection<HasMissing, HasCategories, Matrix>(this->tree_, values, this->matrix_, call, call.n_groups,
+                                                              poller, out)
+            .run();
+    }
+
+private:
+    TreeArrays source_;
 };
 
 // Whether blocks of rows are copied into tiles. Doubles need a search among thresholds, which pays off only for many
@@ -270,8 +291,11 @@ struct RowMatrix {
     std::unique_ptr<SwappedLeafFinder> make_swapped_leaf_finder(bool has_categories) const {
         return make<SwappedLeafFinder, SwappedLeafFinderOf>(has_categories);
     }
-    std::unique_ptr<SobolProjector> make_sobol_projector(bool has_categories) const {
-        return make<SobolProjector, SobolProjectorOf>(has_categories);
+    std::unique_ptr<Projector> make_sobol_projector(bool has_categories) const {
+        return make<Projector, SobolProjectorOf>(has_categories);
+    }
+    std::unique_ptr<Projector> make_marginal_projector(bool has_categories) const {
+        return make<Projector, MarginalProjectorOf>(has_categories);
     }
     std::unique_ptr<JointWalker> make_joint_walker(bool has_categories) const {
         return make<JointWalker, JointWalkerOf>(has_categories);
