@@ -181,8 +181,8 @@ void bind_add_joint_effects(const Forest& forest, const Table& table, const RowL
                                                           std::to_string(column + n_values) + " columns"));
         }
     }
-    const JointEffects out{feature.data,     pairs.data, n_features, n_pairs, n_columns,
-                           predictions.data, mains.data, joints.data};
+    const JointEffects out{feature.data, pairs.data,       n_features, n_pairs,
+                           n_columns,    predictions.data, mains.data, joints.data};
     ThreadTeam team(n_threads, run_signal_handlers);
     std::vector<std::unique_ptr<JointWalker>> walkers(n_trees);
     std::vector<JointTree> trees(n_trees);
