@@ -71,3 +71,11 @@ def test_wrong_arguments():
             tw.cross_interactions(model, X, y, **options)
     with pytest.raises(TypeError, match="estimator"):
         tw.cross_interactions("model", X, y)
+
+
+def test_processes_change_nothing():
+    X, y = draw(200)
+    forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0)
+    one, two = (tw.cross_interactions(forest, X, y, cv=2, n_jobs=n_jobs) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.values, two.values)
+    np.testing.assert_array_equal(one.null_std_error, two.null_std_error)

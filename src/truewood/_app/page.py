@@ -176,6 +176,7 @@ class Page:
         self.groups.props("clearable")
         for select in (self.target, self.task, self.event, self.groups, self.model):
             select.props("outlined")
+        self.pairs = ui.checkbox("Also test which columns work together (takes longer)")
         with ui.element("div").classes("actions"):
             self.start = ui.button("Analyze", on_click=self._analyze).props("unelevated no-caps")
             ui.button("New table", on_click=lambda: self._go("file")).props("flat no-caps")
@@ -223,6 +224,7 @@ class Page:
             select.set_options(list(self.columns.rows), value=None)
         self.task.set_value(_AUTO)
         self.model.set_value(MODELS[0])
+        self.pairs.set_value(False)
         self._set_roles()
 
     def _set_roles(self) -> None:
@@ -231,6 +233,7 @@ class Page:
         self.event.set_visibility(is_survival)
         self.groups.set_visibility(not is_survival)
         self.model.set_visibility(not is_survival)
+        self.pairs.set_visibility(not is_survival)
         label = "Time column" if is_survival else "Target column"
         if self.target.props["label"] != label:  # an update would close the menu
             self.target.props["label"] = label
@@ -269,6 +272,7 @@ class Page:
             event=self.event.value if is_survival else None,
             groups=None if is_survival else self.groups.value,
             model=MODELS[0] if is_survival else self.model.value,
+            interactions=not is_survival and self.pairs.value,
             dtypes=self.columns.list_dtypes(),
             keep=self.columns.list_kept(),
             title=title,

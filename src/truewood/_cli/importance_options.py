@@ -187,6 +187,11 @@ def _add_output(group: Any) -> None:
         action="store_true",
         help="keep the contribution of each row in .json, for truewood compare",
     )
+    group.add_argument(
+        "--interactions",
+        action="store_true",
+        help="also test which pairs of features work together",
+    )
     group.add_argument("--json", action="store_true", help="print a JSON object instead of the table")
     group.add_argument("--quiet", action="store_true", help="suppress messages, but not warnings")
 

@@ -27,6 +27,7 @@ from truewood._results.caveats import check_table, explain_intervals, explain_ve
 from truewood._results.comparison import Comparison, write_differences
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
+from truewood._results.interactions import summarize_pairs
 from truewood._results.summary import (
     classify_features,
     find_percent,
@@ -173,6 +174,8 @@ def print_table(score: TableScore, *, top: int, alpha: float, title: str) -> Non
         for name, columns in members.items()
         if name != " + ".join(map(str, columns))
     ]
+    if score.interactions is not None:
+        below.append(summarize_pairs(score.interactions, alpha))
     above = [f"{title} {score.describe()}", *_name_leaks(score), *_head(score, alpha)]
     show(["\n".join(map(in_one_line, above)), table, "\n".join(map(in_one_line, below))], sys.stdout)
 

@@ -13,7 +13,9 @@ from truewood._report.cards import write_cards
 from truewood._report.charts import make_charts, name_class_column
 from truewood._report.groups_section import write_groups
 from truewood._report.page import Column, Page, check_report, list_items, list_terms, write_page
+from truewood._report.pairs_section import write_pairs_section
 from truewood._results.caveats import Caveat, check_table, list_caveats
+from truewood._results.interactions import Interactions
 from truewood._results.summary import (
     Percent,
     classify_features,
@@ -53,6 +55,7 @@ def write_report(
     notes: Sequence[str],
     warnings: Sequence[str],
     explanation: Explanation | None,
+    interactions: Interactions | None,
     target: str | None,
     data: str | None,
     alpha: float,
@@ -72,6 +75,9 @@ def write_report(
     if explanation is not None and has_directions:
         reading.append(explain_directions(explanation))
     shown, sections = find_shown(result, percent), [_RANKS]
+    if interactions is not None:
+        check_type(interactions, Interactions, "interactions", "an Interactions or None")
+        sections.insert(0, write_pairs_section(interactions, alpha))
     if feature_groups is not None:
         sections.insert(0, write_groups(result, feature_groups))
     if result.classes is not None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from truewood._results.explanation import Explanation
+    from truewood._results.interactions import Interactions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -278,6 +279,7 @@ class ImportanceResult(ScoresWithErrors):
         notes: Sequence[str] = (),
         warnings: Sequence[str] = (),
         explanation: Explanation | None = None,
+        interactions: Interactions | None = None,
         target: str | None = None,
         data: str | None = None,
         alpha: float = 0.05,
@@ -309,6 +311,9 @@ class ImportanceResult(ScoresWithErrors):
         explanation : Explanation, default=None
             The result of `truewood.explain` for the same features; the report then shows how each feature moves
             predictions, based on up to 2,000 rows.
+        interactions : Interactions, default=None
+            The result of `truewood.interactions` for the same features; the report then shows which pairs of features
+            work together.
         target : str, default=None
             Name of the target, as in "explains 64% of the differences in price".
         data : str, default=None
@@ -328,6 +333,7 @@ class ImportanceResult(ScoresWithErrors):
             notes=notes,
             warnings=warnings,
             explanation=explanation,
+            interactions=interactions,
             target=target,
             data=data,
             alpha=alpha,

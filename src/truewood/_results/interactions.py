@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from truewood._arguments import is_choice, is_fraction
-from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, in_one_line, list_names, quote
+from truewood._formatting import (
+    ROWS_IN_WORDS,
+    Unit,
+    count,
+    find_unit,
+    format_p_value,
+    format_percents,
+    in_one_line,
+    list_names,
+    quote,
+)
 from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
 
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _N_SHOWN = 10
+_N_NAMED = 5
 _ALPHA = 0.05
 _MATRICES = ("values", "share", "p_value", "adjusted_p_value", "dependence")
 
@@ -368,19 +379,6 @@ class Interactions:
         if self.inference_unavailable is not None:
             raise ValueError(f"this result has no standard errors or p-values: {self.inference_unavailable}.")
 
-    def _make_top_table(self) -> pd.DataFrame:
-        """Make the table of the top pairs, as text."""
-        order = self.order[:_N_SHOWN]
-        names = np.array([in_one_line(name) for name in self.feature_names.tolist()], dtype=np.str_)
-        columns = {"feature 1": names[self.pairs[order, 0]].tolist(), "feature 2": names[self.pairs[order, 1]].tolist()}
-        columns["interaction"] = [f"{value:.4g}" for value in self.values[order].tolist()]
-        if not np.isnan(self.share).any():
-            columns["share (%)"] = [f"{100 * value:.2f}" for value in self.share[order].tolist()]
-        if self.inference_unavailable is None:
-            columns["p-value"] = [format_p_value(p_value) for p_value in self.p_value[order].tolist()]
-            columns[""] = ["*" if is_found else "" for is_found in self.select(_ALPHA)[order].tolist()]
-        return pd.DataFrame(columns)
-
     def _write_notes(self) -> list[str]:
         notes = []
         if self.inference_unavailable is None:
@@ -400,12 +398,62 @@ class Interactions:
         return [*notes, *map(in_one_line, self.notes)]
 
     def __repr__(self) -> str:
-        table = self._make_top_table().to_string(index=False)
+        table = make_pairs_table(self, _ALPHA).to_string(index=False)
         return "\n".join([f"Interactions: {self.describe()}", table, *self._write_notes()])
 
     def _repr_html_(self) -> str:
-        table = self._make_top_table().to_html(index=False, border=0)
+        table = make_pairs_table(self, _ALPHA).to_html(index=False, border=0)
         heading = f"<p><b>Interactions</b>: {html.escape(self.describe())}</p>"
         return "\n".join([heading, table, *(f"<p>{html.escape(note)}</p>" for note in self._write_notes())])
 
     __setstate__ = restore_read_only
+
+
+def make_pairs_table(interactions: Interactions, alpha: float, top: int = _N_SHOWN) -> pd.DataFrame:
+    """Make the table of the pairs with the highest scores, as text; significant pairs have a star."""
+    order = interactions.order[:top]
+    names = [in_one_line(name) for name in interactions.feature_names.tolist()]
+    first, second = ([names[j] for j in side] for side in interactions.pairs[order].T.tolist())
+    columns = {"feature 1": first, "feature 2": second}
+    has_share, has_inference = not np.isnan(interactions.share).any(), interactions.inference_unavailable is None
+    scale = 100.0 / interactions.impurity if has_share else 1.0
+    heading = "share %" if has_share else "interaction"
+    unit = find_unit(abs(scale * interactions.values[order]).tolist())
+    columns[heading] = _write_numbers(scale * interactions.values[order], unit, has_share=has_share)
+    if has_inference:
+        low, high = (_write_numbers(scale * end[order], unit, has_share=has_share) for end in interactions.interval())
+        is_withheld, is_found = interactions.is_withheld[order], interactions.select(alpha)[order]
+        adjusted = map(format_p_value, interactions.adjusted_p_value()[order].tolist())
+        columns["95% CI"] = ["–" if off else f"{a} to {b}" for off, a, b in zip(is_withheld, low, high, strict=True)]
+        columns["adjusted p-value"] = [
+            "withheld" if off else text for off, text in zip(is_withheld, adjusted, strict=True)
+        ]
+        columns[""] = ["*" if found else "" for found in is_found.tolist()]
+    return pd.DataFrame(columns)
+
+
+def summarize_pairs(interactions: Interactions, alpha: float) -> str:
+    """State which pairs work together, in a sentence or two."""
+    tested = count(len(interactions.values), "pair")
+    if interactions.inference_unavailable is not None:
+        return f"{tested} of features scored, without p-values: {interactions.inference_unavailable}."
+    found = [k for k in interactions.order.tolist() if interactions.select(alpha)[k]]
+    pairs = [" and ".join(interactions.feature_names[interactions.pairs[k]].tolist()) for k in found]
+    text = f"No evidence that features work together ({tested} tested)."
+    if pairs:
+        listed = "; ".join(pairs[:_N_NAMED])
+        listed += f"; and {count(len(pairs) - _N_NAMED, 'more pair')}" if len(pairs) > _N_NAMED else ""
+        text = f"{listed} work together" if len(pairs) == 1 else f"These pairs of features work together: {listed}"
+        text += f" ({len(pairs):,} of {tested}, {alpha:.0%} false discovery rate)."
+    n_withheld = int(np.count_nonzero(interactions.is_withheld))
+    if n_withheld:
+        text += (
+            f" {count(n_withheld, 'pair')} could not be tested, because the two features depend too much on each other."
+        )
+    return text
+
+
+def _write_numbers(numbers: Floats, unit: Unit, *, has_share: bool) -> list[str]:
+    if has_share:
+        return format_percents(numbers.tolist())
+    return [unit.write(number) for number in numbers.tolist()]

@@ -101,14 +101,22 @@ def _check_model(tree_model: TreeModel) -> None:
     """Refuse models whose predictions cannot be computed without some features."""
     loss = tree_model.target.loss
     if tree_model.finds_leaves:
-        raise TypeError(f"interactions needs trees whose splits are known, got {tree_model.name}.")
+        raise TypeError(
+            f"the splits of {tree_model.name} are unknown, but interactions need them; fit another tree model."
+        )
     if not tree_model.has_predictions or tree_model.why_no_heldout is not None:
-        raise TypeError(f"interactions needs trees that store their predictions, got {tree_model.name}.")
+        raise TypeError(
+            f"the trees of {tree_model.name} do not store predictions, which interactions need; survival and causal "
+            "forests cannot be tested for interactions."
+        )
     if (loss is not None and loss.is_life_table) or (not tree_model.is_additive and not tree_model.target.is_y):
-        raise TypeError(f"interactions needs a model of numbers or classes, got {tree_model.name} of survival times.")
+        raise TypeError(
+            f"interactions need a model of numbers or classes, but {tree_model.name} predicts survival times; survival "
+            "models cannot be tested for interactions."
+        )
     if tree_model.is_additive and (loss is None or loss.at_score is None):
         why = tree_model.target.why_no_loss or "its loss has no smooth gradient"
-        raise ValueError(f"interactions is unavailable for {tree_model.name}: {why}.")
+        raise ValueError(f"{tree_model.name} cannot be tested for interactions: {why}.")
 
 
 def choose_pairs(
@@ -478,8 +486,10 @@ class FoldPairs:
         Joint effects of all pairs.
     is_kept : ndarray of bool, shape (n_test,)
         Which of the fold's rows these are: those with weight.
-    tree_model : TreeModel
-        The model of the fold.
+    model : object
+        The fitted trees of the fold; unlike a `TreeModel`, they can be sent between processes.
+    n_trees : int
+        Their number.
     grouping : Grouping
         Which columns form which feature.
     pairs : ndarray of int64, shape (n_pairs, 2)
@@ -491,7 +501,8 @@ class FoldPairs:
     rows: PairRows
     joint: Floats
     is_kept: NDArray[np.bool_]
-    tree_model: TreeModel
+    model: Any
+    n_trees: int
     grouping: Grouping
     pairs: Pairs
     notes: tuple[str, ...]
@@ -531,7 +542,7 @@ def find_fold_pairs(
         origin = inputs.data.target.origin
         moved = replace(rows.rows, prediction=rows.rows.prediction + origin)
         rows = replace(rows, rows=moved, target=rows.target + origin)
-    return FoldPairs(rows, effects.joint[is_kept], is_kept, tree_model, groupings[0], pairs, notes)
+    return FoldPairs(rows, effects.joint[is_kept], is_kept, parts.model, tree_model.n_trees, groupings[0], pairs, notes)
 
 
 def join_fold_pairs(
@@ -543,7 +554,7 @@ def join_fold_pairs(
 ) -> Interactions:
     """Score pairs on the rows of all folds, each with the model that did not see it."""
     clusters = copies.groups if groups is None and copies is not None else groups
-    first = parts[0]
+    first, tree_model = parts[0], open_model(parts[0].model)
     for part in parts[1:]:
         if part.grouping.names.tolist() != first.grouping.names.tolist():
             raise ValueError("folds must have the same features, but a pipeline dropped some; pass feature_groups=.")
@@ -579,9 +590,7 @@ def join_fold_pairs(
     scorer = joined.make_scorer(folds.measure_reciprocity(folds.weigh(sample_weight)))
     scores = scorer.score(local, joint, None)
     top, n_features = _find_top(scores), len(first.grouping.names)
-    surfaces = _make_surfaces(
-        joined, joint[:, top], top, first.pairs[top], used, n_features, _has_units(first.tree_model)
-    )
+    surfaces = _make_surfaces(joined, joint[:, top], top, first.pairs[top], used, n_features, _has_units(tree_model))
     notes = [note for part in parts for note in part.notes]
     if copies is not None:
         notes.append(copies.describe(are_training=True))
@@ -589,14 +598,14 @@ def join_fold_pairs(
     if n_never:
         notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out and used for training only.")
     return make_interactions(
-        first.tree_model,
+        tree_model,
         first.grouping,
         first.pairs,
         len(first.pairs),
         EvaluatedPairs(scores, scorer.problem, joined.impurity, surfaces),
         rows="folds",
         n_rows=folds.n_rows,
-        n_trees=sum(part.tree_model.n_trees for part in parts),
+        n_trees=sum(part.n_trees for part in parts),
         groups=groups,
         notes=tuple(dict.fromkeys(notes)),
     )

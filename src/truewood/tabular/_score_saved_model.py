@@ -44,6 +44,7 @@ def score_saved_model(
     trust_pickle: bool = False,
     measure: str = "auto",
     contributions: bool = False,
+    interactions: bool = False,
     group_correlated: float | None = None,
     alpha: float = 0.05,
     random_state: int = 0,
@@ -77,6 +78,9 @@ def score_saved_model(
         The importance measure; see `truewood.measures`.
     contributions : bool, default=False
         Whether to keep the contribution of each row, which `truewood.compare` needs for results on the same rows.
+    interactions : bool, default=False
+        Whether to test which pairs of features work together; see `truewood.interactions`. They need all rows in
+        memory.
     group_correlated : float, default=None
         Score columns together if their rank correlation is at least this large; see `truewood.correlated_groups`.
     alpha : float, default=0.05
@@ -118,7 +122,7 @@ def score_saved_model(
     ['s5', 'bmi']
     """
     messages = read_messages(messages)
-    scoring = Scoring(measure, contributions, group_correlated, alpha, random_state, n_jobs)
+    scoring = Scoring(measure, contributions, group_correlated, alpha, random_state, n_jobs, interactions)
     score_held_out = partial(_score_held_out, target=target, data=name_data(table))
     saved = open_saved_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))

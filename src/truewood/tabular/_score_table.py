@@ -47,6 +47,7 @@ def score_table(
     settings: FitSettings | None = None,
     measure: str = "auto",
     contributions: bool = False,
+    interactions: bool = False,
     group_correlated: float | None = None,
     alpha: float = 0.05,
     messages: Messages | None = None,
@@ -86,6 +87,9 @@ def score_table(
         The importance measure; see `truewood.measures`.
     contributions : bool, default=False
         Whether to keep the contribution of each row, which `truewood.compare` needs for results on the same rows.
+    interactions : bool, default=False
+        Whether to test which pairs of features work together; see `truewood.interactions`. Models that are scored by
+        cross-validation are refit for this.
     group_correlated : float, default=None
         Score columns together if their rank correlation is at least this large; see `truewood.correlated_groups`.
     alpha : float, default=0.05
@@ -129,7 +133,9 @@ def score_table(
     settings.check_installed()
     if event is not None:
         check_survival_settings(settings, sample_weight, groups)
-    scoring = Scoring(measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs)
+    scoring = Scoring(
+        measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs, interactions
+    )
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)
     dtypes = read_dtypes(dtypes, list(map(str, whole)), roles.target)

@@ -13,6 +13,7 @@ from truewood._formatting import ROWS_IN_WORDS, count, in_one_line
 from truewood._message import as_message
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
+from truewood._results.interactions import Interactions
 from truewood.tabular._checks.performance import ModelPerformance
 
 
@@ -66,6 +67,8 @@ class TableScore:
         What was done and assumed.
     warnings : list of str
         Reasons to doubt the scores, such as a model that is no better than chance.
+    interactions : Interactions or None
+        Which pairs of features work together; None unless requested.
     target : str or None
         Name of the target, for texts.
     data : str or None
@@ -82,6 +85,7 @@ class TableScore:
     feature_groups: CorrelatedGroups | None
     messages: list[str]
     warnings: list[str]
+    interactions: Interactions | None = None
     target: str | None = None
     data: str | None = None
 
@@ -120,6 +124,7 @@ class TableScore:
             notes=self.notes,
             warnings=[as_message(text).text for text in self.warnings],
             explanation=self.explanation,
+            interactions=self.interactions,
             target=self.target,
             data=self.data,
             alpha=alpha,

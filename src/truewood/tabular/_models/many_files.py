@@ -66,7 +66,11 @@ def score_many_files(
 
 def check_parts_suffice(scoring: Scoring) -> None:
     """Refuse options that need all rows in memory."""
-    refused = {"contributions": scoring.contributions, "group_correlated": scoring.group_correlated is not None}
+    refused = {
+        "contributions": scoring.contributions,
+        "interactions": scoring.interactions,
+        "group_correlated": scoring.group_correlated is not None,
+    }
     for argument, is_given in refused.items():
         if is_given:
             raise TableError(NEEDS_MEMORY, argument)

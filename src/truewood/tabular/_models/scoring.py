@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from truewood._arguments import check_n_jobs, is_choice, is_fraction, read_flag
 from truewood._correlated_groups import CorrelatedGroups, correlated_groups
 from truewood._cross_importance import cross_importance
+from truewood._cross_interactions import cross_interactions
 from truewood._explain import explain
 from truewood._formatting import quote
 from truewood._importance import importance
+from truewood._interactions import interactions
 from truewood._measures.registry import measures
 from truewood._message import get_message
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
+from truewood._results.interactions import Interactions
 from truewood.adapters import open_model
 from truewood.tabular._checks.performance import check_quality, measure_performance
 from truewood.tabular._errors import TableError
@@ -40,6 +43,7 @@ class Scoring:
     alpha: float
     random_state: int
     n_jobs: int | None
+    interactions: bool
 
     def __post_init__(self) -> None:
         if not is_choice(self.measure, measures()):
@@ -51,6 +55,7 @@ class Scoring:
         if not is_fraction(self.alpha):
             raise TableError(f"must be a number between 0 and 1, got {quote(self.alpha)}.", "alpha")
         read_flag(self.contributions, "contributions")
+        read_flag(self.interactions, "interactions")
         check_n_jobs(self.n_jobs)
 
 
@@ -101,6 +106,7 @@ def score_model(
         columns=columns,
         performance=performance,
         feature_groups=feature_groups,
+        interactions=_test_pairs(fitted, scoring, feature_groups, messages) if scoring.interactions else None,
         messages=list(messages.messages),
         warnings=list(messages.warnings),
     )
@@ -125,10 +131,38 @@ def _compute_importance(
             result = cross_importance(fits, fitted.X, fitted.y, **options, progress=False)
         else:
             result = importance(fitted.model, fitted.X, fitted.y, **options, rows=fitted.rows, n_jobs=scoring.n_jobs)
+    _pass_on(caught, messages)
+    return result
+
+
+def _test_pairs(
+    fitted: Fitted, scoring: Scoring, feature_groups: CorrelatedGroups | None, messages: Messages
+) -> Interactions:
+    options: dict[str, Any] = {
+        "sample_weight": fitted.weight,
+        "groups": fitted.groups,
+        "feature_groups": feature_groups,
+        "n_jobs": scoring.n_jobs,
+    }
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if fitted.rows == "folds":
+                found = cross_interactions(fitted.model[0], fitted.X, fitted.y, cv=fitted.splits, **options)
+            else:
+                found = interactions(fitted.model, fitted.X, fitted.y, rows=fitted.rows, **options)
+    except (ValueError, TypeError) as error:
+        raise TableError(get_message(error), "interactions") from error
+    _pass_on(caught, messages)
+    return found
+
+
+def _pass_on(caught: list[warnings.WarningMessage], messages: Messages) -> None:
+    """Add the warnings of a call to the messages, each once."""
     shown = [warning.message for warning in caught if warning.category is UserWarning]
     for message in dict.fromkeys(get_message(warning) for warning in shown if isinstance(warning, Warning)):
-        messages.warn(message)
-    return result
+        if str(message) not in map(str, messages.warnings):
+            messages.warn(message)
 
 
 def _explain(

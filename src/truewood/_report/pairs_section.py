@@ -1,0 +1,36 @@
+"""The report's section on pairs of features: which of them work together. User text is always escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from html import escape
+
+from truewood._formatting import count
+from truewood._results.interactions import Interactions, make_pairs_table, summarize_pairs
+
+_N_SHOWN = 10
+_MEANING = (
+    "Two features work together if the effect of one depends on the value of the other. The share is what that adds to "
+    "their separate effects."
+)
+
+
+def write_pairs_section(interactions: Interactions, alpha: float) -> str:
+    """Write the summary and the pairs with the highest scores as HTML."""
+    table = make_pairs_table(interactions, alpha, top=_N_SHOWN)
+    rows = "".join(f"<tr>{_write_cells('td', row)}</tr>" for row in table.itertuples(index=False, name=None))
+    head = _write_cells("th", table.columns.astype(str).tolist())
+    n_left = len(interactions.values) - len(table)
+    note = f'<p class="note">{count(n_left, "more pair")} with lower scores.</p>' if n_left > 0 else ""
+    return (
+        '<section aria-labelledby="pairs-heading"><h2 id="pairs-heading">Features that work together</h2>'
+        f"<p>{escape(summarize_pairs(interactions, alpha))} {_MEANING}</p>"
+        f'<div class="scroll"><table id="pairs"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{note}</section>\n"
+    )
+
+
+def _write_cells(tag: str, texts: Collection[str]) -> str:
+    """Write a row of a table; its first two cells are names."""
+    kinds = [' class="name"', ' class="name"', *[""] * (len(texts) - 2)]
+    return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in zip(kinds, texts, strict=True))
