@@ -142,15 +142,16 @@ def _test_pairs(
         "sample_weight": fitted.weight,
         "groups": fitted.groups,
         "feature_groups": feature_groups,
-        "n_jobs": scoring.n_jobs,
     }
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             if fitted.rows == "folds":
+                # In this process: the app can end it, but not the processes that it starts.
                 found = cross_interactions(fitted.model[0], fitted.X, fitted.y, cv=fitted.splits, **options)
             else:
-                found = interactions(fitted.model, fitted.X, fitted.y, rows=fitted.rows, **options)
+                options |= {"rows": fitted.rows, "n_jobs": scoring.n_jobs}
+                found = interactions(fitted.model, fitted.X, fitted.y, **options)
     except (ValueError, TypeError) as error:
         raise TableError(get_message(error), "interactions") from error
     _pass_on(caught, messages)
