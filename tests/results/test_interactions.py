@@ -12,6 +12,8 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 import truewood as tw
+from helpers.messages import find_lacking
+from truewood._cli import main
 from truewood._inference.p_values import adjust
 
 pytestmark = pytest.mark.any_engine
@@ -134,9 +136,8 @@ def test_damaged_files_are_refused(result, tmp_path):
             tw.load(path)
 
 
-def test_comparing_needs_importances(result, tmp_path):
-    from truewood._results.json_files import load
-
-    result.save(tmp_path / "pairs.json")
-    with pytest.raises(ValueError, match="ImportanceResult"):
-        load(tmp_path / "pairs.json")
+def test_comparing_needs_importances(result, tmp_path, capsys):
+    path = str(tmp_path / "pairs.json")
+    result.save(path)
+    assert main(["compare", path, path]) == 2
+    assert not find_lacking(capsys.readouterr().err, "pairs.json", "interactions", "ImportanceResult")

@@ -18,7 +18,8 @@ from truewood._cli.output import (
     write_comparison,
 )
 from truewood._compare import compare
-from truewood._results.json_files import load
+from truewood._results.importance_result import ImportanceResult
+from truewood._results.loading import load
 
 _DESCRIPTION = """Compare two saved results feature by feature: two models on the same rows, or one
 model on two sets of rows (periods, regions). To compare results on the same rows, save
@@ -79,8 +80,8 @@ def run(options: argparse.Namespace) -> None:
     check_outputs(options.output, [os.stat(file) for file in (options.a, options.b)], ENDINGS_OF_COMPARISONS)
     names = options.names or [Path(file).stem for file in (options.a, options.b)]
     comparison = compare(
-        load(options.a),
-        load(options.b),
+        _load_importance(options.a),
+        _load_importance(options.b),
         names=(names[0], names[1]),
         same_rows=False if options.different_rows else None,
     )
@@ -93,6 +94,13 @@ def run(options: argparse.Namespace) -> None:
     finally:  # write files even if printing fails
         for path in options.output:
             write_comparison(comparison, path, alpha=options.alpha)
+
+
+def _load_importance(path: str) -> ImportanceResult:
+    result = load(path)
+    if not isinstance(result, ImportanceResult):
+        raise ValueError(f"{path} holds interactions, which cannot be compared; pass an ImportanceResult.")
+    return result
 
 
 def _summarize(options: argparse.Namespace, comparison: truewood.Comparison) -> dict[str, Any]:

@@ -352,7 +352,7 @@ class ImportanceResult(ScoresWithErrors):
         ValueError
             If a name contains a lone surrogate, which cannot be encoded.
         """
-        from truewood._results.json_files import save
+        from truewood._results.importance_files import save
 
         save(self, path)
 

@@ -2,116 +2,67 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from os import PathLike
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._arguments import check_path
-from truewood._formatting import ROWS_IN_WORDS, quote
+from truewood._formatting import ROWS_IN_WORDS
 from truewood._results.interactions import Interactions, JointSurfaces
-from truewood._writing import write_file
+from truewood._results.json_fields import is_text, read_count, read_names, read_notes, refuse, save_json
 
 FORMAT = "truewood.Interactions"
-FORMAT_VERSION = 1
 
 _CHOICES = {
     "scale": ("response", "raw score"),
     "task": ("classification", "regression"),
     "rows": tuple(ROWS_IN_WORDS),
 }
-_MAX_COUNT = 2**53
 
 
 def save(result: Interactions, path: str | PathLike[str]) -> None:
     """Save a result; see `Interactions.save`."""
-    check_path(path, "path")
-    content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(result)}
-    try:
-        encoded = (json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n").encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            "names must not contain lone surrogates, which cannot be written to a file, got "
-            f"{error.object[error.start]!a}; rename that feature or group."
-        ) from error
-    write_file(path, encoded)
-
-
-def _to_json(value: Any) -> Any:
-    """Convert results to objects and arrays to lists; NaN becomes null, as JSON has no NaN."""
-    if isinstance(value, Interactions | JointSurfaces):
-        return {part.name: _to_json(getattr(value, part.name)) for part in fields(value)}
-    if not isinstance(value, np.ndarray):
-        return value
-    listed = value.astype(object)
-    if value.dtype.kind == "f":
-        listed[np.isnan(value)] = None
-    return listed.tolist()
-
-
-def read_interactions(content: dict[str, Any], path: str | PathLike[str]) -> Interactions:
-    """Build a result from the content of a file, after validating each field."""
-    content = {name: value for name, value in content.items() if name != "format"}
-    version = content.pop("version", None)
-    if version != FORMAT_VERSION or isinstance(version, bool):
-        raise ValueError(
-            f"{path} has format version {quote(version)}, but this version of truewood reads {FORMAT_VERSION}; save "
-            "the result again, or update truewood."
-        )
-    try:
-        return _read_result(content)
-    except _InvalidFieldError as error:
-        raise ValueError(f"{path} is damaged: {error}; save the result again.") from error
-
-
-class _InvalidFieldError(Exception):
-    """A field of the file is missing or invalid."""
-
-
-def _refuse(name: str, expected: str) -> NoReturn:
-    raise _InvalidFieldError(f"{name} must be {expected}")
+    save_json(result, path, FORMAT)
 
 
 def _check_fields(content: Any, kind: type, name: str) -> None:
     if not isinstance(content, dict) or content.keys() != {part.name for part in fields(kind)}:
-        _refuse(name, f"an object with the fields of {kind.__name__}")
+        refuse(name, f"an object with the fields of {kind.__name__}")
 
 
-def _read_result(content: dict[str, Any]) -> Interactions:
+def read_interactions(content: dict[str, Any]) -> Interactions:
+    """Build a result from the fields of a file, after validating each of them."""
     _check_fields(content, Interactions, "the file")
-    names = _read_names("feature_names", content["feature_names"])
+    names = read_names("feature_names", content["feature_names"])
     pairs = _read_numbers("pairs", content["pairs"], (None, 2), np.int64)
     n_pairs, n_features = len(pairs), len(names)
     if not ((pairs >= 0) & (pairs < n_features)).all() or not (pairs[:, 0] < pairs[:, 1]).all():
-        _refuse("pairs", f"ascending pairs of numbers from 0 to {n_features - 1}")
+        refuse("pairs", f"ascending pairs of numbers from 0 to {n_features - 1}")
     reason = content["inference_unavailable"]
-    if reason is not None and not isinstance(reason, str):
-        _refuse("inference_unavailable", "text or null")
+    if reason is not None and not is_text(reason):
+        refuse("inference_unavailable", "text or null")
     read: dict[str, Any] = {"feature_names": names, "pairs": pairs, "inference_unavailable": reason}
     for name in ("values", "bias_bound", "dependence"):
         read[name] = _read_numbers(name, content[name], (n_pairs,))
         if np.isnan(read[name]).any():
-            _refuse(name, f"{n_pairs} numbers")
+            refuse(name, f"{n_pairs} numbers")
     for name in ("share", "std_error", "null_std_error"):
         read[name] = _read_numbers(name, content[name], (n_pairs,))
     if (read["std_error"] < 0).any() or (read["null_std_error"] < 0).any() or (read["bias_bound"] < 0).any():
-        _refuse("std_error, null_std_error and bias_bound", "nonnegative")
+        refuse("std_error, null_std_error and bias_bound", "nonnegative")
     for name, choices in _CHOICES.items():
         if not isinstance(content[name], str) or content[name] not in choices:
-            _refuse(name, f"one of {', '.join(choices)}")
+            refuse(name, f"one of {', '.join(choices)}")
         read[name] = content[name]
     for name in ("n_possible", "n_rows", "n_trees"):
-        read[name] = _read_count(name, content[name])
-    read["n_groups"] = None if content["n_groups"] is None else _read_count("n_groups", content["n_groups"])
+        read[name] = read_count(name, content[name])
+    read["n_groups"] = None if content["n_groups"] is None else read_count("n_groups", content["n_groups"])
     read["impurity"] = float(_read_numbers("impurity", [content["impurity"]], (1,))[0])
     outputs, notes = content["output_names"], content["notes"]
-    read["output_names"] = None if outputs is None else _read_names("output_names", outputs)
-    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        _refuse("notes", "a list of sentences")
-    read["notes"] = tuple(notes)
+    read["output_names"] = None if outputs is None else read_names("output_names", outputs)
+    read["notes"] = read_notes(notes)
     n_columns = 1 if outputs is None else len(outputs)
     surfaces = content["surfaces"]
     read["surfaces"] = None if surfaces is None else _read_surfaces(surfaces, n_pairs, n_features, n_columns)
@@ -122,7 +73,7 @@ def _read_surfaces(content: Any, n_pairs: int, n_features: int, n_columns: int) 
     _check_fields(content, JointSurfaces, "surfaces")
     pairs = _read_numbers("pairs of surfaces", content["pairs"], (None,), np.int64)
     if not ((pairs >= 0) & (pairs < n_pairs)).all():
-        _refuse("pairs of surfaces", f"numbers from 0 to {n_pairs - 1}")
+        refuse("pairs of surfaces", f"numbers from 0 to {n_pairs - 1}")
     levels = _read_numbers("levels", content["levels"], (n_features, None))
     n_cells = levels.shape[1]
     cells = (len(pairs), n_columns, n_cells, n_cells)
@@ -135,32 +86,20 @@ def _read_numbers(name: str, value: Any, shape: tuple[int | None, ...], dtype: A
     """Read numbers of a given shape, with None for any length; null becomes NaN."""
     expected = f"numbers of shape {tuple('any' if side is None else side for side in shape)}"
     if not isinstance(value, list):
-        _refuse(name, expected)
+        refuse(name, expected)
     try:
         listed = np.array(value, dtype=object)
     except ValueError:
-        _refuse(name, expected)
+        refuse(name, expected)
     if listed.ndim != len(shape) or any(s not in (None, n) for s, n in zip(shape, listed.shape, strict=True)):
-        _refuse(name, expected)
+        refuse(name, expected)
     kinds = {type(number) for number in listed.ravel().tolist()}
     if not kinds <= ({int} if dtype is np.int64 else {int, float, type(None)}):
-        _refuse(name, expected)
+        refuse(name, expected)
     try:
         numbers = listed.astype(dtype)
     except OverflowError:
-        _refuse(name, f"{expected} within the range of floats")
+        refuse(name, f"{expected} within the range of floats")
     if dtype is np.float64 and np.isinf(numbers).any():
-        _refuse(name, f"finite {expected}")
+        refuse(name, f"finite {expected}")
     return numbers
-
-
-def _read_count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MAX_COUNT:
-        _refuse(name, "a positive whole number")
-    return value
-
-
-def _read_names(name: str, value: Any) -> NDArray[np.str_]:
-    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
-        _refuse(name, "a list of names")
-    return np.array(value, dtype=np.str_)

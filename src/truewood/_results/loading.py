@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from os import PathLike
-from pathlib import Path
 
-from truewood._arguments import check_path
-from truewood._results import interactions_files
+from truewood._results import importance_files, interactions_files
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.interactions import Interactions
-from truewood._results.json_files import load as load_importance
+from truewood._results.json_fields import InvalidFieldError, check_version, open_json
 
 
 def load(path: str | PathLike[str]) -> ImportanceResult | Interactions:
@@ -31,11 +28,16 @@ def load(path: str | PathLike[str]) -> ImportanceResult | Interactions:
     ValueError
         If the file was not written by `save`, or was changed afterwards.
     """
-    check_path(path, "path")
+    name, content = open_json(path)
+    if name not in (importance_files.FORMAT, interactions_files.FORMAT):
+        raise ValueError(
+            f"{path} must be a file written by ImportanceResult.save or Interactions.save, or by truewood importance "
+            "with --output FILE.json; what --json prints is another format. Save the result first."
+        )
+    check_version(content, path)
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        content = None
-    if isinstance(content, dict) and content.get("format") == interactions_files.FORMAT:
-        return interactions_files.read_interactions(content, path)
-    return load_importance(path)
+        if name == interactions_files.FORMAT:
+            return interactions_files.read_interactions(content)
+        return importance_files.read_importance(content)
+    except InvalidFieldError as error:
+        raise ValueError(f"{path} is damaged: {error}; save the result again.") from error

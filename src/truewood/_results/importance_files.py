@@ -1,26 +1,30 @@
-"""Results as JSON files: saved to the last bit, and validated when loaded."""
+"""`ImportanceResult` as JSON files: saved to the last bit, and validated when loaded."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import fields
 from os import PathLike
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._arguments import check_path
 from truewood._formatting import ROWS_IN_WORDS, quote
 from truewood._measures.registry import OF_RESULTS
 from truewood._results.importance_result import ImportanceResult
+from truewood._results.json_fields import (
+    InvalidFieldError,
+    is_text,
+    read_count,
+    read_names,
+    read_notes,
+    refuse,
+    save_json,
+)
 from truewood._results.scores_with_errors import ClassScores
-from truewood._writing import write_file
 
 FORMAT = "truewood.ImportanceResult"
-FORMAT_VERSION = 1
 
 _CHOICES = {
     "measure": tuple(OF_RESULTS),
@@ -28,96 +32,23 @@ _CHOICES = {
     "rows": tuple(ROWS_IN_WORDS),
 }
 _MAX_FLOAT = float(np.finfo(np.float64).max)
-_MAX_ROWS = 2**53
 
 
 def save(result: ImportanceResult, path: str | PathLike[str]) -> None:
     """Save a result; see `ImportanceResult.save`."""
-    check_path(path, "path")
-    content = {"format": FORMAT, "version": FORMAT_VERSION, **_to_json(result)}
-    try:
-        encoded = (json.dumps(content, allow_nan=False, ensure_ascii=False) + "\n").encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"names must not contain lone surrogates, which cannot be written to a file, got "
-            f"{error.object[error.start]!a}; "
-            "rename that feature or group."
-        ) from error
-    write_file(path, encoded)
+    save_json(result, path, FORMAT)
 
 
-def _to_json(value: Any) -> Any:
-    """Convert results to objects and arrays to lists; NaN becomes null, as JSON has no NaN."""
-    if isinstance(value, ImportanceResult | ClassScores):
-        return {part.name: _to_json(getattr(value, part.name)) for part in fields(value)}
-    if isinstance(value, float) and np.isnan(value):
-        return None
-    if not isinstance(value, np.ndarray):
-        return value
-    listed = value.astype(object)
-    if value.dtype.kind == "f":
-        listed[np.isnan(value)] = None
-    return listed.tolist()
-
-
-def load(path: str | PathLike[str]) -> ImportanceResult:
-    """Load a result from a file that `ImportanceResult.save` wrote.
-
-    Parameters
-    ----------
-    path : str or path
-        The file to read.
-
-    Returns
-    -------
-    ImportanceResult
-        The saved result, identical to the last bit.
-
-    Raises
-    ------
-    ValueError
-        If the file was not written by `ImportanceResult.save`, or was changed afterwards.
-    """
-    check_path(path, "path")
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-        raise ValueError(
-            f"{path} must be a file written by ImportanceResult.save, or by truewood importance with --output "
-            "FILE.json; what --json prints is another format. Save the result first."
-        )
-    version = content.pop("version", None)
-    if version != FORMAT_VERSION or isinstance(version, bool):
-        raise ValueError(
-            f"{path} has format version {quote(version)}, but this version of truewood reads {FORMAT_VERSION}; save "
-            "the result again, or update truewood."
-        )
-    try:
-        return _read_result(content)
-    except _InvalidFieldError as error:
-        raise ValueError(f"{path} is damaged: {error}; save the result again.") from error
-
-
-class _InvalidFieldError(Exception):
-    """A field of the file is missing or invalid."""
-
-
-def _refuse(name: str, expected: str) -> NoReturn:
-    raise _InvalidFieldError(f"{name} must be {expected}")
-
-
-def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResult:
+def read_importance(content: Any, *, is_of_columns: bool = False) -> ImportanceResult:
     """Build a result from its fields, after validating each of them."""
     names = {part.name for part in fields(ImportanceResult)}
     if not isinstance(content, dict):
-        _refuse("columns", "a result or null")
+        refuse("columns", "a result or null")
     if content.keys() != names:
         differing = ", ".join(sorted(map(quote, content.keys() ^ names))[:3])
-        raise _InvalidFieldError(f"its fields are not those of a result ({differing})")
-    features = _read_names("feature_names", content["feature_names"])
-    n_rows, shape = _read_count("n_rows", content["n_rows"]), (len(features),)
+        raise InvalidFieldError(f"its fields are not those of a result ({differing})")
+    features = read_names("feature_names", content["feature_names"])
+    n_rows, shape = read_count("n_rows", content["n_rows"]), (len(features),)
     read: dict[str, Any] = {"feature_names": features, "n_rows": n_rows}
     for name in ("values", "mdi"):
         read[name] = _read_array(name, content[name], shape)
@@ -132,34 +63,34 @@ def _read_result(content: Any, *, is_of_columns: bool = False) -> ImportanceResu
     read |= _read_row_groups(content, n_rows)
     for name, listed in _CHOICES.items():
         if not isinstance(content[name], str) or content[name] not in listed:
-            _refuse(name, f"one of {', '.join(listed)}")
+            refuse(name, f"one of {', '.join(listed)}")
         read[name] = content[name]
     if not isinstance(content["is_additive"], bool):
-        _refuse("is_additive", "true or false")
+        refuse("is_additive", "true or false")
     read["is_additive"] = content["is_additive"]
     read["impurity"] = _read_impurity(content["impurity"])
     read["skipped_weight"] = _read_number("skipped_weight", content["skipped_weight"], most=1.0)
     read |= _read_errors(content, shape)
     read["classes"] = _read_classes(content["classes"], shape, has_nan=read["inference_unavailable"] is not None)
-    read["notes"] = _read_notes(content["notes"])
+    read["notes"] = read_notes(content["notes"])
     if content["columns"] is not None and is_of_columns:
-        _refuse("columns of columns", "null")
-    read["columns"] = None if content["columns"] is None else _read_result(content["columns"], is_of_columns=True)
+        refuse("columns of columns", "null")
+    read["columns"] = None if content["columns"] is None else read_importance(content["columns"], is_of_columns=True)
     return ImportanceResult(**read)
 
 
 def _read_row_groups(content: dict[str, Any], n_rows: int) -> dict[str, Any]:
     """Read the number of row groups and the group of each row; None for null."""
     n_groups, groups = content["n_groups"], content["groups"]
-    if n_groups is not None and _read_count("n_groups", n_groups) > n_rows:
-        _refuse("n_groups", "at most the number of rows")
+    if n_groups is not None and read_count("n_groups", n_groups) > n_rows:
+        refuse("n_groups", "at most the number of rows")
     if groups is None:
         return {"n_groups": n_groups, "groups": None}
     expected = f"{n_rows} group numbers from 0 to n_groups - 1"
     if n_groups is None or not isinstance(groups, list) or len(groups) != n_rows:
-        _refuse("groups", expected)
+        refuse("groups", expected)
     if not all(type(group) is int and 0 <= group < n_groups for group in groups):
-        _refuse("groups", expected)
+        refuse("groups", expected)
     return {"n_groups": n_groups, "groups": np.array(groups, dtype=np.int64)}
 
 
@@ -169,29 +100,29 @@ def _read_tree_weight(value: Any, n_trees: int) -> NDArray[np.float64] | None:
         return None
     weight = _read_array("tree_weight", value, (n_trees,))
     if (weight < 0).any() or not weight.any():
-        _refuse("tree_weight", "nonnegative numbers, at least one of them positive")
+        refuse("tree_weight", "nonnegative numbers, at least one of them positive")
     return weight
 
 
 def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
     """Read the standard errors: nonnegative numbers, or null if there is a reason that they are unavailable."""
     reason = content["inference_unavailable"]
-    if reason is not None and not _is_text(reason):
-        _refuse("inference_unavailable", "text or null")
+    if reason is not None and not is_text(reason):
+        refuse("inference_unavailable", "text or null")
     read: dict[str, Any] = {"inference_unavailable": reason}
     for name in ("std_error", "null_std_error"):
         read[name] = _read_array(name, content[name], shape, has_nan=reason is not None)
         if (read[name] < 0).any():
-            _refuse(name, "nonnegative numbers")
+            refuse(name, "nonnegative numbers")
     read["tree_noise"] = _read_array("tree_noise", content["tree_noise"], shape, has_nan=True)
     if not (np.isnan(read["tree_noise"]) | ((read["tree_noise"] >= 0) & (read["tree_noise"] <= 1))).all():
-        _refuse("tree_noise", "numbers from 0 to 1, or null")
+        refuse("tree_noise", "numbers from 0 to 1, or null")
     if (content["residual_values"] is None) != (content["residual_std_error"] is None):
-        _refuse("residual_values and residual_std_error", "both numbers or both null")
+        refuse("residual_values and residual_std_error", "both numbers or both null")
     for name in ("residual_values", "residual_std_error"):
         read[name] = None if content[name] is None else _read_array(name, content[name], shape)
     if read["residual_std_error"] is not None and (read["residual_std_error"] < 0).any():
-        _refuse("residual_std_error", "nonnegative numbers")
+        refuse("residual_std_error", "nonnegative numbers")
     total = content["total_error"]
     may_be_missing = reason is not None or OF_RESULTS[content["measure"]].is_given_others
     read["total_error"] = np.nan if total is None and may_be_missing else _read_number("total_error", total)
@@ -203,15 +134,15 @@ def _read_classes(content: Any, shape: tuple[int, ...], *, has_nan: bool) -> Cla
     if content is None:
         return None
     if not isinstance(content, dict) or content.keys() != {part.name for part in fields(ClassScores)}:
-        _refuse("classes", "names, values, std_error and null_std_error, or null")
-    names = _read_names("names of classes", content["names"])
+        refuse("classes", "names, values, std_error and null_std_error, or null")
+    names = read_names("names of classes", content["names"])
     values = _read_array("values of classes", content["values"], (len(names), *shape))
     errors = [
         _read_array(f"{name} of classes", content[name], (len(names), *shape), has_nan=has_nan)
         for name in ("std_error", "null_std_error")
     ]
     if any((error < 0).any() for error in errors):
-        _refuse("standard errors of classes", "nonnegative numbers")
+        refuse("standard errors of classes", "nonnegative numbers")
     return ClassScores(names, values, *errors)
 
 
@@ -220,25 +151,25 @@ def _read_array(name: str, value: Any, shape: tuple[int | None, ...], *, has_nan
     rows = value if len(shape) == 2 else [value]
     expected = f"{'rows of ' * (len(shape) == 2)}{shape[-1]} numbers{', or null' * has_nan}"
     if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
-        _refuse(name, expected)
+        refuse(name, expected)
     kinds = {kind for row in rows for kind in map(type, row)}
     if not kinds <= {float, int, type(None)} or {len(row) for row in rows} != {shape[-1]}:
-        _refuse(name, expected)
+        refuse(name, expected)
     if shape[0] not in (None, len(value)):
-        _refuse(name, f"{shape[0]} {expected}")
+        refuse(name, f"{shape[0]} {expected}")
     try:
         array = np.array(value, dtype=np.float64)
     except OverflowError:
-        _refuse(name, "numbers within the range of floats")
+        refuse(name, "numbers within the range of floats")
     if np.isinf(array).any() or (np.isnan(array).any() and not has_nan):
-        _refuse(name, f"{expected}, all finite")
+        refuse(name, f"{expected}, all finite")
     return array
 
 
 def _read_number(name: str, value: Any, *, most: float = math.inf) -> float:
     """Read a finite nonnegative number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= min(most, _MAX_FLOAT):
-        _refuse(name, f"a number from 0 to {most:g}" if most < math.inf else "a finite nonnegative number")
+        refuse(name, f"a number from 0 to {most:g}" if most < math.inf else "a finite nonnegative number")
     return float(value)
 
 
@@ -247,34 +178,5 @@ def _read_impurity(value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_MAX_FLOAT <= value <= _MAX_FLOAT:
-        _refuse("impurity", "a finite number or null")
+        refuse("impurity", "a finite number or null")
     return float(value)
-
-
-def _read_count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MAX_ROWS:
-        _refuse(name, "a positive whole number")
-    return value
-
-
-def _read_names(name: str, value: Any) -> NDArray[np.str_]:
-    if not isinstance(value, list) or not value or not all(map(_is_text, value)):
-        _refuse(name, "a list of names")
-    return np.array(value, dtype=np.str_)
-
-
-def _read_notes(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(map(_is_text, value)):
-        _refuse("notes", "a list of sentences")
-    return tuple(value)
-
-
-def _is_text(value: Any) -> bool:
-    """Whether a value is text that `save` can write; JSON files may contain lone surrogates."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
