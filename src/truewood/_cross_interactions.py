@@ -22,7 +22,7 @@ from truewood._refitting import needs_validation_rows
 from truewood._results.interactions import Interactions
 from truewood._rows.copies import find_copies_in_table
 from truewood._rows.folds import read_folds
-from truewood._scoring.interactions import FoldPairs, find_fold_pairs, join_fold_pairs
+from truewood._scoring.fold_pairs import FoldPairs, find_fold_pairs, join_fold_pairs
 
 # Share of each fold's training rows that serve as validation rows for early stopping, as in `cross_importance`.
 _VALIDATION_FRACTION = 0.1

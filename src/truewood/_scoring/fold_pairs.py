@@ -1,0 +1,166 @@
+"""Scores of pairs of features over folds: each row is evaluated by the model that did not see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._formatting import count
+from truewood._inference.pair_scores import EvaluatedRows
+from truewood._inputs.feature_groups import Grouping
+from truewood._pipelines.final_estimator import extract_final_estimator
+from truewood._results.interactions import Interactions
+from truewood._rows.copies import Copies
+from truewood._rows.folds import Folds
+from truewood._scoring.inputs import make_scoring_inputs
+from truewood._scoring.interactions import EvaluatedPairs, check_model, find_top, make_interactions
+from truewood._scoring.joint_effects import find_effects
+from truewood._scoring.joint_surfaces import make_surfaces
+from truewood._scoring.pair_choice import choose_pairs
+from truewood._scoring.pair_rows import PairRows, find_kept, find_used, has_units, number_pairs, read_rows
+from truewood._scoring.results import find_groupings
+from truewood.adapters import open_model
+
+Floats = NDArray[np.float64]
+Pairs = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPairs:
+    """The held-out rows of a fold, with the joint effects of its model.
+
+    Parameters
+    ----------
+    rows : PairRows
+        The rows.
+    joint : ndarray of shape (n_rows, n_pairs, n_columns)
+        Joint effects of all pairs.
+    is_kept : ndarray of bool, shape (n_test,)
+        Which of the fold's rows these are: those with weight.
+    model : object
+        The fitted trees of the fold; unlike a `TreeModel`, they can be sent between processes.
+    n_trees : int
+        Their number.
+    grouping : Grouping
+        Which columns form which feature.
+    pairs : ndarray of int64, shape (n_pairs, 2)
+        The pairs.
+    notes : tuple of str
+        Caveats.
+    """
+
+    rows: PairRows
+    joint: Floats
+    is_kept: NDArray[np.bool_]
+    model: Any
+    n_trees: int
+    grouping: Grouping
+    pairs: Pairs
+    notes: tuple[str, ...]
+
+
+def find_fold_pairs(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Floats | None,
+    *,
+    features: Sequence[int | str] | None,
+    max_pairs: int,
+    feature_groups: Any,
+) -> FoldPairs:
+    """Joint effects of the model of a fold on its held-out rows."""
+    parts = extract_final_estimator(model, X, y, "heldout")
+    tree_model = open_model(parts.model)
+    check_model(tree_model)
+    inputs = make_scoring_inputs(
+        tree_model, parts.X, parts.y, rows="heldout", sample_weight=sample_weight, check_heldout=False, check_rows=False
+    )
+    groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
+    pairs, n_possible = choose_pairs(tree_model, groupings[0], features, max_pairs)
+    if len(pairs) < n_possible:
+        raise ValueError(
+            f"cross_interactions needs features= or max_pairs= to choose among {n_possible:,} pairs, got "
+            f"max_pairs={max_pairs}; the trees must not choose, because they were trained on rows that evaluate other "
+            "folds."
+        )
+    used, local = find_used(pairs)
+    effects = find_effects(inputs, number_pairs(groupings[0], used, local), 1)
+    is_kept = find_kept(inputs, effects.is_evaluated)
+    rows = read_rows(inputs, parts.y, groupings[0], used, effects, is_kept)
+    if not tree_model.is_additive:
+        # The origin of the target differs between folds.
+        origin = inputs.data.target.origin
+        moved = replace(rows.rows, prediction=rows.rows.prediction + origin)
+        rows = replace(rows, rows=moved, target=rows.target + origin)
+    return FoldPairs(rows, effects.joint[is_kept], is_kept, parts.model, tree_model.n_trees, groupings[0], pairs, notes)
+
+
+def join_fold_pairs(
+    parts: Sequence[FoldPairs],
+    folds: Folds,
+    sample_weight: Floats | None,
+    groups: NDArray[np.int64] | None,
+    copies: Copies | None,
+) -> Interactions:
+    """Score pairs on the rows of all folds, each with the model that did not see it."""
+    clusters = copies.groups if groups is None and copies is not None else groups
+    first, tree_model = parts[0], open_model(parts[0].model)
+    for part in parts[1:]:
+        if part.grouping.names.tolist() != first.grouping.names.tolist():
+            raise ValueError("folds must have the same features, but a pipeline dropped some; pass feature_groups=.")
+        if part.joint.shape[2] != first.joint.shape[2]:
+            raise ValueError("folds must have the same classes, but some lack a class; pass cv=StratifiedKFold().")
+    numbers = np.concatenate([test[part.is_kept] for test, part in zip(folds.test, parts, strict=True)])
+    order = np.argsort(numbers, kind="stable")
+
+    def join(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(arrays)[order]
+
+    own_groups = None if clusters is None else np.unique(clusters[numbers[order]], return_inverse=True)[1]
+    evaluated = [part.rows.rows for part in parts]
+    curvature = [rows.curvature for rows in evaluated if rows.curvature is not None]
+    rows = EvaluatedRows(
+        residual=join([rows.residual for rows in evaluated]),
+        prediction=join([rows.prediction for rows in evaluated]),
+        main=join([rows.main for rows in evaluated]),
+        weight=join([rows.weight for rows in evaluated]),
+        curvature=join(curvature) if curvature else None,
+        n_averaged=evaluated[0].n_averaged,
+        groups=own_groups,
+    )
+    n_used = len(first.rows.numbers)
+    joined = PairRows(
+        rows,
+        join([part.rows.target for part in parts]),
+        [join([part.rows.numbers[j] for part in parts]) for j in range(n_used)],
+        [np.any([part.rows.are_categories[j] for part in parts], axis=0) for j in range(n_used)],
+    )
+    used, local = find_used(first.pairs)
+    joint = join([part.joint for part in parts])
+    scorer = joined.make_scorer(folds.measure_reciprocity(folds.weigh(sample_weight)))
+    scores = scorer.score(local, joint, None)
+    top, n_features = find_top(scores), len(first.grouping.names)
+    surfaces = make_surfaces(joined, joint[:, top], top, first.pairs[top], used, n_features, has_units(tree_model))
+    notes = [note for part in parts for note in part.notes]
+    if copies is not None:
+        notes.append(copies.describe(are_training=True))
+    n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
+    if n_never:
+        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out and used for training only.")
+    return make_interactions(
+        tree_model,
+        first.grouping,
+        first.pairs,
+        len(first.pairs),
+        EvaluatedPairs(scores, scorer.problem, joined.impurity, surfaces),
+        rows="folds",
+        n_rows=folds.n_rows,
+        n_trees=sum(part.n_trees for part in parts),
+        groups=groups,
+        notes=tuple(dict.fromkeys(notes)),
+    )

@@ -1,0 +1,89 @@
+"""Which pairs of features to test: those that are asked for, or those whose splits share paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._formatting import list_names, quote
+from truewood._inputs.feature_groups import Grouping
+from truewood._scoring.trees import split_trees
+from truewood.adapters import TreeModel
+
+Floats = NDArray[np.float64]
+Pairs = NDArray[np.int64]
+
+_BATCH_NODES = 1 << 18
+
+
+def choose_pairs(
+    tree_model: TreeModel, grouping: Grouping, features: Sequence[int | str] | None, max_pairs: int
+) -> tuple[Pairs, int]:
+    """The pairs to test, ascending, and the number of possible pairs.
+
+    If there are too many, those with the largest training gain of splits that share a path are tested: the choice
+    depends on the fitted trees only, never on the evaluation rows.
+    """
+    names = grouping.names.tolist()
+    if features is not None:
+        chosen = sorted({_find_feature(feature, names) for feature in features})
+        if len(chosen) < 2:
+            raise ValueError(f"features must name at least two features, got {list_names([names[j] for j in chosen])}.")
+    else:
+        chosen = list(range(len(names)))
+        if len(chosen) < 2:
+            raise ValueError(f"interactions needs at least two features, got {list_names(names)}.")
+    n_possible = len(chosen) * (len(chosen) - 1) // 2
+    if n_possible <= max_pairs:
+        return np.array(list(combinations(chosen, 2)), dtype=np.int64), n_possible
+    key, gain = _sum_shared_gain(tree_model, grouping)
+    first, second = np.divmod(key, len(names))
+    is_chosen = np.isin(first, chosen) & np.isin(second, chosen)
+    key, gain = key[is_chosen], gain[is_chosen]
+    best = np.sort(key[np.argsort(-gain, kind="stable")[:max_pairs]])
+    if not len(best):
+        raise ValueError("no two features share a path in the trees, so that there is no interaction to test.")
+    return np.column_stack(np.divmod(best, len(names))), n_possible
+
+
+def _find_feature(feature: Any, names: list[str]) -> int:
+    if isinstance(feature, str) and names.count(feature) == 1:
+        return names.index(feature)
+    if isinstance(feature, int | np.integer) and not isinstance(feature, bool) and 0 <= feature < len(names):
+        return int(feature)
+    raise ValueError(
+        f"features must list features by a name that occurs once or by a number from 0 to {len(names) - 1}, got "
+        f"{quote(feature)}; the features are {list_names(names)}."
+    )
+
+
+def _sum_shared_gain(tree_model: TreeModel, grouping: Grouping) -> tuple[NDArray[np.int64], Floats]:
+    """For each pair of features that share a path, as first * n + second: the training gain of the lower splits."""
+    n_features, totals = len(grouping.names), dict[int, float]()
+    for trees in split_trees(tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=tree_model.n_trees):
+        ensemble = tree_model.read(trees)
+        splits, (left, right) = ensemble.splits, ensemble.split_children
+        total = ensemble.weight[left] + ensemble.weight[right]
+        product = np.divide(
+            ensemble.weight[left] * ensemble.weight[right], total, out=np.zeros(len(splits)), where=total > 0
+        )
+        gain = product * ((ensemble.value[left] - ensemble.value[right]) ** 2).sum(axis=1)
+        feature = grouping.group_of[ensemble.feature].astype(np.int64)
+        above, at = ensemble.parent[splits], np.arange(len(splits))
+        is_below = above != splits
+        while is_below.any():
+            above, at = above[is_below], at[is_below]
+            own, other = feature[splits[at]], feature[above]
+            key = np.minimum(own, other) * n_features + np.maximum(own, other)
+            found, inverse = np.unique(key[own != other], return_inverse=True)
+            summed = np.bincount(inverse, weights=gain[at][own != other], minlength=len(found))
+            for pair, more in zip(found.tolist(), summed.tolist(), strict=True):
+                totals[pair] = totals.get(pair, 0.0) + more
+            is_below = ensemble.parent[above] != above
+            above = ensemble.parent[above]
+    keys = np.array(sorted(totals), dtype=np.int64)
+    return keys, np.array([totals[pair] for pair in keys.tolist()])

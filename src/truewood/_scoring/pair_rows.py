@@ -1,0 +1,156 @@
+"""The rows that evaluate pairs of features: what predictions leave of their target, and the columns of the features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truewood._engines.joint_effects import PairedFeatures
+from truewood._exceptions import warn
+from truewood._inference.pair_scores import EvaluatedRows, PairScorer, make_basis
+from truewood._inputs.feature_groups import Grouping
+from truewood._inputs.losses import Loss
+from truewood._inputs.target import encode_target
+from truewood._scoring.inputs import ScoringInputs
+from truewood._scoring.joint_effects import RowEffects
+from truewood._scoring.trees import split_trees
+from truewood.adapters import TreeModel
+
+Floats = NDArray[np.float64]
+Pairs = NDArray[np.int64]
+
+_BATCH_NODES = 1 << 18
+# Newton steps to the constant of a raw score, and the least curvature of a loss.
+_N_STEPS = 50
+_LEAST_CURVATURE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """The rows that evaluate pairs of features.
+
+    Parameters
+    ----------
+    rows : EvaluatedRows
+        Residuals, predictions and main effects of the rows.
+    target : ndarray of shape (n_rows, n_columns)
+        The target.
+    numbers : list of ndarray of shape (n_rows, n)
+        The columns of each feature.
+    are_categories : list of ndarray of bool, shape (n,)
+        Whether they contain codes of categories.
+    """
+
+    rows: EvaluatedRows
+    target: Floats
+    numbers: list[Floats]
+    are_categories: list[NDArray[np.bool_]]
+
+    def make_scorer(self, reciprocity: float = 0.0) -> PairScorer:
+        """The scorer of pairs on these rows."""
+        bases = [make_basis(x, own) for x, own in zip(self.numbers, self.are_categories, strict=True)]
+        return PairScorer(self.rows, bases, reciprocity)
+
+    @property
+    def impurity(self) -> float:
+        """Variance of the target, or Gini impurity; mean over outputs, or sum over raw scores."""
+        weight, mean = self.rows.weight, np.average(self.target, axis=0, weights=self.rows.weight)
+        variance = np.average((self.target - mean) ** 2, axis=0, weights=weight).sum()
+        return float(variance) / self.rows.n_averaged
+
+
+def find_used(pairs: Pairs) -> tuple[NDArray[np.int64], Pairs]:
+    """The features of pairs, ascending, and the pairs by position among these."""
+    used, local = np.unique(pairs, return_inverse=True)
+    return used, local.reshape(pairs.shape)
+
+
+def has_units(tree_model: TreeModel) -> bool:
+    """Whether predictions are in units of the target."""
+    loss = tree_model.target.loss
+    return not tree_model.is_additive or (loss is not None and loss.in_target_units)
+
+
+def number_pairs(grouping: Grouping, used: NDArray[np.int64], pairs: Pairs) -> PairedFeatures:
+    """Pairs, by position in `used`, in the form that engines take."""
+    place = np.full(len(grouping.names), -1, dtype=np.int32)
+    place[used] = np.arange(len(used))
+    pair_of = np.full((len(used), len(used)), -1, dtype=np.int32)
+    pair_of[pairs[:, 0], pairs[:, 1]] = pair_of[pairs[:, 1], pairs[:, 0]] = np.arange(len(pairs))
+    return PairedFeatures(np.ascontiguousarray(place[grouping.group_of]), pair_of, len(pairs))
+
+
+def find_kept(inputs: ScoringInputs, is_evaluated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Rows that count: those that evaluate a tree and have weight."""
+    is_weighted = np.ones(inputs.data.n_rows, dtype=np.bool_) if inputs.row_weight is None else inputs.row_weight > 0
+    is_kept = is_evaluated & is_weighted
+    n_lost = int(np.count_nonzero(~is_evaluated & is_weighted))
+    if not is_kept.any():
+        raise ValueError("no tree has evaluation rows; pass rows='heldout' and rows that the model never saw.")
+    if n_lost:
+        warn(
+            f"{n_lost} of {len(is_kept)} rows are in every bag and are not evaluated; fit more trees to evaluate them."
+        )
+    return is_kept
+
+
+def read_rows(
+    inputs: ScoringInputs,
+    y: Any,
+    grouping: Grouping,
+    used: NDArray[np.int64],
+    effects: RowEffects,
+    is_kept: NDArray[np.bool_],
+) -> PairRows:
+    """What predictions leave of the target, and the columns of the features."""
+    tree_model, target = inputs.tree_model, inputs.data.target.vectors[is_kept]
+    weight = np.ones(len(is_kept)) if inputs.row_weight is None else inputs.row_weight
+    weight, prediction, curvature = weight[is_kept], effects.prediction[is_kept], None
+    if tree_model.is_additive:
+        spec = tree_model.target
+        read = y if spec.read_y is None else spec.read_y(y)
+        encoded = encode_target(read, spec.kind, np.zeros(spec.kind.n_columns)).encoded[is_kept]
+        residual, curvature = _differentiate(spec.loss, encoded, prediction, weight)
+    else:
+        residual = target - prediction
+    groups = None if inputs.clusters is None else np.unique(inputs.clusters[is_kept], return_inverse=True)[1]
+    n_averaged = 1 if tree_model.is_additive else tree_model.target.kind.n_outputs
+    rows = EvaluatedRows(residual, prediction, effects.main[is_kept], weight, curvature, n_averaged, groups)
+    return PairRows(rows, target, *_read_columns(inputs, grouping, used, is_kept))
+
+
+def _differentiate(loss: Loss | None, y: Floats, raw: Floats, weight: Floats) -> tuple[Floats, Floats | None]:
+    """Negative gradient of the loss over its curvature, and the curvature, at raw scores plus the best constant."""
+    if loss is None or loss.at_score is None:
+        raise ValueError("the loss of the model has no gradient at raw scores.")
+    constant = np.zeros(raw.shape[1])
+    for _ in range(_N_STEPS):
+        gradient, curvature = loss.at_score(y, raw + constant)
+        total = np.maximum(weight @ curvature, _LEAST_CURVATURE * weight.sum())
+        step = np.clip(weight @ gradient / total, -1.0, 1.0) if not loss.in_target_units else weight @ gradient / total
+        constant = constant + step
+        if np.abs(step).max() < 1e-12:
+            break
+    gradient, curvature = loss.at_score(y, raw + constant)
+    if loss.in_target_units:
+        return gradient, None
+    curvature = np.maximum(curvature, _LEAST_CURVATURE)
+    return gradient / curvature, curvature
+
+
+def _read_columns(
+    inputs: ScoringInputs, grouping: Grouping, used: NDArray[np.int64], is_kept: NDArray[np.bool_]
+) -> tuple[list[Floats], list[NDArray[np.bool_]]]:
+    """The columns of each feature as numbers, and whether they are categories."""
+    tree_model, rows = inputs.tree_model, np.flatnonzero(is_kept)
+    is_category = np.zeros(tree_model.n_features, dtype=np.bool_)
+    for trees in split_trees(tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=tree_model.n_trees):
+        ensemble = tree_model.read(trees)
+        if ensemble.categories is not None:
+            is_category[ensemble.feature[ensemble.categories.node_set >= 0]] = True
+    columns = [np.flatnonzero(grouping.group_of == feature) for feature in used]
+    numbers = [inputs.data.matrix.take(rows, own).astype(np.float64) for own in columns]
+    return numbers, [is_category[own] for own in columns]
