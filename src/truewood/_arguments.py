@@ -63,6 +63,14 @@ def is_fraction(value: Any, *, or_one: bool = False) -> bool:
     return is_number and bool(0 < value < 1 or (or_one and value == 1))
 
 
+def find_index(value: Any, names: list[str]) -> int | None:
+    """The position that a name that occurs once, or a number from 0 on, stands for; None if it stands for none."""
+    if isinstance(value, str):
+        return names.index(value) if names.count(value) == 1 else None
+    is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value < len(names) else None
+
+
 def is_count(value: Any, least: int) -> bool:
     """Whether a value is an integer of at least `least` that fits into int32."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= int(value) <= _LARGEST

@@ -27,7 +27,7 @@ from truewood._results.caveats import check_table, explain_intervals, explain_ve
 from truewood._results.comparison import Comparison, write_differences
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
-from truewood._results.interactions import summarize_pairs
+from truewood._results.pairs_text import summarize_pairs
 from truewood._results.summary import (
     classify_features,
     find_percent,

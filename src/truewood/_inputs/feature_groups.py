@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood._arguments import find_index
 from truewood._formatting import quote
 
 
@@ -100,10 +101,9 @@ def _labels_from_mapping(feature_groups: Mapping[Any, Any], names: NDArray[np.st
 
 def _find_column(column: Any, names: list[str]) -> int:
     """Position of a column, given its name or number."""
-    if isinstance(column, str) and names.count(column) == 1:
-        return names.index(column)
-    if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < len(names):
-        return int(column)
+    found = find_index(column, names)
+    if found is not None:
+        return found
     raise ValueError(
         "feature_groups must list columns of X, by a name that occurs exactly once or by a number from 0 to "
         f"{len(names) - 1}, got {quote(column)}."

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood._arguments import is_choice
+from truewood._arguments import find_index, is_choice
 from truewood._formatting import ROWS_IN_WORDS, count, quote, shorten
 from truewood._plotting.style import (
     BIASED,
@@ -77,10 +77,9 @@ def _find_feature(explanation: Explanation, feature: int | str | None, first: in
     if feature is None:
         return first
     names = explanation.feature_names.tolist()
-    if isinstance(feature, str) and names.count(feature) == 1:
-        return int(names.index(feature))
-    if isinstance(feature, int | np.integer) and not isinstance(feature, bool) and 0 <= feature < len(names):
-        return int(feature)
+    found = find_index(feature, names)
+    if found is not None:
+        return found
     raise ValueError(f"feature must be the name or index of one of the {len(names)} features, got {quote(feature)}.")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._arguments import is_choice
+from truewood._arguments import find_index, is_choice
 from truewood._formatting import count, format_p_value, list_names, quote, shorten
 from truewood._plotting.style import (
     BIASED,
@@ -69,13 +69,11 @@ def draw(
 
 def _find_column(result: Interactions, output: int | str | None) -> int:
     names = [] if result.output_names is None else result.output_names.tolist()
-    n_columns = max(len(names), 1)
-    if output is None:
-        return n_columns - 1
-    if isinstance(output, str) and output in names:
-        return names.index(output)
-    if isinstance(output, int | np.integer) and not isinstance(output, bool) and 0 <= int(output) < n_columns:
-        return int(output)
+    if not names and output in (None, 0):
+        return 0
+    found = len(names) - 1 if output is None else find_index(output, names)
+    if found is not None:
+        return found
     listed = f"the index or name of one of {list_names(names)}" if names else "None, because there is one output"
     raise ValueError(f"output must be {listed}, got {quote(output)}.")
 

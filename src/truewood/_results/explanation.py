@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._arguments import find_index
 from truewood._formatting import ROWS_IN_WORDS, count, list_names, quote, shorten
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.notebook_view import draw_bars, write_table, write_view
@@ -103,10 +104,9 @@ class Explanation:
         names = [] if self.output_names is None else self.output_names.tolist()
         if output is None and len(names) == 2:
             return 1
-        if isinstance(output, str) and output in names:
-            return names.index(output)
-        if isinstance(output, int | np.integer) and not isinstance(output, bool) and 0 <= output < len(names):
-            return int(output)
+        found = find_index(output, names)
+        if found is not None:
+            return found
         raise ValueError(
             f"output must be the index or name of one of {list_names(names, _MAX_LISTED)}, got {quote(output)}."
         )

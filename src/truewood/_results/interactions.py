@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from operator import index
 from os import PathLike
@@ -13,29 +12,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from truewood._arguments import is_choice, is_fraction
+from truewood._arguments import find_index, is_choice, is_fraction
 from truewood._formatting import (
     ROWS_IN_WORDS,
-    Unit,
     count,
-    find_unit,
-    format_p_value,
-    format_percents,
-    in_one_line,
     list_names,
     quote,
 )
 from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
+from truewood._results.pairs_text import write_html, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
-_N_SHOWN = 10
-_N_NAMED = 5
-_ALPHA = 0.05
 _MATRICES = ("values", "share", "p_value", "adjusted_p_value", "dependence")
 
 
@@ -309,10 +301,9 @@ class Interactions:
 
     def _find_feature(self, feature: int | str) -> int:
         names = self.feature_names.tolist()
-        if isinstance(feature, str) and names.count(feature) == 1:
-            return int(names.index(feature))
-        if isinstance(feature, int | np.integer) and not isinstance(feature, bool) and 0 <= feature < len(names):
-            return int(feature)
+        found = find_index(feature, names)
+        if found is not None:
+            return found
         raise ValueError(f"feature must be the index or name of one of {list_names(names)}, got {quote(feature)}.")
 
     def plot(
@@ -379,81 +370,6 @@ class Interactions:
         if self.inference_unavailable is not None:
             raise ValueError(f"this result has no standard errors or p-values: {self.inference_unavailable}.")
 
-    def _write_notes(self) -> list[str]:
-        notes = []
-        if self.inference_unavailable is None:
-            if self.select(_ALPHA).any():
-                notes.append(f"* significant (adjusted p-value at most {_ALPHA:g}).")
-            n_withheld = int(np.count_nonzero(self.is_withheld))
-            if n_withheld:
-                notes.append(
-                    f"{count(n_withheld, 'pair')} without a p-value, because the two features depend too much on each "
-                    "other."
-                )
-        else:
-            notes.append(f"No p-values: {self.inference_unavailable}.")
-        n_hidden = len(self.values) - _N_SHOWN
-        if n_hidden > 0:
-            notes.append(f"{count(n_hidden, 'more pair')}; see .frame().")
-        return [*notes, *map(in_one_line, self.notes)]
-
-    def __repr__(self) -> str:
-        table = make_pairs_table(self, _ALPHA).to_string(index=False)
-        return "\n".join([f"Interactions: {self.describe()}", table, *self._write_notes()])
-
-    def _repr_html_(self) -> str:
-        table = make_pairs_table(self, _ALPHA).to_html(index=False, border=0)
-        heading = f"<p><b>Interactions</b>: {html.escape(self.describe())}</p>"
-        return "\n".join([heading, table, *(f"<p>{html.escape(note)}</p>" for note in self._write_notes())])
-
+    __repr__ = write_text
+    _repr_html_ = write_html
     __setstate__ = restore_read_only
-
-
-def make_pairs_table(interactions: Interactions, alpha: float, top: int = _N_SHOWN) -> pd.DataFrame:
-    """Make the table of the pairs with the highest scores, as text; significant pairs have a star."""
-    order = interactions.order[:top]
-    names = [in_one_line(name) for name in interactions.feature_names.tolist()]
-    first, second = ([names[j] for j in side] for side in interactions.pairs[order].T.tolist())
-    columns = {"feature 1": first, "feature 2": second}
-    has_share, has_inference = not np.isnan(interactions.share).any(), interactions.inference_unavailable is None
-    scale = 100.0 / interactions.impurity if has_share else 1.0
-    heading = "share %" if has_share else "interaction"
-    unit = find_unit(abs(scale * interactions.values[order]).tolist())
-    columns[heading] = _write_numbers(scale * interactions.values[order], unit, has_share=has_share)
-    if has_inference:
-        low, high = (_write_numbers(scale * end[order], unit, has_share=has_share) for end in interactions.interval())
-        is_withheld, is_found = interactions.is_withheld[order], interactions.select(alpha)[order]
-        adjusted = map(format_p_value, interactions.adjusted_p_value()[order].tolist())
-        columns["95% CI"] = ["–" if off else f"{a} to {b}" for off, a, b in zip(is_withheld, low, high, strict=True)]
-        columns["adjusted p-value"] = [
-            "withheld" if off else text for off, text in zip(is_withheld, adjusted, strict=True)
-        ]
-        columns[""] = ["*" if found else "" for found in is_found.tolist()]
-    return pd.DataFrame(columns)
-
-
-def summarize_pairs(interactions: Interactions, alpha: float) -> str:
-    """State which pairs work together, in a sentence or two."""
-    tested = count(len(interactions.values), "pair")
-    if interactions.inference_unavailable is not None:
-        return f"{tested} of features scored, without p-values: {interactions.inference_unavailable}."
-    found = [k for k in interactions.order.tolist() if interactions.select(alpha)[k]]
-    pairs = [" and ".join(interactions.feature_names[interactions.pairs[k]].tolist()) for k in found]
-    text = f"No evidence that features work together ({tested} tested)."
-    if pairs:
-        listed = "; ".join(pairs[:_N_NAMED])
-        listed += f"; and {count(len(pairs) - _N_NAMED, 'more pair')}" if len(pairs) > _N_NAMED else ""
-        text = f"{listed} work together" if len(pairs) == 1 else f"These pairs of features work together: {listed}"
-        text += f" ({len(pairs):,} of {tested}, {alpha:.0%} false discovery rate)."
-    n_withheld = int(np.count_nonzero(interactions.is_withheld))
-    if n_withheld:
-        text += (
-            f" {count(n_withheld, 'pair')} could not be tested, because the two features depend too much on each other."
-        )
-    return text
-
-
-def _write_numbers(numbers: Floats, unit: Unit, *, has_share: bool) -> list[str]:
-    if has_share:
-        return format_percents(numbers.tolist())
-    return [unit.write(number) for number in numbers.tolist()]

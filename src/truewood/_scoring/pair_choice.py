@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._arguments import find_index
 from truewood._formatting import list_names, quote
 from truewood._inputs.feature_groups import Grouping
 from truewood._scoring.trees import split_trees
@@ -51,10 +52,9 @@ def choose_pairs(
 
 
 def _find_feature(feature: Any, names: list[str]) -> int:
-    if isinstance(feature, str) and names.count(feature) == 1:
-        return names.index(feature)
-    if isinstance(feature, int | np.integer) and not isinstance(feature, bool) and 0 <= feature < len(names):
-        return int(feature)
+    found = find_index(feature, names)
+    if found is not None:
+        return found
     raise ValueError(
         f"features must list features by a name that occurs once or by a number from 0 to {len(names) - 1}, got "
         f"{quote(feature)}; the features are {list_names(names)}."
