@@ -5,34 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import (
-    GroupKFold,
-    GroupShuffleSplit,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    check_cv,
-    train_test_split,
-)
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 
 from truewood._arguments import (
     check_estimator,
     check_length,
     check_n_jobs,
-    check_type,
     count_rows,
     is_fraction,
     read_inference,
 )
 from truewood._exceptions import warn
+from truewood._fold_fits import VALIDATION_FRACTION, FoldFits, check_params, leave_out_copies, split_rows, take_rows
 from truewood._formatting import list_names, quote
 from truewood._importance import find_streaming_scorer, score_on_engine
 from truewood._inputs.device_arrays import bring_to_host
@@ -40,19 +30,15 @@ from truewood._inputs.row_arrays import read_groups, take_named
 from truewood._inputs.target import read_sample_weight
 from truewood._measures.registry import AUTO, check_measure, get_measure
 from truewood._progress import show_progress
-from truewood._refitting import list_validation_params, name_weight, needs_validation_rows
+from truewood._refitting import needs_validation_rows
 from truewood._results.importance_result import ImportanceResult
-from truewood._rows.copies import Copies, find_copies_in_table
+from truewood._rows.copies import find_copies_in_table
 from truewood._rows.folds import Folds, read_folds
 from truewood._scoring.joined_folds import join_folds
 from truewood._sklearn_compat import keep_warning_filters
 
 # If more than this share of the split weight has no test rows, folds are too small.
 _MUCH_SKIPPED = 0.5
-# Shuffles rows if `cv` is a number, and splits off validation rows.
-_SEED = 0
-# Arguments of fits that hold validation rows.
-_VALIDATION = ("eval_set", "eval_X", "eval_y", "X_val", "y_val")
 
 
 def cross_importance(
@@ -68,7 +54,7 @@ def cross_importance(
     inference: bool = True,
     contributions: bool = False,
     params: Mapping[str, Any] | None = None,
-    validation_fraction: float = 0.1,
+    validation_fraction: float = VALIDATION_FRACTION,
     n_jobs: int | None = None,
     random_state: Any = None,
     target: Any = None,
@@ -177,13 +163,9 @@ def cross_importance(
             )
         models, train, test = _read_cv_results(estimator)
         source = "estimator['indices']"
+        folds = read_folds(train, test, n_rows, codes, source)
     else:
-        together = groups if groups is not None or copies is None or not is_number(cv) else copies.groups
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
-            splits = list(choose_splitter(cv, estimator, y, together).split(X, y, together))
-        source, train, test = "cv", [train for train, _ in splits], [test for _, test in splits]
-    folds = read_folds(train, test, n_rows, codes, source)
+        source, folds = "cv", split_rows(cv, estimator, X, y, groups, codes, copies)
     if copies is not None:
         folds = leave_out_copies(folds, copies)
     has_errors = measure == AUTO or get_measure(measure).why_no_inference is None
@@ -197,7 +179,8 @@ def cross_importance(
     }
     params = dict(params or {})
     stops_early = models is None and needs_validation_rows(estimator, params)
-    fold = Fold(estimator, X, y, weight, params, target, options, codes, validation_fraction if stops_early else None)
+    fits = FoldFits(estimator, X, y, weight, params, codes, validation_fraction if stops_early else None)
+    fold = _Fold(fits, target, options)
     results, messages = [], dict[str, None]()
     with keep_warning_filters(), show_progress("folds", total=len(folds.test), is_wanted=progress) as update:
         steps = Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -220,35 +203,29 @@ def cross_importance(
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
+class _Fold:
     """Fits and scores a fold."""
 
-    estimator: Any
-    X: Any
-    y: Any
-    weight: NDArray[np.float64] | None
-    params: dict[str, Any]
+    fits: FoldFits
     target: Any
     options: dict[str, Any]
-    groups: NDArray[np.int64] | None
-    validation_fraction: float | None
 
     def run(
         self, train: NDArray[np.int64], test: NDArray[np.int64], model: Any | None
     ) -> tuple[ImportanceResult, list[str]]:
         """Fit a model on the training rows, unless it is given, and score it on the test rows; also return warnings."""
-        is_given = model is not None
+        is_given, weight = model is not None, self.fits.weight
         if model is None:
-            model = self.fit(train)
+            model = self.fits.fit(train)
         is_listed = self.target is not None and not callable(self.target)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = score_on_engine(
                 model,
-                take_rows(self.X, test),
-                bring_to_host(take_rows(self.y, test)),
+                take_rows(self.fits.X, test),
+                bring_to_host(take_rows(self.fits.y, test)),
                 rows="heldout",
-                sample_weight=None if self.weight is None else self.weight[test],
+                sample_weight=None if weight is None else weight[test],
                 groups=None,
                 target=bring_to_host(take_rows(self.target, test)) if is_listed else self.target,
                 n_jobs=None,
@@ -258,64 +235,6 @@ class Fold:
                 **self.options,
             )
         return result, [str(warning.message) for warning in caught if warning.category is UserWarning]
-
-    def fit(self, train: NDArray[np.int64]) -> Any:
-        """Fit a model on training rows, of which early stopping gets a part as validation rows."""
-        if self.validation_fraction is None:
-            params = self._list_params(train)
-        else:
-            train, rest = self._split(train, self.validation_fraction)
-            params = self._list_params(train)
-            inner, validation = ((take_rows(self.X, rows), take_rows(self.y, rows)) for rows in (train, rest))
-            weight = None if self.weight is None else self.weight[rest]
-            params = list_validation_params(self.estimator, params, inner, validation, weight) | params
-        return clone(self.estimator).fit(take_rows(self.X, train), take_rows(self.y, train), **params)
-
-    def _split(self, train: NDArray[np.int64], fraction: float) -> list[NDArray[np.int64]]:
-        """Split training rows into those of the fit and validation rows; by group, or else by class if possible."""
-        if self.groups is not None:
-            splitter = GroupShuffleSplit(1, test_size=fraction, random_state=_SEED)
-            return [train[part] for part in next(splitter.split(train, groups=self.groups[train]))]
-        labels = None
-        if is_classifier(self.estimator):
-            labels = np.asarray(bring_to_host(take_rows(self.y, train)))
-            counts = np.unique(labels, return_counts=True)[1]
-            labels = labels if counts.min() > 1 and len(counts) <= fraction * len(train) else None
-        split: list[NDArray[np.int64]] = train_test_split(
-            train, test_size=fraction, random_state=_SEED, stratify=labels
-        )
-        return split
-
-    def _list_params(self, train: NDArray[np.int64]) -> dict[str, Any]:
-        """Arguments of the fit on the training rows."""
-        n_rows = len(self.y)
-        params = {
-            name: take_rows(value, train) if _has_rows(value, n_rows) else value for name, value in self.params.items()
-        }
-        if self.weight is not None:
-            params[name_weight(self.estimator)] = self.weight[train]
-        return params
-
-
-def is_number(cv: Any) -> bool:
-    """Whether `cv` leaves the choice of the splitter to us."""
-    return cv is None or isinstance(cv, Integral)
-
-
-def leave_out_copies(folds: Folds, copies: Copies) -> Folds:
-    """Leave test rows out that have a copy among the training rows of their fold."""
-    test = [copies.find_unseen(own, train) for train, own in zip(folds.train, folds.test, strict=True)]
-    n_left_out = sum(map(len, folds.test)) - sum(map(len, test))
-    if not n_left_out:
-        return folds
-    remedy = "remove the copies, or pass a number of folds as cv"
-    if not all(map(len, test)):
-        raise ValueError(f"cv must not hold out only copies of training rows, as one of its folds does; {remedy}.")
-    warn(
-        f"{n_left_out} held-out rows are copies of training rows of their fold, which are not unseen, and were left "
-        f"out; {remedy}."
-    )
-    return replace(folds, test=test)
 
 
 def _encode(y: Any) -> NDArray[np.float64]:
@@ -327,38 +246,6 @@ def _encode(y: Any) -> NDArray[np.float64]:
         return np.column_stack([values[name].astype(np.float64) for name in values.dtype.names])
     columns = pd.DataFrame(values.reshape(len(values), -1)).astype(str)
     return np.column_stack([pd.factorize(columns[name], sort=True)[0] for name in columns]).astype(np.float64)
-
-
-def take_rows(values: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of a table or target in any container that scikit-learn supports."""
-    return _safe_indexing(values, rows)
-
-
-def _has_rows(value: Any, n_rows: int) -> bool:
-    """Whether an argument has an entry for each row."""
-    return hasattr(value, "__len__") and not isinstance(value, str | Mapping) and len(value) == n_rows
-
-
-def choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
-    """The splitter; one that keeps groups together, or else shuffles, if `cv` is only a number of folds."""
-    splitter = check_cv(5 if cv is None else cv, y, classifier=is_classifier(estimator))
-    if not is_number(cv):
-        return splitter
-    if groups is None:
-        return type(splitter)(splitter.n_splits, shuffle=True, random_state=_SEED)
-    keep_groups = StratifiedGroupKFold if isinstance(splitter, StratifiedKFold) else GroupKFold
-    return keep_groups(splitter.n_splits)
-
-
-def check_params(params: Any) -> None:
-    """Refuse validation rows, which folds may score."""
-    check_type(params, Mapping, "params", "a dict")
-    for name in params:
-        if str(name).rpartition("__")[2] in _VALIDATION:
-            raise ValueError(
-                f"params must not contain {quote(name)}, because a fold may score rows that stopped its fit; leave it "
-                "out, and early stopping gets validation_fraction=0.1 of each fold's training rows."
-            )
 
 
 def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.float64], source: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils import indexable
 
 from truewood._arguments import check_estimator, check_length, check_n_jobs, count_rows, is_count
-from truewood._cross_importance import Fold, check_params, choose_splitter, is_number, leave_out_copies, take_rows
 from truewood._engines.selection import place_rows, use_engine
+from truewood._fold_fits import VALIDATION_FRACTION, FoldFits, check_params, leave_out_copies, split_rows, take_rows
 from truewood._formatting import quote
 from truewood._inputs.device_arrays import bring_to_host, take_from_device
 from truewood._inputs.row_arrays import read_groups, take_named
@@ -21,11 +20,7 @@ from truewood._inputs.target import read_sample_weight
 from truewood._refitting import needs_validation_rows
 from truewood._results.interactions import Interactions
 from truewood._rows.copies import find_copies_in_table
-from truewood._rows.folds import read_folds
 from truewood._scoring.fold_pairs import FoldPairs, find_fold_pairs, join_fold_pairs
-
-# Share of each fold's training rows that serve as validation rows for early stopping, as in `cross_importance`.
-_VALIDATION_FRACTION = 0.1
 
 
 def cross_interactions(
@@ -104,23 +99,19 @@ def cross_interactions(
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
     copies = find_copies_in_table(X)
-    together = groups if groups is not None or copies is None or not is_number(cv) else copies.groups
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
-        splits = list(choose_splitter(cv, estimator, y, together).split(X, y, together))
-    folds = read_folds([train for train, _ in splits], [test for _, test in splits], n_rows, codes, "cv")
+    folds = split_rows(cv, estimator, X, y, groups, codes, copies)
     if copies is not None:
         folds = leave_out_copies(folds, copies)
     tests = np.concatenate(folds.test)
     if len(np.unique(tests)) < len(tests):
         raise ValueError("cv must hold out each row at most once, got repeated folds; pass cv=KFold().")
     params = dict(params or {})
-    fraction = _VALIDATION_FRACTION if needs_validation_rows(estimator, params) else None
-    fold = Fold(estimator, X, y, weight, params, None, {}, codes, fraction)
+    fraction = VALIDATION_FRACTION if needs_validation_rows(estimator, params) else None
+    fits = FoldFits(estimator, X, y, weight, params, codes, fraction)
     options = {"features": features, "max_pairs": int(max_pairs), "feature_groups": feature_groups}
 
     def run(train: NDArray[np.int64], test: NDArray[np.int64]) -> FoldPairs:
-        model = fold.fit(train)
+        model = fits.fit(train)
         with use_engine(chosen):
             own = None if weight is None else weight[test]
             return find_fold_pairs(model, take_rows(X, test), take_rows(y, test), own, **options)

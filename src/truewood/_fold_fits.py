@@ -1,0 +1,177 @@
+"""Folds: how rows are split, and the fit of a model on the training rows of each fold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    check_cv,
+    train_test_split,
+)
+from sklearn.utils import _safe_indexing
+
+from truewood._arguments import check_type
+from truewood._exceptions import warn
+from truewood._formatting import quote
+from truewood._inputs.device_arrays import bring_to_host
+from truewood._refitting import list_validation_params, name_weight
+from truewood._rows.copies import Copies
+from truewood._rows.folds import Folds, read_folds
+
+# Share of each fold's training rows that are validation rows of models that stop early.
+VALIDATION_FRACTION = 0.1
+# Shuffles rows if `cv` is a number, and splits off validation rows.
+_SEED = 0
+# Arguments of fits that hold validation rows.
+_VALIDATION = ("eval_set", "eval_X", "eval_y", "X_val", "y_val")
+
+
+def split_rows(
+    cv: Any, estimator: Any, X: Any, y: Any, groups: Any, codes: NDArray[np.int64] | None, copies: Copies | None
+) -> Folds:
+    """Split rows into folds, which keep groups together and, if `cv` is a number, copies of rows.
+
+    Parameters
+    ----------
+    cv, estimator, X, y, groups
+        As in `cross_importance`.
+    codes : ndarray of int64, shape (n_rows,), or None
+        The group of each row.
+    copies : Copies or None
+        Rows that are copies of each other.
+    """
+    together = groups if groups is not None or copies is None or not _is_number(cv) else copies.groups
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `read_folds` checks them
+        splits = list(_choose_splitter(cv, estimator, y, together).split(X, y, together))
+    return read_folds([train for train, _ in splits], [test for _, test in splits], len(y), codes, "cv")
+
+
+def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
+    """The splitter; one that keeps groups together, or else shuffles, if `cv` is only a number of folds."""
+    splitter = check_cv(5 if cv is None else cv, y, classifier=is_classifier(estimator))
+    if not _is_number(cv):
+        return splitter
+    if groups is None:
+        return type(splitter)(splitter.n_splits, shuffle=True, random_state=_SEED)
+    keep_groups = StratifiedGroupKFold if isinstance(splitter, StratifiedKFold) else GroupKFold
+    return keep_groups(splitter.n_splits)
+
+
+def _is_number(cv: Any) -> bool:
+    """Whether `cv` leaves the choice of the splitter to us."""
+    return cv is None or isinstance(cv, Integral)
+
+
+def leave_out_copies(folds: Folds, copies: Copies) -> Folds:
+    """Leave test rows out that have a copy among the training rows of their fold."""
+    test = [copies.find_unseen(own, train) for train, own in zip(folds.train, folds.test, strict=True)]
+    n_left_out = sum(map(len, folds.test)) - sum(map(len, test))
+    if not n_left_out:
+        return folds
+    remedy = "remove the copies, or pass a number of folds as cv"
+    if not all(map(len, test)):
+        raise ValueError(f"cv must not hold out only copies of training rows, as one of its folds does; {remedy}.")
+    warn(
+        f"{n_left_out} held-out rows are copies of training rows of their fold, which are not unseen, and were left "
+        f"out; {remedy}."
+    )
+    return replace(folds, test=test)
+
+
+def check_params(params: Any) -> None:
+    """Refuse validation rows, which folds may score."""
+    check_type(params, Mapping, "params", "a dict")
+    for name in params:
+        if str(name).rpartition("__")[2] in _VALIDATION:
+            raise ValueError(
+                f"params must not contain {quote(name)}, because a fold may score rows that stopped its fit; leave it "
+                "out, and early stopping gets validation_fraction=0.1 of each fold's training rows."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class FoldFits:
+    """Fits a model on the training rows of a fold.
+
+    Parameters
+    ----------
+    estimator : object
+        The model, which is cloned.
+    X, y : array-like or data frame
+        All rows and their target.
+    weight : ndarray of shape (n_rows,), or None
+        Their weights.
+    params : dict
+        Additional arguments of the fit; those with an entry per row are split, too.
+    groups : ndarray of int64, shape (n_rows,), or None
+        The group of each row.
+    validation_fraction : float or None
+        Share of the training rows that early stopping gets as validation rows; None if the model does not stop early.
+    """
+
+    estimator: Any
+    X: Any
+    y: Any
+    weight: NDArray[np.float64] | None
+    params: dict[str, Any]
+    groups: NDArray[np.int64] | None
+    validation_fraction: float | None
+
+    def fit(self, train: NDArray[np.int64]) -> Any:
+        """Fit a model on training rows, of which early stopping gets a part as validation rows."""
+        if self.validation_fraction is None:
+            params = self._list_params(train)
+        else:
+            train, rest = self._split(train, self.validation_fraction)
+            params = self._list_params(train)
+            inner, validation = ((take_rows(self.X, rows), take_rows(self.y, rows)) for rows in (train, rest))
+            weight = None if self.weight is None else self.weight[rest]
+            params = list_validation_params(self.estimator, params, inner, validation, weight) | params
+        return clone(self.estimator).fit(take_rows(self.X, train), take_rows(self.y, train), **params)
+
+    def _split(self, train: NDArray[np.int64], fraction: float) -> list[NDArray[np.int64]]:
+        """Split training rows into those of the fit and validation rows; by group, or else by class if possible."""
+        if self.groups is not None:
+            splitter = GroupShuffleSplit(1, test_size=fraction, random_state=_SEED)
+            return [train[part] for part in next(splitter.split(train, groups=self.groups[train]))]
+        labels = None
+        if is_classifier(self.estimator):
+            labels = np.asarray(bring_to_host(take_rows(self.y, train)))
+            counts = np.unique(labels, return_counts=True)[1]
+            labels = labels if counts.min() > 1 and len(counts) <= fraction * len(train) else None
+        split: list[NDArray[np.int64]] = train_test_split(
+            train, test_size=fraction, random_state=_SEED, stratify=labels
+        )
+        return split
+
+    def _list_params(self, train: NDArray[np.int64]) -> dict[str, Any]:
+        """Arguments of the fit on the training rows."""
+        n_rows = len(self.y)
+        params = {
+            name: take_rows(value, train) if _has_rows(value, n_rows) else value for name, value in self.params.items()
+        }
+        if self.weight is not None:
+            params[name_weight(self.estimator)] = self.weight[train]
+        return params
+
+
+def take_rows(values: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of a table or target in any container that scikit-learn supports."""
+    return _safe_indexing(values, rows)
+
+
+def _has_rows(value: Any, n_rows: int) -> bool:
+    """Whether an argument has an entry for each row."""
+    return hasattr(value, "__len__") and not isinstance(value, str | Mapping) and len(value) == n_rows
