@@ -4,8 +4,8 @@ The score of feature j is the sum over rows and splits on j of a coefficient tim
 counts as noise. P_j f is the prediction in which splits on j send a row both ways, so it does not depend on the row's
 own value of j. The residual test replaces y by y - b P_j f, where b is the slope of y over the prediction f on the
 evaluation rows. If a useless feature is independent of the others, the expectation of the sum stays zero and its
-variance is smaller. If it is correlated with them, the question moves towards: does j tell anything that the others do
-not? docs/inference.md compares the two tests.
+variance is smaller. If it is correlated with them, the test is closer to asking whether j adds information
+to that of the others. docs/inference.md compares the two tests.
 """
 
 from __future__ import annotations
