@@ -71,6 +71,15 @@ def find_index(value: Any, names: list[str]) -> int | None:
     return int(value) if is_number and 0 <= value < len(names) else None
 
 
+def read_features(features: Any) -> list[Any] | None:
+    """Read a list of names or indices of features; None for all."""
+    if features is None:
+        return None
+    if isinstance(features, str) or not isinstance(features, Iterable):
+        raise TypeError(f"features must be a list of names or indices, got {quote(features)}.")
+    return list(features)
+
+
 def is_count(value: Any, least: int) -> bool:
     """Whether a value is an integer of at least `least` that fits into int32."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= int(value) <= _LARGEST

@@ -22,8 +22,17 @@ from truewood._arguments import (
     read_inference,
 )
 from truewood._exceptions import warn
-from truewood._fold_fits import VALIDATION_FRACTION, FoldFits, check_params, leave_out_copies, split_rows, take_rows
-from truewood._formatting import list_names, quote
+from truewood._fold_fits import (
+    VALIDATION_FRACTION,
+    FoldFits,
+    check_params,
+    describe_validation,
+    leave_out_copies,
+    read_cv_results,
+    split_rows,
+    take_rows,
+)
+from truewood._formatting import quote
 from truewood._importance import find_streaming_scorer, score_on_engine
 from truewood._inputs.device_arrays import bring_to_host
 from truewood._inputs.row_arrays import read_groups, take_named
@@ -33,7 +42,7 @@ from truewood._progress import show_progress
 from truewood._refitting import needs_validation_rows
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.copies import find_copies_in_table
-from truewood._rows.folds import Folds, read_folds
+from truewood._rows.folds import Folds
 from truewood._scoring.joined_folds import join_folds
 from truewood._sklearn_compat import keep_warning_filters
 
@@ -157,13 +166,8 @@ def cross_importance(
     copies = find_copies_in_table(bring_to_host(X))
     models = None
     if isinstance(estimator, Mapping):
-        if cv is not None or params is not None:
-            raise ValueError(
-                "cv and params must be None with the output of cross_validate, whose models are already fitted."
-            )
-        models, train, test = _read_cv_results(estimator)
         source = "estimator['indices']"
-        folds = read_folds(train, test, n_rows, codes, source)
+        models, folds = read_cv_results(estimator, cv, params, n_rows, codes)
     else:
         source, folds = "cv", split_rows(cv, estimator, X, y, groups, codes, copies)
     if copies is not None:
@@ -196,8 +200,7 @@ def cross_importance(
     target_values = _encode(bring_to_host(y))
     joined = join_folds(results, folds, weight, codes, inference, contributions, target=target_values, copies=copies)
     if stops_early:
-        note = f"{validation_fraction:.0%} of each fold's training rows served as validation rows for early stopping."
-        joined = replace(joined, notes=(*joined.notes, note))
+        joined = replace(joined, notes=(*joined.notes, describe_validation(validation_fraction)))
     _warn_of_folds(joined, folds, target_values, source)
     return joined
 
@@ -264,14 +267,3 @@ def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.fl
             f"{joined.skipped_weight:.0%} of splits (weighted by training rows) were not scored because no held-out "
             "row reached one of the two children; use fewer folds with more rows, and shuffle sorted rows."
         )
-
-
-def _read_cv_results(results: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Models of `cross_validate`, with their training rows and their test rows."""
-    models, indices = results.get("estimator"), results.get("indices")
-    if models is None or indices is None:
-        raise ValueError(
-            "estimator must be a model, or the output of cross_validate(..., return_estimator=True, "
-            f"return_indices=True), got a {type(results).__name__} with {list_names(list(map(str, results)))}."
-        )
-    return list(models), list(indices["train"]), list(indices["test"])

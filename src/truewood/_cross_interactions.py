@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +12,29 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import indexable
 
-from truewood._arguments import check_estimator, check_length, check_n_jobs, count_rows, is_count
+from truewood._arguments import check_estimator, check_length, check_n_jobs, count_rows, is_count, read_features
 from truewood._engines.selection import place_rows, use_engine
-from truewood._fold_fits import VALIDATION_FRACTION, FoldFits, check_params, leave_out_copies, split_rows, take_rows
+from truewood._exceptions import warn
+from truewood._fold_fits import (
+    VALIDATION_FRACTION,
+    FoldFits,
+    check_params,
+    describe_validation,
+    leave_out_copies,
+    read_cv_results,
+    split_rows,
+    take_rows,
+)
 from truewood._formatting import quote
 from truewood._inputs.device_arrays import bring_to_host, take_from_device
 from truewood._inputs.row_arrays import read_groups, take_named
 from truewood._inputs.target import read_sample_weight
+from truewood._progress import show_progress
 from truewood._refitting import needs_validation_rows
 from truewood._results.interactions import Interactions
 from truewood._rows.copies import find_copies_in_table
-from truewood._scoring.fold_pairs import FoldPairs, find_fold_pairs, join_fold_pairs
+from truewood._scoring.fold_pairs import FoldPairs, check_n_pairs, find_fold_pairs, join_fold_pairs
+from truewood._sklearn_compat import keep_warning_filters
 
 
 def cross_interactions(
@@ -37,6 +51,7 @@ def cross_interactions(
     params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     engine: str = "auto",
+    progress: bool = True,
 ) -> Interactions:
     """Score pairs of features by cross-validation: refit for each fold, and score on its held-out rows.
 
@@ -44,8 +59,9 @@ def cross_interactions(
 
     Parameters
     ----------
-    estimator : object
-        A tree model, or a Pipeline or search that ends in one; it is cloned and fit for each fold.
+    estimator : object or dict
+        A tree model, or a Pipeline or search that ends in one; it is cloned and fit for each fold. Or the output of
+        ``cross_validate(..., return_estimator=True, return_indices=True)``, whose models are used as they are.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         All rows.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
@@ -67,6 +83,8 @@ def cross_interactions(
         Number of processes, each running one fold at a time.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
         What sends the rows down the trees, as in `interactions`.
+    progress : bool, default=True
+        Whether to show a progress bar if the output is a terminal.
 
     Returns
     -------
@@ -86,38 +104,60 @@ def cross_interactions(
     [0, 1]
     """
     check_n_jobs(n_jobs)
-    check_estimator(estimator)
+    if not isinstance(estimator, Mapping):
+        check_estimator(estimator)
     if not is_count(max_pairs, 1):
         raise ValueError(f"max_pairs must be a whole number above 0, got {quote(max_pairs)}.")
     if params is not None:
         check_params(params)
+    listed = read_features(features)
+    if listed is not None:
+        check_n_pairs(len(listed) * (len(listed) - 1) // 2, int(max_pairs))
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     X, chosen = place_rows(X, engine)
-    X, y = take_from_device(X, "cross_interactions"), bring_to_host(y)
+    X = take_from_device(X, "cross_interactions")
+    y, sample_weight, groups = map(bring_to_host, (y, sample_weight, groups))
     n_rows = count_rows(X)
     check_length(y, n_rows, "y")
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
-    copies = find_copies_in_table(X)
-    folds = split_rows(cv, estimator, X, y, groups, codes, copies)
+    copies, models = find_copies_in_table(X), None
+    if isinstance(estimator, Mapping):
+        models, folds = read_cv_results(estimator, cv, params, n_rows, codes)
+    else:
+        folds = split_rows(cv, estimator, X, y, groups, codes, copies)
     if copies is not None:
         folds = leave_out_copies(folds, copies)
     tests = np.concatenate(folds.test)
     if len(np.unique(tests)) < len(tests):
         raise ValueError("cv must hold out each row at most once, got repeated folds; pass cv=KFold().")
     params = dict(params or {})
-    fraction = VALIDATION_FRACTION if needs_validation_rows(estimator, params) else None
-    fits = FoldFits(estimator, X, y, weight, params, codes, fraction)
-    options = {"features": features, "max_pairs": int(max_pairs), "feature_groups": feature_groups}
+    stops_early = models is None and needs_validation_rows(estimator, params)
+    fits = FoldFits(estimator, X, y, weight, params, codes, VALIDATION_FRACTION if stops_early else None)
+    options = {"features": listed, "max_pairs": int(max_pairs), "feature_groups": feature_groups}
 
-    def run(train: NDArray[np.int64], test: NDArray[np.int64]) -> FoldPairs:
-        model = fits.fit(train)
-        with use_engine(chosen):
+    def run(train: NDArray[np.int64], test: NDArray[np.int64], model: Any | None) -> tuple[FoldPairs, list[str]]:
+        model = fits.fit(train) if model is None else model
+        with use_engine(chosen), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             own = None if weight is None else weight[test]
-            return find_fold_pairs(model, take_rows(X, test), take_rows(y, test), own, **options)
+            found = find_fold_pairs(model, take_rows(X, test), take_rows(y, test), own, **options)
+        return found, [str(warning.message) for warning in caught if warning.category is UserWarning]
 
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(run)(train, test) for train, test in zip(folds.train, folds.test, strict=True)
-    )
+    parts, messages = [], dict[str, None]()
+    with keep_warning_filters(), show_progress("folds", total=len(folds.test), is_wanted=progress) as update:
+        steps = Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(run)(train, test, None if models is None else models[k])
+            for k, (train, test) in enumerate(zip(folds.train, folds.test, strict=True))
+        )
+        for part, issued in steps:
+            parts.append(part)
+            messages |= dict.fromkeys(issued)
+            update(len(parts))
+    for text in messages:
+        warn(text)
     with use_engine(chosen):
-        return join_fold_pairs(parts, folds, weight, codes, copies)
+        joined = join_fold_pairs(parts, folds, weight, codes, copies)
+    if stops_early:
+        joined = replace(joined, notes=(*joined.notes, describe_validation(VALIDATION_FRACTION)))
+    return joined

@@ -23,7 +23,7 @@ from sklearn.utils import _safe_indexing
 
 from truewood._arguments import check_type
 from truewood._exceptions import warn
-from truewood._formatting import quote
+from truewood._formatting import list_names, quote
 from truewood._inputs.device_arrays import bring_to_host
 from truewood._refitting import list_validation_params, name_weight
 from truewood._rows.copies import Copies
@@ -175,3 +175,26 @@ def take_rows(values: Any, rows: NDArray[np.int64]) -> Any:
 def _has_rows(value: Any, n_rows: int) -> bool:
     """Whether an argument has an entry for each row."""
     return hasattr(value, "__len__") and not isinstance(value, str | Mapping) and len(value) == n_rows
+
+
+def read_cv_results(
+    results: Mapping[str, Any], cv: Any, params: Any, n_rows: int, codes: NDArray[np.int64] | None
+) -> tuple[list[Any], Folds]:
+    """Models and folds of `cross_validate`, which exclude `cv` and `params`."""
+    if cv is not None or params is not None:
+        raise ValueError(
+            "cv and params must be None with the output of cross_validate, whose models are already fitted."
+        )
+    models, indices = results.get("estimator"), results.get("indices")
+    if models is None or indices is None:
+        raise ValueError(
+            "estimator must be a model, or the output of cross_validate(..., return_estimator=True, "
+            f"return_indices=True), got a {type(results).__name__} with {list_names(list(map(str, results)))}."
+        )
+    folds = read_folds(list(indices["train"]), list(indices["test"]), n_rows, codes, "estimator['indices']")
+    return list(models), folds
+
+
+def describe_validation(fraction: float) -> str:
+    """Describe the validation rows of models that stop early, in one sentence."""
+    return f"{fraction:.0%} of each fold's training rows served as validation rows for early stopping."

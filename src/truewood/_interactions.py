@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from truewood._arguments import check_n_jobs, is_count
+from truewood._arguments import check_n_jobs, is_count, read_features
 from truewood._engines.selection import place_rows, use_engine
 from truewood._formatting import quote
 from truewood._inputs.device_arrays import bring_to_host, take_from_device
@@ -83,8 +83,7 @@ def interactions(
     """
     if not is_count(max_pairs, 1):
         raise ValueError(f"max_pairs must be a whole number above 0, got {quote(max_pairs)}.")
-    if isinstance(features, str) or (features is not None and not isinstance(features, Sequence)):
-        raise TypeError(f"features must be a list of names or indices, got {quote(features)}.")
+    listed = read_features(features)
     X, chosen = place_rows(X, engine)
     X = take_from_device(X, "interactions")
     y, sample_weight, groups = map(bring_to_host, (y, sample_weight, groups))
@@ -97,7 +96,7 @@ def interactions(
             X,
             y,
             rows=rows,
-            features=features,
+            features=listed,
             max_pairs=int(max_pairs),
             sample_weight=sample_weight,
             feature_groups=feature_groups,

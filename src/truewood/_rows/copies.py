@@ -173,7 +173,8 @@ def _read_bits(values: NDArray[Any], *, has_missing: bool) -> NDArray[np.uint64]
     if has_missing:
         plain[np.isnan(plain)] = np.nan
     bits: NDArray[np.uint64] = plain.view(f"u{plain.dtype.itemsize}").astype(np.uint64, copy=False)
-    return bits
+    # Small integers differ in their upper bits only, which products would shift out.
+    return bits ^ (bits >> np.uint64(32))
 
 
 def _mix(sums: NDArray[np.uint64]) -> NDArray[np.uint64]:

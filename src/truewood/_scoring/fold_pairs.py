@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._exceptions import warn
 from truewood._formatting import count
 from truewood._inference.pair_scores import EvaluatedRows
 from truewood._inputs.feature_groups import Grouping
@@ -20,7 +21,7 @@ from truewood._scoring.inputs import make_scoring_inputs
 from truewood._scoring.interactions import EvaluatedPairs, check_model, find_top, make_interactions
 from truewood._scoring.joint_effects import find_effects
 from truewood._scoring.joint_surfaces import make_surfaces
-from truewood._scoring.pair_choice import choose_pairs
+from truewood._scoring.pair_choice import list_pairs
 from truewood._scoring.pair_rows import PairRows, find_kept, find_used, has_units, number_pairs, read_rows
 from truewood._scoring.results import find_groupings
 from truewood.adapters import open_model
@@ -49,6 +50,8 @@ class FoldPairs:
         Which columns form which feature.
     pairs : ndarray of int64, shape (n_pairs, 2)
         The pairs.
+    columns : list of list of str
+        Names of the columns of each feature of a pair; an encoder may create others in other folds.
     notes : tuple of str
         Caveats.
     """
@@ -60,7 +63,17 @@ class FoldPairs:
     n_trees: int
     grouping: Grouping
     pairs: Pairs
+    columns: list[list[str]]
     notes: tuple[str, ...]
+
+
+def check_n_pairs(n_pairs: int, max_pairs: int) -> None:
+    """Refuse to choose among pairs: trees of a fold were trained on rows that evaluate other folds."""
+    if n_pairs > max_pairs:
+        raise ValueError(
+            f"max_pairs must be at least the number of pairs in folds, {n_pairs:,}, got {max_pairs:,}; pass it, or "
+            "choose features by features=."
+        )
 
 
 def find_fold_pairs(
@@ -81,13 +94,12 @@ def find_fold_pairs(
         tree_model, parts.X, parts.y, rows="heldout", sample_weight=sample_weight, check_heldout=False, check_rows=False
     )
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
-    pairs, n_possible = choose_pairs(tree_model, groupings[0], features, max_pairs)
-    if len(pairs) < n_possible:
-        raise ValueError(
-            f"cross_interactions needs features= or max_pairs= to choose among {n_possible:,} pairs, got "
-            f"max_pairs={max_pairs}; the trees must not choose, because they were trained on rows that evaluate other "
-            "folds."
-        )
+    for caveat in (parts.warning, inputs.caveat):
+        if caveat is not None:
+            warn(caveat)
+            notes = (*notes, caveat)
+    pairs = list_pairs(groupings[0].names.tolist(), features)
+    check_n_pairs(len(pairs), max_pairs)
     used, local = find_used(pairs)
     effects = find_effects(inputs, number_pairs(groupings[0], used, local), 1)
     is_kept = find_kept(inputs, effects.is_evaluated)
@@ -97,7 +109,17 @@ def find_fold_pairs(
         origin = inputs.data.target.origin
         moved = replace(rows.rows, prediction=rows.rows.prediction + origin)
         rows = replace(rows, rows=moved, target=rows.target + origin)
-    return FoldPairs(rows, effects.joint[is_kept], is_kept, parts.model, tree_model.n_trees, groupings[0], pairs, notes)
+    return FoldPairs(
+        rows,
+        effects.joint[is_kept],
+        is_kept,
+        parts.model,
+        tree_model.n_trees,
+        groupings[0],
+        pairs,
+        [inputs.data.matrix.names[groupings[0].group_of == feature].tolist() for feature in used],
+        notes,
+    )
 
 
 def join_fold_pairs(
@@ -134,11 +156,12 @@ def join_fold_pairs(
         groups=own_groups,
     )
     n_used = len(first.rows.numbers)
+    names = [[part.columns[j] for part in parts] for j in range(n_used)]
     joined = PairRows(
         rows,
         join([part.rows.target for part in parts]),
-        [join([part.rows.numbers[j] for part in parts]) for j in range(n_used)],
-        [np.any([part.rows.are_categories[j] for part in parts], axis=0) for j in range(n_used)],
+        [join(_align([part.rows.numbers[j] for part in parts], names[j])) for j in range(n_used)],
+        [np.any(_align([part.rows.are_categories[j] for part in parts], names[j]), axis=0) for j in range(n_used)],
     )
     used, local = find_used(first.pairs)
     joint = join([part.joint for part in parts])
@@ -164,3 +187,16 @@ def join_fold_pairs(
         groups=groups,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _align(arrays: Sequence[NDArray[Any]], names: Sequence[list[str]]) -> list[NDArray[Any]]:
+    """Arrays whose last axis has all columns that any of them has; columns that one lacks are zero in it."""
+    everywhere = list(dict.fromkeys(name for own in names for name in own))
+    if all(own == everywhere for own in names):
+        return list(arrays)
+    aligned = []
+    for array, own in zip(arrays, names, strict=True):
+        wide = np.zeros((*array.shape[:-1], len(everywhere)), dtype=array.dtype)
+        wide[..., [everywhere.index(name) for name in own]] = array
+        aligned.append(wide)
+    return aligned

@@ -37,13 +37,10 @@ from truewood._measures.registry import Measure, check_measure, find_inference_p
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
-from truewood._rows.bag_weights import find_class_shortage
-from truewood._rows.synthetic_rows import SYNTHETIC_ROWS, has_synthetic_rows
-from truewood._scoring.influence import allocate_influence, weigh_in_bag
+from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
 from truewood._scoring.residual_test import add_residual_test, find_residual_problem
 from truewood._scoring.results import (
-    STOPPED_EARLY,
     Metadata,
     add_errors,
     find_groupings,
@@ -51,6 +48,7 @@ from truewood._scoring.results import (
     make_grouping_scores,
     make_results,
 )
+from truewood._scoring.row_checks import describe_rows, find_shortage, find_synthetic_rows
 from truewood._scoring.sobol_mda import score_projected
 from truewood._scoring.trees import can_fuse, score_trees
 from truewood.adapters import TreeModel, open_model
@@ -59,8 +57,6 @@ Floats = NDArray[np.float64]
 
 # Intervals matter for features with at most this p-value.
 _SIGNIFICANT = 0.05
-# Trees whose evaluation rows are counted by class.
-_N_COUNTED = 100
 
 
 def score_in_memory(
@@ -108,14 +104,15 @@ def score_in_memory(
     is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)
     chosen = find_measure(measure, tree_model, compares_hazards=compares_hazards, is_weighted=is_weighted)
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
-    for caveat in (parts.warning, inputs.caveat, _find_synthetic_rows(inputs, chosen) if check_rows else None):
+    synthetic = find_synthetic_rows(inputs) if check_rows and chosen.uses_evaluation_rows else None
+    for caveat in (parts.warning, inputs.caveat, synthetic):
         if caveat is not None:
             warn(caveat)
             notes = (*notes, caveat)
     if chosen.uses_evaluation_rows:
-        notes = (*notes, *_describe_rows(inputs, may_have_stopped=check_heldout))
+        notes = (*notes, *describe_rows(inputs, may_have_stopped=check_heldout))
     unavailable = find_inference_problem(chosen, inference, contributions=contributions)
-    shortage = _find_class_shortage(inputs) if chosen.uses_evaluation_rows else None
+    shortage = find_shortage(inputs) if chosen.uses_evaluation_rows else None
     if shortage is not None:
         withheld = "scores are unreliable" if unavailable else "standard errors and p-values are withheld"
         warn(f"{withheld}: {shortage}.")
@@ -268,37 +265,6 @@ def _check_order(
                 is_taken = is_taken & inputs.copies.is_first[: len(phi)]
             warn_of_dependent_rows(phi[is_taken], grouping.names, target[is_taken])
         yield block
-
-
-def _describe_rows(inputs: ScoringInputs, *, may_have_stopped: bool) -> Iterable[str]:
-    """Sentences about copies, and about early stopping if held-out rows may have stopped the fit."""
-    if inputs.copies is not None:
-        yield inputs.copies.describe(are_training=inputs.evaluation_rows.are_training)
-    if may_have_stopped and inputs.tree_model.is_stopped_early and not inputs.evaluation_rows.are_training:
-        yield STOPPED_EARLY
-
-
-def _find_synthetic_rows(inputs: ScoringInputs, measure: Measure) -> str | None:
-    """Why scores may be misleading, if evaluation rows were computed from in-bag rows."""
-    if not (measure.uses_evaluation_rows and inputs.evaluation_rows.are_training):
-        return None
-    return SYNTHETIC_ROWS if has_synthetic_rows(inputs.data.matrix, inputs.data.target) else None
-
-
-def _find_class_shortage(inputs: ScoringInputs) -> str | None:
-    """Why errors are unavailable, if bags leave out too few rows of a class to evaluate trees on it."""
-    evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
-    n_trees = inputs.tree_model.n_trees
-    if evaluation_rows.copies is not None:
-        trees = range(min(n_trees, _N_COUNTED))
-        listed = np.concatenate([evaluation_rows.of_tree(tree) for tree in trees])
-        in_bag = np.mean([weigh_in_bag(inputs, tree) > 0 for tree in trees], axis=0)
-        return find_class_shortage(
-            target, n_trees, np.bincount(listed, minlength=n_rows) / len(trees), inputs.draws, 1.0 - in_bag
-        )
-    if inputs.draws is None:
-        return None
-    return find_class_shortage(target, n_trees, inputs.draws.oob_probability, inputs.draws)
 
 
 def _name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ from truewood._results.interactions import Interactions, JointSurfaces
 from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
 from truewood._scoring.joint_effects import RowEffects, find_effects
 from truewood._scoring.joint_surfaces import make_surfaces
-from truewood._scoring.pair_choice import choose_pairs
+from truewood._scoring.pair_choice import choose_pairs, list_pairs
 from truewood._scoring.pair_rows import find_kept, find_used, has_units, number_pairs, read_rows
 from truewood._scoring.path_values import count_columns
 from truewood._scoring.results import find_groupings
+from truewood._scoring.row_checks import describe_rows, find_shortage, find_synthetic_rows
 from truewood.adapters import TreeModel, open_model
 
 Floats = NDArray[np.float64]
@@ -60,20 +61,24 @@ def score_pairs(
             f"rows must be 'heldout' for {tree_model.name}, because out-of-bag rows determine its leaf values."
         )
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
-    if parts.warning is not None:
-        warn(parts.warning)
-        notes = (*notes, parts.warning)
-    if inputs.copies is not None:
-        notes = (*notes, inputs.copies.describe(are_training=inputs.evaluation_rows.are_training))
+    for caveat in (parts.warning, inputs.caveat, find_synthetic_rows(inputs)):
+        if caveat is not None:
+            warn(caveat)
+            notes = (*notes, caveat)
+    notes, shortage = (*notes, *describe_rows(inputs, may_have_stopped=True)), find_shortage(inputs)
+    if shortage is not None:
+        warn(f"standard errors and p-values are withheld: {shortage}.")
     grouping = groupings[0]
-    pairs, n_possible = choose_pairs(tree_model, grouping, features, max_pairs)
-    if len(pairs) < n_possible and features is None and len(pairs) == max_pairs:
+    possible = list_pairs(grouping.names.tolist(), features)
+    pairs, n_possible = choose_pairs(tree_model, grouping, possible, max_pairs), len(possible)
+    if len(pairs) < n_possible:
         note = (
             f"{count(len(pairs), 'pair')} of {n_possible:,} tested: those whose splits on the same paths reduce the "
             "training impurity most; pass max_pairs= or features= for others."
         )
         notes = (*notes, note)
     evaluated = evaluate_pairs(inputs, parts.y, grouping, pairs, n_threads)
+    evaluated = replace(evaluated, problem=shortage or evaluated.problem)
     return make_interactions(
         tree_model,
         grouping,

@@ -138,7 +138,7 @@ def _join(
         size = np.bincount(clusters[is_scoring], minlength=n_clusters).astype(np.float64)
         centered = np.sqrt(find_cluster_correction(size)) * sum_row_groups(centered, clusters, n_clusters)
         problem = find_cluster_shortage(size)
-        if problem is not None and target is not None:
+        if problem is not None and target is not None and groups is not None:
             warn(f"{problem}; {CLUSTER_REMEDY}.")
     if problem is not None:
         return replace(joined, inference_unavailable=problem)

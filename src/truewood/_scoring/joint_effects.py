@@ -11,7 +11,7 @@ from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine
 from truewood._scoring.inputs import ScoringInputs
-from truewood._scoring.node_means import average_leaves
+from truewood._scoring.node_means import read_fitted_means
 from truewood._scoring.path_values import count_columns
 from truewood._scoring.results import weigh_trees
 from truewood._scoring.trees import split_trees
@@ -86,14 +86,12 @@ def _sum_trees(
         tree_model.n_nodes[trees.start : trees.stop], most_nodes=_BATCH_NODES, most_trees=max(1, _BATCH_ROWS // n_rows)
     ):
         batch = range(trees.start + part.start, trees.start + part.stop)
-        ensemble, own = tree_model.read(batch), tree_weight[batch.start : batch.stop]
+        ensemble, own = read_fitted_means(tree_model, batch), tree_weight[batch.start : batch.stop]
         if len(ensemble.levels) > _MOST_LEVELS:
             raise ValueError(
-                f"interactions needs trees of at most {_MOST_LEVELS} levels, got {len(ensemble.levels)}; fit with a "
+                f"interactions need trees of at most {_MOST_LEVELS} levels, got {len(ensemble.levels)}; fit with a "
                 "smaller max_depth."
             )
-        if ensemble.statistic == "leaf":
-            ensemble = average_leaves(ensemble)
         rows = RowLists.join([np.unique(inputs.evaluation_rows.of_tree(tree)) for tree in batch])
         weight += np.bincount(rows.index, weights=np.repeat(own, np.diff(rows.offset)), minlength=n_rows)
         value = ensemble.value if tree_model.is_additive else ensemble.value - inputs.data.target.origin

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from truewood._arguments import find_index
 from truewood._formatting import list_names, quote
 from truewood._inputs.feature_groups import Grouping
+from truewood._scoring.node_means import read_fitted_means
 from truewood._scoring.trees import split_trees
 from truewood.adapters import TreeModel
 
@@ -21,34 +22,31 @@ Pairs = NDArray[np.int64]
 _BATCH_NODES = 1 << 18
 
 
-def choose_pairs(
-    tree_model: TreeModel, grouping: Grouping, features: Sequence[int | str] | None, max_pairs: int
-) -> tuple[Pairs, int]:
-    """The pairs to test, ascending, and the number of possible pairs.
+def list_pairs(names: list[str], features: Sequence[int | str] | None) -> Pairs:
+    """All pairs of features, or of those that are asked for, ascending, shape (n_pairs, 2)."""
+    chosen = range(len(names)) if features is None else sorted({_find_feature(feature, names) for feature in features})
+    if len(chosen) < 2:
+        what = "X" if features is None else "features"
+        raise ValueError(f"{what} must have at least two features, got {list_names([names[j] for j in chosen])}.")
+    return np.array(list(combinations(chosen, 2)), dtype=np.int64)
+
+
+def choose_pairs(tree_model: TreeModel, grouping: Grouping, pairs: Pairs, max_pairs: int) -> Pairs:
+    """The pairs to test, ascending.
 
     If there are too many, those with the largest training gain of splits that share a path are tested: the choice
     depends on the fitted trees only, never on the evaluation rows.
     """
-    names = grouping.names.tolist()
-    if features is not None:
-        chosen = sorted({_find_feature(feature, names) for feature in features})
-        if len(chosen) < 2:
-            raise ValueError(f"features must name at least two features, got {list_names([names[j] for j in chosen])}.")
-    else:
-        chosen = list(range(len(names)))
-        if len(chosen) < 2:
-            raise ValueError(f"interactions needs at least two features, got {list_names(names)}.")
-    n_possible = len(chosen) * (len(chosen) - 1) // 2
-    if n_possible <= max_pairs:
-        return np.array(list(combinations(chosen, 2)), dtype=np.int64), n_possible
+    if len(pairs) <= max_pairs:
+        return pairs
+    n_features = len(grouping.names)
     key, gain = _sum_shared_gain(tree_model, grouping)
-    first, second = np.divmod(key, len(names))
-    is_chosen = np.isin(first, chosen) & np.isin(second, chosen)
-    key, gain = key[is_chosen], gain[is_chosen]
+    is_listed = np.isin(key, pairs[:, 0] * n_features + pairs[:, 1])
+    key, gain = key[is_listed], gain[is_listed]
+    if not len(key):
+        raise ValueError("no two features share a path in the trees, so there is no interaction to test.")
     best = np.sort(key[np.argsort(-gain, kind="stable")[:max_pairs]])
-    if not len(best):
-        raise ValueError("no two features share a path in the trees, so that there is no interaction to test.")
-    return np.column_stack(np.divmod(best, len(names))), n_possible
+    return np.column_stack(np.divmod(best, n_features))
 
 
 def _find_feature(feature: Any, names: list[str]) -> int:
@@ -65,7 +63,7 @@ def _sum_shared_gain(tree_model: TreeModel, grouping: Grouping) -> tuple[NDArray
     """For each pair of features that share a path, as first * n + second: the training gain of the lower splits."""
     n_features, totals = len(grouping.names), dict[int, float]()
     for trees in split_trees(tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=tree_model.n_trees):
-        ensemble = tree_model.read(trees)
+        ensemble = read_fitted_means(tree_model, trees)
         splits, (left, right) = ensemble.splits, ensemble.split_children
         total = ensemble.weight[left] + ensemble.weight[right]
         product = np.divide(

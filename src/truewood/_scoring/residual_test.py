@@ -24,7 +24,6 @@ from truewood._inference.standard_errors import find_cluster_correction, measure
 from truewood._inputs.feature_groups import Grouping
 from truewood._measures.registry import Measure
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.influence import weigh_evaluation
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.node_means import read_with_means
 from truewood._scoring.results import weigh_trees
@@ -180,9 +179,7 @@ def _sum_residuals(
         # Residuals of the classes of an output sum to zero, so the constants in the terms of classes do not matter.
         linear = terms.by_class if isinstance(terms, ClassTerms) else terms.linear
         tree = np.repeat(np.arange(len(batch.trees)), np.diff(rows.offset))
-        weight = np.concatenate(
-            [weigh_evaluation(inputs, rows.of_tree(k))[rows.of_tree(k)] for k in range(len(batch.trees))]
-        )
+        weight = np.ones(len(rows.index)) if inputs.row_weight is None else inputs.row_weight[rows.index]
         node, row = batch.leaves.astype(np.int64), rows.index
         while len(node):
             parent = ensemble.parent[node]
