@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestRegressor
-from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
 
@@ -79,3 +83,40 @@ def test_processes_change_nothing():
     one, two = (tw.cross_interactions(forest, X, y, cv=2, n_jobs=n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.values, two.values)
     np.testing.assert_array_equal(one.null_std_error, two.null_std_error)
+
+
+def test_output_of_cross_validate():
+    X, y = draw(200)
+    forest, cv = RandomForestRegressor(10, min_samples_leaf=5, random_state=0), KFold(3)
+    fitted = cross_validate(forest, X, y, cv=cv, return_estimator=True, return_indices=True)
+    result, expected = tw.cross_interactions(fitted, X, y), tw.cross_interactions(forest, X, y, cv=cv)
+    np.testing.assert_array_equal(result.values, expected.values)
+    with pytest.raises(ValueError, match=r"cv.*params.*cross_validate"):
+        tw.cross_interactions(fitted, X, y, cv=3)
+    with pytest.raises(ValueError, match=r"return_indices.*fit_time"):
+        tw.cross_interactions({"fit_time": [1.0]}, X, y)
+
+
+def test_encoders_that_see_other_levels_in_other_folds():
+    X, y = draw(200)
+    level = np.array(["a", "b"])[np.arange(200) % 2].astype(object)
+    level[:2] = "rare"
+    table = pd.DataFrame({"level": level, "number": X[:, 0], "other": X[:, 1]})
+    encoder = ColumnTransformer([("level", OneHotEncoder(handle_unknown="ignore"), ["level"])], remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestRegressor(10, min_samples_leaf=5, random_state=0))
+    result = tw.cross_interactions(model, table, y, cv=KFold(4))
+    assert result.feature_names.tolist() == ["level", "number", "other"]
+    assert result.dependence.max() < 0.5
+    assert result.pairs[result.select()].tolist() == [[1, 2]]
+
+
+def test_features_by_array():
+    X, y = draw(120)
+    model = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3)
+    assert tw.cross_interactions(model, X, y, cv=2, features=np.array([0, 2, 3])).pairs.tolist() == [
+        [0, 2],
+        [0, 3],
+        [2, 3],
+    ]
+    with pytest.raises(TypeError, match=r"features.*x0"):
+        tw.cross_interactions(model, X, y, features="x0")

@@ -93,6 +93,15 @@ def test_pipelines_encode_validation_rows():
         tw.cross_importance(GridSearchCV(pipeline, {"xgbregressor__max_depth": [2]}), table, Y, cv=3)
 
 
+def test_pairs_of_features_in_folds():
+    result = tw.cross_interactions(xgboost.XGBRegressor(**XGB), X, Y, cv=3, progress=False)
+    assert result.n_trees < 300
+    assert any("validation rows" in note for note in result.notes)
+    rest = X[1::2], Y[1::2]
+    model = xgboost.XGBRegressor(**XGB).fit(X[::2], Y[::2], eval_set=[rest], verbose=False)
+    assert any("early" in note for note in tw.interactions(model, *rest, rows="heldout").notes)
+
+
 def test_classes_are_stratified_if_possible():
     labels = np.digitize(X[:, 0], [-0.5, 0.5])
     model = xgboost.XGBClassifier(**XGB)

@@ -327,3 +327,14 @@ def test_level_and_power():
             into.append(result.p_value <= 0.05)
     assert np.mean(rejected) <= 0.07
     assert np.mean([p[0] for p in found]) == 1.0
+
+
+@pytest.mark.filterwarnings("ignore:.*in every bag")
+def test_a_class_that_is_in_nearly_all_bags_has_no_p_values():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), np.arange(400) < 20
+    forest = RandomForestClassifier(30, class_weight="balanced", random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match=r"withheld.*class True.*max_samples"):
+        result = tw.interactions(forest, X, y)
+    assert np.isnan(result.p_value).all()
+    assert np.isfinite(result.values).all()

@@ -12,7 +12,8 @@ from sklearn.model_selection import KFold
 
 import truewood as tw
 from helpers.messages import find_lacking
-from truewood._rows.copies import find_copies_in_table
+from truewood._inputs.tables import FeatureMatrix
+from truewood._rows.copies import _draw_factors, _hash_rows, find_copies_in_table
 from truewood._scoring import inputs
 
 RNG = np.random.default_rng(8)
@@ -228,3 +229,9 @@ def test_copies_do_not_make_noise_significant():
     # 5% of 360 and of 60 tests, and three standard errors; without the rule, 15% and 50%.
     assert n_rejected <= 31
     assert n_total <= 8
+
+
+def test_rows_of_small_integers_have_hashes_of_their_own():
+    values = np.random.default_rng(0).integers(0, 2, (60_000, 40)).astype(np.float64)
+    matrix = FeatureMatrix(values, np.empty(0, dtype=np.str_), has_missing=False)
+    assert len(np.unique(_hash_rows(matrix, _draw_factors(matrix)))) == len(np.unique(values, axis=0))

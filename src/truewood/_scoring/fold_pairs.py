@@ -117,7 +117,7 @@ def find_fold_pairs(
         tree_model.n_trees,
         groupings[0],
         pairs,
-        [inputs.data.matrix.names[groupings[0].group_of == feature].tolist() for feature in used],
+        [groupings[-1].names[np.flatnonzero(groupings[0].group_of == feature)].tolist() for feature in used],
         notes,
     )
 
