@@ -1,6 +1,9 @@
-"""A notebook with a real kernel: every plot shows a picture, every result an HTML view, and nothing else is printed."""
+"""A notebook with a real kernel: plots show pictures, results HTML views and charts, and nothing else is printed."""
 
 from __future__ import annotations
+
+import html
+import json
 
 import nbformat
 import pytest
@@ -45,9 +48,13 @@ PLOTS = [
     "figure, axes = plt.subplots(1, 2)\nresult.plot(ax=axes[0])\nexplanation.plot(ax=axes[1]);",
 ]
 VIEWS = ["result", "folds", "explanation", "comparison", "groups", "test", "selector"]
+CHARTS = ["result", "folds", "explanation"]
+VEGA = "application/vnd.vega.v5+json"
+NO_CHARTS = ["result  # without altair", "explanation  # without altair"]
 SILENT = [
     "result.report('report.html', X=X, feature_groups=groups)",
     "try:\n    tw.importance(fitted, X, y).plot('classes')\nexcept ValueError:\n    pass",
+    "import sys\nsys.modules['altair'] = None  # cannot be imported",
 ]
 
 
@@ -56,7 +63,7 @@ def cells(tmp_path_factory):
     """The cells of an executed notebook by their source."""
     folder = tmp_path_factory.mktemp("notebook")
     notebook = nbformat.v4.new_notebook()
-    notebook.cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, *PLOTS, *VIEWS, *SILENT)]
+    notebook.cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, *PLOTS, *VIEWS, *SILENT, *NO_CHARTS)]
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MPLBACKEND", raising=False)  # the kernel sets its own
         for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "MPLCONFIGDIR"):
@@ -70,6 +77,10 @@ def find_outputs(outputs, kind):
     return [output.data[kind] for output in outputs if "data" in output and kind in output.data]
 
 
+def read_rows(spec):
+    return next(source["values"] for source in spec["data"] if source["name"] == "features")
+
+
 @pytest.mark.parametrize("source", PLOTS)
 def test_every_plot_shows_one_picture(cells, source):
     (picture,) = find_outputs(cells[source], "image/png")
@@ -81,7 +92,35 @@ def test_every_result_has_a_view(cells, source):
     (page,) = find_outputs(cells[source], "text/html")
     assert "<table" in page
     assert "<b>c</b>" not in page
-    assert not find_outputs(cells[source], "image/png")
+    assert len(find_outputs(cells[source], "image/png")) == (source in CHARTS)
+
+
+@pytest.mark.parametrize("source", CHARTS)
+def test_results_show_their_chart_above_the_table(cells, source):
+    chart, view = cells[source]
+    assert set(chart.data) == {VEGA, "image/png"}
+    assert set(view.data) == {"text/html", "text/plain"}
+    rows = read_rows(chart.data[VEGA])
+    assert {row["label"] for row in rows} == {"a", "b", "<b>c</b>", "d"}
+    assert all(html.escape(row["label"]) in view.data["text/html"] for row in rows)
+
+
+def test_tooltips_have_share_interval_and_adjusted_p_value(cells):
+    spec = cells["result"][0].data[VEGA]
+    updates = [mark["encode"]["update"] for mark in spec["marks"]]
+    (tooltip,) = (update["tooltip"]["signal"] for update in updates if "tooltip" in update)
+    for field in ("text_shown", "text_high", "text_adjusted_p_value"):
+        assert field in tooltip
+        assert all(row[field] for row in read_rows(spec))
+    assert "http" not in json.dumps({name: part for name, part in spec.items() if name != "$schema"})
+
+
+@pytest.mark.parametrize("source", NO_CHARTS)
+def test_without_altair_results_show_only_the_table(cells, source):
+    (output,) = cells[source]
+    assert set(output.data) == {"text/html", "text/plain"}
+    with_chart = cells[source.split()[0]][1]
+    assert output.data == with_chart.data
 
 
 @pytest.mark.parametrize("source", SILENT)

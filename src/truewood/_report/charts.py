@@ -59,20 +59,38 @@ _SHORTEN = "length({0}) > {1} ? slice({0}, 0, {1} - floor({1} / 3) - 1) + '…' 
 
 def make_charts(result: ImportanceResult, percent: Percent | None, *, has_directions: bool) -> dict[str, Any]:
     """Make the charts of a result: Vega-Lite specifications by name, without data."""
+    tooltips = _list_tooltips(result, percent, has_directions=has_directions)
+    charts = {"dots": make_importance_chart(result, percent, tooltips), "slopes": _finish(_make_slopes(tooltips))}
+    if result.classes is not None:
+        charts["classes"] = _finish(_make_classes(result.classes, percent))
+    return charts
+
+
+def make_importance_chart(
+    result: ImportanceResult, percent: Percent | None, tooltips: list[alt.Tooltip] | None = None
+) -> dict[str, Any]:
+    """Make the dot plot of a result, with tooltips without directions unless others are given."""
     has_inference = result.inference_unavailable is None
     small = {SIGNIFICANT_SMALL: SMALL} if percent is not None else {}
     unit = find_unit(result.values.tolist())
-    tooltips = _list_tooltips(percent, has_inference, has_directions=has_directions)
     dots = _make_dots(
         title=[name_axis(result, percent) if percent is not None else unit.name(name_axis(result, percent))],
         fills={SIGNIFICANT: UNBIASED, **small, NOT_SIGNIFICANT: "white"} if has_inference else {},
-        tooltips=tooltips,
+        tooltips=tooltips or _list_tooltips(result, percent, has_directions=False),
         description=f"Dot plot of {name_measure(result)} by feature; the table has the numbers.",
     )
-    charts: dict[str, Chart] = {"dots": dots, "slopes": _make_slopes(tooltips)}
-    if result.classes is not None:
-        charts["classes"] = _make_classes(result.classes, percent)
-    return {name: _finish(chart) for name, chart in charts.items()}
+    return _finish(dots)
+
+
+def make_effects_chart(prediction: str, titles: dict[str, str]) -> dict[str, Any]:
+    """Make the chart of an explanation: a dot plot of mean absolute effects, with tooltips by `titles`."""
+    dots = _make_dots(
+        title=[f"mean absolute effect on the {prediction}"],
+        fills={},
+        tooltips=_make_tooltips(titles),
+        description="Dot plot of mean absolute effects by feature; the table has the numbers.",
+    )
+    return _finish(dots)
 
 
 def make_difference_chart(comparison: Comparison, unit: Unit) -> dict[str, Any]:
@@ -118,7 +136,8 @@ def name_class_column(number: int) -> str:
     return f"class_{number}"
 
 
-def _list_tooltips(percent: Percent | None, has_inference: bool, *, has_directions: bool) -> list[alt.Tooltip]:
+def _list_tooltips(result: ImportanceResult, percent: Percent | None, *, has_directions: bool) -> list[alt.Tooltip]:
+    has_inference = result.inference_unavailable is None
     titles = {} if percent is None else {"shown": name_percent_column(percent).removesuffix(" %")}
     if has_inference:
         titles["high"] = "95% CI"

@@ -111,7 +111,7 @@ def write_report(
             ("How this was measured", f"{list_terms(wording.describe_method(result, check))}{list_items(notes)}"),
         ],
         table=table,
-        columns=_make_columns(result, table, percent, directions if has_directions else None, explanation, alpha),
+        columns=make_columns(result, table, percent, directions if has_directions else None, explanation, alpha),
         by="importance",
         shown=shown.values[result.order].tolist(),
         low=shown.low[result.order].tolist(),
@@ -123,7 +123,7 @@ def write_report(
     write_page(page, path)
 
 
-def _make_columns(
+def make_columns(
     result: ImportanceResult,
     table: pd.DataFrame,
     percent: Percent | None,

@@ -178,34 +178,72 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         n_rows, n_features = self.values.shape[:2]
-        names = self.output_names
         header = f"{n_rows:,} {ROWS_IN_WORDS[self.rows]}, {count(n_features, 'feature')}"
-        header += "" if names is None else f", {len(names)} outputs"
-        is_explained = ~np.isnan(self.base_values.reshape(n_rows, -1)[:, 0])
-        if not is_explained.any():
+        header += "" if self.output_names is None else f", {len(self.output_names)} outputs"
+        effects = summarize_effects(self)
+        if effects is None:
             return write_view("Explanation", header, "", ["No explanations: all trees were trained on all rows."])
-        by_feature = [
-            self.values[is_explained, j].reshape(np.count_nonzero(is_explained), -1) for j in range(n_features)
-        ]
-        name = None
-        if names is not None and len(names) == 2 and all(np.allclose(part.sum(axis=1), 0.0) for part in by_feature):
-            name = str(names[1])  # two classes: effects on the first are the same with the opposite sign
-            by_feature = [part[:, 1:] for part in by_feature]
-        size = np.array([np.abs(part).mean(axis=0) for part in by_feature])  # (n_features, n_outputs)
-        mean = size.mean(axis=1)
-        order = np.argsort(-mean, kind="stable")[:_N_SHOWN].tolist()
-        columns = {
-            "feature": self.feature_names[order].tolist(),
-            "mean absolute effect": [f"{mean[j]:.3g}" for j in order],
-            "range": [f"{by_feature[j].min():.3g} to {by_feature[j].max():.3g}" for j in order],
-        }
-        if names is not None and name is None:
-            columns["largest for"] = [shorten(str(names[k]), 24) for k in size[order].argmax(axis=1)]
-        bars = draw_bars([float(mean[j]) for j in order], [True] * len(order))
-        notes = [f"Effects on the {name_prediction(self, name)}, row by row; see .plot()."]
-        n_hidden, n_missing = n_features - _N_SHOWN, int(np.count_nonzero(~is_explained))
+        bars = draw_bars(effects.means, [True] * len(effects.means))
+        notes = [f"Effects on the {effects.prediction}, row by row; see .plot()."]
+        n_hidden, n_missing = n_features - _N_SHOWN, int(np.count_nonzero(~_find_explained(self)))
         notes += [f"{count(n_hidden, 'more feature')}; see .values."] * (n_hidden > 0)
         notes += [f"{count(n_missing, 'row')} without explanation: all trees were trained on them."] * (n_missing > 0)
-        return write_view("Explanation", header, write_table(columns, bars), [*notes, *self.notes])
+        return write_view("Explanation", header, write_table(effects.columns, bars), [*notes, *self.notes])
+
+    def _ipython_display_(self) -> None:
+        from truewood._report.notebook_chart import display_explanation
+
+        display_explanation(self)
 
     __setstate__ = restore_read_only
+
+
+@dataclass(frozen=True)
+class EffectSummary:
+    """The features with the largest effects, as notebooks show them.
+
+    Parameters
+    ----------
+    prediction : str
+        What the effects are on.
+    means : list of float
+        Mean absolute effects, the largest first.
+    columns : dict of str to list of str
+        Texts of the table by heading, in the same order.
+    """
+
+    prediction: str
+    means: list[float]
+    columns: dict[str, list[str]]
+
+
+def summarize_effects(explanation: Explanation) -> EffectSummary | None:
+    """Summarize the features with the largest effects; None if no row is explained."""
+    is_explained, names = _find_explained(explanation), explanation.output_names
+    if not is_explained.any():
+        return None
+    by_feature = [
+        explanation.values[is_explained, j].reshape(np.count_nonzero(is_explained), -1)
+        for j in range(explanation.values.shape[1])
+    ]
+    name = None
+    if names is not None and len(names) == 2 and all(np.allclose(part.sum(axis=1), 0.0) for part in by_feature):
+        name = str(names[1])  # two classes: effects on the first are the same with the opposite sign
+        by_feature = [part[:, 1:] for part in by_feature]
+    size = np.array([np.abs(part).mean(axis=0) for part in by_feature])  # (n_features, n_outputs)
+    mean = size.mean(axis=1)
+    order = np.argsort(-mean, kind="stable")[:_N_SHOWN].tolist()
+    columns = {
+        "feature": explanation.feature_names[order].tolist(),
+        "mean absolute effect": [f"{mean[j]:.3g}" for j in order],
+        "range": [f"{by_feature[j].min():.3g} to {by_feature[j].max():.3g}" for j in order],
+    }
+    if names is not None and name is None:
+        columns["largest for"] = [shorten(str(names[k]), 24) for k in size[order].argmax(axis=1)]
+    return EffectSummary(name_prediction(explanation, name), mean[order].tolist(), columns)
+
+
+def _find_explained(explanation: Explanation) -> NDArray[np.bool_]:
+    """Find the rows with an explanation, shape (n_rows,)."""
+    first: NDArray[np.float64] = explanation.base_values.reshape(len(explanation.base_values), -1)[:, 0]
+    return ~np.isnan(first)

@@ -356,6 +356,11 @@ class ImportanceResult(ScoresWithErrors):
 
         save(self, path)
 
+    def _ipython_display_(self) -> None:
+        from truewood._report.notebook_chart import display_importance
+
+        display_importance(self)
+
     __setstate__ = restore_read_only
     __repr__ = write_text
     _repr_html_ = write_html
