@@ -135,3 +135,10 @@ def test_copies_beside_each_other_are_not_warned_about():
     forest = RandomForestRegressor(20, random_state=0)
     assert "copies" in tw.importance(forest.fit(X, y), X, y).notes[0]
     assert "copies" in tw.cross_importance(forest, X, y, cv=4, progress=False).notes[0]
+
+
+def test_features_that_few_rows_contribute_to_raise_no_alarm():
+    phi = np.zeros((42, 2))
+    phi[[10, 11, 12], 0] = 1.0, 1.5, 2.0
+    phi[:, 1] = np.random.default_rng(0).standard_normal(42)
+    assert find_correlated_neighbors(phi) is None

@@ -17,6 +17,8 @@ Floats = NDArray[np.float64]
 MOST_ROWS = 4_000
 _MOST_VALUES = 1 << 22
 _FEWEST_ROWS = 20
+# Least share of rows that contribute to a feature: among few of them, two neighbors are a strong correlation.
+_LEAST_SHARE = 0.25
 # Warnings for independent rows are as rare as this.
 _ALPHA = 1e-4
 
@@ -59,9 +61,10 @@ def find_correlated_neighbors(
     """The feature whose contributions of neighboring rows are most correlated, and that rank correlation.
 
     None if independent rows would be as correlated. Ranks make the test exact enough for contributions of any
-    distribution: in random order, their correlation with the next row has standard error 1 / sqrt(n). Ranks are those
-    within a fold, because contributions of different folds have different distributions; neighbors may be in different
-    folds, as they are if rows were shuffled.
+    distribution, unless most of them are zero; such features are left out. In random order, their
+    correlation with the next row has standard error 1 / sqrt(n). Ranks are those within a fold, because
+    contributions of different folds have different distributions; neighbors may be in different folds, as they are if
+    rows were shuffled.
     """
     n_rows = min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(phi.shape[1], 1)))
     numbers, ranked = [], []
@@ -73,7 +76,7 @@ def find_correlated_neighbors(
             continue
         ranks = stats.rankdata(own, axis=0)
         ranks -= ranks.mean(axis=0)
-        spread = ranks.std(axis=0)
+        spread = np.where((own != 0).mean(axis=0) < _LEAST_SHARE, 0.0, ranks.std(axis=0))
         numbers.append(rows)
         ranked.append(np.divide(ranks, spread, out=np.zeros_like(ranks), where=spread > 0))
     if not ranked:
