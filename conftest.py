@@ -6,7 +6,7 @@ import os
 
 from helpers.installed import lacks_any
 
-ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
+ADAPTERS = ("catboost", "econml", "lightgbm", "ngboost", "sksurv", "treelite", "xgboost", "ydf")
 collect_ignore = [f"src/truewood/adapters/_{library}.py" for library in ADAPTERS if lacks_any([library])]
 if lacks_any(["treelite"]):
     collect_ignore.append("src/truewood/adapters/_cuml.py")

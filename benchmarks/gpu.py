@@ -29,8 +29,8 @@ import truewood as tw
 from truewood._engines import cuda_device
 from truewood._engines.cuda_sums import Amounts, make_amounts, read_sums
 from truewood._engines.cuda_trees import DeviceTerms, DeviceTrees, Roles, add_influence, sum_rows
-from truewood._engines.fused_scoring import InfluenceBuffers
 from truewood._engines.native_engine import wrap_trees
+from truewood._engines.records import InfluenceBuffers
 from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood._inputs.target import NumberTarget, Target, TargetKind, encode_target
 from truewood.adapters import open_model

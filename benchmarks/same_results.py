@@ -50,8 +50,8 @@ def score_forests() -> Iterator[tuple[str, Any]]:
         for seed in SEEDS:
             built = build(case, seed)
             for measure in tw.measures():
-                if measure == "sobol_mda" and built.rows == "heldout":
-                    continue  # it needs training rows
+                if measure in ("sobol_mda", "mdi_plus_oob") and built.rows == "heldout":
+                    continue  # they need training rows
                 data = built.model, built.X, built.y
                 options: dict[str, Any] = {"measure": measure, "sample_weight": built.sample_weight, "random_state": 0}
                 keeps = measure in WITH_ROWS

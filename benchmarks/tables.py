@@ -19,7 +19,6 @@ PAGES = [
     HERE.parent / "docs" / "performance.md",
     HERE.parent / "docs" / "performance_details.md",
 ]
-SWEEPS = ("rows", "trees", "features", "depth")
 FAMILIES = {"forest": "Random forest", "boosted": "Boosted trees"}
 
 
@@ -34,15 +33,6 @@ def write_targets(folder: Path, file: str = "targets.csv") -> str:
     met = {"True": "yes", "False": "no"}
     rows = [(row.case, row.measured, row.target, met.get(str(row.met), "")) for row in table.itertuples()]
     return write_table(("case", "measured", "target", "met"), rows)
-
-
-def write_timings(folder: Path) -> str:
-    """The seconds behind the targets, one table per case."""
-    parts = []
-    for case, lines in pd.read_csv(folder / "timings.csv").groupby("case", sort=False):
-        rows = [(row.peer, f"{row.seconds:,.3g}", f"{row.best:,.3g}", row.how) for row in lines.itertuples()]
-        parts.append(f"{case}:\n\n" + write_table(("", "seconds", "best", "how"), rows))
-    return "\n\n".join(parts)
 
 
 def write_sweep(folder: Path, name: str) -> str:
@@ -106,9 +96,8 @@ def main() -> None:
         "gpu machine": ("gpu_machine.txt", partial(write_machine, file="gpu_machine.txt")),
         "gpu": ("gpu.csv", partial(write_targets, file="gpu.csv")),
         "targets": ("targets.csv", write_targets),
-        "timings": ("timings.csv", write_timings),
         "cores": ("cores.csv", write_cores),
-        **{name: (f"{name}.csv", partial(write_sweep, name=name)) for name in SWEEPS},
+        "rows": ("rows.csv", partial(write_sweep, name="rows")),
     }
     tables = {
         name: write(options.results) if (options.results / file).exists() else "Not measured yet."

@@ -178,7 +178,8 @@ def _compare_levels(sizes: Sizes, time_all: Measure) -> Row:
         case = make_forest(n_rows, sizes.level_trees, sizes.features, n_jobs=-1)
         costs.append(time_all(p.score_forest(case)[:1])[0].seconds / case.steps * 1e9)
     case_words = "time per (row, tree, level), " + ", ".join(f"{n:,}" for n in sizes.level_rows) + " rows: "
-    case_words += ", ".join(f"{cost:.2f}" for cost in costs) + " ns; the largest over the first"
+    case_words += ", ".join(f"{cost:.2f}" for cost in costs)
+    case_words += f" ns; the largest relative to that of {sizes.level_rows[0]:,} rows"
     return _at_most(case_words, max(costs) / costs[0], 2)
 
 

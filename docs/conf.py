@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -118,14 +119,10 @@ html_css_files = ["truewood.css"]
 # Pages that head no section have no section navigation.
 html_sidebars = {page: [] for page in ("index", "start", "why", "choose", "compare", "faq", "glossary", "develop")}
 pyproject = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+urls = pyproject["project"]["urls"]
 html_theme_options = {
     "logo": {"text": "truewood", "alt_text": "truewood: home page"},
-    # A link to the repository, as soon as [project.urls] of pyproject.toml has one.
-    "icon_links": [
-        {"name": name, "url": url, "icon": "fa-brands fa-github"}
-        for name, url in pyproject["project"].get("urls", {}).items()
-        if name.lower() in ("repository", "source")
-    ],
+    "icon_links": [{"name": "Repository", "url": urls["Repository"], "icon": "fa-brands fa-github"}],
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],  # an icon: a field would leave too little space for the links
     "header_links_before_dropdown": 12,
@@ -136,6 +133,15 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
+if "TRUEWOOD_DOCS_VERSION" in os.environ:  # set by .ci/site, which puts all versions on one site
+    html_theme_options |= {
+        "switcher": {
+            "json_url": f"{urls['Documentation']}switcher.json",
+            "version_match": os.environ["TRUEWOOD_DOCS_VERSION"],
+        },
+        "check_switcher": False,  # the file is written after all versions are built
+        "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    }
 
 
 class CommandHelp(Directive):

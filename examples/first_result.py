@@ -19,7 +19,7 @@ forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
 result = tw.importance(forest, X, y)
 print(result)
 
-# Points are shares of the target's variance with 95% intervals; filled points mark features that were found.
+# Points are shares of the target's variance with 95% intervals; filled points mark significant features.
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 result.plot(ax=ax)
 plt.show()

@@ -3,8 +3,8 @@ Used or needed?
 ===============
 
 Does the forest need a feature, or does it merely use it? The features are a signal, a noisy copy of it,
-a second signal, and noise. The trees use the copy, because it is informative wherever the path has not used up the
-signal; but without the copy they would predict just as well. Two measures answer the two questions.
+a second signal, and noise. The trees use the copy, because it is informative wherever they have not yet split on the
+signal enough; but without the copy they would predict just as well. Two measures answer the two questions.
 """
 
 import matplotlib.pyplot as plt

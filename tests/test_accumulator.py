@@ -98,7 +98,7 @@ def test_the_engine_is_an_argument(monkeypatch):
     assert len(calls) == 2
 
 
-@pytest.mark.parametrize("measure", ["ufi", "ufi_centered", "mdi_oob", "naive_oob", "mdi"])
+@pytest.mark.parametrize("measure", ["ufi", "ufi_centered", "mdi_oob", "loss_oob", "mdi"])
 @pytest.mark.parametrize("name", ["forest of numbers", "forest of classes"])
 def test_every_measure_of_sums(name, measure):
     model, X, y = build(name)
@@ -330,7 +330,7 @@ def test_what_cannot_be_done_in_parts_is_refused():
     forest, X, y = build("forest of classes")
     with pytest.raises(ValueError, match=r"^target is for boosted trees"):
         tw.ImportanceAccumulator(forest, target=np.sign)
-    for measure in ("permutation", "sobol_mda"):
+    for measure in ("permutation", "sobol_mda", "mdi_plus_oob"):
         with pytest.raises(ValueError, match=rf"^measure='{measure}' .* table in memory"):
             tw.ImportanceAccumulator(forest, measure=measure)
     with pytest.raises(ValueError, match=r"^inference must be True or False"):

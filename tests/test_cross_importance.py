@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -33,7 +34,7 @@ from sklearn.model_selection import (
     cross_validate,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import truewood as tw
 from helpers.messages import find_lacking
@@ -410,3 +411,16 @@ def test_a_fold_whose_target_does_not_vary_leaves_shares_of_the_others(rng):
         result = tw.cross_importance(HistGradientBoostingRegressor(max_iter=10), X, y, cv=KFold(3), progress=False)
     np.testing.assert_allclose(result.per_fold[2], 0.0, atol=1e-15)
     np.testing.assert_allclose(result.share, result.values / result.impurity, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_weights_are_routed_to_the_steps_that_request_them(n_jobs):
+    options = {"cv": KFold(3), "sample_weight": WEIGHT, "n_jobs": n_jobs}
+    steps = StandardScaler(), clone(BOOSTING)
+    expected = tw.cross_importance(make_pipeline(*steps), X, y, **options)
+    with sklearn.config_context(enable_metadata_routing=True):
+        steps[0].set_fit_request(sample_weight=False)
+        steps[1].set_fit_request(sample_weight=True)
+        result = tw.cross_importance(make_pipeline(*steps), X, y, **options)
+    np.testing.assert_array_equal(result.values, expected.values)
+    assert not np.array_equal(result.values, tw.cross_importance(make_pipeline(*steps), X, y, cv=KFold(3)).values)

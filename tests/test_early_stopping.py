@@ -7,12 +7,13 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import xgboost
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import truewood as tw
 
@@ -115,3 +116,15 @@ def test_models_that_do_not_stop_early_train_on_all_rows():
         HistGradientBoostingRegressor(max_iter=5, early_stopping=True),
     ):
         assert not tw.cross_importance(model, X, Y, cv=3, progress=False).notes
+
+
+def test_validation_rows_are_routed_to_a_model_that_requests_them():
+    options = {"cv": 3, "sample_weight": np.arange(1.0, N_ROWS + 1), "progress": False}
+    expected = tw.cross_importance(make_pipeline(StandardScaler(), xgboost.XGBRegressor(**XGB)), X, Y, **options)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = xgboost.XGBRegressor(**XGB)
+        model.set_fit_request(sample_weight=True, eval_set=True, sample_weight_eval_set=True, verbose=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        result = tw.cross_importance(make_pipeline(scaler, model), X, Y, **options)
+    assert result.n_trees < 300
+    np.testing.assert_array_equal(result.values, expected.values)

@@ -195,7 +195,7 @@ def test_pairs_that_never_share_a_path_score_zero():
 def test_too_dependent_features_have_no_p_value():
     X, y = draw()
     X[:, 3] = X[:, 0] + 0.1 * X[:, 3]
-    with pytest.warns(UserWarning, match=r"1 pair .*x0, x3.*feature_groups"):
+    with pytest.warns(UserWarning, match=r"1 pair .*x0 and x3.*feature_groups"):
         result = tw.interactions(fit(X, y), X, y)
     pair = result.find_pair(3, 0)
     assert result.is_withheld.nonzero()[0].tolist() == [pair]
@@ -282,26 +282,6 @@ def test_models_without_known_gradients_are_refused():
         tw.interactions(absolute, *draw(60, seed=1), rows="heldout")
     with pytest.raises(ValueError, match="two features"):
         tw.interactions(fit(X[:, :1], y), X[:, :1], y)
-
-
-def test_very_deep_trees_are_refused():
-    n = 501
-    inner = np.arange(n)
-    chain = tw.TreeEnsemble(
-        feature=np.append(inner % 2, np.full(n + 1, -1)),
-        threshold=np.append(inner * 1.0, np.zeros(n + 1)),
-        left=np.append(n + inner, np.full(n + 1, -1)),
-        right=np.concatenate([inner[1:], [2 * n], np.full(n + 1, -1)]),
-        missing_left=np.zeros(2 * n + 1, dtype=bool),
-        weight=np.concatenate([np.arange(n + 1.0, 1.0, -1.0), np.ones(n + 1)]),
-        value=np.zeros((2 * n + 1, 1)),
-        offset=[0, 2 * n + 1],
-        root_impurity=[1.0],
-        n_features=2,
-        kind=tw.TargetKind(),
-    )
-    with pytest.raises(ValueError, match=r"500 levels.*501"):
-        tw.interactions(chain, np.random.default_rng(0).normal(size=(60, 2)), np.arange(60.0), rows="heldout")
 
 
 @pytest.mark.kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ import pytest
 import truewood
 
 NEED_KERNEL = ("native_engine", "cuda_engine", "cuda_trees")
-ADAPTERS = ("catboost", "econml", "lightgbm", "sksurv", "treelite", "xgboost")
+ADAPTERS = ("catboost", "econml", "lightgbm", "ngboost", "sksurv", "treelite", "xgboost", "ydf")
 # Modules that cannot be imported without what they need.
 NEEDED = {
     **{f"truewood.adapters._{library}": library for library in ADAPTERS},
@@ -37,3 +38,21 @@ def test_no_function_hides_a_module(name):
     parent, _, own = name.rpartition(".")
     assert getattr(sys.modules[parent], own) is module
     assert module.__doc__
+
+
+def test_what_importance_does_not_need_is_imported_on_first_use():
+    code = "import sys, truewood; print(*(name for name in sys.modules if name.startswith('truewood')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "truewood._importance" in loaded
+    assert not loaded & {"truewood.tabular", "truewood.testing", "truewood.datasets", "truewood._estimators"}
+
+
+@pytest.mark.parametrize("name", truewood.__all__)
+def test_every_public_name_is_found(name):
+    assert getattr(truewood, name) is getattr(truewood, name)
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="importances"):
+        truewood.importances  # noqa: B018

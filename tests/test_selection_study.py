@@ -85,4 +85,3 @@ def test_the_table_in_the_document_is_the_committed_one(study):
     committed = pd.read_csv(FOLDER / "methods.csv")
     pd.testing.assert_frame_equal(table, committed, rtol=1e-3, check_dtype=False)
     assert study["tables"].write_markdown(committed) in text
-    assert study["tables"].write_wide_markdown(committed) in text

@@ -97,21 +97,3 @@ def test_an_adapter_without_a_library_to_ask_is_refused(forest):
     model, X, _ = forest
     with pytest.raises(tw.AdapterError, match="ReferencePredictor"):
         check_adapter(change(open_model(model), library=None), X)
-
-
-def test_adapters_of_other_packages_are_found_by_their_entry_points(forest, monkeypatch, tmp_path):
-    model, X, y = forest
-    monkeypatch.delitem(_registry._REGISTRY, f"{Stored.__module__}.Stored")
-    stored = Stored(open_model(model))
-    _registry._list_entry_points.cache_clear()
-    with pytest.raises(TypeError, match="Stored"):
-        tw.importance(stored, X, y)
-    installed = tmp_path / "stored-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: stored\nVersion: 1.0\n")
-    points = f"[truewood.adapters]\n{Stored.__module__}.Stored = stored_adapter\n"
-    (installed / "entry_points.txt").write_text(points)
-    monkeypatch.syspath_prepend(tmp_path)
-    _registry._list_entry_points.cache_clear()
-    np.testing.assert_array_equal(tw.importance(stored, X, y).values, tw.importance(model, X, y).values)
-    _registry._list_entry_points.cache_clear()

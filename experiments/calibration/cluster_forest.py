@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
 from truewood.adapters import InBagRows, TrainingRecord, TreeModel
-from truewood.adapters._sklearn_tree import view_trees
+from truewood.adapters._sklearn_trees import view_trees
 
 
 class ClusterForestClassifier(RandomForestClassifier):

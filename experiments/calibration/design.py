@@ -34,9 +34,10 @@ MOVES = {
 FOREST = "sklearn.ensemble.RandomForest"
 BOOSTING = "sklearn.ensemble.GradientBoosting"
 HIST = "sklearn.ensemble.HistGradientBoosting"
+FOLLOWER = "follower, correlation "
 _ENDING = {"classification": "Classifier", "regression": "Regressor"}
 _CAUSAL = ("causal", "causal residuals")
-_DIGITS = 6
+_DIGITS = 5
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,13 @@ class Design:
     rows : {"auto", "heldout", "lists"}
         What scores the trees. "lists" are the out-of-bag rows, passed as lists.
     inference : bool or str
-        Passed to `importance`.
+        Passed to `importance`. True means that the usual test and, where it is available, the residual test are done.
     kinds, per_kind
         Kinds of useless features, and how many of each.
     correlation : float
         Between the useless features.
+    followers : tuple of float
+        Features without a part of their own in the target, correlated so much with the first one that has signal.
     signal : tuple of (kind, strength)
         Features that tell something, put first.
     effect : str
@@ -76,8 +79,8 @@ class Design:
         of the time of censoring, of causal data the treatment and the outcome, but not the effect.
     weights : str or None
         Sample weights; a name in WEIGHTS.
-    is_sparse, has_mirror, has_peers : bool
-        Whether X is a sparse matrix, whether mirrored p-values are asked for, and whether other tests are.
+    is_sparse, has_mirror, has_peers, has_classes : bool
+        Whether X is a sparse matrix, whether mirrored p-values are asked for, other tests, and p-values by class.
     most : int or None
         Most data sets, where one is costly.
     data : str
@@ -94,6 +97,7 @@ class Design:
     kinds: tuple[str, ...] = KINDS
     per_kind: int = 3
     correlation: float = 0.0
+    followers: tuple[float, ...] = ()
     signal: tuple[tuple[str, float], ...] = ()
     effect: str = "sum"
     classes: tuple[float, ...] = (0.5, 0.5)
@@ -104,6 +108,7 @@ class Design:
     is_sparse: bool = False
     has_mirror: bool = False
     has_peers: bool = False
+    has_classes: bool = False
     most: int | None = None
     data: str = ""
 
@@ -111,7 +116,20 @@ class Design:
     def features(self) -> tuple[str, ...]:
         """Kinds of all features; one that moves the noise, or what stands in its place, says so."""
         moves = [MOVES[self.task] if self.moved_noise and not place else "" for place in range(self.per_kind)]
-        return (*(kind for kind, _ in self.signal), *(kind + move for kind in self.kinds for move in moves))
+        return (
+            *(kind for kind, _ in self.signal),
+            *(f"{FOLLOWER}{correlation}" for correlation in self.followers),
+            *(kind + move for kind in self.kinds for move in moves),
+        )
+
+    @property
+    def has_residual_test(self) -> bool:
+        """Whether the residual test is available."""
+        has_scores = self.model in (BOOSTING, HIST) and self.task == "classification" and len(self.classes) > 2
+        is_ufi = self.measure == "ufi" and self.task != "classification"
+        is_weighted = self.measure == "mdi_oob" or self.weights or self.options.get("class_weight") == "balanced"
+        is_available = not (has_scores or is_ufi or is_weighted or self.task == "survival")
+        return self.inference is True and is_available
 
     @property
     def absent_library(self) -> str | None:
@@ -155,6 +173,8 @@ MAKERS: dict[str, Callable[[Floats], Floats]] = {
     "binary": partial(_above, 0.5),
     "20 levels": partial(_level, 20),
     "50 levels": partial(_level, 50),
+    "4 ordered levels": partial(_level, 4),
+    "many ties": lambda u: np.round(2 * np.maximum(u, 0.0)),
     "binary, 1 in 500": partial(_above, 1 / 500),
     "binary, 1 in 5,000": partial(_above, 1 / 5000),
     "sparse continuous": partial(_thin_out, 0),
@@ -182,6 +202,7 @@ NOISES: dict[str, Callable[..., Floats]] = {
     "cauchy": lambda rng, mean, size: mean + size * rng.standard_cauchy(len(mean)),
     "log-normal": lambda rng, mean, size: mean + size * np.exp(1.5 * rng.standard_normal(len(mean))),
     "shifted": lambda rng, mean, size: 1000.0 + mean + size * rng.standard_normal(len(mean)),
+    "0/1 at 2%": lambda rng, mean, _size: (rng.random(len(mean)) < 0.02).astype(float),
     "poisson": lambda rng, mean, size: rng.poisson(np.exp(np.clip(size * mean, -3, 3))).astype(float),
 }
 WEIGHTS: dict[str, Callable[[np.random.Generator, Floats], Floats]] = {
@@ -198,8 +219,11 @@ def draw(design: Design, rng: np.random.Generator, n_rows: int, *, is_heldout: b
     useless = latent[:, n_signal:]
     useless *= np.sqrt(1 - design.correlation)
     useless += np.sqrt(design.correlation) * rng.standard_normal((n_rows, 1))
+    for j, correlation in enumerate(design.followers, start=n_signal):
+        own = rng.standard_normal(n_rows)
+        latent[:, j] = correlation * latent[:, 0] + np.sqrt(1 - correlation**2) * own
     moves = MOVES.get(design.task, "")
-    makers = [MAKERS[kind.removesuffix(moves)] for kind in design.features]
+    makers = [MAKERS.get(kind.removesuffix(moves), MAKERS["continuous"]) for kind in design.features]
     X = np.column_stack([make(u) for make, u in zip(makers, latent.T, strict=True)]).astype(float)
     mean = np.zeros(n_rows)
     if n_signal:
@@ -236,6 +260,9 @@ def _cross_fit(X: Floats, y: Floats) -> Floats:
 
 
 def _draw_classes(rng: np.random.Generator, mean: Floats, shares: tuple[float, ...], *, has_signal: bool) -> Floats:
+    if has_signal and len(shares) > 2:  # ordered classes
+        score = mean + rng.logistic(size=len(mean))
+        return np.searchsorted(np.quantile(score, np.cumsum(shares)[:-1]), score).astype(int)
     if has_signal:
         return (rng.random(len(mean)) < expit(mean + logit(shares[1]))).astype(int)
     y = rng.choice(len(shares), len(mean), p=shares)
@@ -263,7 +290,10 @@ def fit_and_score(name: str, design: Design, number: int) -> Fitted:
     X, y = draw(design, rng, design.n_rows)
     weigh = WEIGHTS[design.weights] if design.weights else lambda *_: None
     weight = weigh(rng, y)
-    settings: dict[str, Any] = {"inference": design.inference}
+    settings: dict[str, Any] = {
+        "inference": "residual" if design.has_residual_test else design.inference,
+        "per_class": design.has_classes,
+    }
     if design.measure is not None:
         settings["measure"] = design.measure
     start = time.perf_counter()

@@ -173,7 +173,7 @@ LARGE = {
         signal=(("continuous", 1.0),),
         is_sparse=True,
         has_mirror=True,
-        most=100,
+        most=40,
     ),
 }
 

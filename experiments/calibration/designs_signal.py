@@ -31,12 +31,38 @@ _ONE_KIND = {
     )
     for task, settings in {"": {}, ", regression": REG}.items()
 }
+_CONTINUOUS = {
+    "1000 rows, a class of 4 %": (1.0, {"n_rows": 1000, "classes": (0.96, 0.04)}),
+    "1000 rows, a class of 4 %, 500 trees": (
+        1.0,
+        {"n_rows": 1000, "classes": (0.96, 0.04), "options": {"n_estimators": 500}},
+    ),
+    "150 rows, 100 features, weak": (0.5, {"n_rows": 150, "per_kind": 33}),
+    "150 rows, 100 features, weak, regression": (0.5, {"n_rows": 150, "per_kind": 33, **REG}),
+    "150 rows, 100 features, weak, 500 trees": (
+        0.5,
+        {"n_rows": 150, "per_kind": 33, "options": {"n_estimators": 500}},
+    ),
+}
+_FOUR = (1.2, 0.9, 0.7, 0.5)
 # The feature whose interval counts comes first.
 _COVERAGE: dict[str, Design] = {
     **{
         f"{name}, {kind}": Design(signal=((kind, strength),), **settings)
         for name, (strength, settings) in _ANY_KIND.items()
         for kind in KINDS
+    },
+    **{
+        f"1000 rows, a class of 4 %, {strength} of four features, continuous": Design(
+            signal=tuple(("continuous", other / 2) for other in (strength, *(own for own in _FOUR if own != strength))),
+            n_rows=1000,
+            classes=(0.96, 0.04),
+        )
+        for strength in _FOUR
+    },
+    **{
+        f"{name}, continuous": Design(signal=(("continuous", strength),), **settings)
+        for name, (strength, settings) in _CONTINUOUS.items()
     },
     **{
         name: Design(signal=((kind, strength),) * (2 if settings["effect"] == "xor" else 1), **settings)

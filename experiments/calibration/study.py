@@ -1,7 +1,7 @@
 """Are the p-values and intervals right? Simulated data sets without and with signal, and what the tests say of them.
 
-Run: python experiments/calibration/study.py null|coverage|power|all [--repetitions 300] [--n-jobs N]
-    [--designs PATTERN]
+Run: python experiments/calibration/study.py null|coverage|power|all [--first 0] [--repetitions 300]
+    [--n-jobs N] [--designs PATTERN] [--without PATTERN] [--seconds S]
 
 Each study writes a table and a picture beside this script, and a journal with a line a data set: a run that was stopped
 goes on where it was, and the table is of all that the journal holds. Remove the journal after a change to the library.
@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path
 
 import pandas as pd
 from design import Design, Fitted, Record, run_one
+from designs_hard import HARD
 from designs_null import NULL
 from designs_signal import COVERAGE, POWER
 from joblib import Parallel, delayed
@@ -50,15 +53,21 @@ class Study:
 
 
 STUDIES = {
-    "null": Study(NULL, describe_null, tabulate_null),
+    "null": Study(NULL | HARD, describe_null, tabulate_null),
     "coverage": Study(COVERAGE, describe_coverage, tabulate_coverage),
     "power": Study(POWER, describe_power, tabulate_power),
 }
 
 
-def choose(study: Study, pattern: str) -> dict[str, Design]:
-    """Take the designs that the pattern names and whose library is installed."""
-    named = {name: design for name, design in study.designs.items() if fnmatchcase(name, pattern)}
+def is_named(name: str, patterns: str) -> bool:
+    """Whether a design has one of these names."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns.split("|"))
+
+
+def choose(study: Study, patterns: str, without: str) -> dict[str, Design]:
+    """Take the designs that the patterns name and whose library is installed."""
+    designs = study.designs.items()
+    named = {name: own for name, own in designs if is_named(name, patterns) and not is_named(name, without)}
     absent: dict[str, list[str]] = defaultdict(list)
     for name, design in named.items():
         if design.absent_library is not None:
@@ -80,12 +89,19 @@ def read_done(journal: Path, designs: dict[str, Design]) -> Entries:
     return {name: [found[number] for number in sorted(found)] for name, found in by_number.items() if found}
 
 
-def run(title: str, study: Study, designs: dict[str, Design], journal: Path, repetitions: int, n_jobs: int) -> None:
+def run(
+    title: str,
+    study: Study,
+    designs: dict[str, Design],
+    journal: Path,
+    numbers: range,
+    n_jobs: int,
+    seconds: float,
+) -> None:
     """Run what the journal does not hold, the first data sets of all designs before the second ones."""
+    end = time.monotonic() + seconds
     done = {(name, e["number"]) for name, found in read_done(journal, designs).items() for e in found}
-    wanted = [
-        (name, number) for number in range(repetitions) for name in designs if number < designs[name].count(repetitions)
-    ]
+    wanted = [(name, number) for number in numbers for name in designs if number < designs[name].count(numbers.stop)]
     work = [key for key in wanted if key not in done]
     failures: Counter[str] = Counter()
     with (
@@ -93,7 +109,8 @@ def run(title: str, study: Study, designs: dict[str, Design], journal: Path, rep
         append_to(journal) as append,
     ):
         steps = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(
-            delayed(run_one)(name, designs[name], number, study.describe) for name, number in work
+            delayed(run_one)(name, designs[name], number, study.describe)
+            for name, number in takewhile(lambda _: time.monotonic() < end, work)
         )
         for n_done, entry in enumerate(steps, start=len(wanted) - len(work) + 1):
             append(entry)
@@ -142,17 +159,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=[*STUDIES, "all"])
     parser.add_argument("--repetitions", type=int, default=300, help="data sets a design")
+    parser.add_argument("--first", type=int, default=0, help="number of the first data set, to share the work")
     parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
-    parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as '*regression'")
+    parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as '*regression|500 rows'")
+    parser.add_argument("--without", default="", metavar="PATTERN", help="not these")
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent, help="where journals and results are")
     parser.add_argument("--only-summary", action="store_true", help="run nothing; tables of what is done")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no data set after so long")
     parser.add_argument("--costs", action="store_true", help="print the seconds that a data set of each design takes")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for title in STUDIES if options.name == "all" else [options.name]:
         study, journal = STUDIES[title], options.folder / f"{title}.jsonl"
         if not options.only_summary:
-            run(title, study, choose(study, options.designs), journal, options.repetitions, options.n_jobs)
+            designs = choose(study, options.designs, options.without)
+            numbers = range(options.first, options.repetitions)
+            run(title, study, designs, journal, numbers, options.n_jobs, options.seconds)
         entries = read_done(journal, study.designs)
         if not entries:
             print(f"{title}: nothing is done yet")

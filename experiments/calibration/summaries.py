@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from design import Design, Fitted, Record, draw
-from peers import compare_tests
+from design import FOLLOWER, Design, Fitted, Record, draw
+from peers import compare_tests, drop_residual_test
 from scipy import stats
 
 import truewood as tw
+from truewood._inference.p_values import find_p_value, find_z_score, janitza
 
 ALPHA = 0.05
 TOGETHER = "all together"
+RESIDUAL = "residual_p_value"
+BY_CLASS = "class_p_value"  # of the last class
+TESTS = ("p_value", RESIDUAL, BY_CLASS)
 Entries = dict[str, list[Record]]
 
 
 def describe_null(fitted: Fitted) -> Record:
-    """P-values and z-scores of all features, and of all together."""
+    """Z-scores of all features by each test, and of all together; 0 where no split uses the feature."""
     result = fitted.result
-    record = {"p_value": result.p_value, "z": result.z_score, "is_used": result.null_std_error > 0}
-    record["total"] = [result.total_p_value, result.values.sum() / (result.total_error or 1.0)]
-    if fitted.design.has_mirror:
-        record["janitza_p_value"] = result.janitza_p_value()
+    usual = drop_residual_test(result)
+    record = {"p_value": usual.z_score, "total_p_value": float(find_z_score(result.values.sum(), result.total_error))}
+    if fitted.design.has_residual_test:
+        record[RESIDUAL] = result.z_score
+    if result.classes is not None:
+        record[BY_CLASS] = find_z_score(result.classes.values[-1], result.classes.null_std_error[-1])
     return record
 
 
@@ -35,7 +42,8 @@ def describe_coverage(fitted: Fitted) -> Record:
         X, y = draw(design, fitted.rng, 50_000, is_heldout=True)
         truth = tw.importance(fitted.model, X, y, rows="heldout", measure=result.measure, inference=False).values[0]
     low, high = result.interval()
-    first = {"value": result.values, "std_error": result.std_error, "p_value": result.p_value, "low": low, "high": high}
+    first = {"value": result.values, "std_error": result.std_error, "low": low, "high": high}
+    first |= {"p_value": drop_residual_test(result).p_value, RESIDUAL: result.p_value}
     return {**{name: array[0] for name, array in first.items()}, "truth": truth}
 
 
@@ -49,28 +57,40 @@ def tabulate_null(designs: dict[str, Design], entries: Entries) -> pd.DataFrame:
 
     Columns: `share_used` is the share of tests in which any split uses the feature (the others have p = 1), z_mean and
     z_sd are over these; `false_discovery_bh_10` is the mean share of useless features among the discoveries after
-    Benjamini & Hochberg at 10 %, of all kinds together.
+    Benjamini & Hochberg at 10 %, of all kinds together but followers of a signal.
     """
     rows = []
     for name, found in entries.items():
         design = designs[name]
         kinds = np.array(design.features)
         is_null = np.arange(len(kinds)) >= len(design.signal)
-        z, is_used = (np.array([entry[part] for entry in found]) for part in ("z", "is_used"))
-        for test in ("p_value", "janitza_p_value"):
-            if test not in found[0]:
-                continue
-            p = np.array([entry[test] for entry in found])
-            share = _share_false(p, is_null)
+        for test, z, p in _list_tests(design, found):
+            share = _share_false(p, is_null & ~np.char.startswith(kinds, FOLLOWER))
             for kind in dict.fromkeys(kinds[is_null]):
                 of_kind = is_null & (kinds == kind)
-                used = is_used[:, of_kind] > 0
+                used = z[:, of_kind] != 0
                 row = _count(name, test, str(kind), p[:, of_kind], z[:, of_kind][used], len(found))
                 rows.append(row | {"false_discovery_bh_10": share, "share_used": used.mean()})
         if not design.signal:
-            p, z_total = np.array([entry["total"] for entry in found]).T
-            rows.append(_count(name, "total_p_value", TOGETHER, p, z_total, len(found)))
+            z = np.array([entry["total_p_value"] for entry in found])
+            rows.append(_count(name, "total_p_value", TOGETHER, find_p(z), z, len(found)))
     return pd.DataFrame(rows)
+
+
+def find_p(z: np.ndarray) -> np.ndarray:
+    """P-values of z-scores; 1 where no split uses the feature."""
+    return find_p_value(z, (z != 0).astype(float))
+
+
+def _list_tests(design: Design, found: list[Record]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name, z-scores and p-values of each test."""
+    for test in TESTS:
+        if test in found[0] and (test != RESIDUAL or design.has_residual_test):
+            z = np.array([entry[test] for entry in found])
+            yield test, z, find_p(z)
+    if design.has_mirror:
+        z = np.array([entry["p_value"] for entry in found])
+        yield "janitza_p_value", z, np.array([janitza(own) for own in z])
 
 
 def _count(design: str, test: str, kind: str, p: np.ndarray, z: np.ndarray, n_data_sets: int) -> Record:
@@ -99,7 +119,7 @@ def collect_p_values(designs: dict[str, Design], entries: Entries) -> dict[str, 
     collected: dict[str, dict[str, np.ndarray]] = {}
     for name, found in entries.items():
         kinds, n_signal = np.array(designs[name].features), len(designs[name].signal)
-        p = np.array([entry["p_value"] for entry in found])[:, n_signal:]
+        p = find_p(np.array([entry["p_value"] for entry in found])[:, n_signal:])
         collected[name] = {
             str(kind): p[:, kinds[n_signal:] == kind].ravel() for kind in dict.fromkeys(kinds[n_signal:])
         }
@@ -124,6 +144,7 @@ def tabulate_coverage(designs: dict[str, Design], entries: Entries) -> pd.DataFr
                 "std_error_over_spread": table["std_error"].mean() / (table["value"] - truth).std(ddof=1),
                 "mean_score": table["value"].mean(),
                 "rejected_5": (table["p_value"] <= ALPHA).mean(),
+                "rejected_5_residual": (table[RESIDUAL] <= ALPHA).mean() if designs[name].has_residual_test else np.nan,
                 "data_sets": len(table),
             }
         )

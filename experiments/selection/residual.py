@@ -1,7 +1,7 @@
 """Which test finds more features: the usual one, the residual test, or univariate tests? And what do they call noise?
 
 Run: python experiments/selection/residual.py [--first 0] [--datasets 20] [--designs PATTERN] [--label after]
-[--only-summary]
+[--n-jobs N] [--seconds S] [--results FILE] [--only-summary]
 
 Appends a line per data set, test and number of trees to residual.csv, so that a run that was stopped goes on where it
 was, and writes residual_summary.csv and residual.png. Tests are at 5%, for power and false discoveries after Benjamini
@@ -12,14 +12,19 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib.util
+import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from designs import BESIDE, DESIGNS, NOISE, SIGNAL, Design, Table, correlate
+from joblib import Parallel, delayed
 from scipy import stats
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from threadpoolctl import threadpool_limits
@@ -122,9 +127,12 @@ def run_tests(design: Design, n_trees: int, seed: int, label: str) -> Iterator[t
         forest = RandomForestClassifier(n_trees, random_state=seed).fit(X, y)
     else:
         forest = RandomForestRegressor(n_trees, max_features=1 / 3, random_state=seed).fit(X, y)
-    yield "usual", tw.importance(forest, X, y, n_jobs=1).p_value
-    if label == "after":
-        yield "residual", tw.importance(forest, X, y, inference="residual", n_jobs=1).p_value
+    if label == "before":
+        yield "usual", tw.importance(forest, X, y, n_jobs=1).p_value
+    else:
+        result = tw.importance(forest, X, y, inference="residual", n_jobs=1)
+        yield "usual", replace(result, residual_values=None, residual_std_error=None).p_value
+        yield "residual", result.p_value
         yield "univariate", test_alone(X, y)
 
 
@@ -184,12 +192,26 @@ def draw_picture(summary: pd.DataFrame, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
+def run_one(name: str, seed: int, label: str) -> list[dict[str, object]]:
+    """The lines of one data set."""
+    design, n_trees = CASES[name]
+    key = {"label": label, "design": name, "trees": n_trees, "dataset": seed}
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+        return [
+            {**key, "test": test, **{part: f"{number:.6g}" for part, number in describe(p, design.roles).items()}}
+            for test, p in run_tests(design, n_trees, seed, label)
+        ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--first", type=int, default=0, help="the first data set, to share the work")
     parser.add_argument("--datasets", type=int, default=20, help="the number after the last one")
     parser.add_argument("--designs", default="*", metavar="PATTERN")
     parser.add_argument("--label", choices=("before", "after"), default="after")
+    parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no data set after so long")
     parser.add_argument("--results", type=Path, default=FOLDER / "residual.csv")
     parser.add_argument("--only-summary", action="store_true")
     options = parser.parse_args()
@@ -197,23 +219,22 @@ def main() -> None:
         options.results.write_text(",".join(FIELDS) + "\n")
     table = pd.read_csv(options.results)
     done = {(row.label, row.design, row.dataset) for row in table.itertuples()}
-    for seed in range(options.first, 0 if options.only_summary else options.datasets):
-        for name, (design, n_trees) in CASES.items():
-            if not fnmatchcase(name, options.designs) or (options.label, name, seed) in done:
-                continue
-            with warnings.catch_warnings(), threadpool_limits(1):
-                warnings.simplefilter("ignore")
-                found = [
-                    (test, describe(p, design.roles)) for test, p in run_tests(design, n_trees, seed, options.label)
-                ]
-            with options.results.open("a", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS)
-                for test, numbers in found:
-                    key = {"label": options.label, "design": name, "trees": n_trees, "dataset": seed, "test": test}
-                    writer.writerow(key | {part: f"{number:.6g}" for part, number in numbers.items()})
+    seeds = range(options.first, 0 if options.only_summary else options.datasets)
+    named = [name for name in CASES if fnmatchcase(name, options.designs)]
+    work = [(name, seed) for seed in seeds for name in named if (options.label, name, seed) not in done]
+    end = time.monotonic() + options.seconds
+    steps = Parallel(n_jobs=options.n_jobs, return_as="generator_unordered", batch_size=1)(
+        delayed(run_one)(name, seed, options.label) for name, seed in takewhile(lambda _: time.monotonic() < end, work)
+    )
+    for lines in steps:
+        with options.results.open("a", newline="") as file:
+            csv.DictWriter(file, FIELDS).writerows(lines)
     summary = summarise(pd.read_csv(options.results))
     summary.to_csv(options.results.with_name("residual_summary.csv"), index=False, float_format="%.4g")
     print(summary.to_string(index=False, float_format=lambda number: f"{number:.1f}"))
+    if importlib.util.find_spec("matplotlib") is None:
+        print("matplotlib is not installed; no picture")
+        return
     draw_picture(summary, options.results.with_name("residual.png"))
 
 

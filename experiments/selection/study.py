@@ -27,7 +27,7 @@ from joblib import Parallel, delayed
 from methods import NAMES, NoAnswerError, make_forest, run_method, score_by
 from pictures import draw_selection
 from sklearn.metrics import get_scorer
-from tables import ALL, ORACLE, compare_methods, summarise, write_markdown, write_wide_markdown
+from tables import ALL, ORACLE, compare_methods, summarise, write_markdown
 
 FIELDS = ("design", "dataset", "method", "seconds", "score", SIGNAL, BESIDE, NOISE, REAL, "problem")
 Line = dict[str, object]
@@ -132,8 +132,7 @@ def main() -> None:
     summary.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
     table.to_csv(folder / "methods.csv", index=False, float_format="%.4g")
     draw_selection(summary, folder / "selection.png")
-    methods = pd.read_csv(folder / "methods.csv")
-    print(write_markdown(methods), write_wide_markdown(methods), sep="\n\n")  # the tables of docs/selection.md
+    print(write_markdown(pd.read_csv(folder / "methods.csv")))  # the table of docs/selection.md
 
 
 if __name__ == "__main__":

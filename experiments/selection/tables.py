@@ -77,13 +77,5 @@ def write_markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def write_wide_markdown(table: pd.DataFrame) -> str:
-    """The table in docs/selection.md that also counts related columns as false."""
-    lines = ["| method | noise | noise or related |", "|---|---|---|"]
-    for row in table.to_dict("records"):
-        lines.append(f"| {row['method']} | {_write_share(row['false discovery'])} | {_write_share(row['wide'])} |")
-    return "\n".join(lines)
-
-
 def _write_share(share: float) -> str:
     return f"{100 * share:.0f}%"

@@ -5,40 +5,45 @@ many possible splits looks important even if it is pure noise. truewood scores t
 rows.
 """
 
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING
 
-from truewood import adapters, datasets, tabular, testing
-from truewood._accumulator import ImportanceAccumulator
-from truewood._compare import compare
-from truewood._corrected_importance import corrected_importance
-from truewood._correlated_groups import CorrelatedGroups, correlated_groups
-from truewood._cross_importance import cross_importance
-from truewood._cross_interactions import cross_interactions
-from truewood._estimators.display import ImportanceDisplay
-from truewood._estimators.forests import (
-    UnbiasedExtraTreesClassifier,
-    UnbiasedExtraTreesRegressor,
-    UnbiasedRandomForestClassifier,
-    UnbiasedRandomForestRegressor,
-)
-from truewood._estimators.selector import UnbiasedSelector
+from truewood import adapters
 from truewood._exceptions import AdapterError, DeviceMemoryError, DeviceWarning, NativeEngineWarning, TrainingRowsError
-from truewood._explain import explain
 from truewood._importance import importance
 from truewood._inputs.target import TargetKind
-from truewood._interactions import interactions
 from truewood._measures.registry import measures
-from truewood._permutation_test import PermutationTestResult, permutation_test
-from truewood._results.comparison import Comparison
-from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
-from truewood._results.interactions import Interactions, JointSurfaces
-from truewood._results.loading import load
 from truewood._results.scores_with_errors import ClassScores
-from truewood._show_versions import show_versions
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NodeSums
 from truewood.adapters import load_spark_model, register_adapter, to_ensemble
+
+if TYPE_CHECKING:
+    from truewood import datasets, integrations, tabular, testing
+    from truewood._accumulator import ImportanceAccumulator
+    from truewood._compare import compare
+    from truewood._corrected_importance import corrected_importance
+    from truewood._correlated_groups import CorrelatedGroups, correlated_groups
+    from truewood._cross_importance import cross_importance
+    from truewood._cross_interactions import cross_interactions
+    from truewood._estimators.display import ImportanceDisplay
+    from truewood._estimators.forests import (
+        UnbiasedExtraTreesClassifier,
+        UnbiasedExtraTreesRegressor,
+        UnbiasedRandomForestClassifier,
+        UnbiasedRandomForestRegressor,
+    )
+    from truewood._estimators.selector import UnbiasedSelector
+    from truewood._explain import explain
+    from truewood._interactions import interactions
+    from truewood._permutation_test import PermutationTestResult, permutation_test
+    from truewood._results.comparison import Comparison
+    from truewood._results.explanation import Explanation
+    from truewood._results.interactions import Interactions, JointSurfaces
+    from truewood._results.loading import load
+    from truewood._show_versions import show_versions
 
 __version__ = _version("truewood")
 
@@ -75,6 +80,7 @@ __all__ = [
     "datasets",
     "explain",
     "importance",
+    "integrations",
     "interactions",
     "load",
     "load_spark_model",
@@ -86,6 +92,46 @@ __all__ = [
     "testing",
     "to_ensemble",
 ]
+
+
+# What `importance` does not need is imported on first use: the module of each name.
+_LAZY = {
+    "Comparison": "_results.comparison",
+    "CorrelatedGroups": "_correlated_groups",
+    "Explanation": "_results.explanation",
+    "ImportanceAccumulator": "_accumulator",
+    "ImportanceDisplay": "_estimators.display",
+    "Interactions": "_results.interactions",
+    "JointSurfaces": "_results.interactions",
+    "PermutationTestResult": "_permutation_test",
+    "UnbiasedExtraTreesClassifier": "_estimators.forests",
+    "UnbiasedExtraTreesRegressor": "_estimators.forests",
+    "UnbiasedRandomForestClassifier": "_estimators.forests",
+    "UnbiasedRandomForestRegressor": "_estimators.forests",
+    "UnbiasedSelector": "_estimators.selector",
+    "compare": "_compare",
+    "corrected_importance": "_corrected_importance",
+    "correlated_groups": "_correlated_groups",
+    "cross_importance": "_cross_importance",
+    "cross_interactions": "_cross_interactions",
+    "explain": "_explain",
+    "interactions": "_interactions",
+    "load": "_results.loading",
+    "permutation_test": "_permutation_test",
+    "show_versions": "_show_versions",
+}
+_LAZY_MODULES = ("datasets", "integrations", "tabular", "testing")
+
+
+if not TYPE_CHECKING:  # type checkers see the imports above
+
+    def __getattr__(name: str) -> object:
+        if name in _LAZY_MODULES:
+            return _import_module(f"truewood.{name}")
+        if name not in _LAZY:
+            raise AttributeError(f"module 'truewood' has no attribute {name!r}")
+        globals()[name] = found = getattr(_import_module(f"truewood.{_LAZY[name]}"), name)
+        return found
 
 
 def __dir__() -> list[str]:

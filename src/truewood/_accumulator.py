@@ -10,15 +10,14 @@ from typing import Any, Self
 from truewood._arguments import check_n_jobs, is_choice, is_count
 from truewood._engines.selection import ENGINES, use_engine
 from truewood._formatting import count, quote
-from truewood._inputs.device_arrays import bring_to_host
-from truewood._inputs.row_arrays import take_named
+from truewood._inputs.table_types import bring_to_host, take_named
 from truewood._measures.registry import find_inference_problem
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.aggregated import AggregatedScores, PartialErrors
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.open_source import find_cluster_library
 from truewood._streaming.partial_sums import PartialSums
-from truewood._streaming.passes import N_SAMPLE, check_options
+from truewood._streaming.passes import N_SAMPLE, check_streaming_options
 
 
 class ImportanceAccumulator:
@@ -33,7 +32,7 @@ class ImportanceAccumulator:
     model : object
         A fitted model, as in `importance`.
     measure : str, default="auto"
-        As in `importance`, except for "permutation" and "sobol_mda", which need a table in memory.
+        As in `importance`, except for "permutation", "mdi_plus_oob" and "sobol_mda", which need a table in memory.
     feature_groups : dict or sequence, default=None
         As in `importance`.
     target : callable, default=None
@@ -84,7 +83,7 @@ class ImportanceAccumulator:
         n_jobs: int | None = None,
         engine: str = "auto",
     ) -> None:
-        self._measure, self._inference = measure, check_options("heldout", measure, inference)
+        self._measure, self._inference = measure, check_streaming_options("heldout", measure, inference)
         if not is_count(n_sample, 0):
             raise ValueError(f"n_sample must be a number of rows, 0 for none, got {quote(n_sample)}.")
         if not is_choice(engine, ("auto", *ENGINES)):
@@ -164,6 +163,7 @@ class ImportanceAccumulator:
         with self._use_engine():
             self._get_model()
             if self._first_pass is not None and isinstance(self._sums, PartialErrors):
+                self._sums.check()
                 return self._first_pass.finish(self._sums, n_threads=n_threads)
             return self._aggregate().finish(inference=self._inference, n_threads=n_threads)
 
@@ -234,6 +234,7 @@ class ImportanceAccumulator:
         model, sums = self._get_model(), self._sums
         if not isinstance(sums, PartialSums):
             raise TypeError(f"the sums of the first pass must be PartialSums, got {type(sums).__name__}.")
+        sums.check_model(model)
         return AggregatedScores(model, sums, self._measure, self._feature_groups)
 
     def _get_model(self) -> StreamingModel:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from truewood._formatting import count, quote, shorten
 from truewood._inference.differences import measure_paired_oob_variance, measure_paired_variance
-from truewood._inference.rounding import drop_rounding
+from truewood._inference.moments import drop_rounding
 from truewood._message import Message
 from truewood._results.comparison import Comparison
 from truewood._results.feature_differences import get_forest_noise
@@ -36,9 +36,9 @@ def compare(
     names : tuple of (str, str), default=("a", "b")
         Names of the results in tables, plots and reports.
     same_rows : bool, default=None
-        Whether both results use the same rows. None pairs rows by position if both results have contributions and the
-        same number of rows, which is also valid if these are different, independent rows; treats results with different
-        numbers of rows as independent; and raises an error otherwise. Results with ``groups=`` are independent only if
+        Whether both results use the same rows. None decides by the number of rows. If it differs, the results are
+        treated as independent. If it is the same, rows are paired by position, which needs ``contributions=True`` for
+        both results and is also valid for different, independent rows. Results with ``groups=`` are independent only if
         they have no group in common.
 
     Returns

@@ -10,12 +10,12 @@ from sklearn.base import clone
 
 from truewood._arguments import check_estimator, check_n_jobs, check_seed
 from truewood._engines.selection import place_rows, use_engine
-from truewood._inputs.feature_groups import read_feature_groups, sum_feature_groups
+from truewood._inputs.groups import read_feature_groups, sum_feature_groups
 from truewood._inputs.tables import InputSpec, read_features
 from truewood._measures.registry import MDI
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.inputs import make_scoring_inputs
-from truewood._scoring.results import average, average_impurity, average_mdi
+from truewood._scoring.results import average, average_mdi, weigh_trees
 from truewood._scoring.trees import score_trees
 from truewood.adapters import open_model
 
@@ -70,7 +70,7 @@ def corrected_importance(
     'petal length (cm)'
     """
     check_estimator(estimator)
-    check_n_jobs(n_jobs)
+    n_threads = check_n_jobs(n_jobs)
     X, chosen = place_rows(X, engine)
     matrix = read_features(X, InputSpec(type(estimator).__name__, None))
     grouping = read_feature_groups(feature_groups, matrix.names)
@@ -82,11 +82,10 @@ def corrected_importance(
     with use_engine(chosen):
         # mdi depends on the training rows alone, so no row has to evaluate a tree.
         inputs = make_scoring_inputs(tree_model, joined, y, rows=[[]] * tree_model.n_trees)
-        scores, n_columns = score_trees(inputs, MDI, n_jobs=n_jobs), len(matrix.names)
+        scores, n_columns = score_trees(inputs, MDI, n_threads=n_threads), len(matrix.names)
     corrected = sum_feature_groups(scores.scores[:, :n_columns] - scores.scores[:, n_columns:], grouping)
-    every_tree = np.ones(tree_model.n_trees, dtype=np.bool_)
-    averages = average(corrected, tree_model, every_tree)
-    impurity = average_impurity(scores.impurity, tree_model, every_tree)
+    averages = average(corrected, tree_model, np.ones(tree_model.n_trees, dtype=np.bool_))
+    impurity = float(np.average(scores.impurity, weights=weigh_trees(tree_model)))
     return ImportanceResult(
         values=averages.values,
         share=averages.values / impurity if impurity > 0 else np.full(len(grouping.names), np.nan),

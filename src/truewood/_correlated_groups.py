@@ -11,7 +11,7 @@ from scipy.spatial.distance import squareform
 
 from truewood._arguments import is_fraction
 from truewood._formatting import count, quote
-from truewood._inference.rounding import SAME
+from truewood._inference.moments import SAME
 from truewood._inputs.correlation import correlate_columns
 from truewood._results.notebook_view import write_table, write_view
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import indexable
+from sklearn.utils.parallel import Parallel, delayed
 
 from truewood._arguments import (
     check_estimator,
@@ -27,6 +27,7 @@ from truewood._fold_fits import (
     FoldFits,
     check_params,
     describe_validation,
+    find_synthetic_rows,
     leave_out_copies,
     read_cv_results,
     split_rows,
@@ -34,14 +35,14 @@ from truewood._fold_fits import (
 )
 from truewood._formatting import quote
 from truewood._importance import find_streaming_scorer, score_on_engine
-from truewood._inputs.device_arrays import bring_to_host
-from truewood._inputs.row_arrays import read_groups, take_named
+from truewood._inputs.groups import read_groups
+from truewood._inputs.table_types import bring_to_host, take_named
 from truewood._inputs.target import read_sample_weight
 from truewood._measures.registry import AUTO, check_measure, get_measure
 from truewood._progress import show_progress
 from truewood._refitting import needs_validation_rows
 from truewood._results.importance_result import ImportanceResult
-from truewood._rows.copies import find_copies_in_table
+from truewood._rows.copies import encode_table, find_copies
 from truewood._rows.folds import Folds
 from truewood._scoring.joined_folds import join_folds
 from truewood._sklearn_compat import keep_warning_filters
@@ -87,9 +88,10 @@ def cross_importance(
         The target, or the name of its column in X.
     cv : int, splitter or iterable, default=None
         How to split the rows, as in scikit-learn: a number of folds, a splitter, or pairs of training and test row
-        numbers. None means 5 folds. With a number, rows are shuffled with a fixed seed, so that sorted rows do no harm;
-        folds are stratified by class, and keep `groups` together, which are not shuffled. For rows that are ordered in
-        time, pass `TimeSeriesSplit`; shuffled, the neighbors of a row would train the model that scores it.
+        numbers. None means 5 folds. With a number, folds are stratified by class, and rows are shuffled with a fixed
+        seed, so that sorted rows do no harm; with `groups`, folds keep groups together and nothing is shuffled. For
+        rows that are ordered in time, pass `TimeSeriesSplit`: with shuffled rows, each model would be scored on rows
+        whose neighbors in time it was trained on.
     measure : str, default="auto"
         One of `measures()`, see `importance`.
     sample_weight : array-like of shape (n_rows,) or str, default=None
@@ -163,8 +165,8 @@ def cross_importance(
             check_length(given, n_rows, name)
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
-    copies = find_copies_in_table(bring_to_host(X))
-    models = None
+    matrix = encode_table(bring_to_host(X))
+    copies, models = find_copies(matrix), None
     if isinstance(estimator, Mapping):
         source = "estimator['indices']"
         models, folds = read_cv_results(estimator, cv, params, n_rows, codes)
@@ -197,8 +199,12 @@ def cross_importance(
             update(len(results))
     for text in messages:
         warn(text)
-    target_values = _encode(bring_to_host(y))
-    joined = join_folds(results, folds, weight, codes, inference, contributions, target=target_values, copies=copies)
+    y = bring_to_host(y)
+    target_values, invalid = _encode(y), None
+    if results[0].task == "classification":
+        invalid = find_synthetic_rows(matrix, y, inference=inference)
+    options = {"target": target_values, "copies": copies, "invalid": invalid}
+    joined = join_folds(results, folds, weight, codes, inference, contributions, **options)
     if stops_early:
         joined = replace(joined, notes=(*joined.notes, describe_validation(validation_fraction)))
     _warn_of_folds(joined, folds, target_values, source)
@@ -265,5 +271,5 @@ def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.fl
     elif joined.skipped_weight > _MUCH_SKIPPED:
         warn(
             f"{joined.skipped_weight:.0%} of splits (weighted by training rows) were not scored because no held-out "
-            "row reached one of the two children; use fewer folds with more rows, and shuffle sorted rows."
+            "row reached one of the two children; use fewer folds, and shuffle the rows if they are sorted."
         )

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import indexable
+from sklearn.utils.parallel import Parallel, delayed
 
 from truewood._arguments import check_estimator, check_length, check_n_jobs, count_rows, is_count, read_features
 from truewood._engines.selection import place_rows, use_engine
@@ -20,21 +20,23 @@ from truewood._fold_fits import (
     FoldFits,
     check_params,
     describe_validation,
+    find_synthetic_rows,
     leave_out_copies,
     read_cv_results,
     split_rows,
     take_rows,
 )
 from truewood._formatting import quote
-from truewood._inputs.device_arrays import bring_to_host, take_from_device
-from truewood._inputs.row_arrays import read_groups, take_named
+from truewood._inputs.groups import read_groups
+from truewood._inputs.table_types import bring_to_host, take_from_device, take_named
 from truewood._inputs.target import read_sample_weight
 from truewood._progress import show_progress
 from truewood._refitting import needs_validation_rows
 from truewood._results.interactions import Interactions
-from truewood._rows.copies import find_copies_in_table
+from truewood._rows.copies import encode_table, find_copies
 from truewood._scoring.fold_pairs import FoldPairs, check_n_pairs, find_fold_pairs, join_fold_pairs
 from truewood._sklearn_compat import keep_warning_filters
+from truewood.adapters import open_model
 
 
 def cross_interactions(
@@ -67,10 +69,10 @@ def cross_interactions(
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
         The target, or the name of its column in X.
     cv : int, splitter or iterable, default=None
-        How to split the rows, as in `cross_importance`; each row may be held out once.
+        How to split the rows, as in `cross_importance`; each row may be held out at most once.
     features, max_pairs
-        As in `interactions`; with more than `max_pairs` pairs, `features` has to choose, because every row takes part
-        in training some of the models.
+        As in `interactions`; with more than `max_pairs` pairs, pass `features`: pairs cannot be chosen on training
+        rows, because every row is scored in one of the folds.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows, in the fit and in the scores, or the name of their column in X.
     feature_groups : dict or sequence, default=None
@@ -121,7 +123,8 @@ def cross_interactions(
     check_length(y, n_rows, "y")
     X, y = indexable(X, y)
     weight, codes = read_sample_weight(sample_weight, n_rows), read_groups(groups, n_rows)
-    copies, models = find_copies_in_table(X), None
+    matrix, invalid = encode_table(X), None
+    copies, models = find_copies(matrix), None
     if isinstance(estimator, Mapping):
         models, folds = read_cv_results(estimator, cv, params, n_rows, codes)
     else:
@@ -156,8 +159,10 @@ def cross_interactions(
             update(len(parts))
     for text in messages:
         warn(text)
+    if open_model(parts[0].model).target.kind.is_classification:
+        invalid = find_synthetic_rows(matrix, y)
     with use_engine(chosen):
-        joined = join_fold_pairs(parts, folds, weight, codes, copies)
+        joined = join_fold_pairs(parts, folds, weight, codes, copies, invalid)
     if stops_early:
         joined = replace(joined, notes=(*joined.notes, describe_validation(VALIDATION_FRACTION)))
     return joined

@@ -12,10 +12,9 @@ from scipy import sparse
 from truewood._arguments import check_n_jobs
 from truewood._engines.selection import place_rows, use_engine
 from truewood._exceptions import warn
-from truewood._inputs.device_arrays import bring_to_host, take_from_device
-from truewood._inputs.feature_groups import sum_feature_groups
-from truewood._inputs.row_arrays import read_column, take_named
-from truewood._inputs.tables import FeatureMatrix, read_features, read_names
+from truewood._inputs.groups import sum_feature_groups
+from truewood._inputs.table_types import bring_to_host, read_column, read_names, take_from_device, take_named
+from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood._inputs.target import ClassTarget, encode_target
 from truewood._pipelines.containers import take_columns
 from truewood._pipelines.final_estimator import extract_final_estimator
@@ -97,13 +96,15 @@ def _explain(
     model: Any, X: Any, y: Any, rows: Any, sample_weight: Any, feature_groups: Any, n_threads: int
 ) -> Explanation:
     """Explain rows in the host's memory, with the engine in use."""
-    parts = extract_final_estimator(model, X, y, rows)
-    tree_model = open_model(parts.model)
+    final = extract_final_estimator(model, X, y, rows)
+    tree_model = open_model(final.model)
     if not tree_model.has_predictions:
-        raise TypeError(f"explain needs trees that store their predictions, got {tree_model.name}.")
-    matrix = read_features(parts.X, tree_model.table)
-    evaluation_rows, constant = _choose_rows(tree_model, parts.X, parts.y, matrix, rows, sample_weight, n_threads)
-    groupings, notes = find_groupings(feature_groups, matrix.names, parts.encoding, tree_model)
+        raise TypeError(
+            f"explain needs trees that store their predictions, which those of this {tree_model.name} do not."
+        )
+    matrix = read_features(final.X, tree_model.table)
+    evaluation_rows, constant = _choose_rows(tree_model, final.X, final.y, matrix, rows, sample_weight, n_threads)
+    groupings, notes = find_groupings(feature_groups, matrix.names, final.encoding, tree_model)
     paths = sum_paths(tree_model, matrix, evaluation_rows, n_threads)
     n_unexplained = int(np.count_nonzero(~paths.is_explained))
     if n_unexplained:
@@ -115,10 +116,10 @@ def _explain(
         sum_feature_groups(paths.values, groupings[0]),
         paths.roots if constant is None else paths.roots + constant,
     )
-    output_names, target = _name_outputs(tree_model), _find_target(tree_model, parts.y, matrix.n_rows)
+    output_names, target = _name_outputs(tree_model), _find_target(tree_model, final.y, matrix.n_rows)
     if output_names is None:
         values, base, target = values[:, :, 0], base[:, 0], None if target is None else target[:, 0]
-    inputs = matrix.names.tolist() if parts.encoding is None else parts.encoding.inputs
+    inputs = matrix.names.tolist() if final.encoding is None else final.encoding.inputs
     return Explanation(
         values=values,
         base_values=base,

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import (
@@ -24,9 +25,11 @@ from sklearn.utils import _safe_indexing
 from truewood._arguments import check_type
 from truewood._exceptions import warn
 from truewood._formatting import list_names, quote
-from truewood._inputs.device_arrays import bring_to_host
+from truewood._inputs.table_types import bring_to_host
+from truewood._inputs.tables import FeatureMatrix
 from truewood._refitting import list_validation_params, name_weight
 from truewood._rows.copies import Copies
+from truewood._rows.dependent_rows import SYNTHETIC_ROWS, has_synthetic_rows
 from truewood._rows.folds import Folds, read_folds
 
 # Share of each fold's training rows that are validation rows of models that stop early.
@@ -82,12 +85,19 @@ def leave_out_copies(folds: Folds, copies: Copies) -> Folds:
         return folds
     remedy = "remove the copies, or pass a number of folds as cv"
     if not all(map(len, test)):
-        raise ValueError(f"cv must not hold out only copies of training rows, as one of its folds does; {remedy}.")
-    warn(
-        f"{n_left_out} held-out rows are copies of training rows of their fold, which are not unseen, and were left "
-        f"out; {remedy}."
-    )
+        raise ValueError(f"cv has a fold in which all held-out rows are copies of training rows; {remedy}.")
+    warn(f"{n_left_out} held-out rows were left out because they are copies of training rows of their fold; {remedy}.")
     return replace(folds, test=test)
+
+
+def find_synthetic_rows(matrix: FeatureMatrix, y: Any, *, inference: bool = True) -> str | None:
+    """Why errors are unavailable, with a warning, if rows of a class were computed from others before the split."""
+    labels = pd.factorize(np.asarray(y).reshape(len(y), -1)[:, 0])[0]
+    if not has_synthetic_rows(matrix, labels):
+        return None
+    withheld = "standard errors and p-values are withheld" if inference else "scores are unreliable"
+    warn(f"{withheld}: {SYNTHETIC_ROWS}.")
+    return SYNTHETIC_ROWS
 
 
 def check_params(params: Any) -> None:
@@ -96,8 +106,8 @@ def check_params(params: Any) -> None:
     for name in params:
         if str(name).rpartition("__")[2] in _VALIDATION:
             raise ValueError(
-                f"params must not contain {quote(name)}, because a fold may score rows that stopped its fit; leave it "
-                "out, and early stopping gets validation_fraction=0.1 of each fold's training rows."
+                f"params must not contain {quote(name)}, because early stopping could then see rows that are scored; "
+                "leave it out, and validation_fraction=0.1 of each fold's training rows is used for early stopping."
             )
 
 
@@ -130,7 +140,7 @@ class FoldFits:
     validation_fraction: float | None
 
     def fit(self, train: NDArray[np.int64]) -> Any:
-        """Fit a model on training rows, of which early stopping gets a part as validation rows."""
+        """Fit a model on training rows; early stopping gets some of them as validation rows."""
         if self.validation_fraction is None:
             params = self._list_params(train)
         else:

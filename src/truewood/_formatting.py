@@ -13,6 +13,9 @@ ROWS_IN_WORDS = {
     "lists": "rows from lists",
     "training": "training rows",
 }
+# Confidence level of the intervals in tables, plots and reports, and what these call them.
+LEVEL = 0.95
+CI, INTERVALS = f"{LEVEL:.0%} CI", f"{LEVEL:.0%} intervals"
 
 # Smaller p-values and percentages are shown as below these.
 _SMALLEST_P_VALUE = 0.001

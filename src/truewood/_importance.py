@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from truewood._arguments import is_choice
 from truewood._engines.selection import place_on_host, place_rows, use_engine
 from truewood._exceptions import DeviceMemoryError
-from truewood._inputs.device_arrays import bring_to_host, is_on_device
-from truewood._inputs.row_arrays import take_named
+from truewood._inputs.table_types import bring_to_host, is_on_device, take_named
 from truewood._results.importance_result import ImportanceResult
 from truewood._scoring.importance import score_in_memory
 from truewood._streaming.open_source import find_cluster_library, open_source
-from truewood._streaming.passes import check_options, score_source
+from truewood._streaming.passes import check_streaming_options, score_source
 
 
 def importance(
@@ -62,9 +64,10 @@ def importance(
         One of `measures()`. "auto" is "ufi" for classification, "ufi_centered" (unchanged if a constant is added to the
         target) for regression, survival and boosted trees, and "mdi_oob" if rows have different weights; all are on the
         scale of the usual impurity importance. For boosted and survival trees, "ufi" is the same as "ufi_centered", and
-        "naive_oob" and "permutation" are unavailable: they need trees that each predict the target, but boosted trees
-        do so only in sum, and survival trees compare hazards. "sobol_mda" answers a different question: how much worse
-        a forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
+        "loss_oob" and "permutation" are unavailable: they need trees that each predict the target, but boosted trees do
+        so only in sum, and survival trees compare hazards. "mdi_plus_oob" adds linear terms, which rank smooth effects
+        better, and needs the training data of a forest. "sobol_mda" answers a different question: how much worse a
+        forest predicts without a feature, given the others. It needs the training data, like ``rows="oob"``.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows in the scores, or the name of their column in X. With ``rows="oob"`` and a model that was
         fit with weights by scikit-learn before 1.9, pass the same weights, so that truewood can verify that X and y are
@@ -80,13 +83,14 @@ def importance(
         entirely in or entirely outside each tree's bag, which an ordinary bootstrap does not ensure; use held-out rows
         or `cross_importance` instead. Not supported by "sobol_mda".
     inference : bool, "bags" or "residual", default=True
-        Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob" and
-        "sobol_mda". True approximates the effect of each row on the choice of splits. "bags" estimates it from the
-        difference between trees with and without the row in their bag, for standard errors and intervals on
-        out-of-bag rows, which matters if a feature is useful only together with another. This needs many trees; a
-        warning states how many if there are too few. With "residual", p-values test each feature against what the other
-        features leave unexplained, which finds more features if others explain much of the target; scores, standard
-        errors and intervals stay the same.
+        Whether to compute standard errors and p-values, for the measures "ufi", "ufi_centered", "mdi_oob",
+        "mdi_plus_oob" and "sobol_mda". True uses an approximation of how each row affects the choice of splits. "bags"
+        estimates this effect for out-of-bag rows by comparing trees that have the row in their bag with those that do
+        not. Standard errors and intervals are then more accurate for features that are useful only together with
+        others; p-values stay the same. It needs many trees, and warns if there are too few. With "residual", p-values
+        test each feature on the part of the target that the other features leave unexplained, which finds more features
+        if others explain much of the target; scores, standard errors and intervals stay the same. It needs rows of
+        equal weight.
     contributions : bool, default=False
         Whether to keep the contribution of each row to each score, an array of shape (n_rows, n_features), which
         `compare` uses to pair rows. Needs `inference`.
@@ -139,7 +143,7 @@ def importance(
                 raise ValueError(
                     f"{name} needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
                 )
-        inference = check_options(rows, measure, inference)
+        inference = check_streaming_options(rows, measure, inference)
         with use_engine(None if is_choice(engine, ["auto"]) else engine), _shorten_memory_errors():
             return score_stream(model, y=y, sample_weight=sample_weight, inference=inference, **options)
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
@@ -184,6 +188,8 @@ def _shorten_memory_errors() -> Iterator[None]:
 
 def find_streaming_scorer(X: Any) -> Callable[..., ImportanceResult] | None:
     """The function that scores X if it is not a table in memory; None for a table."""
+    if isinstance(X, pd.DataFrame | np.ndarray):
+        return None
     library = find_cluster_library(X)
     if library == "dask":
         from truewood._streaming.dask_frames import score_dask

@@ -8,8 +8,7 @@ from typing import Any
 from truewood._arguments import check_n_jobs, is_count, read_features
 from truewood._engines.selection import place_rows, use_engine
 from truewood._formatting import quote
-from truewood._inputs.device_arrays import bring_to_host, take_from_device
-from truewood._inputs.row_arrays import take_named
+from truewood._inputs.table_types import bring_to_host, take_from_device, take_named
 from truewood._results.interactions import Interactions
 from truewood._scoring.interactions import score_pairs
 
@@ -30,15 +29,16 @@ def interactions(
 ) -> Interactions:
     """Score pairs of features of a fitted tree model by their joint effect on rows its trees never saw.
 
-    The joint effect of two features is the part of the prediction that is left after subtracting the predictions in
-    which splits on either feature send a row both ways. A score is the variance of the target that the joint effect
-    explains on evaluation rows, beyond all functions of one feature of the pair and the others. Nothing is refit.
+    A prediction without a feature follows both branches of each split on it, weighted by their training rows. The joint
+    effect of two features is the prediction, minus the predictions without one of them, plus the prediction without
+    both. A score is the variance of the target that the joint effect explains on evaluation rows, beyond what functions
+    without one of the two features can explain. Nothing is refit.
 
     Parameters
     ----------
     model : object
         A fitted tree, forest or boosted model, or a Pipeline that ends in one, as in `importance`. Models of survival
-        times, causal forests, and libraries that route rows themselves are not supported.
+        times, causal forests, and models whose splits are unknown are not supported.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         The training data for ``rows="oob"``, held-out data for ``rows="heldout"``.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
@@ -49,7 +49,7 @@ def interactions(
         Names or indices of features; only pairs of these are scored. None means all features.
     max_pairs : int, default=500
         Largest number of pairs to score. If there are more, those whose splits on the same paths reduce the training
-        impurity most are scored; evaluation rows do not take part in this choice.
+        impurity most are scored; evaluation rows are not used for this choice.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows, as in `importance`.
     feature_groups : dict or sequence, default=None

@@ -11,19 +11,20 @@ import joblib
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 from sklearn.base import clone
 from sklearn.utils import shuffle
+from sklearn.utils.parallel import Parallel, delayed
 
 from truewood._arguments import check_estimator, check_n_jobs, check_path, check_seed, is_count
 from truewood._checkpoint import append_to, read_entries, read_first_entry
-from truewood._formatting import count, format_p_value, in_one_line, quote
+from truewood._formatting import count, find_unit, format_p_value, in_one_line, quote
 from truewood._importance import importance
 from truewood._inputs.correlation import read_shape
-from truewood._inputs.feature_groups import read_feature_groups
-from truewood._inputs.tables import InputSpec, read_features, read_names
+from truewood._inputs.groups import read_feature_groups
+from truewood._inputs.table_types import read_names
+from truewood._inputs.tables import InputSpec, read_features
 from truewood._progress import show_progress
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._refitting import N_SEEDS, name_weight, set_seeds
@@ -138,11 +139,12 @@ class PermutationTestResult:
 
     def _repr_html_(self) -> str:
         table, n_null, n_hidden = self.frame().head(_N_SHOWN), len(self.null), len(self.values) - _N_SHOWN
+        unit = find_unit(table["importance"])
         columns = {
             "feature": table["feature"].tolist(),
-            "importance": table["importance"].map("{:.4g}".format).tolist(),
-            "null mean": table["null_mean"].map("{:.4g}".format).tolist(),
-            "null std": table["null_std"].map("{:.4g}".format).tolist(),
+            unit.name("importance"): table["importance"].map(unit.write).tolist(),
+            unit.name("null mean"): table["null_mean"].map(unit.write).tolist(),
+            unit.name("null std"): table["null_std"].map(unit.write).tolist(),
             "p-value": table["p_value"].map(format_p_value).tolist(),
             "normal p-value": table["normal_p_value"].map(format_p_value).tolist(),
         }

@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
@@ -45,10 +46,15 @@ def _find_model(estimator: Any) -> tuple[str, Any]:
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         prefix, model = _find_model(last)
-        return f"{name}__{prefix}", model
+        return "" if _is_routed() else f"{name}__{prefix}", model
     if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
         return _find_model(estimator.estimator)
     return "", estimator
+
+
+def _is_routed() -> bool:
+    """Whether steps of a pipeline request their fit arguments, instead of finding them by a prefix."""
+    return bool(get_config()["enable_metadata_routing"])
 
 
 def needs_validation_rows(estimator: Any, params: Mapping[str, Any]) -> bool:
@@ -89,9 +95,13 @@ def list_validation_params(
     prefix, model = _find_model(estimator)
     table, y = validation
     if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
-        earlier = {name: value for name, value in params.items() if not name.startswith(f"{estimator.steps[-1][0]}__")}
-        table = clone(estimator[:-1]).fit(*train, **earlier).transform(table)
-    elif not isinstance(estimator, Pipeline) and "__" in prefix:
+        encoder = clone(estimator[:-1])
+        if _is_routed():
+            earlier = encoder.get_metadata_routing().consumes("fit", params)
+        else:
+            earlier = [name for name in params if not name.startswith(f"{estimator.steps[-1][0]}__")]
+        table = encoder.fit(*train, **{name: params[name] for name in earlier}).transform(table)
+    elif not isinstance(estimator, Pipeline) and isinstance(getattr(estimator, "estimator", None), Pipeline):
         raise ValueError(
             f"estimator must be a model, a Pipeline that ends in one, or a search over a model to stop early in folds, "
             f"got {type(estimator).__name__} over a Pipeline; put the search into the Pipeline, or fit all rounds."

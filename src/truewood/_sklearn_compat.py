@@ -112,3 +112,28 @@ def encode_categories(model: Any, X: Any) -> NDArray[Any]:
     """X as encoded by `predict` of HistGradientBoosting, categories before numbers."""
     encoded: NDArray[Any] = model._preprocess_X(X, reset=False)
     return encoded
+
+
+def list_nodes(tree: Any) -> NDArray[Any]:
+    """Nodes of an inner tree of scikit-learn, as a structured array."""
+    nodes: NDArray[Any] = tree.__getstate__()["nodes"][: tree.node_count]
+    return nodes
+
+
+def count_categories(tree: Any) -> NDArray[np.int64]:
+    """Number of categories of each column of an inner tree, negative for columns of numbers."""
+    counts: NDArray[np.int64] = tree._n_categories
+    return counts
+
+
+def list_tree_categories(tree: Any) -> list[NDArray[Any]]:
+    """Categories that a fitted tree knows, one array per categorical column."""
+    known: list[NDArray[Any]] = tree._categorical_encoder.categories_
+    return known
+
+
+def encode_tree_categories(model: Any, X: Any) -> NDArray[np.float32]:
+    """X as encoded by `predict` of a tree or a forest with categorical features."""
+    options = {"check_input": True} if hasattr(model, "tree_") else {}
+    encoded: NDArray[np.float32] = model._validate_X_predict(X, **options)
+    return encoded

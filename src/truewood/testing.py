@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,8 @@ def _place_on_thresholds(tree_model: TreeModel, ensemble: TreeEnsemble, matrix: 
         beside = [threshold, *(_step(threshold, kind, sign) for kind in (np.float32, np.float64) for sign in (1, -1))]
     rows = values[np.arange(len(splits) * len(beside)) % len(values)].copy()
     rows[np.arange(len(rows)), np.tile(ensemble.feature[splits], len(beside))] = np.concatenate(beside)
-    return read_features(rows[np.isfinite(rows).all(axis=1) | np.isnan(rows).any(axis=1)], tree_model.table)
+    rows = rows[np.isfinite(rows).all(axis=1) | np.isnan(rows).any(axis=1)]
+    return read_features(rows, replace(tree_model.table, encode=None))  # they are encoded
 
 
 def _step(threshold: NDArray[np.float64], kind: type[np.floating[Any]], sign: int) -> NDArray[np.float64]:

@@ -7,8 +7,7 @@ import pytest
 
 import truewood as tw
 from helpers.contract import draw_odd_rows, route
-from truewood._inputs.row_data import RowData
-from truewood._inputs.tables import read_features
+from truewood._inputs.tables import RowData, read_features
 from truewood._inputs.target import TargetKind, encode_target
 from truewood._rows.evaluation_rows import choose_evaluation_rows
 from truewood._scoring.node_means import recompute_means

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import truewood as tw
 from helpers.sklearn_models import CASES, N_FEATURES, build, contain, supported_cases
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._inputs.tables import InputSpec, read_features
 from truewood.adapters import open_model
@@ -115,6 +115,18 @@ def test_a_model_without_target_is_refused(make):
 def test_an_unknown_model_is_refused(model):
     with pytest.raises(TypeError, match=r"tw\.register_adapter"):
         tw.importance(model, X, y)
+
+
+def test_formats_that_cannot_be_read_are_refused_with_the_reason():
+    onnx = pytest.importorskip("onnx")
+    with pytest.raises(TypeError, match=r"ModelProto.*training rows.*converted from"):
+        tw.importance(onnx.ModelProto(), X, y)
+
+
+def test_a_model_on_a_server_is_refused_with_the_reason():
+    served = type("H2ORandomForestEstimator", (type("ModelBase", (), {"__module__": "h2o.model.model_base"}),), {})
+    with pytest.raises(TypeError, match=r"H2ORandomForestEstimator.*Java"):
+        tw.importance(served(), X, y)
 
 
 def test_a_class_is_refused():

@@ -142,7 +142,7 @@ def test_contributions_of_sums_add_up_to_the_score():
     np.testing.assert_allclose(result.contributions.sum(axis=0), result.values, atol=1e-12)
 
 
-@pytest.mark.parametrize("measure", ["permutation", "naive_oob"])
+@pytest.mark.parametrize("measure", ["permutation", "loss_oob"])
 def test_measures_that_are_not_linear_are_refused(measure):
     X, y = draw_data()
     with pytest.raises(ValueError, match=r"survival.*RandomSurvivalForest"):

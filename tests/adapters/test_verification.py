@@ -67,7 +67,7 @@ def fit_catboost(columns=()):
     return CatBoostRegressor(cat_features=list(columns), **options).fit(rows if columns else X, number)
 
 
-S, D = "scikit-learn", "truewood.adapters._sklearn_tree"
+S, D = "scikit-learn", "truewood.adapters._sklearn_trees"
 CASES = {
     "tree": Case(lambda: DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, label), D, S),
     "forest": Case(lambda: RandomForestRegressor(4, random_state=0).fit(X, number), D, S),

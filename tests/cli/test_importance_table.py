@@ -51,7 +51,7 @@ def test_quiet_prints_the_table_only(data, capsys):
     assert not find_lacking(capsys.readouterr().out, "1 more feature", "--top N")
 
 
-@pytest.mark.parametrize("measure", ["mdi", "mdi_oob", "permutation", "naive_oob"])
+@pytest.mark.parametrize("measure", ["mdi", "mdi_oob", "permutation", "loss_oob"])
 def test_other_measures(measure, data, capsys):
     assert main(["importance", str(data), "--target", "y", "--n-estimators", "30", "--measure", measure]) == 0
     printed = capsys.readouterr().out

@@ -39,6 +39,8 @@ NEEDS = {
     "mlflow.": "mlflow",
     "polars": "polars",
     "report.estimator_": "skore",
+    "skore.": "skore",
+    "ydf": "ydf",
 }
 # Blocks that hold this need a cluster: `test_clusters.py` has them.
 CLUSTER = ("pyspark", "spark.read", 'Client("tcp://')

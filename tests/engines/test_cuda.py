@@ -23,7 +23,7 @@ import truewood as tw
 from helpers.cuda_on_host import stand_for_cupy
 from helpers.docs_pages import DOCS, list_blocks
 from truewood._engines import cuda_device
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
 from truewood._exceptions import DeviceWarning
 from truewood._inputs.tables import FeatureMatrix, read_features
@@ -71,6 +71,12 @@ CASES = {
     "numbers": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {}),
     "numbers, ufi": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"measure": "ufi"}),
     "numbers, mdi_oob": lambda: (forest().fit(X, NUMBERS), X, NUMBERS, {"measure": "mdi_oob"}),
+    "classes, mdi_plus_oob": lambda: (
+        forest(RandomForestClassifier).fit(X, CLASSES),
+        X,
+        CLASSES,
+        {"measure": "mdi_plus_oob"},
+    ),
     "two outputs": lambda: (
         forest().fit(X, np.c_[NUMBERS, X[:, 1]]),
         X,

@@ -13,7 +13,7 @@ from scipy import sparse
 import truewood as tw
 from truewood import TargetKind, TreeEnsemble
 from truewood._engines.cuda_device import find_problem
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import ENGINE_VARIABLE, get_engine, has_native_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget

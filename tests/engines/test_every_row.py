@@ -30,6 +30,7 @@ CASES = {
     "classes": (RandomForestClassifier(12, random_state=0), X, np.digitize(SCORE, [-1, 1]), "ufi"),
     "shallow classes": (RandomForestClassifier(12, max_depth=4, random_state=0), X, SCORE > 0, "mdi_oob"),
     "numbers": (RandomForestRegressor(6, random_state=0), X, SCORE, "ufi"),
+    "shallow numbers": (RandomForestRegressor(20, max_depth=5, random_state=0), X, SCORE, "ufi"),
     "two outputs": (
         RandomForestRegressor(6, max_depth=5, random_state=0),
         X,

@@ -15,7 +15,7 @@ from sklearn.ensemble import (
 )
 
 import truewood as tw
-from truewood._engines.fused_scoring import BrokenTreeError, EveryRow, SplitCriterion
+from truewood._engines.records import BrokenTreeError, EveryRow, SplitCriterion
 from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, TargetKind
@@ -60,7 +60,7 @@ def test_bags_are_numpys(n_rows):
 def test_bags_of_seeds_lists_and_trees_that_are_read_give_the_same_bits(options, monkeypatch):
     forest = RandomForestClassifier(12, random_state=0, **options).fit(X, CLASSES)
     expected = tw.importance(forest, X, CLASSES, contributions=True)
-    monkeypatch.setattr(trees, "_find_bag_seeds", lambda *_args, **_options: None)
+    monkeypatch.setattr(trees, "find_bag_seeds", lambda *_args, **_options: None)
     assert_same_bits(tw.importance(forest, X, CLASSES, contributions=True), expected)
     monkeypatch.setattr(trees, "_FUSED_ROWS", 1)  # a tree at a time
     assert_same_bits(tw.importance(forest, X, CLASSES, contributions=True), expected)
@@ -112,7 +112,7 @@ def test_engines_and_threads_give_the_same_bits(measure, monkeypatch):
                 raise AssertionError(f"{name}, {n_jobs} threads") from error
 
 
-@pytest.mark.parametrize("n_features", [1, 3, 80])
+@pytest.mark.parametrize("n_features", [1, 3, 45, 63, 80])
 @pytest.mark.parametrize("bootstrap", [True, False])
 def test_more_rows_than_a_chunk_and_more_columns_than_a_path(n_features, bootstrap, monkeypatch):
     many = np.random.default_rng(2).standard_normal((9000, n_features))
@@ -153,7 +153,7 @@ def score_in_place(tree, formula="ufi_centered"):
     matrix = FeatureMatrix(X, np.array(list("abcde")), False)
     criterion = SplitCriterion(formula, skips=True, scale=1.0, is_additive=False)
     engine = resolve_engine("native")
-    return engine.score_trees(
+    return engine.score_fused(
         [tree], TargetKind(), matrix, target, rows=EveryRow(), row_weight=None, criterion=criterion
     )
 
@@ -211,15 +211,15 @@ def test_a_row_may_be_in_a_bag_any_number_of_times(monkeypatch):
     with pytest.raises(ValueError, match="rows='heldout'"):
         tw.importance(forest, few, labels)
     bag = np.repeat(np.arange(1, 30), 70_000)  # all but the first row
-    monkeypatch.setattr(trees, "_find_bag_seeds", lambda *_args, **_options: None)
+    monkeypatch.setattr(trees, "find_bag_seeds", lambda *_args, **_options: None)
     monkeypatch.setattr(TrainingRecord, "list_bag", lambda *_args: bag)
     scored = tw.importance(forest, few, labels, inference=False)
     assert np.isfinite(scored.per_tree).all()
 
 
 def test_a_formula_that_the_kernel_does_not_have_is_refused():
-    with pytest.raises(ValueError, match="naive_oob"):
-        score_in_place(STUMP, "naive_oob")
+    with pytest.raises(ValueError, match="loss_oob"):
+        score_in_place(STUMP, "loss_oob")
 
 
 def test_a_broken_tree_of_a_forest_is_refused(monkeypatch):

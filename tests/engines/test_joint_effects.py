@@ -15,7 +15,7 @@ from sklearn.ensemble import (
 
 import truewood as tw
 from truewood._engines.joint_effects import JointEffects, PairedFeatures
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._scoring.joint_effects import share_weight
@@ -145,6 +145,49 @@ def test_engines_and_threads_agree_bit_for_bit(missing):
     for other in found[1:]:
         for name in ("prediction", "main", "joint"):
             assert np.array_equal(getattr(found[0], name), getattr(other, name)), name
+
+
+@pytest.mark.usefixtures("engine")
+def test_trees_deeper_than_pythons_stack():
+    n = 1500
+    inner, ends = np.arange(n), np.full(n + 1, -1)
+    chain = tw.TreeEnsemble(
+        feature=np.append(inner % 2, ends),
+        threshold=np.append(inner / n, np.zeros(n + 1)),
+        left=np.append(n + inner, ends),
+        right=np.concatenate([inner[1:], [2 * n], ends]),
+        missing_left=np.zeros(2 * n + 1, dtype=bool),
+        weight=np.concatenate([np.arange(n + 1.0, 1.0, -1.0), np.ones(n + 1)]),
+        value=np.random.default_rng(0).normal(size=(2 * n + 1, 1)),
+        offset=[0, 2 * n + 1],
+        root_impurity=[1.0],
+        n_features=2,
+        kind=tw.TargetKind(),
+    )
+    X = np.random.default_rng(1).random((20, 2))
+    rows = RowLists.of_every_row(20, 1)
+    out = add(chain, X, rows, np.arange(2), [(0, 1)], 2, n_columns=1)
+    # A row takes the first split that its value does not exceed.
+    first = [next((k for k in range(n) if x[k % 2] <= k / n), n) for x in X]
+    np.testing.assert_array_equal(out.prediction, chain.value[n:][first])
+    # Without both features, all leaves are averaged; each is reached with the share of its weight.
+    averaged = chain.value[n:].mean()
+    without = out.prediction[:, 0] - out.main[:, :, 0].sum(axis=1) + out.joint[:, 0, 0]
+    np.testing.assert_allclose(without, averaged, rtol=0, atol=1e-10)
+
+
+@pytest.mark.usefixtures("engine")
+def test_main_effects_without_pairs():
+    X, y = draw(5)
+    ensemble = tw.to_ensemble(RandomForestRegressor(4, random_state=0).fit(X, y))
+    rows = RowLists.of_every_row(len(X), 4)
+    every = add(ensemble, X, rows, np.array([0, 1, 2, 0, -1]), [(0, 1), (1, 2)], 3, n_columns=1)
+    out = JointEffects.zeros(len(X), 3, 0, 1)
+    matrix = FeatureMatrix(X, np.array([f"x{j}" for j in range(5)]), False)
+    none = PairedFeatures(np.array([0, 1, 2, 0, -1], dtype=np.int32), np.zeros((0, 0), dtype=np.int32), 0)
+    get_engine().add_joint_effects(ensemble, matrix, rows, share_weight(ensemble), ensemble.value, none, out)
+    np.testing.assert_array_equal(out.prediction, every.prediction)
+    np.testing.assert_array_equal(out.main, every.main)
 
 
 @pytest.mark.kernel

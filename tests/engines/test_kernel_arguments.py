@@ -231,7 +231,7 @@ def find_swapped_leaves():
     return Case("find_swapped_leaves", arguments, ("leaves",))
 
 
-def add_projection(name, target, n_columns):
+def add_sobol_projection(target, n_columns):
     every = {
         "index": np.concatenate([np.arange(N_ROWS)] * 2),
         "offset": np.array([0, N_ROWS, 2 * N_ROWS], dtype=np.int64),
@@ -254,7 +254,7 @@ def add_projection(name, target, n_columns):
         "n_threads": 2,
         "out": np.zeros((N_ROWS, 2, n_columns)),
     }
-    return Case(name, arguments, ("out",))
+    return Case("add_sobol_projection", arguments, ("out",))
 
 
 def list_oob_rows(dtype):
@@ -321,6 +321,22 @@ def score_trees(trees, target, rows, *, with_inbag, X=None, n_outputs=2, formula
     return Case("score_trees_with_influence", arguments, (*RESULTS, "eval_influence", "inbag_influence", "bags"))
 
 
+def add_residuals(trees, target, rows, n_columns):
+    arguments = {
+        "forest": trees,
+        "table": table(),
+        "target": target,
+        "rows": rows,
+        "criterion": criterion("ufi_centered", is_additive=False),
+        "residual": random().random((N_ROWS, n_columns, N_FEATURES)),
+        "tree_weight": np.array([1.0, 2.0]),
+        "n_threads": 2,
+        "by_row": np.zeros((N_ROWS, N_FEATURES)),
+        "by_tree": np.zeros((N_TREES, N_FEATURES)),
+    }
+    return Case("add_residuals", arguments, ("by_row", "by_tree"))
+
+
 def without_influence(case):
     arguments = {name: value for name, value in case.arguments.items() if name != "influence"}
     return Case("score_trees", arguments, RESULTS)
@@ -338,12 +354,12 @@ def make_bags():
     return Part("TreeRows.of_bags", {"bags": draw_bags()})
 
 
-def make_lists(*, with_weights=True):
+def make_lists(*, with_weights=True, with_inbag=True):
     weights = [np.bincount(bag, minlength=N_ROWS).astype(np.float64) for bag in draw_bags()]
     lists = {
         "rows": [np.flatnonzero(weight == 0) for weight in weights],
         "evaluation_weight": [(weight == 0).astype(np.float64) for weight in weights] if with_weights else None,
-        "inbag_weight": weights if with_weights else None,
+        "inbag_weight": weights if with_weights and with_inbag else None,
     }
     return Part("TreeRows.of_lists", lists)
 
@@ -426,10 +442,10 @@ CASES = {
     "find_leaves": lambda: find_leaves(draw_values(), with_sets=True),
     "find_leaves, sparse": lambda: find_leaves(lay_sparse(), with_sets=False),
     "find_swapped_leaves": find_swapped_leaves,
-    "add_sobol_projection, classes": lambda: add_projection("add_sobol_projection", classes(), 5),
-    "add_sobol_projection, numbers": lambda: add_projection("add_sobol_projection", numbers(2), 2),
-    "add_marginal_projection, classes": lambda: add_projection("add_marginal_projection", classes(), 5),
-    "add_marginal_projection, numbers": lambda: add_projection("add_marginal_projection", numbers(2), 2),
+    "add_sobol_projection, classes": lambda: add_sobol_projection(classes(), 5),
+    "add_sobol_projection, numbers": lambda: add_sobol_projection(numbers(2), 2),
+    "add_residuals, seeds": lambda: add_residuals(forest(), classes(), seeds(), 5),
+    "add_residuals, lists": lambda: add_residuals(forest(3), numbers(3), make_lists(with_inbag=False), 3),
     "list_oob_rows, int32": lambda: list_oob_rows(np.int32),
     "list_oob_rows, int64": lambda: list_oob_rows(np.int64),
     "sum_leaves, classes": lambda: sum_leaves(classes(), 5, 6),
@@ -511,7 +527,7 @@ def vary_scalar(name, value):
         others = (-1, 2**64) if name in FREE else (-1, 0, value - 1, value + 1, 2 * value, 2**31, 2**62, 2**64, 1.5)
         yield from ((repr(other), other) for other in others)
     if isinstance(value, str):
-        yield from ((repr(other), other) for other in ("", "naive_oob"))
+        yield from ((repr(other), other) for other in ("", "loss_oob"))
 
 
 def vary(name, value, *, is_output):
@@ -530,11 +546,11 @@ FREE_AXES = {
     ("list_oob_rows", "bag"): 0,
     ("list_oob_rows", "oob_rows"): 0,
     ("add_sobol_projection", "out"): 1,
-    ("add_marginal_projection", "out"): 1,
     ("add_path_influence", "out"): 1,
     ("sum_nodes", "sums"): 1,
     ("score_sums", "terms"): 1,
     ("score_trees", "rows"): 0,
+    ("add_residuals", "rows"): 0,
     ("score_trees_with_influence", "eval_influence"): 0,
     ("score_trees_with_influence", "bags"): 0,
     ("score_trees_with_influence", "rows"): 0,

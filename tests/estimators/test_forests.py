@@ -8,11 +8,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.feature_selection import RFE, SelectFromModel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import truewood as tw
@@ -133,6 +136,8 @@ def test_rows_too_few_to_score_do_not_break_the_fit(ours):
     for name in ("feature_importances_", "unbiased_importances_", "importance_result_"):
         with pytest.raises(ValueError, match=r"no importances.*rows='heldout'"):
             getattr(model, name)
+        assert not hasattr(model, name)
+    assert "predict" in dir(model)  # scikit-learn's looks at every attribute
     assert len(pickle.loads(pickle.dumps(model)).estimators_) == 3
     # A later fit on more rows forgets the problem, and one on fewer forgets the scores.
     assert model.fit(X, y).unbiased_importances_.shape == (5,)
@@ -205,3 +210,27 @@ def test_missing_values_are_scored_where_trees_send_them_one_way():
     else:
         with pytest.raises(ValueError, match=r"no importances.*\bX\b.*NaN"):
             model.feature_importances_  # noqa: B018
+
+
+def test_the_view_of_a_fitted_forest_has_its_scores(ours):
+    frame = pd.DataFrame(X, columns=list("abcde")).rename(columns={"c": "<c>"})
+    model = ours(n_estimators=6, random_state=0)
+    assert "p-value" not in model._repr_mimebundle_()["text/html"]
+    page = model.fit(frame, y)._repr_mimebundle_()["text/html"]
+    assert page.endswith(model.importance_result_._repr_html_())
+    assert "&lt;c&gt;" in page
+    assert model._repr_html_().endswith(model.importance_result_._repr_html_())
+    assert "No importances" in model.fit([[1.0]], [1])._repr_html_()
+
+
+def test_weights_are_routed_to_a_forest_that_requests_them(ours):
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = ours(n_estimators=6, random_state=0)
+        pipeline = make_pipeline(StandardScaler(), model)
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            pipeline.fit(X, y, sample_weight=WEIGHT)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, model.set_fit_request(sample_weight=True)).fit(X, y, sample_weight=WEIGHT)
+        assert clone(model).get_metadata_routing().fit.requests == {"sample_weight": True}
+    expected = ours(n_estimators=6, random_state=0).fit(StandardScaler().fit_transform(X), y, WEIGHT)
+    np.testing.assert_array_equal(pipeline[1].unbiased_importances_, expected.unbiased_importances_)

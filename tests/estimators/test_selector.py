@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -21,9 +22,9 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -550,3 +551,92 @@ def test_text_is_refused_with_the_columns_and_a_remedy(estimator, few_trees):
     encoder = ColumnTransformer([("encode", OrdinalEncoder(), ["size"])], remainder="passthrough")
     selector = tw.UnbiasedSelector(make_pipeline(encoder, FOREST)).fit(table, y)
     assert "size" in selector.get_feature_names_out()
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+WEIGHT = np.random.default_rng(2).integers(0, 3, size=120).astype(float)
+
+
+def test_weights_are_routed_to_the_estimator_and_to_the_scores(routing):
+    weighed = clone(FOREST).set_fit_request(sample_weight=True)
+    expected = tw.importance(clone(FOREST).fit(X, y, WEIGHT), X, y, sample_weight=WEIGHT).values
+    plain = tw.importance(clone(FOREST).fit(X, y), X, y, sample_weight=WEIGHT).values
+    assert not np.array_equal(expected, plain)
+    for estimator, values in ((weighed, expected), (clone(FOREST).set_fit_request(sample_weight=False), plain)):
+        selector = tw.UnbiasedSelector(estimator).fit(X, y, sample_weight=WEIGHT)
+        np.testing.assert_array_equal(selector.importance_result_.values, values)
+    with pytest.raises(UnsetMetadataPassedError, match=r"sample_weight.*RandomForestClassifier"):
+        tw.UnbiasedSelector(FOREST).fit(X, y, sample_weight=WEIGHT)
+    # In a pipeline, the selector itself has to request them as well.
+    model = LogisticRegression().set_fit_request(sample_weight=False)
+    with pytest.raises(UnsetMetadataPassedError, match=r"sample_weight.*UnbiasedSelector"):
+        make_pipeline(tw.UnbiasedSelector(weighed), model).fit(X, y, sample_weight=WEIGHT)
+    selector = tw.UnbiasedSelector(weighed).set_fit_request(sample_weight=True)
+    pipeline = make_pipeline(selector, model).fit(X, y, sample_weight=WEIGHT)
+    np.testing.assert_array_equal(pipeline[0].importance_result_.values, expected)
+    # The estimator may be a pipeline itself, whose steps request what they take.
+    inner = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), weighed)
+    selector = tw.UnbiasedSelector(inner).fit(X, y, sample_weight=WEIGHT)
+    np.testing.assert_array_equal(selector.importance_result_.values, expected)
+
+
+def test_weights_are_routed_through_cross_validation(routing):
+    weighed = clone(FOREST).set_fit_request(sample_weight=True)
+    selector = tw.UnbiasedSelector(weighed, k=2).set_fit_request(sample_weight=True)
+    model = LogisticRegression().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+    scored = cross_validate(
+        make_pipeline(selector, model), X, y, cv=3, params={"sample_weight": WEIGHT}, error_score="raise",
+        return_estimator=True, return_indices=True,
+    )  # fmt: skip
+    for fitted, rows in zip(scored["estimator"], scored["indices"]["train"], strict=True):
+        own = tw.UnbiasedSelector(weighed, k=2).fit(X[rows], y[rows], sample_weight=WEIGHT[rows])
+        np.testing.assert_array_equal(fitted[0].importance_result_.values, own.importance_result_.values)
+
+
+def test_the_default_forest_and_a_fitted_one_need_no_request(routing, few_trees):
+    weighed, plain = (
+        tw.UnbiasedSelector(random_state=0).fit(X, y, sample_weight=weight).importance_result_.values
+        for weight in (WEIGHT, None)
+    )
+    assert not np.array_equal(weighed, plain)
+    forest = clone(FOREST).fit(X, y, WEIGHT)
+    selector = tw.UnbiasedSelector(forest, prefit=True).fit(X, y, sample_weight=WEIGHT)
+    expected = tw.importance(forest, X, y, sample_weight=WEIGHT)
+    np.testing.assert_array_equal(selector.importance_result_.values, expected.values)
+
+
+def test_what_the_selector_requests(routing):
+    selector = tw.UnbiasedSelector(clone(FOREST).set_fit_request(sample_weight=True)).set_fit_request(groups=True)
+    router = clone(selector).get_metadata_routing()
+    assert router.consumes("fit", ["sample_weight", "groups", "other"]) == {"sample_weight", "groups"}
+    assert not tw.UnbiasedSelector(FOREST).get_metadata_routing().consumes("fit", ["sample_weight", "groups"])
+    with pytest.raises(TypeError, match="other"):
+        selector.fit(X, y, other=WEIGHT)
+
+
+def test_groups_give_cluster_robust_errors_and_reach_no_estimator_that_does_not_request_them():
+    forest, labels = clone(FOREST).fit(X[:60], y[:60]), np.arange(60) // 2
+    expected = tw.importance(forest, X[60:], y[60:], rows="heldout", groups=labels)
+    for routed in (False, True):
+        with sklearn.config_context(enable_metadata_routing=routed):
+            selector = tw.UnbiasedSelector(forest, prefit=True, rows="heldout").fit(X[60:], y[60:], groups=labels)
+            np.testing.assert_array_equal(selector.importance_result_.std_error, expected.std_error)
+            with pytest.raises(ValueError, match=r"^groups\b.*bootstrap"):
+                tw.UnbiasedSelector(FOREST).fit(X, y, groups=np.arange(120) // 2)
+
+
+def test_further_arguments_reach_the_fit_of_the_estimator():
+    class Recording(RandomForestClassifier):
+        def fit(self, X, y, sample_weight=None, *, note=None):
+            self.note_ = note
+            return super().fit(X, y, sample_weight)
+
+    assert tw.UnbiasedSelector(Recording(20, random_state=0)).fit(X, y, note="a").estimator_.note_ == "a"
+    with sklearn.config_context(enable_metadata_routing=True):
+        requesting = Recording(20, random_state=0).set_fit_request(note=True)
+        assert tw.UnbiasedSelector(requesting).fit(X, y, note="b").estimator_.note_ == "b"

@@ -116,7 +116,7 @@ def draw_lists(rng, n_trees, n_rows):
 
 
 @share(0.3)
-@given(plan=plans(), measure=st.sampled_from(["auto", "ufi", "ufi_centered", "mdi", "mdi_oob", "naive_oob"]))
+@given(plan=plans(), measure=st.sampled_from(["auto", "ufi", "ufi_centered", "mdi", "mdi_oob", "loss_oob"]))
 def test_trees_of_arrays(plan, measure):
     rng = np.random.default_rng(plan["seed"])
     n_rows, n_trees, kind = plan["n_rows"], plan["n_trees"], KINDS[plan["kind"]]
@@ -145,7 +145,7 @@ def test_trees_of_arrays(plan, measure):
         measure=measure,
         sample_weight=weight,
         rows=lists if plan["rows"] == "lists" else "heldout",
-        contributions=measure not in ("mdi", "naive_oob"),
+        contributions=measure not in ("mdi", "loss_oob"),
         target=own,
     )
     row_weight = np.ones(n_rows) if weight is None else weight
@@ -153,7 +153,7 @@ def test_trees_of_arrays(plan, measure):
     if isinstance(result, str):
         # New rows may happen to give the leaves of tiny trees the weights that they have.
         assume(not any(scorable) or not result.startswith("TrainingRowsError"))
-        assert (measure == "naive_oob" and own is not None) or not any(scorable)
+        assert (measure == "loss_oob" and own is not None) or not any(scorable)
         return
     used = {"auto": result.measure, "ufi": result.measure}.get(measure, measure)
     scores = score_arrays(used, trees, X, target, row_weight, lists, outputs, is_classification=bool(kind.classes))

@@ -110,8 +110,8 @@ def draw_growth(draw, task, make):
 def test_forests(case, measure, seed, own):
     # The oracle has no class weights of several outputs, or of weighted rows.
     assume(case.options.get("class_weight") is None or not (case.labels == "several" or case.weighted))
-    # Medians at the nodes, and no training rows to take means from; sobol_mda needs the rows of the fit.
-    needs_bags = measure == "sobol_mda" or case.options.get("criterion") == "absolute_error"
+    # Medians at the nodes, and no training rows to take means from; two measures need the rows of the fit.
+    needs_bags = measure in ("sobol_mda", "mdi_plus_oob") or case.options.get("criterion") == "absolute_error"
     assume(records_bags(case) or not needs_bags)
     rng = np.random.default_rng(seed)
     built = build_case(case, seed, rng)
@@ -134,7 +134,7 @@ def test_forests(case, measure, seed, own):
         measure=measure,
         sample_weight=weight,
         random_state=seed % 1000,
-        contributions=measure in ("auto", "ufi", "ufi_centered", "mdi_oob", "sobol_mda"),
+        contributions=measure in ("auto", "ufi", "ufi_centered", "mdi_oob", "mdi_plus_oob", "sobol_mda"),
     )
     if isinstance(result, str):
         total = sum(weight for tree in built.trees for _, weight in tree.unseen)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import truewood as tw
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._inputs.tables import read_features
 from truewood.adapters import open_model
 

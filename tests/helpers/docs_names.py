@@ -42,6 +42,7 @@ def prepare_integrations():
         "forest": forest,
         "X": X,
         "y": y,
+        "weight": np.arange(1.0, len(y) + 1),
         "result": tw.importance(forest, X, y),
         "ax": Figure().subplots(),
     }
@@ -51,7 +52,16 @@ def prepare_models():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
     treatment = rng.normal(size=200)
-    return {"tw": tw, "X": X, "treatment": treatment, "outcome": X["a"] * treatment + rng.normal(size=200)}
+    outcome = X["a"] * treatment + rng.normal(size=200)
+    table = draw_table()
+    return {
+        "tw": tw,
+        "X": X,
+        "treatment": treatment,
+        "outcome": outcome,
+        "train": table[:120],
+        "test": table[120:],
+    }
 
 
 def prepare_big_data():

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 import truewood as tw
-from truewood.adapters._sklearn_tree import view_trees
+from truewood.adapters._sklearn_trees import view_trees
 from truewood.adapters._training_record import InBagRows, TrainingRecord
 
 

@@ -44,7 +44,10 @@ def walk(tree, columns, x):
 def step(tree, columns, node, x):
     """The child that one row goes to."""
     value = np.float32(x[columns[tree.feature[node]]])
-    goes_left = tree.missing_go_to_left[node] if math.isnan(value) else float(value) <= tree.threshold[node]
+    if getattr(tree, "split_kind", {node: 0})[node] > 0:  # by category: what scikit-learn itself does
+        goes_left = tree.children_left[node] in tree.decision_path(np.float32([[x[j] for j in columns]])).indices
+    else:
+        goes_left = tree.missing_go_to_left[node] if math.isnan(value) else float(value) <= tree.threshold[node]
     return int(tree.children_left[node] if goes_left else tree.children_right[node])
 
 
@@ -114,7 +117,7 @@ def split_score(measure, is_classification, m, children, root, unseen_m, unseen_
         return unseen.square - 2 * dot(unseen.mean, node.mean) + dot(node.mean, node.mean)
 
     pairs = list(zip(children, unseen_children, strict=True))
-    if measure == "naive_oob":
+    if measure == "loss_oob":
         return delta(around(m, unseen_m), [around(c, u) for c, u in pairs])
     if measure == "ufi_centered":
         return sum(omega[id(c)] * dot(minus(c.mean, m.mean), minus(u.mean, m.mean)) for c, u in pairs)
@@ -360,11 +363,104 @@ def score_forest(measure, trees, X, y, n_classes, donors=None, row_weight=None):
         if n_classes is not None:
             row_weight = match_classes(trees, y, row_weight)
         return project_forest(trees, X, y, n_classes, row_weight, [[column] for column in range(X.shape[1])])[0]
+    if measure == "mdi_plus_oob":
+        weights = dict(row for tree in trees for row in tree.unseen)
+        return score_regressions(trees, X, y, n_classes, weights).mean(axis=1)
     if measure == "permutation":
         per_tree = [permute_tree(t, X, y, n_classes, d) for t, d in zip(trees, donors, strict=True)]
     else:
         per_tree = [score_tree(measure, t, X, y, n_classes) for t in trees]
     return np.mean([scores for scores in per_tree if scores is not None], axis=0).mean(axis=1)
+
+
+def make_stumps(oracle_tree, X, weight):
+    """Column of X, values for all rows, (n_rows,), and weight of the stump of each split, given weights in the bag."""
+    tree, stumps = oracle_tree.tree, []
+    paths = [walk(tree, oracle_tree.columns, x) for x in X]
+    at_node = [math.fsum(weight[row] for row, path in enumerate(paths) if m in path) for m in range(tree.node_count)]
+    for m in range(tree.node_count):
+        left, right = int(tree.children_left[m]), int(tree.children_right[m])
+        if left == -1 or min(at_node[left], at_node[right]) == 0:
+            continue
+        step = {left: math.sqrt(at_node[right] / at_node[left]), right: -math.sqrt(at_node[left] / at_node[right])}
+        values = [sum(step.get(node, 0.0) for node in path) for path in paths]
+        stumps.append((oracle_tree.columns[tree.feature[m]], np.array(values), at_node[m]))
+    return stumps
+
+
+def make_lines(oracle_tree, X, weight, stumps):
+    """The columns that the stumps split on, but not by category, with mean zero and the spread of the largest stump."""
+    kinds = getattr(oracle_tree.tree, "split_kind", np.zeros(oracle_tree.tree.node_count))
+    by_category = {oracle_tree.columns[oracle_tree.tree.feature[m]] for m in np.flatnonzero(kinds)}
+    lines = []
+    for column in sorted({column for column, _, _ in stumps} - by_category):
+        x, share = np.float32(X[:, column]).astype(float), weight / weight.sum()
+        known = ~np.isnan(x)
+        if len(set(x[known & (weight > 0)])) < 2:
+            continue
+        x = x - np.average(x[known], weights=weight[known])
+        x[~known] = 0.0
+        largest = max(at_node for own, _, at_node in stumps if own == column)
+        lines.append((column, x * math.sqrt(largest / weight.sum() / (share @ x**2))))
+    return lines
+
+
+def regress(oracle_tree, X, y, n_classes, penalty):
+    """Ridge regression of one tree by dense normal equations, the intercept free.
+
+    Scores, (n_features, n_outputs), and by output the predictions for the unseen rows, or None without any split; None
+    if no unseen row has weight.
+    """
+    total, scores = math.fsum(weight for _, weight in oracle_tree.unseen), np.zeros((X.shape[1], y.shape[1]))
+    if total <= 0:
+        return None
+    weight = np.zeros(len(X))
+    for row, own in oracle_tree.training:
+        weight[row] = own
+    bag = np.flatnonzero(weight)
+    weight *= len(bag) / weight.sum()
+    stumps = make_stumps(oracle_tree, X, weight)
+    if not stumps:
+        return scores, None
+    blocks = [(column, values) for column, values, _ in stumps] + make_lines(oracle_tree, X, weight, stumps)
+    design = np.column_stack([np.ones(len(X))] + [values for _, values in blocks])
+    rows, predictions = [row for row, weight in oracle_tree.unseen if weight > 0], []
+    share = np.array([own for _, own in oracle_tree.unseen if own > 0]) / total
+    for output in range(y.shape[1]):
+        target = np.array(vectors(y, output, n_classes), dtype=float)
+        mean = np.average(target, axis=0, weights=weight)
+        target -= mean
+        penalties = np.append(0.0, np.full(len(blocks), penalty * len(bag)))
+        normal = (design[bag].T * weight[bag]) @ design[bag] + np.diag(penalties)
+        best = np.linalg.solve(normal, (design[bag].T * weight[bag]) @ target[bag])
+        predictions.append({row: mean + design[row] @ best for row in rows})
+        centered = target[rows] - share @ target[rows]
+        for (column, values), coefficient in zip(blocks, best[1:], strict=True):
+            scores[column, output] += math.fsum(share * values[rows] * (centered @ coefficient))
+    return scores, predictions
+
+
+def score_regressions(trees, X, y, n_classes, row_weight):
+    """MDI+ on unseen rows, (n_features, n_outputs), with the penalty by which the mean over trees predicts best."""
+    penalties, scores = [10.0 ** (k / 2) for k in range(-10, 3)], []
+    found = [[regress(tree, X, y, n_classes, penalty) for tree in trees] for penalty in penalties]
+    found = [[fit for fit in fits if fit is not None] for fits in found]
+    for output in range(y.shape[1]):
+        target = np.array(vectors(y, output, n_classes), dtype=float)
+        errors = [measure_error([fit[1][output] for fit in fits if fit[1]], target, row_weight) for fits in found]
+        best = max(k for k in range(len(errors)) if errors[k] == min(errors))
+        scores.append(np.mean([values[:, output] for values, _ in found[best]], axis=0))
+    return np.column_stack(scores)
+
+
+def measure_error(predictions, target, row_weight):
+    """Variance of the residuals of the mean prediction, given the predictions of each tree by row."""
+    rows = sorted({row for of_tree in predictions for row in of_tree})
+    if not rows:
+        return 0.0
+    residual = [target[row] - np.mean([p[row] for p in predictions if row in p], axis=0) for row in rows]
+    share = np.array([row_weight[row] for row in rows]) / math.fsum(row_weight[row] for row in rows)
+    return math.fsum((share @ (residual - share @ residual) ** 2).ravel())
 
 
 def score_class(measure, trees, X, y, n_classes, output, label):

@@ -19,6 +19,7 @@ FITS = [
     "catboost:CatBoost._fit",
     "econml.grf._base_grf:BaseGRF.fit",
     "lightgbm:Booster.update",
+    "ngboost.ngboost:NGBoost.fit",
     "sksurv.ensemble.boosting:GradientBoostingSurvivalAnalysis.fit",
     "sksurv.ensemble.forest:_BaseSurvivalForest.fit",
     "xgboost:Booster.update",

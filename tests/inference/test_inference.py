@@ -444,7 +444,7 @@ def test_intervals_of_all_sizes(forest):
     ("measure", "reason"),
     [
         ("mdi", "rows"),
-        ("naive_oob", "zero"),
+        ("loss_oob", "zero"),
         ("permutation", "rows"),
     ],
 )
@@ -460,7 +460,7 @@ def test_other_measures_say_why_not(forest, measure, reason):
 
 def test_a_measure_has_terms_or_a_reason():
     for name, measure in MEASURE_TABLE.items():
-        has_terms = measure.row_terms is not None or measure.forest_loss is not None
+        has_terms = any((measure.row_terms, measure.forest_loss, measure.part_score))
         assert has_terms == (measure.why_no_inference is None), name
 
 

@@ -131,7 +131,9 @@ def test_weights_whose_sums_or_products_are_lost_are_refused(extreme, named):
         tw.importance(forest, X[60:], y[60:], rows="heldout", sample_weight=weight)
 
 
-@pytest.mark.parametrize("measure", [measure for measure in tw.measures() if measure != "sobol_mda"])
+@pytest.mark.parametrize(
+    "measure", [measure for measure in tw.measures() if measure not in ("sobol_mda", "mdi_plus_oob")]
+)
 @pytest.mark.parametrize("weight", [1e-100, 1e100])
 @pytest.mark.parametrize("scale", [1.0, 1e75])
 def test_extremes_that_are_taken_give_finite_numbers(measure, weight, scale):

@@ -31,7 +31,9 @@ GINI_OR_SQUARED = [
     "imblearn",
     "quantile-forest",
 ]
-OF_ANY_ROWS = [measure for measure in tw.measures() if measure != "sobol_mda"]  # which needs the rows of the fit
+OF_ANY_ROWS = [
+    measure for measure in tw.measures() if measure not in ("sobol_mda", "mdi_plus_oob")
+]  # need the rows of the fit
 ALL_BUT_PERMUTATION = [measure for measure in OF_ANY_ROWS if measure != "permutation"]
 
 
@@ -154,7 +156,7 @@ def test_a_stump_by_hand(engine):
 
     around_m, around_l, around_r = (1 + 1 + 16) / 3, (1 + 9) / 2, 4.0
     assert score("mdi") == pytest.approx(4.0)
-    assert score("naive_oob") == pytest.approx(around_m - 0.5 * around_l - 0.5 * around_r)
+    assert score("loss_oob") == pytest.approx(around_m - 0.5 * around_l - 0.5 * around_r)
     assert score("ufi") == pytest.approx(4.0 + around_m - 0.5 * around_l - 0.5 * around_r)
     assert score("ufi_centered") == pytest.approx(0.5 * (0 - 2) * (2 - 2) + 0.5 * (4 - 2) * (6 - 2))
     root = (1 + 3 + 6) / 3
@@ -170,7 +172,7 @@ def test_share_of_a_perfect_split_is_one(engine):
     X_test = np.repeat([0.0, 1.0], 15)[:, np.newaxis]
     for make, y in ((DecisionTreeClassifier, X[:, 0]), (DecisionTreeRegressor, 10 * X[:, 0])):
         tree = make().fit(X, y)
-        for measure in ("ufi", "ufi_centered", "mdi_oob", "naive_oob", "mdi"):
+        for measure in ("ufi", "ufi_centered", "mdi_oob", "loss_oob", "mdi"):
             result = tw.importance(tree, X_test, X_test[:, 0] * y.max(), rows="heldout", measure=measure)
             assert result.share[0] == pytest.approx(1.0), (make, measure)
 

@@ -175,7 +175,9 @@ def test_steps_after_steps():
     labels = ["pca__pca0", "a", "s", "a", "poly__scaled__a s__s_v", "s"]
     result = check(pipeline, TRAIN, Y, labels)
     assert result.feature_names.tolist() == ["a", "s", "pca__pca0", "poly__scaled__a s__s_v"]
-    mixed = "Mixes of several columns (a, b, s), scored as they are: pca__pca0, poly__scaled__a s__s_v."
+    mixed = (
+        "Computed from several columns (a, b, s), so scored as separate features: pca__pca0, poly__scaled__a s__s_v."
+    )
     assert result.notes[0] == mixed
 
 

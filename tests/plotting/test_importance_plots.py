@@ -17,7 +17,7 @@ from truewood._plotting.style import SMALL, UNBIASED
 
 pytestmark = pytest.mark.any_engine
 
-KINDS = ["bar", "compare", "box", "rank", "classes"]
+KINDS = ["bar", "compare", "box", "rank", "rank_sets", "classes"]
 
 
 def find_points(ax):
@@ -75,6 +75,15 @@ def test_bars_and_points_are_the_shares_in_order(result):
     assert len(result.plot("bar", top=None).patches) == 30
 
 
+def test_lines_are_the_rank_sets(result):
+    ax = result.plot("rank_sets", top=5, alpha=0.1)
+    lines = next(drawn for drawn in ax.collections if isinstance(drawn, LineCollection))
+    best, worst = (ranks[result.order[:5]] for ranks in result.rank_sets(0.1))
+    np.testing.assert_array_equal([line[:, 0] for line in lines.get_segments()], np.column_stack([best, worst]))
+    np.testing.assert_array_equal(find_points(ax).get_offsets()[:, 0], result.frame()["rank"][:5])
+    assert not find_lacking(ax.get_title(), "90%", "5", "30")
+
+
 def test_compare_names_each_feature_on_both_sides(result):
     texts = [text.get_text() for text in result.plot("compare", top=4).texts]
     table = result.frame()[:4]
@@ -122,8 +131,8 @@ def test_the_level_of_significance_is_the_readers(result):
 
 
 def test_nothing_significant_is_said_so():
-    ax = make_result(3, measure="naive_oob").plot()
-    assert "overcorrected" in ax.get_title()
+    ax = make_result(3, measure="loss_oob").plot()
+    assert "biased downward" in ax.get_title()
     assert ax.get_legend() is None
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((100, 3)), rng.random(100) > 0.5
@@ -189,7 +198,7 @@ def test_every_measure_has_a_title(measure):
 
 
 def test_bad_arguments(result):
-    with pytest.raises(ValueError, match=r"kind.*bar, compare, box, rank, classes.*'pie'"):
+    with pytest.raises(ValueError, match=r"kind.*bar, compare, box, rank, rank_sets, classes.*'pie'"):
         result.plot("pie")
     with pytest.raises(ValueError, match=r"top.*\b1\b.*None.*\b0\b"):
         result.plot(top=0)

@@ -71,7 +71,7 @@ def test_pairs_without_a_p_value_do_not_count_as_tests(withheld):
     np.testing.assert_array_equal(adjusted[:5], adjust(withheld.p_value[:5], "bh"))
     assert np.isnan(adjusted[5])
     assert not withheld.select(1.0)[5]
-    assert "1 pair without a p-value" in repr(withheld)
+    assert "P-values are withheld for 1 pair" in repr(withheld)
 
 
 def test_selection(result):

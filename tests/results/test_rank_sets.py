@@ -11,8 +11,9 @@ from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 
 import truewood as tw
-from truewood._inference.p_values import adjust
-from truewood._inference.rank_sets import find_rank_sets
+from helpers.messages import find_lacking
+from truewood._inference.p_values import adjust, find_rank_sets
+from truewood._results.certain_ranks import write_certain_top
 
 pytestmark = pytest.mark.any_engine
 
@@ -60,6 +61,23 @@ def test_ranks_of_certain_and_equal_scores():
     assert (best[3], worst[3]) == (4, 4)
     assert (best[4:] == 5).all()
     assert (worst[4:] == 6).all()
+
+
+def test_the_largest_certain_top_is_named():
+    names = np.array(["a", "b", "c", "d"])
+    result = replace(fit_forest(0), contributions=None)
+
+    def write(values, alpha=0.05):
+        scores = np.array(values)
+        ones = np.ones(len(scores))
+        known = replace(result, values=scores, std_error=ones, rows="heldout", feature_names=names)
+        return write_certain_top(known, alpha)
+
+    assert not find_lacking(write([20.0, 60.0, 0.0, 1.0]), "95%", "top 2", "b and a")
+    assert not find_lacking(write([0.0, 60.0, 0.0, 1.0], 0.1), "90%", "top feature", "b")
+    assert not find_lacking(write([0.0, 9.0, 5.0, 5.0]), "95%", "b is among the top 3")
+    assert not find_lacking(write([0.0, 9.0, 8.5, 5.0]), "95%", "b and c are among the top 3")
+    assert "no feature" in write([0.0, 1.0, 0.0, 1.0])
 
 
 def test_unused_features_share_their_ranks():

@@ -94,7 +94,7 @@ def test_texts_go_by_level(table):
     assert city.counts == X["city"].value_counts()[["Bonn", "Rome"]].tolist()
     assert "Rome" in city.text
     (line,) = describe_levels(result, find_directions(result, explanation, 0.05))
-    assert re.fullmatch(r"city: Rome \+[\d.]+; Bonn -[\d.]+\.", line)
+    assert re.fullmatch(r"Mean effects of city: Rome \+[\d.]+; Bonn -[\d.]+\.", line)
 
 
 def test_mean_effects_have_standard_errors(table):

@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 import truewood as tw
 from helpers.messages import find_lacking
 from truewood._inputs.tables import FeatureMatrix
-from truewood._rows.copies import _draw_factors, _hash_rows, find_copies_in_table
+from truewood._rows.copies import _draw_factors, _hash_rows, encode_table, find_copies
 from truewood._scoring import inputs
 
 RNG = np.random.default_rng(8)
@@ -60,23 +60,23 @@ ARRAYS = ("values", "per_tree", "std_error", "null_std_error", "total_error", "s
 def test_which_rows_are_copies(case):
     table, n_copies = TABLES[case]
     assert pd.DataFrame(table).map(str).replace("-0.0", "0.0").duplicated().any()
-    found = find_copies_in_table(table)
+    found = find_copies(encode_table(table))
     expected = 150 - len(table.drop_duplicates()) if n_copies is None else n_copies
     assert (0 if found is None else found.n_copies) == expected
     if found is not None and isinstance(table, pd.DataFrame):
         frame = pl.DataFrame({str(name): table[name].to_numpy() for name in table})
-        np.testing.assert_array_equal(find_copies_in_table(frame).groups, found.groups)
+        np.testing.assert_array_equal(find_copies(encode_table(frame)).groups, found.groups)
 
 
 def test_a_sparse_matrix_has_the_same_copies():
     dense = np.vstack([MIXED, MIXED[MIXED["x"] != 0][:20]]).astype(float)
-    found = find_copies_in_table(dense)
+    found = find_copies(encode_table(dense))
     stored = sparse.csr_matrix(dense)
     stored.data[:3] = stored.data[:3]
-    np.testing.assert_array_equal(find_copies_in_table(stored).groups, found.groups)
+    np.testing.assert_array_equal(find_copies(encode_table(stored)).groups, found.groups)
     explicit = sparse.coo_array((np.append(stored.data, 0.0), tuple(np.append(i, 0) for i in stored.nonzero())))
     assert explicit.nnz == stored.nnz + 1
-    np.testing.assert_array_equal(find_copies_in_table(explicit).groups, found.groups)
+    np.testing.assert_array_equal(find_copies(encode_table(explicit)).groups, found.groups)
 
 
 def draw(task, n_copies=20, *, same_target=True):
@@ -115,7 +115,7 @@ def test_copies_are_groups(task, same_target, engine):
 
 
 @pytest.mark.filterwarnings("ignore:.* of 120 rows")  # in every bag
-@pytest.mark.parametrize("measure", ["permutation", "naive_oob", "sobol_mda"])
+@pytest.mark.parametrize("measure", ["permutation", "loss_oob", "sobol_mda", "mdi_plus_oob"])
 def test_other_measures_leave_copies_out(measure):
     X, y, original = draw("numbers")
     forest = RandomForestRegressor(10, random_state=0).fit(X, y)
@@ -186,7 +186,7 @@ def test_given_folds_leave_out_copies_of_training_rows():
     splits = list(KFold(4).split(X))
     unseen = [(train, [row for row in test if original[row] not in set(original[train])]) for train, test in splits]
     n_left_out = sum(len(test) for _, test in splits) - sum(len(test) for _, test in unseen)
-    with pytest.warns(UserWarning, match=rf"{n_left_out} held-out rows are copies of training rows.*number of folds"):
+    with pytest.warns(UserWarning, match=rf"{n_left_out} held-out rows were left out.*copies.*number of folds"):
         result = tw.cross_importance(model, X, y, cv=splits, progress=False)
     expected = tw.cross_importance(model, X, y, cv=unseen, progress=False)
     np.testing.assert_array_equal(result.values, expected.values)

@@ -96,7 +96,7 @@ def test_scores_are_those_of_the_definition(shape, measure, seed, engine):
 def test_a_sparse_matrix_may_leave_out_missing_values(engine):
     from dataclasses import replace
 
-    from truewood._engines.row_lists import RowLists
+    from truewood._engines.records import RowLists
     from truewood._engines.selection import get_engine
     from truewood._inputs.tables import read_features
     from truewood.adapters import open_model
@@ -144,7 +144,7 @@ def bad_calls():
         "nan": (trees, X, None, {"target": np.where(y > 2, np.nan, y)}, r"^target\b.*NaN"),
         "rows": (trees, X, None, {"target": y[1:]}, r"\bX and target\b.*\b80\b.*\b79\b"),
         "permutation": (trees, X, None, {"target": y, "measure": "permutation"}, "'permutation'"),
-        "naive": (trees, X, None, {"target": y, "measure": "naive_oob"}, "'ufi', 'ufi_centered', 'mdi', 'mdi_oob'"),
+        "naive": (trees, X, None, {"target": y, "measure": "loss_oob"}, "'ufi', 'ufi_centered', 'mdi', 'mdi_oob'"),
     }
 
 

@@ -6,8 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from sklearn.tree import ExtraTreeClassifier
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 
 import truewood as tw
 
@@ -274,9 +278,9 @@ def test_bad_input_gets_one_clear_line(case, request):
 
 
 def test_nan_where_the_model_knows_none():
-    tree = ExtraTreeClassifier(splitter="best").fit(X, y)
+    boosting = GradientBoostingClassifier(n_estimators=2).fit(X, y)
     with pytest.raises(ValueError, match=r"^X\b.*NaN"):
-        tw.importance(tree, replaced(np.nan), y, rows="heldout")
+        tw.importance(boosting, replaced(np.nan), y, rows="heldout")
 
 
 def test_groups_of_another_kind(classifier):

@@ -11,7 +11,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, 
 import truewood as tw
 from truewood._engines.numpy_engine import NumpyEngine
 from truewood._engines.selection import ENGINE_VARIABLE
-from truewood._inference.rounding import find_mismatch, find_unresolved
+from truewood._inference.moments import find_mismatch, find_unresolved
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3))

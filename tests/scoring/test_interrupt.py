@@ -23,7 +23,7 @@ import truewood as tw
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
 from truewood._engines.selection import get_engine
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._trees.node_sums import NumberTerms
 
 def balanced(depth, n_trees):

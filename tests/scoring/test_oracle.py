@@ -10,6 +10,7 @@ from helpers.oracle import score_forest
 from helpers.sklearn_models import CASES, build, draw_donors, score_built, supported_cases
 from truewood._engines.selection import ENGINE_VARIABLE
 
+OF_THE_FIT = ("mdi_plus_oob", "sobol_mda")
 SEEDS = [range(3), pytest.param(range(3, 6), marks=pytest.mark.slow)]
 
 
@@ -23,8 +24,8 @@ def test_engines_agree_with_the_oracle(name, seeds, engines, monkeypatch):
     for seed in seeds:
         built = build(name, seed)
         for measure in tw.measures():
-            if measure == "sobol_mda" and (built.rows != "oob" or seed > 0):
-                continue  # it needs the rows of the fit, and the oracle is slow
+            if measure in OF_THE_FIT and (built.rows != "oob" or seed > 0):
+                continue  # they need the rows of the fit, and their oracle is slow
             results = []
             for engine in engines:
                 monkeypatch.setenv(ENGINE_VARIABLE, engine)

@@ -29,13 +29,13 @@ def fitted():
     return RandomForestRegressor(25, min_samples_leaf=3, max_features=0.5, random_state=0).fit(X, y), X, y
 
 
-@pytest.mark.parametrize("name", ["rf", "rf-three-classes", "rf-sample-weight", "rfr", "rf-missing", "rf-csr"])
+@pytest.mark.parametrize("name", ["rf", "rf-three-classes", "rfr", "rf-missing", "rf-csr"])
 @pytest.mark.parametrize("groups", [[[0], [1], [2], [3]], [[0, 2], [1], [3]]])
 def test_scores_of_residuals_are_those_of_plain_loops(name, groups, engine):
     del engine
     built = build(name, seed=5)
     feature_groups = {f"group {g}": group for g, group in enumerate(groups)}
-    options = {"rows": built.rows, "sample_weight": built.sample_weight, "measure": "ufi_centered"}
+    options = {"rows": built.rows, "measure": "ufi_centered"}
     result = tw.importance(
         built.model, built.X, built.y, feature_groups=feature_groups, inference="residual", **options
     )
@@ -95,6 +95,21 @@ def test_engines_threads_and_batches_change_nothing(make, engines, monkeypatch):
         np.testing.assert_allclose(getattr(batched, name), getattr(expected, name), rtol=1e-9)
 
 
+@pytest.mark.kernel
+def test_engines_agree_on_small_trees_and_held_out_rows():
+    """Every row evaluates every tree: trees share blocks of rows. More rows than are summed together."""
+    X, y = draw()
+    forest = RandomForestRegressor(8, max_depth=2, random_state=0).fit(X, y)
+    new, y_new = draw(1, 9000)
+    first, *others = (
+        tw.importance(forest, new, y_new, rows="heldout", inference="residual", engine=engine, n_jobs=n_jobs)
+        for engine, n_jobs in (("numpy", 1), ("native", 1), ("native", 3))
+    )
+    for other in others:
+        np.testing.assert_array_equal(other.residual_values, first.residual_values)
+        np.testing.assert_array_equal(other.residual_std_error, first.residual_std_error)
+
+
 def test_all_columns_as_one_feature_leave_y_as_it_is(fitted):
     """Without any column the prediction is a constant, so the score of residuals is the score."""
     options = {"feature_groups": {"all": range(5)}, "rows": "heldout"}
@@ -139,11 +154,32 @@ def test_boosted_trees_of_one_raw_score():
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [({"measure": "ufi"}, "ufi.*squares"), ({"measure": "sobol_mda"}, "sobol_mda"), ({"measure": "mdi"}, "mdi")],
+    [
+        ({"measure": "ufi"}, "ufi.*squares"),
+        ({"measure": "sobol_mda"}, "sobol_mda"),
+        ({"measure": "mdi"}, "mdi"),
+        ({"measure": "mdi_oob"}, "mdi_oob"),
+    ],
 )
 def test_what_cannot_be_tested_is_refused(fitted, options, reason):
     with pytest.raises(ValueError, match=rf"(?s)inference='residual'.*{reason}"):
         tw.importance(*fitted, inference="residual", **options)
+
+
+def test_weights_that_may_depend_on_the_target_are_refused(fitted):
+    """With bags that were drawn by such weights, useless features would be significant in most data sets."""
+    X, y = draw(1, 120)
+    weight = np.exp(y)
+    new = {"rows": "heldout", "inference": "residual"}
+    match = r"inference='residual' is unavailable.*weights"
+    with pytest.raises(ValueError, match=match):
+        tw.importance(fitted[0], X, y, sample_weight=weight, **new)
+    for measure in ("auto", "ufi_centered"):
+        forest = RandomForestRegressor(10, random_state=0).fit(X, y, sample_weight=weight)
+        with pytest.raises(ValueError, match=match):
+            tw.importance(forest, X, y, sample_weight=weight, measure=measure, inference="residual")
+    result = tw.importance(fitted[0], X, y, sample_weight=np.full(120, 2.0), **new)
+    assert result.residual_values is not None
 
 
 def test_tables_that_do_not_fit_are_refused(fitted, monkeypatch):

@@ -62,7 +62,7 @@ def draw(seed=0):
 
 
 def score(model, X, y, measure="auto"):
-    keeps = measure not in ("mdi", "naive_oob", "permutation")
+    keeps = measure not in ("mdi", "loss_oob", "permutation")
     return tw.importance(
         model, X, y, rows="heldout", measure=measure, inference=keeps, contributions=keeps, random_state=0
     )
@@ -76,7 +76,7 @@ def fit(make, X, y):
 def measures_of(name):
     boosted = ("gradient boosting", "hist", "lightgbm", "xgboost", "catboost")
     several = ["auto", "ufi_centered", "mdi", "mdi_oob"]
-    return several if name in boosted else [*several, "ufi", "naive_oob", "permutation"]
+    return several if name in boosted else [*several, "ufi", "loss_oob", "permutation"]
 
 
 @pytest.mark.parametrize("scale", [2.0**-20, 2.0**40], ids=["small", "large"])
@@ -105,7 +105,7 @@ def test_scores_scale_with_the_square_of_y(name, scale, engine):
 
 @pytest.mark.parametrize("offset", [1.0, 1e6, -1e9, 1e12])
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
-@pytest.mark.parametrize("measure", ["auto", "ufi", "ufi_centered", "mdi", "mdi_oob", "naive_oob"])
+@pytest.mark.parametrize("measure", ["auto", "ufi", "ufi_centered", "mdi", "mdi_oob", "loss_oob"])
 def test_values_and_y_may_move_together(measure, scale, offset, engine):
     X, y = draw()
     trees = tw.to_ensemble(fit(REGRESSORS["forest"], X[:N_FIT], y[:N_FIT]))

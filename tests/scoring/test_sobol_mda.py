@@ -24,7 +24,7 @@ import truewood as tw
 from helpers.oracle import OracleTree, project_forest, project_rows, score_forest, step_in_arrays
 from helpers.sklearn_models import build, draw_bag
 from truewood import TargetKind, TreeEnsemble
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import ENGINE_VARIABLE, get_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, NumberTarget

@@ -42,6 +42,7 @@ def test_64_threads_at_once(engine):
 
 @pytest.mark.asan
 @pytest.mark.filterwarnings("ignore:contributions of neighboring rows")
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 def test_numbers_that_another_thread_changes_break_nothing(engine):
     # What is scored is then anybody's guess; that it ends, and stays within its memory, is not.
     rng = np.random.default_rng(0)

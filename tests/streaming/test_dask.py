@@ -106,7 +106,7 @@ def test_series_beside_the_frame(scheduler):
     assert_same(result, tw.importance(model, X, y, rows="heldout", sample_weight=get_weight() * 2))
 
 
-@pytest.mark.parametrize("measure", ["mdi", "naive_oob", "mdi_oob"])
+@pytest.mark.parametrize("measure", ["mdi", "loss_oob", "mdi_oob"])
 def test_measures_groups_and_threads(measure):
     model, X, y = build("forest of classes")
     groups = {"both": ["a", "b"]}

@@ -66,6 +66,15 @@ def test_no_evidence_is_said():
     assert not score.interactions.select().any()
 
 
+def test_withheld_pairs_are_a_message_and_no_reason_to_doubt_the_features():
+    table = make_table(300)
+    table["twin"] = table["age"] + 0.05 * np.random.default_rng(1).standard_normal(300)
+    score = score_table(table, "effect", settings=FitSettings(n_estimators=40), interactions=True)
+    assert score.interactions.is_withheld.any()
+    assert any(not find_lacking(text, "pair", "age", "twin") for text in score.messages)
+    assert not any("pair" in text for text in score.warnings)
+
+
 def test_folds_and_saved_models():
     table = make_table(300)
     boosted = score_table(table, "effect", settings=FitSettings("xgboost", n_estimators=40, cv=3), interactions=True)

@@ -80,6 +80,19 @@ def test_what_comes_back(expected):
     assert expected.model.predict(expected.X).shape == (300,)
 
 
+def test_scores_are_split_by_class_if_there_are_more_than_two(expected):
+    assert expected.result.classes is None  # two classes
+    rng = np.random.default_rng(0)
+    table = TABLE.assign(
+        y=pd.Series(TABLE["x"] + 0.3 * rng.standard_normal(len(TABLE))).rank(pct=True).mul(2.999).astype(int)
+    )
+    table["y"] = table["y"].map({0: "low", 1: "middle", 2: "high"})
+    result = score(table, "y", n_estimators=20).result
+    assert result.classes.names.tolist() == ["high", "low", "middle"]
+    np.testing.assert_allclose(result.per_class.sum(axis=0), result.values, atol=1e-12)
+    assert score(table, "y", n_estimators=5, measure="permutation").result.classes is None
+
+
 def test_warnings_are_part_of_what_is_printed():
     rng = np.random.default_rng(1)
     scored = score(pd.DataFrame({"a": rng.normal(size=100), "y": rng.choice(["u", "v"], 100)}), "y", n_estimators=20)

@@ -53,7 +53,7 @@ def test_words_about_survival_times(tmp_path, capsys):
     assert re.match(r"What \w.*\bdays until died\?", printed)
     words = " ".join(printed.split())
     assert re.search(
-        r"differences in days until died \(5 ?% false discovery rate\).*variance of martingale residuals", words
+        r"variation in days until died \(5 ?% false discovery rate\).*variance of martingale residuals", words
     )
     assert "Martingale residual: " in printed
     assert "target's variance" not in printed

@@ -95,6 +95,16 @@ BAD_TARGETS = {
 }
 
 
+def test_a_target_that_numbers_the_rows_is_refused_unless_the_task_is_given():
+    table = SMALL.assign(y=np.random.default_rng(0).permutation(N_ROWS))
+    with pytest.raises(TableError, match=r"'y'.*\b300\b.*task='regression'") as caught:
+        score(table, "y")
+    assert caught.value.argument == "target"
+    assert score(table, "y", task="regression").result.task == "regression"
+    unique = table.assign(y=7 * table["y"])  # distinct, but with gaps, as amounts may be
+    assert score(unique, "y").result.task == "regression"
+
+
 @pytest.mark.parametrize("case", BAD_TARGETS)
 def test_targets_that_cannot_be_used(case):
     table, words = BAD_TARGETS[case]

@@ -22,7 +22,7 @@ _REFUSALS = {
     "empty": "{} has no values; choose another column.",
     "nested values": "{} contains neither numbers nor text; choose another column.",
 }
-_OVERRIDE = " If it is a target nevertheless, change its type below."
+_OVERRIDE = " To predict it anyway, change its type below."
 _NAME_CELL = """
 <q-td :props="props">
   <div class="name">{{ props.row.name }}</div>

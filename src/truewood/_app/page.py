@@ -143,8 +143,8 @@ class Page:
         with ui.element("h1"):
             ui.label("Which columns predict the one you care about?")
         ui.label(
-            "Truewood fits a random forest to your table and measures, on rows that its trees were not trained on, how "
-            "much each column contributes and how certain that is."
+            "Truewood fits a random forest or boosted trees to your table and measures, on rows that the trees were "
+            "not trained on, how much each column contributes and how certain that is."
         ).classes("lead")
         megabytes = self.max_bytes // _MEGABYTE
         self.upload = ui.element("q-uploader").props(f"flat auto-upload url=upload/{self.key}")

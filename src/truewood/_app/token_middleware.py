@@ -91,9 +91,12 @@ class TokenMiddleware:
             return 403, "This page is for this computer only."
         if _is_login(request.scope):
             if not secrets.compare_digest(request.query_params.get("code", "").encode(), self.code.encode()):
-                return 403, "This address was used already, or is incomplete; open the newest one in the terminal."
+                return (
+                    403,
+                    "This address was used already, or is incomplete; open the last address that the terminal shows.",
+                )
         elif not self._is_logged_in(request):
-            return 403, "This browser is not logged in; open the newest address in the terminal."
+            return 403, "This browser is not logged in; open the last address that the terminal shows."
         if "transfer-encoding" in headers:  # of unknown size
             return 411, "The request must have a Content-Length."
         if int(headers.get("content-length", 0)) > self.max_bytes:

@@ -11,9 +11,9 @@ from truewood._cli.arguments import not_negative, positive
 from truewood._cli.output import REPORT_PACKAGES, list_missing
 
 _DESCRIPTION = """Analyze a table in the browser: drop a file, choose the target, check the column
-types, and read the report. The page is available only on this computer, and only in
-browsers that open the one-time address that the command prints. Files are deleted when
-you close the page or stop the command."""
+types, and read the report. The page is available only on this computer. The command
+prints an address that logs in one browser, and then a new address for the next browser.
+Files are deleted when you close the page or stop the command."""
 _FIRST_ADDRESS = """truewood is running. Open this address, which works once: {}
 Press Ctrl-C to stop truewood and delete its files.
 """

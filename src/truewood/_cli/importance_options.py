@@ -95,8 +95,8 @@ def _add_model(group: Any) -> None:
         "--sample",
         type=rows_to_use,
         metavar="N",
-        help="number of rows to use, drawn at random, or all (default: all, or as many as fit into 2 minutes on one "
-        "core and 4 GiB of trees)",
+        help="number of rows to use, drawn at random, or all (default: all, or as many as a model can be fit to within "
+        "about 2 minutes on one core and 4 GiB of memory for trees)",
     )
     group.add_argument(
         "--cv",
@@ -126,7 +126,8 @@ def _add_model(group: Any) -> None:
         "--backend",
         choices=BACKENDS,
         default=BACKENDS[0],
-        help="what reads DATA with --model-file, if it is a folder or glob of Parquet files (default: %(default)s)",
+        help="what reads a folder or glob of Parquet files, with --model-file: truewood itself (local), Dask or Spark "
+        "(default: %(default)s)",
     )
     group.add_argument(
         "--scheduler", metavar="ADDRESS", help="Dask scheduler, with --backend dask (default: this process)"
@@ -154,7 +155,11 @@ def _add_model(group: Any) -> None:
 
 def _add_output(group: Any) -> None:
     group.add_argument(
-        "--measure", choices=list(measures()), default="auto", help="importance measure (default: %(default)s)"
+        "--measure",
+        choices=list(measures()),
+        default="auto",
+        help="importance measure, as described by truewood.measures() in Python; auto is ufi for classification, "
+        "ufi_centered for regression, survival and boosting, and mdi_oob with --sample-weight (default: %(default)s)",
     )
     group.add_argument(
         "--group-correlated",
@@ -190,7 +195,7 @@ def _add_output(group: Any) -> None:
     group.add_argument(
         "--interactions",
         action="store_true",
-        help="also test which pairs of features work together",
+        help="also test which pairs of features work together, that is, interact",
     )
     group.add_argument("--json", action="store_true", help="print a JSON object instead of the table")
     group.add_argument("--quiet", action="store_true", help="suppress messages, but not warnings")

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from truewood._cli.streams import Console, write_message
-from truewood._formatting import align, count, format_p_value, in_one_line, list_names
+from truewood._formatting import CI, align, count, format_p_value, in_one_line, list_names
 from truewood._message import as_message
 from truewood._results.caveats import check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.comparison import Comparison, write_differences
@@ -203,7 +203,7 @@ def _list_cells(result: ImportanceResult, frame: pd.DataFrame, alpha: float) -> 
     columns = {"#": frame["rank"].astype(str).tolist(), "feature": frame["feature"].tolist()}
     columns[heading if percent is None else name_percent_column(percent)] = align([values[j] for j in order])
     if result.inference_unavailable is None:
-        columns["95% CI"] = [intervals[j] for j in order]
+        columns[CI] = [intervals[j] for j in order]
         columns["p-value"] = frame["p_value"].map(format_p_value).tolist()
         verdicts = classify_features(result, alpha)[result.order][: len(frame)]
         columns[""] = [STARS.get(verdict, "") for verdict in verdicts.tolist()]

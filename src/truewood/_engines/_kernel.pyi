@@ -162,15 +162,17 @@ def add_joint_effects(
     main: Floats,
     joint: Floats,
 ) -> None: ...
-def add_marginal_projection(
+def add_residuals(
     forest: Forest,
     table: Table,
     target: Target,
-    rows: ProjectionRows,
-    tree_weight: Floats,
-    group_of: NDArray[np.int32],
+    rows: TreeRows,
+    criterion: SplitCriterion,
+    residual: Floats,
+    tree_weight: Floats | None,
     n_threads: int,
-    out: Floats,
+    by_row: Floats,
+    by_tree: Floats,
 ) -> None: ...
 def sum_row_products(
     influence: InfluenceRows,

@@ -35,20 +35,20 @@ from truewood._engines.cuda_trees import (
     sum_rows,
 )
 from truewood._engines.engine import MOST_INFLUENCE_VALUES
-from truewood._engines.fused_scoring import (
+from truewood._engines.native_engine import NativeEngine, wrap_target, wrap_trees
+from truewood._engines.records import (
     Bags,
     BrokenTreeError,
     EveryRow,
     FusedScores,
     InfluenceBuffers,
+    RowLists,
+    RowProducts,
     SeededBags,
     SplitCriterion,
     TreeRows,
 )
-from truewood._engines.native_engine import NativeEngine, split_sums, wrap_target, wrap_trees
-from truewood._engines.row_lists import RowLists
-from truewood._engines.row_products import RowProducts
-from truewood._inputs.device_arrays import is_on_device
+from truewood._inputs.table_types import is_on_device
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
@@ -83,7 +83,7 @@ class CudaEngine(NativeEngine):
         """Most influence values to hold at a time on the GPU."""
         return max(MOST_INFLUENCE_VALUES, find_memory() // _BYTES_PER_INFLUENCE)
 
-    def take_rows(self, X: Any, reason: str = "") -> Any:  # noqa: ARG002
+    def place_rows(self, X: Any, reason: str = "") -> Any:  # noqa: ARG002
         """Return X itself: the GPU reads rows of the host block by block."""
         return X
 
@@ -137,7 +137,8 @@ class CudaEngine(NativeEngine):
         kind, with_squares = ensemble.kind, not ensemble.is_additive
         amounts = make_amounts(kind, target, row_weight, with_squares=with_squares)
         cells = sum_rows(self._lay_out(ensemble, n_threads), matrix, amounts, Roles())
-        return split_sums(aggregate_to_root(ensemble, fetch(read_sums(kind, amounts, cells))), kind, target)
+        sums = aggregate_to_root(ensemble, fetch(read_sums(kind, amounts, cells)))
+        return NodeSums.unpack(sums, kind, target.origin, counts_classes=isinstance(target, ClassTarget))
 
     def add_influence(
         self,
@@ -210,7 +211,7 @@ class CudaEngine(NativeEngine):
             n_inbag=n_inbag,
         )
 
-    def score_trees(
+    def score_fused(
         self,
         trees: TreeEnsemble | list[TreeArrays],
         kind: TargetKind,
@@ -232,7 +233,7 @@ class CudaEngine(NativeEngine):
         if len(starts) > 2:
             return FusedScores.join(
                 [
-                    self.score_trees(
+                    self.score_fused(
                         trees[batch],
                         kind,
                         matrix,

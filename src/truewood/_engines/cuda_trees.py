@@ -21,7 +21,7 @@ from truewood._engines.cuda_device import (
     run_kernel,
 )
 from truewood._engines.cuda_sums import Amounts
-from truewood._engines.fused_scoring import InfluenceBuffers
+from truewood._engines.records import InfluenceBuffers
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 from truewood._trees.ensemble import TreeEnsemble

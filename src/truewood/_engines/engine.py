@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.fused_scoring import FusedScores, InfluenceBuffers, SplitCriterion, TreeRows
 from truewood._engines.joint_effects import JointEffects, PairedFeatures
-from truewood._engines.row_lists import RowLists
-from truewood._engines.row_products import RowProducts
-from truewood._inputs.device_arrays import take_from_device
+from truewood._engines.records import FusedScores, InfluenceBuffers, RowLists, RowProducts, SplitCriterion, TreeRows
+from truewood._inputs.table_types import take_from_device
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
@@ -35,7 +33,7 @@ class Engine(ABC):
     name: str
     # Whether X may be on a GPU.
     reads_device_rows = False
-    # Whether the engine has `score_trees`, which covers all measures with row terms.
+    # Whether the engine has `score_fused`, which covers all measures with row terms.
     can_fuse = False
     # Allocates zeros in the memory where fused scoring adds influence fastest.
     make_zeros: Callable[..., Any] = staticmethod(np.zeros)
@@ -178,31 +176,11 @@ class Engine(ABC):
         leaf_value : ndarray of shape (n_nodes, n_values)
             Value of each leaf, times the weight of its tree; not read at other nodes.
         features : PairedFeatures
-            The pairs.
+            The pairs, if any.
         out : JointEffects
             Receives the sums over trees.
         n_threads : int
             Number of threads.
-        """
-
-    @abstractmethod
-    def add_marginal_projection(
-        self,
-        ensemble: TreeEnsemble,
-        matrix: FeatureMatrix,
-        target: Target,
-        *,
-        evaluation: RowLists,
-        prediction: Floats,
-        tree_weight: Floats,
-        group_of: NDArray[np.int32],
-        out: Floats,
-        n_threads: int = 1,
-    ) -> None:
-        """Add the change in predictions if splits on each group of columns send evaluation rows both ways to `out`.
-
-        Such splits are averaged with the training weights of their children. For the arguments see
-        `add_sobol_projection`; `prediction` holds the values of the leaves.
         """
 
     @abstractmethod
@@ -222,7 +200,7 @@ class Engine(ABC):
         shape (n_bags, n_rows), holds the row weights in the bags of some trees.
         """
 
-    def score_trees(
+    def score_fused(
         self,
         trees: TreeEnsemble | list[TreeArrays],
         kind: TargetKind,
@@ -263,7 +241,58 @@ class Engine(ABC):
         """
         raise NotImplementedError(f"engine {self.name!r} does not support fused scoring.")
 
-    def take_rows(self, X: Any, reason: str = "") -> Any:
+    def add_residuals(
+        self,
+        trees: TreeEnsemble | list[TreeArrays],
+        kind: TargetKind,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        rows: TreeRows,
+        row_weight: Floats | None,
+        criterion: SplitCriterion,
+        tree_weight: Floats | None,
+        residual: Floats,
+        by_row: Floats,
+        by_tree: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Fused scoring with residuals in place of the target, which still determines the sums at the nodes.
+
+        Parameters
+        ----------
+        trees, kind, matrix, target, rows, row_weight, criterion, tree_weight
+            As in `score_trees`.
+        residual : ndarray of shape (n_rows, n_columns, n_features)
+            Residuals for the splits on each feature.
+        by_row : ndarray of shape (n_rows, n_features)
+            The influence of evaluation rows over all trees is added to it.
+        by_tree : ndarray of shape (n_trees, n_features)
+            Receives the influence on each tree, summed over rows, without the weight of the tree.
+        n_threads : int
+            Number of threads.
+        """
+        raise NotImplementedError(f"engine {self.name!r} does not support fused scoring.")
+
+    def add_path_residuals(
+        self,
+        ensemble: TreeEnsemble,
+        leaves: NDArray[np.int32],
+        rows: RowLists,
+        weight: Floats,
+        linear: Floats,
+        tree_weight: Floats,
+        residual: Floats,
+        by_row: Floats,
+        by_tree: Floats,
+    ) -> None:
+        """Do what `add_residuals` does, given the leaves of listed rows, their weights, and the terms of nodes.
+
+        Rows are listed at most once per tree, ascending. Only engines without fused scoring have this method.
+        """
+        raise NotImplementedError(f"engine {self.name!r} has fused scoring instead.")
+
+    def place_rows(self, X: Any, reason: str = "") -> Any:
         """Return X in memory that this engine reads; `reason` ends the warning that X was copied."""
         return take_from_device(X, f"the engine {self.name!r}{reason}")
 

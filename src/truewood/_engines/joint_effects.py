@@ -17,11 +17,11 @@ class PairedFeatures:
     Parameters
     ----------
     feature_of : ndarray of int32, shape (n_columns,)
-        Feature of each column; negative if no pair contains it.
+        Feature of each column; negative if no effect of it is computed.
     pair_of : ndarray of int32, shape (n_features, n_features)
-        Number of each pair; negative if it is not asked for.
+        Number of each pair; negative if it is not asked for. Empty if there are no pairs.
     n_pairs : int
-        Number of pairs.
+        Number of pairs; without any, only predictions and main effects are computed.
     """
 
     feature_of: NDArray[np.int32]

@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 
 from truewood._engines import _kernel
 from truewood._engines.engine import Engine
-from truewood._engines.fused_scoring import (
+from truewood._engines.joint_effects import JointEffects, PairedFeatures
+from truewood._engines.records import (
     Bags,
     BrokenTreeError,
     EveryRow,
     FusedScores,
     InfluenceBuffers,
+    RowLists,
+    RowProducts,
     SeededBags,
     SplitCriterion,
     TreeRows,
 )
-from truewood._engines.joint_effects import JointEffects, PairedFeatures
-from truewood._engines.row_lists import RowLists
-from truewood._engines.row_products import RowProducts
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
@@ -132,37 +132,6 @@ class NativeEngine(Engine):
             out.joint,
         )
 
-    def add_marginal_projection(
-        self,
-        ensemble: TreeEnsemble,
-        matrix: FeatureMatrix,
-        target: Target,
-        *,
-        evaluation: RowLists,
-        prediction: Floats,
-        tree_weight: Floats,
-        group_of: NDArray[np.int32],
-        out: Floats,
-        n_threads: int = 1,
-    ) -> None:
-        """Add the change in predictions if splits on each group send evaluation rows both ways to `out`."""
-        nothing = RowLists.join([np.zeros(0, dtype=np.int64)] * ensemble.n_trees)
-        _kernel.add_marginal_projection(
-            wrap_trees(ensemble),
-            _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
-            wrap_target(ensemble.kind, target, None),
-            _kernel.ProjectionRows(
-                _kernel.RowLists(nothing.index, nothing.offset),
-                np.zeros(0),
-                _kernel.RowLists(evaluation.index, evaluation.offset),
-                prediction,
-            ),
-            tree_weight,
-            group_of,
-            n_threads,
-            out,
-        )
-
     def sum_leaves(
         self,
         ensemble: TreeEnsemble,
@@ -172,16 +141,15 @@ class NativeEngine(Engine):
         row_weight: Floats | None,
     ) -> NodeSums:
         """Sum rows at their leaves, chunk by chunk in row order, and aggregate the sums to the roots."""
-        kind = ensemble.kind
         sums = _allocate_sums(ensemble, target)
         _kernel.sum_leaves(
             wrap_trees(ensemble),
             leaves,
             _kernel.RowLists(rows.index, rows.offset),
-            wrap_target(kind, target, row_weight),
+            wrap_target(ensemble.kind, target, row_weight),
             sums,
         )
-        return split_sums(sums, kind, target)
+        return NodeSums.unpack(sums, ensemble.kind, target.origin, counts_classes=isinstance(target, ClassTarget))
 
     def sum_nodes(
         self,
@@ -192,16 +160,15 @@ class NativeEngine(Engine):
         n_threads: int = 1,
     ) -> NodeSums:
         """Sum all rows at the nodes of all trees; for additive trees, sums of squares stay zero."""
-        kind = ensemble.kind
         sums = _allocate_sums(ensemble, target, with_squares=not ensemble.is_additive)
         _kernel.sum_nodes(
             wrap_trees(ensemble),
             _kernel.Table(matrix.parts, matrix.has_missing, ensemble.n_features),
-            wrap_target(kind, target, row_weight),
+            wrap_target(ensemble.kind, target, row_weight),
             n_threads,
             sums,
         )
-        return split_sums(sums, kind, target)
+        return NodeSums.unpack(sums, ensemble.kind, target.origin, counts_classes=isinstance(target, ClassTarget))
 
     def add_influence(
         self,
@@ -285,7 +252,7 @@ class NativeEngine(Engine):
             n_inbag=int(totals[2]),
         )
 
-    def score_trees(
+    def score_fused(
         self,
         trees: TreeEnsemble | list[TreeArrays],
         kind: TargetKind,
@@ -321,15 +288,40 @@ class NativeEngine(Engine):
             raise BrokenTreeError(str(error)) from error
         return scores
 
+    def add_residuals(
+        self,
+        trees: TreeEnsemble | list[TreeArrays],
+        kind: TargetKind,
+        matrix: FeatureMatrix,
+        target: Target,
+        *,
+        rows: TreeRows,
+        row_weight: Floats | None,
+        criterion: SplitCriterion,
+        tree_weight: Floats | None,
+        residual: Floats,
+        by_row: Floats,
+        by_tree: Floats,
+        n_threads: int = 1,
+    ) -> None:
+        """Fused scoring with residuals in place of the target, which still determines the sums at the nodes."""
+        _kernel.add_residuals(
+            wrap_trees(trees),
+            _kernel.Table(matrix.parts, matrix.has_missing, matrix.values.shape[1]),
+            wrap_target(kind, target, row_weight, with_largest=True),
+            _wrap_rows(rows),
+            _kernel.SplitCriterion(**vars(criterion)),
+            residual,
+            tree_weight,
+            n_threads,
+            by_row,
+            by_tree,
+        )
+
 
 def _allocate_sums(ensemble: TreeEnsemble, target: Target, *, with_squares: bool = True) -> Floats:
     n_sums = 1 + (2 if with_squares and not isinstance(target, ClassTarget) else 1) * ensemble.kind.n_columns
     return np.zeros((len(ensemble.feature), n_sums))
-
-
-def split_sums(sums: Floats, kind: TargetKind, target: Target) -> NodeSums:
-    """Split (node, sum) arrays into weight, sums by column and, if present, sums of squares by column."""
-    return NodeSums.unpack(sums, kind, target.origin, counts_classes=isinstance(target, ClassTarget))
 
 
 def _wrap_rows(rows: TreeRows) -> _kernel.TreeRows:

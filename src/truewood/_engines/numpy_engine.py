@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,9 @@ from numpy.typing import NDArray
 from truewood._engines.engine import Engine
 from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.numpy_joint_effects import add_tree
-from truewood._engines.numpy_marginal_projection import average_over_splits
 from truewood._engines.numpy_sobol_projection import project_tree
 from truewood._engines.numpy_walk import walk
-from truewood._engines.row_lists import RowLists
-from truewood._engines.row_products import RowProducts
+from truewood._engines.records import RowLists, RowProducts
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import ClassTarget, NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
@@ -25,9 +24,11 @@ from truewood._trees.node_sums import ClassTerms, NodeSums, NumberTerms, RowTerm
 
 _BLOCK_VALUES = 4_000_000
 # The same values as in the kernel, so that both engines add in the same order: in trees with at most FEW_NODES nodes,
-# rows are summed in chunks of CHUNK_ROWS rows; products of influence are summed in blocks of ROW_BLOCK rows.
+# rows are summed in chunks of CHUNK_ROWS rows; products of influence are summed in blocks of ROW_BLOCK rows, and
+# residuals by tree in blocks of RESIDUAL_ROWS.
 FEW_NODES, CHUNK_ROWS = 1024, 2048
 ROW_BLOCK = 1024
+RESIDUAL_ROWS = 8192
 
 Floats = NDArray[np.float64]
 
@@ -206,25 +207,32 @@ class NumpyEngine(Engine):
             ):
                 np.add.at(out, (rows[place], group), tree_weight[tree] * (mean - before[place]))
 
-    def add_marginal_projection(
+    def add_path_residuals(
         self,
         ensemble: TreeEnsemble,
-        matrix: FeatureMatrix,
-        target: Target,  # noqa: ARG002
-        *,
-        evaluation: RowLists,
-        prediction: Floats,
+        leaves: NDArray[np.int32],
+        rows: RowLists,
+        weight: Floats,
+        linear: Floats,
         tree_weight: Floats,
-        group_of: NDArray[np.int32],
-        out: Floats,
-        n_threads: int = 1,  # noqa: ARG002
+        residual: Floats,
+        by_row: Floats,
+        by_tree: Floats,
     ) -> None:
-        """Add the change in predictions if splits on each group send evaluation rows both ways to `out`."""
+        """Add the influence of listed rows with residuals in place of the target, by row and by tree."""
+        number = _number_leaves(ensemble)
         for tree in range(ensemble.n_trees):
-            before = prediction[evaluation.offset[tree] : evaluation.offset[tree + 1]]
-            rows = evaluation.of_tree(tree)
-            for group, place, mean in average_over_splits(ensemble, tree, matrix, rows, group_of):
-                np.add.at(out, (rows[place], group), tree_weight[tree] * (mean - before[place]))
+            start, end = rows.offset[tree], rows.offset[tree + 1]
+            for _, places in groupby(range(start, end), lambda place: rows.index[place] // RESIDUAL_ROWS):
+                part = list(places)
+                row = rows.index[part]
+                summed = _sum_path(ensemble, leaves[part], linear, 0) * residual[row, 0]
+                for column in range(1, linear.shape[1]):
+                    summed += _sum_path(ensemble, leaves[part], linear, column) * residual[row, column]
+                added = weight[part, np.newaxis] * summed
+                by_row[row] += tree_weight[tree] * added
+                order = np.argsort(number[leaves[part]], kind="stable")
+                by_tree[tree] += np.cumsum(added[order], axis=0)[-1]
 
     def sum_row_products(
         self,
@@ -340,6 +348,16 @@ def _sum_path(ensemble: TreeEnsemble, leaves: NDArray[np.int32], at_nodes: Float
     for row, child in reversed(path):
         sums[row, ensemble.feature[ensemble.parent[child]]] += at_nodes[child, columns[row]]
     return sums
+
+
+def _number_leaves(ensemble: TreeEnsemble) -> NDArray[np.int64]:
+    """Position of each leaf among the leaves of its tree from left to right, shape (n_nodes,)."""
+    n_leaves = aggregate_to_root(ensemble, (ensemble.left < 0).astype(np.float64)).astype(np.int64)
+    number = np.zeros(len(n_leaves), dtype=np.int64)
+    for level in ensemble.levels:
+        left, right = ensemble.left[level], ensemble.right[level]
+        number[left], number[right] = number[level], number[level] + n_leaves[left]
+    return number
 
 
 def sum_blocks(products: Floats) -> Floats:

@@ -34,9 +34,25 @@ def add_tree(
 ) -> None:
     """Add the effects of one tree for some rows, whose columns are `values`."""
     column = 0 if ensemble.column is None else int(ensemble.column[tree])
-    _Walk(ensemble, values, rows, share, leaf_value, column, features, out).visit(
-        int(ensemble.offset[tree]), np.arange(len(rows)), np.full(len(rows), -1), np.full(len(rows), -1), {}
-    )
+    walk = _Walk(ensemble, values, rows, share, leaf_value, column, features, out)
+    nothing = np.full(len(rows), -1)
+    pending = [_Visit(int(ensemble.offset[tree]), np.arange(len(rows)), nothing, nothing, {})]
+    while pending:
+        pending += reversed(walk.visit(pending.pop()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Visit:
+    """A node with rows; `first` and `second` are features that disagree with them, -1 if there is none.
+
+    `path` has the features above the node, in order, with the products of their shares.
+    """
+
+    node: int
+    at: Numbers
+    first: Numbers
+    second: Numbers
+    path: dict[int, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +66,13 @@ class _Walk:
     features: PairedFeatures
     out: JointEffects
 
-    def visit(self, node: int, at: Numbers, first: Numbers, second: Numbers, path: dict[int, float]) -> None:
-        """Visit a node with rows; `first` and `second` are features that disagree with them, -1 if there is none.
-
-        `path` has the features above the node, in order, with the products of their shares.
-        """
-        if not len(at):
-            return
+    def visit(self, visit: _Visit) -> list[_Visit]:
+        """Visit a node: add a leaf, or return the children to visit, from left to right."""
+        node, at, first, second, path = visit.node, visit.at, visit.first, visit.second, visit.path
         if self.ensemble.left[node] < 0:
             self._add_leaf(node, self.rows[at], first, second, path)
-            return
+            return []
+        children = []
         split_column = self.ensemble.feature[node]
         feature = int(self.features.feature_of[split_column])
         is_left = goes_left(self.ensemble, np.full(len(at), node), self.values[at, split_column])
@@ -70,11 +83,19 @@ class _Walk:
                 is_known = (first == feature) | (second == feature)
                 is_first = ~agrees & ~is_known & (first < 0)
                 may_be_second = ~agrees & ~is_known & (first >= 0) & (second < 0)
-                is_second = may_be_second & (self.features.pair_of[first, feature] >= 0)
+                is_second = may_be_second & self._are_pairs(first, feature)
                 below_first[is_first], below_second[is_second] = feature, feature
                 stays |= is_known | is_first | is_second
                 below = path | {feature: path.get(feature, 1.0) * float(self.share[child])}
-            self.visit(int(child), at[stays], below_first[stays], below_second[stays], below)
+            if stays.any():
+                children.append(_Visit(int(child), at[stays], below_first[stays], below_second[stays], below))
+        return children
+
+    def _are_pairs(self, first: Numbers, feature: int) -> NDArray[np.bool_]:
+        if not self.features.n_pairs:
+            return np.zeros(len(first), dtype=np.bool_)
+        asked: NDArray[np.bool_] = self.features.pair_of[first, feature] >= 0
+        return asked
 
     def _add_leaf(self, node: int, rows: Numbers, first: Numbers, second: Numbers, path: dict[int, float]) -> None:
         value, out = self.leaf_value[node], self.out
@@ -95,7 +116,7 @@ class _Walk:
                     self._add_pair(both, j, k, share * other, value)
 
     def _add_pair(self, rows: Numbers, j: int, k: int, factor: float, value: Floats) -> None:
-        number = int(self.features.pair_of[j, k])
+        number = int(self.features.pair_of[j, k]) if self.features.n_pairs else -1
         if number >= 0:
             self._add(self.out.joint, (rows, number), factor, value)
 

@@ -15,7 +15,7 @@ from truewood._arguments import is_choice
 from truewood._engines.engine import Engine
 from truewood._exceptions import NativeEngineWarning
 from truewood._formatting import quote
-from truewood._inputs.device_arrays import is_on_device
+from truewood._inputs.table_types import is_on_device
 
 ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
 ENGINES = ("native", "numpy", "cuda")
@@ -69,13 +69,15 @@ def place_rows(X: Any, name: str) -> tuple[Any, Engine]:
         if problem is None:
             return X, resolve_engine("cuda")
     engine = get_engine() if is_auto else resolve_engine(name)
-    return engine.take_rows(X, "" if problem is None else f", because {problem}"), engine
+    if is_on_device(X):
+        X = engine.place_rows(X, "" if problem is None else f", because {problem}")
+    return X, engine
 
 
 def place_on_host(X: Any, reason: str) -> tuple[Any, Engine]:
     """Return X in host memory and the native engine, with a warning that gives the reason."""
     engine = resolve_engine("native")
-    return engine.take_rows(X, f", because {reason}"), engine
+    return engine.place_rows(X, f", because {reason}"), engine
 
 
 def resolve_engine(name: str | None = None) -> Engine:

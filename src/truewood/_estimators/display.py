@@ -117,7 +117,7 @@ class ImportanceDisplay:
 
         Parameters
         ----------
-        kind : {"bar", "compare", "box", "rank", "classes"}, default="bar"
+        kind : {"bar", "compare", "box", "rank", "rank_sets", "classes"}, default="bar"
             The kind of plot, see `ImportanceResult.plot`.
         top : int or None, default=20
             Number of features to show; None shows all.

@@ -15,14 +15,21 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomFo
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
+from truewood._estimators.html_view import HTMLViewMixin
 from truewood._formatting import quote
 from truewood._importance import importance
 from truewood._results.importance_result import ImportanceResult
+from truewood._results.notebook_view import write_view
+from truewood._results.text import write_html
 from truewood._rows.bag_weights import choose_bag_size
 from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN
 
 
-class _ScoredForest:
+class _NoImportancesError(ValueError, AttributeError):
+    """Like scikit-learn's NotFittedError, an AttributeError as well, so that `dir` and `hasattr` work."""
+
+
+class _ScoredForest(HTMLViewMixin):
     """Mixin for a scikit-learn forest that scores the forest in `fit`."""
 
     bootstrap: bool
@@ -88,12 +95,19 @@ class _ScoredForest:
         is_usable = weight.shape == labels.shape and np.isfinite(weight).all() and (weight >= 0).all()
         return weight if is_usable and len(np.unique(labels[weight > 0])) > 1 else None
 
+    def _write_scores(self) -> str:
+        if not hasattr(self, "estimators_"):
+            return ""
+        if self._importance is None:
+            return write_view("No importances", str(self._why_no_importance), "")
+        return write_html(self._importance)
+
     @property
     def importance_result_(self) -> ImportanceResult:
         """The result of `truewood.importance` on the out-of-bag rows of the training data."""
         check_is_fitted(self)
         if self._importance is None:
-            raise ValueError(f"this {type(self).__name__} has no importances: {self._why_no_importance}")
+            raise _NoImportancesError(f"this {type(self).__name__} has no importances: {self._why_no_importance}")
         return self._importance
 
     @property
@@ -188,14 +202,13 @@ class UnbiasedRandomForestRegressor(_ScoredForest, RandomForestRegressor):  # ty
 class UnbiasedExtraTreesClassifier(_ScoredForest, ExtraTreesClassifier):  # type: ignore[misc]
     """An `ExtraTreesClassifier` with bootstrap and unbiased `feature_importances_`.
 
-    Parameters, methods and predictions are those of scikit-learn's class, with two exceptions. One is that
-    ``bootstrap=True`` is the default and required: without bootstrap, trees have no out-of-bag rows. `fit` also runs
-    `truewood.importance` on the out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows to score, the
-    forest is fit anyway, and the attributes below raise an error that explains why.
+    Parameters, methods and predictions are those of scikit-learn's class, with two exceptions. First,
+    ``bootstrap=True`` is the default and required: without bootstrap, trees have no out-of-bag rows. Second,
+    scikit-learn 1.9 and later draw rows into bootstrap samples in proportion to their weights. If that leaves out too
+    few rows of a class to score it, and `max_samples` is None, `fit` draws smaller bootstrap samples.
 
-    The other exception: scikit-learn 1.9 and later draw rows into bootstrap samples in proportion to their weights.
-    If that leaves out too few rows of a class to score it, and `max_samples` is None, `fit` draws smaller bootstrap
-    samples.
+    `fit` also runs `truewood.importance` on the out-of-bag rows, with `n_jobs` threads. If there are no out-of-bag rows
+    to score, the forest is fit anyway, and the attributes below raise an error that explains why.
 
     Attributes
     ----------

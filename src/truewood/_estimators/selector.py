@@ -9,17 +9,20 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from truewood._arguments import check_estimator, is_count, read_flag
+from truewood._estimators.html_view import HTMLViewMixin
 from truewood._formatting import count, enumerate_names, list_names, quote
 from truewood._importance import importance
-from truewood._inputs.feature_groups import Grouping, read_feature_groups
-from truewood._inputs.tables import read_names
+from truewood._inputs.groups import Grouping, read_feature_groups
+from truewood._inputs.table_types import read_names
 from truewood._measures.registry import get_measure
 from truewood._refitting import name_weight, set_seeds
 from truewood._results.notebook_view import write_view
@@ -33,7 +36,7 @@ _MANY_VALUES = 20
 _FEW_ROWS = 5
 
 
-class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Select features with significant unbiased importance, or the k most important ones.
 
     Parameters
@@ -84,13 +87,12 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
 
     Notes
     -----
-    On average, at most a share `alpha` of the selected features are false discoveries, that is, features that add no
-    information beyond the other splits on a tree's path. A feature that is correlated with a useful one can replace it
-    in some trees and is selected, too, even if it is redundant; `feature_groups` selects or drops such features
-    together.
+    With the default `correction`, on average at most a share `alpha` of the features that pass the test are false
+    discoveries, that is, features that add no information beyond the other splits on a tree's path. A feature that is
+    correlated with a useful one can replace it in some trees and is selected, too, even if it is redundant;
+    `feature_groups` selects or drops such features together.
 
-    A repeated row is not truly out of bag if a copy of it is in the bag, and noise features then appear significant.
-    Remove the copies, or use held-out rows and keep all copies of a row on the same side of the split.
+    Trees are not evaluated on copies of rows they were trained on, see `importance_result_.notes`.
 
     Examples
     --------
@@ -129,7 +131,9 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> UnbiasedSelector:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, **fit_params: Any
+    ) -> UnbiasedSelector:
         """Fit the estimator, and score its features on evaluation rows.
 
         Parameters
@@ -140,12 +144,18 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
             Target.
         sample_weight : array-like of shape (n_rows,), default=None
             Sample weights, for training and for scoring.
+        groups : array-like of shape (n_rows,), default=None
+            The group of each row, for cluster-robust standard errors, see `importance`. Not available for out-of-bag
+            rows of forests that draw single rows into their bootstrap samples, as those of scikit-learn do.
+        **fit_params : object
+            Further arguments for the fit of `estimator`; ignored with `prefit`. With scikit-learn's metadata routing,
+            these and `sample_weight` are routed to `estimator` as it requests.
 
         Returns
         -------
         self : UnbiasedSelector
         """
-        self._fit_estimator(X, y, sample_weight)
+        self._fit_estimator(X, y, sample_weight, groups, fit_params)
         if np.asarray(y).shape[:1] == (1,):
             raise ValueError("X must have rows to train trees and rows to score them, got 1 sample; pass more rows.")
         names = self._name_columns(X)
@@ -157,6 +167,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
             rows=self.rows,
             sample_weight=sample_weight,
             feature_groups=None if self.feature_groups is None else grouping.names[grouping.group_of],
+            groups=groups,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
             measure=self.measure,
@@ -173,7 +184,28 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
             self._warn_of_few()
         return self
 
-    def _fit_estimator(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return which arguments of `fit` this selector and its estimator request.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRouter
+            The requests, which `set_fit_request` of the selector and of the estimator change.
+        """
+        router = MetadataRouter(owner=self).add_self_request(self)
+        if self.estimator is not None and not self.prefit:
+            router.add(estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+        return router
+
+    def _list_fit_params(self, estimator: Any, sample_weight: Any, groups: Any, params: dict[str, Any]) -> Any:
+        """Return the arguments for the estimator's fit, routed if scikit-learn's metadata routing is enabled."""
+        if get_config()["enable_metadata_routing"] and self.estimator is not None:
+            given = {"sample_weight": sample_weight, "groups": groups, **params}
+            routed = process_routing(self, "fit", **{name: value for name, value in given.items() if value is not None})
+            return routed.estimator.fit
+        return params if sample_weight is None else {name_weight(estimator): sample_weight, **params}
+
+    def _fit_estimator(self, X: Any, y: Any, sample_weight: Any, groups: Any, fit_params: dict[str, Any]) -> None:
         if read_flag(self.prefit, "prefit"):
             self.estimator_ = self.estimator
             return
@@ -184,10 +216,10 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
                 "prefit=True."
             )
         estimator = self._make_estimator(y)
-        weights = {} if sample_weight is None else {name_weight(estimator): sample_weight}
+        params = self._list_fit_params(estimator, sample_weight, groups, fit_params)
         try:
             with keep_warning_filters():
-                self.estimator_ = estimator.fit(X, y, **weights)
+                self.estimator_ = estimator.fit(X, y, **params)
         except ValueError as error:
             if "could not convert string to float" not in str(error):
                 raise
@@ -270,17 +302,7 @@ class UnbiasedSelector(MetaEstimatorMixin, SelectorMixin, BaseEstimator):  # typ
             finding += f"; {verb} the {count(n_added, noun)} with the largest {scores} (see min_features)"
         warnings.warn(f"{finding}.", UserWarning, stacklevel=3)
 
-    def _repr_html_inner(self) -> str:
-        return f"{super()._repr_html_inner()}{self._write_selection()}"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] += self._write_selection()
-        return bundle
-
-    def _write_selection(self) -> str:
-        """Write the selection and the scores as HTML; nothing before the fit."""
+    def _write_scores(self) -> str:
         if not hasattr(self, "importance_result_"):
             return ""
         names = self.get_feature_names_out().tolist()

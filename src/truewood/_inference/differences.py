@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._inference.standard_errors import find_cluster_correction
-from truewood._inputs.row_arrays import sum_row_groups
+from truewood._inputs.groups import sum_row_groups
 
 Floats = NDArray[np.float64]
 RowGroups = NDArray[np.int64] | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._inference.rounding import drop_rounding
+from truewood._inference.moments import drop_rounding
 
 Floats = NDArray[np.float64]
 

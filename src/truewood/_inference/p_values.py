@@ -1,4 +1,4 @@
-"""z-scores, p-values of single features and of many at once, and confidence intervals that agree with them."""
+"""z-scores, p-values of single features and of many at once, and intervals and ranks that agree with them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from truewood._arguments import is_choice
 from truewood._formatting import quote
 
 Floats = NDArray[np.float64]
+Ranks = NDArray[np.int64]
 
 # Fewest non-positive scores for an estimate of their distribution.
 _FEWEST_MIRRORED = 20
@@ -99,3 +100,28 @@ def find_interval(values: Floats, null_std_error: Floats, std_error: Floats, lev
     shift = z**2 / 2 * np.divide(in_bag, least**2, out=np.zeros_like(values), where=least > 0)
     half = np.sqrt((z * null_std_error) ** 2 + 2 * shift * values + shift**2)
     return np.where(low > 0, values + shift - half, low), np.where(high > 0, values + shift + half, high)
+
+
+def find_rank_sets(z_score: Floats, alpha: float) -> tuple[Ranks, Ranks]:
+    """Best and worst ranks that features may have, which hold for all features at once with confidence 1 - alpha.
+
+    Each ordered pair of features is a one-sided hypothesis: the first one's expected score is not larger. Holm's
+    procedure bounds the probability of rejecting any true one by alpha. A feature ranks behind those that are
+    significantly larger, and before those that are significantly smaller.
+
+    Parameters
+    ----------
+    z_score : ndarray of shape (n_features, n_features)
+        Score of the first feature minus that of the second, in standard errors of this difference.
+    alpha : float
+        Probability that any set does not contain the rank of the feature's expected score.
+    """
+    n_features = len(z_score)
+    n_pairs = n_features * (n_features - 1)
+    n_rejected, is_larger = -1, np.zeros((n_features, n_features), dtype=bool)
+    while int(np.count_nonzero(is_larger)) > n_rejected:
+        n_rejected = int(np.count_nonzero(is_larger))
+        is_larger = z_score > stats.norm.isf(alpha / max(n_pairs - n_rejected, 1))
+    best: Ranks = 1 + is_larger.sum(axis=0)
+    worst: Ranks = n_features - is_larger.sum(axis=1)
+    return best, worst

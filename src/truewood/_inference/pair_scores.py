@@ -15,14 +15,14 @@ trees. docs/theory/interactions.md has the derivation and measurements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truewood._inference.standard_errors import find_cluster_correction, find_cluster_shortage, find_row_shortage
-from truewood._inputs.row_arrays import sum_row_groups
+from truewood._inputs.groups import sum_row_groups
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +42,8 @@ _ADDITIVE = 1e-18
 # Evaluation rows per regressor.
 _ROWS_PER_REGRESSOR = 4
 _MOST_LEVERAGE = 0.9
+# Pairs whose joint effects are in the processor's cache together.
+_BLOCK_PAIRS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,42 +147,38 @@ class PairScorer:
         if n_rows < _ROWS_PER_REGRESSOR * n_regressors:
             return (
                 f"tests of pairs need {_ROWS_PER_REGRESSOR} evaluation rows for each of the {n_regressors} regressors "
-                f"that take out additive effects, got {n_rows}"
+                f"that control for additive effects, got {n_rows}"
             )
         return None
 
-    def score(self, pairs: NDArray[np.int64], joint: Floats, halves: tuple[Floats, Floats] | None) -> PairScores:
+    def score(self, pairs: NDArray[np.int64], take_joint: Callable[[slice, int], Floats]) -> PairScores:
         """Score some pairs.
 
         Parameters
         ----------
         pairs : ndarray of int64, shape (n_pairs, 2)
             The features of each pair.
-        joint : ndarray of shape (n_rows, n_pairs, n_columns)
-            Joint effects.
-        halves : tuple of two ndarrays like `joint`, or None
-            Joint effects from two halves of the trees; None if rows are not in bag for other trees.
+        take_joint : callable
+            ``take_joint(block, column)`` gives the joint effects of a slice of the pairs in a column of the target,
+            shape (n_effects, n_block, n_rows). If rows are in bag for other trees, there are three: from all trees and
+            from each half of them.
         """
-        effects = [joint]
-        if halves is not None:
-            # Rows that evaluate no tree of a half count as if both halves agreed, which is conservative.
-            for half in halves:
-                is_none = np.isnan(half[:, 0, 0])
-                effects.append(np.where(is_none[:, np.newaxis, np.newaxis], joint, half) if is_none.any() else half)
-        by_column = [
-            [column.take_out_common(effect[:, :, c]) for effect in effects] for c, column in enumerate(self._columns)
-        ]
         scored = np.zeros((4, len(pairs)))
-        for k, (first, second) in enumerate(pairs):
-            if not joint[:, k].any():  # the features never share a path
-                continue
-            found = [
-                column.regress(first, second, [effect[k] for effect in own])
-                for column, own in zip(self._columns, by_column, strict=True)
-            ]
-            scored[:3, k] = self._measure(found, is_in_bag=halves is not None)
-            plain = sum(column.multiply(joint[:, k, c]) for c, column in enumerate(self._columns))
-            scored[3, k] = abs(plain / self._rows.n_averaged - scored[0, k])
+        for start in range(0, len(pairs), _BLOCK_PAIRS):
+            block = slice(start, min(start + _BLOCK_PAIRS, len(pairs)))
+            joint = [take_joint(block, c) for c in range(len(self._columns))]
+            plain = np.sum([column.multiply(own[0]) for column, own in zip(self._columns, joint, strict=True)], axis=0)
+            shares_path = np.any([own[0].any(axis=1) for own in joint], axis=0)
+            left = [column.take_out_common(own) for column, own in zip(self._columns, joint, strict=True)]
+            for k, (first, second) in enumerate(pairs[block], start):
+                if not shares_path[k - start]:
+                    continue
+                found = [
+                    column.regress(first, second, effects[:, k - start])
+                    for column, effects in zip(self._columns, left, strict=True)
+                ]
+                scored[:3, k] = self._measure(found, is_in_bag=len(joint[0]) > 1)
+                scored[3, k] = abs(plain[k - start] / self._rows.n_averaged - scored[0, k])
         dependence = np.array([self._measure_dependence(first, second) for first, second in pairs], dtype=np.float64)
         return PairScores(scored[0], scored[1], scored[2], dependence, scored[3])
 
@@ -259,30 +257,31 @@ class _ColumnRegression:
         largest = np.sort(np.argsort(-size, kind="stable")[:most])
         self._common = _orthonormalize(np.vstack([root_weight, curves[largest]]).T)
         self.n_common = self._common.shape[1]
-        self._bases = [np.ascontiguousarray(_orthonormalize(self.take_out_common(basis).T).T) for basis in bases]
+        self._bases = [np.ascontiguousarray(_orthonormalize(self.take_out_common(basis.T).T).T) for basis in bases]
         self._residual = rows.residual[:, column]
-        self._left = self.take_out_common(self._residual[:, np.newaxis])[0]
-        self._prediction = self.take_out_common(rows.prediction[:, [column]])[0]
-        self._main = self.take_out_common(main)
+        self._left = self.take_out_common(self._residual)
+        self._prediction = self.take_out_common(rows.prediction[:, column])
+        self._main = self.take_out_common(main.T)
         self._leverage = [(basis**2).sum(axis=0) for basis in [self._common.T, *self._bases]]
         self._scale = float(np.sqrt((self._prediction**2).sum()))
 
     def take_out_common(self, values: Floats) -> Floats:
-        """Residuals of the columns of a matrix given the curves of all features, times the root of the row's weight.
+        """Residuals of functions of rows given the curves of all features, times the root of the row's weight.
 
-        The columns become rows: shape (n, n_rows).
+        The last axis is the row.
         """
-        weighted = np.ascontiguousarray(values.T) * self._root
+        weighted: Floats = np.multiply(values, self._root, order="C").reshape(-1, len(self._root))
         weighted -= (weighted @ self._common) @ self._common.T
-        return weighted
+        return weighted.reshape(values.shape)
 
-    def multiply(self, joint: Floats) -> float:
-        """Mean product of the target minus the additive part with a joint effect, without a regression."""
+    def multiply(self, joint: Floats) -> Floats:
+        """Mean products of the target minus the additive part with joint effects, without a regression, (n_pairs,)."""
         weight = self._root**2
-        centered = joint - np.average(joint, weights=weight)
-        return float((weight * (self._residual + joint)) @ centered / len(joint))
+        centered = joint - (joint @ weight / weight.sum())[:, np.newaxis]
+        products: Floats = np.einsum("pn,pn->p", (self._residual + joint) * weight, centered) / len(weight)
+        return products
 
-    def regress(self, first: int, second: int, effects: list[Floats]) -> _Residuals:
+    def regress(self, first: int, second: int, effects: Floats) -> _Residuals:
         """Regress the target and the joint effects on functions that do not combine two features."""
         joint = effects[0]
         without_first, without_second = (self._prediction - self._main[j] for j in (first, second))

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._inference.moments import GroupingScores, Moments, sum_products
-from truewood._inference.rounding import drop_rounding
+from truewood._inference.moments import GroupingScores, Moments, drop_rounding, sum_products
 
 Floats = NDArray[np.float64]
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import rankdata
 
-from truewood._inputs.tables import read_names
+from truewood._inputs.table_types import read_names
 
 STRONG = 0.8
 
 # Limits on the cost for large tables. Categorical columns cost more, in proportion to their number of levels.
-_MOST_COLUMNS = 500
+MOST_COLUMNS = 500
 _MOST_WITH_CATEGORIES = 100
 # Columns with more levels are treated as identifiers or free text.
 _MOST_LEVELS = 25
@@ -80,7 +80,7 @@ def find_correlations(X: Any, feature_names: list[str], order: Sequence[int] | N
     if set(feature_names) <= places.keys():
         first_names = feature_names if order is None else [feature_names[j] for j in order]
         chosen = [places[name] for name in dict.fromkeys(first_names)]
-    first = chosen[:_MOST_COLUMNS]
+    first = chosen[:MOST_COLUMNS]
     read = [
         _read_column(names[place], values) for place, values in zip(first, take_sample(X, rows, first), strict=True)
     ]
@@ -187,7 +187,7 @@ def _list_pairs(strength: NDArray[np.float64], columns: list[_Column]) -> list[t
 def find_missing(X: Any, feature_names: list[str]) -> list[tuple[str, float]]:
     """Names and shares of missing values, in a sample of rows, of the first 500 columns that have any."""
     n_rows, names = read_shape(X, feature_names)
-    places = list(range(min(len(names), _MOST_COLUMNS)))
+    places = list(range(min(len(names), MOST_COLUMNS)))
     shares = [float(pd.isna(values).mean()) for values in take_sample(X, sample_rows(n_rows), places)]
     return [(names[place], share) for place, share in zip(places, shares, strict=True) if share > 0]
 

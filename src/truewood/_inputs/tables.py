@@ -1,4 +1,4 @@
-"""Reading tables: any data frame, array or sparse matrix becomes a matrix of numbers with column names."""
+"""Tables as trees read them: any data frame, array or sparse matrix becomes a matrix of numbers."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
-import pandas as pd
 from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood._formatting import list_names, quote, shorten
-from truewood._inputs.device_arrays import (
+from truewood._inputs.table_types import (
+    as_frame,
     bring_to_host,
     is_on_device,
-    read_device_names,
     read_device_values,
+    read_names,
     take_from_device,
 )
+from truewood._inputs.target import Target
 
 # C-contiguous, aligned, and a plain array.
 _FOR_THE_KERNEL: list[Literal["C", "A", "E"]] = ["C", "A", "E"]
@@ -169,15 +170,6 @@ def read_features(X: Any, spec: InputSpec, *, on_device: bool = False) -> Featur
     return FeatureMatrix(values, np.asarray(names, dtype=np.str_), has_missing, spec.sparse_fill)
 
 
-def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """X as a narwhals data frame with unique names; None if it is not a data frame."""
-    if isinstance(X, pd.DataFrame):
-        # Names may be numbers, tuples or repeated, as scikit-learn allows; positions are unique.
-        X = X.set_axis(list(map(str, range(X.shape[1]))), axis=1)
-    frame = None if sparse.issparse(X) else nw.from_native(X, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
-
-
 def _open_arrow(X: Any, spec: InputSpec) -> Any:
     """Convert an Arrow table with categories to pandas: from Arrow, libraries read at most numbers."""
     if not nw.dependencies.is_pyarrow_table(X):
@@ -185,16 +177,6 @@ def _open_arrow(X: Any, spec: InputSpec) -> Any:
     frame = nw.from_native(X, eager_only=True)
     are_numbers = all(dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values())
     return X if are_numbers and spec.dtype is not None else frame.to_pandas()
-
-
-def read_names(X: Any) -> list[str] | None:
-    """Column names of a data frame; None for other tables."""
-    if isinstance(X, pd.DataFrame):
-        return list(map(str, X.columns))
-    if is_on_device(X):
-        return read_device_names(X)
-    frame = _as_frame(X)
-    return None if frame is None else list(frame.columns)
 
 
 def _read_values(X: Any, names: list[str] | None, dtype: np.dtype[Any]) -> Any:
@@ -212,7 +194,7 @@ def _read_values(X: Any, names: list[str] | None, dtype: np.dtype[Any]) -> Any:
         return matrix
     if is_on_device(X):
         return read_device_values(X, dtype)
-    frame = _as_frame(X)
+    frame = as_frame(X)
     if frame is None:
         return _read_array(X, dtype)
     names = names or list(frame.columns)
@@ -302,3 +284,27 @@ def _compare_names(names: list[str], spec: InputSpec) -> str:
     absent = [name for name in known if name not in set(map(spec.spell, names))]
     parts = [("missing ", absent), ("unknown ", surplus)]
     return "".join(f"; {words}{list_names(columns)}" for words, columns in parts if columns)
+
+
+@dataclass(frozen=True, eq=False)
+class RowData:
+    """The caller's rows, validated and encoded.
+
+    Parameters
+    ----------
+    matrix : FeatureMatrix
+        Their features.
+    target : ClassTarget or NumberTarget
+        The target of the trees.
+    weight : ndarray of shape (n_rows,), or None
+        Their weights; None if every row counts once.
+    """
+
+    matrix: FeatureMatrix
+    target: Target
+    weight: NDArray[np.float64] | None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.matrix.n_rows

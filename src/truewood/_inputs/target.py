@@ -244,9 +244,10 @@ def make_loss_target(y: Target, loss: Loss, sample_weight: NDArray[np.float64] |
     if loss.is_life_table:
         return NumberTarget.of_numbers(target)
     if target.shape != (y.n_rows, n_scores) or not np.isfinite(target).all():
+        with_others = "" if np.isfinite(target).all() else " with NaN or infinite values"
         raise ValueError(
             f"the loss of the model must give finite numbers of shape ({y.n_rows}, {n_scores}), a column per raw "
-            f"score, got shape {target.shape}."
+            f"score, got shape {target.shape}{with_others}."
         )
     return center_target(NumberTarget.of_numbers(target), sample_weight)
 
@@ -284,7 +285,7 @@ def _encode_labels(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int32]:
     if unknown.any():
         found = ", ".join(repr(label) for label in pd.unique(y[unknown].astype(object))[:3].tolist())
         known = ", ".join(repr(label) for label in labels[:3].tolist()) + (", ..." if len(labels) > 3 else "")
-        raise ValueError(f"y must contain labels the model was fit on, got {found}; it was fit on {known}.")
+        raise ValueError(f"y must contain only labels the model was fit on, got {found}; it was fit on {known}.")
     return np.asarray(codes, dtype=np.int32)
 
 

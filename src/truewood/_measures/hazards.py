@@ -79,7 +79,7 @@ class NodeHazards:
 
     def _spread(self, terms: RowTerms) -> NumberTerms:
         if not isinstance(terms, NumberTerms):
-            raise TypeError(f"life tables are numbers, got {type(terms).__name__}.")
+            raise TypeError(f"life tables must be numbers, got {type(terms).__name__}.")
         by_event = np.broadcast_to(terms.linear, self.at_parent.shape)
         if self.at_risk is not None:
             by_event = by_event - self._average_at_risk(terms.linear)

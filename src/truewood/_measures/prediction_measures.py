@@ -1,4 +1,4 @@
-"""Formulas of the measures that compare predictions: permutation importance and Sobol-MDA."""
+"""Formulas of the measures that compare predictions: permutation importance, Sobol-MDA and MDI+."""
 
 from __future__ import annotations
 
@@ -66,3 +66,24 @@ def increase_projected_loss(kind: TargetKind, residual: Floats, lost: Floats) ->
     """
     products = lost * (lost - 2.0 * residual[:, None, :])
     return kind.sum_columns(products.reshape(-1, kind.n_columns)).reshape(*lost.shape[:2], kind.n_outputs)
+
+
+def multiply_parts(y: Floats, parts: Floats, weight: Floats) -> Floats:
+    """What each row adds to the covariance of y and each feature's part of a prediction: (n_rows, n_features).
+
+    That is weight (y - mean of y) (part - mean of the part).
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        A column of the target.
+    parts : ndarray of shape (n_rows, n_features)
+        The part of each feature in the prediction of that column.
+    weight : ndarray of shape (n_rows,)
+        Weights of the rows, which sum to one.
+    """
+    deviation = weight * (y - np.average(y, weights=weight))
+    # Row by row: the order of additions in a matrix product depends on the machine.
+    mean = (weight[:, np.newaxis] * parts).sum(axis=0)
+    products: Floats = deviation[:, np.newaxis] * (parts - mean)
+    return products

@@ -11,14 +11,18 @@ from numpy.typing import NDArray
 
 from truewood._formatting import quote
 from truewood._inputs.target import Target, TargetKind
-from truewood._measures.prediction_measures import increase_permutation_loss, increase_projected_loss
+from truewood._measures.prediction_measures import (
+    increase_permutation_loss,
+    increase_projected_loss,
+    multiply_parts,
+)
 from truewood._measures.split_measures import (
     make_mdi_oob_terms,
     make_ufi_centered_terms,
     make_ufi_terms,
+    score_loss_oob,
     score_mdi,
     score_mdi_oob,
-    score_naive_oob,
     score_ufi,
     score_ufi_centered,
 )
@@ -30,6 +34,7 @@ Floats = NDArray[np.float64]
 SplitScore = Callable[[TreeEnsemble, NodeSums], Floats]
 MakeTerms = Callable[[TreeEnsemble, NodeSums, int | None], BothTerms]
 ForestLoss = Callable[[TargetKind, Floats, Floats], Floats]
+PartScore = Callable[[Floats, Floats, Floats], Floats]
 LossIncrease = Callable[[TreeEnsemble, NDArray[np.int32], NDArray[np.int32], Target, Floats], Floats]
 
 # The name that stands for the measure that fits the model, see `find_measure`.
@@ -64,6 +69,8 @@ class Measure:
     forest_loss : callable or None
         For a measure of the predictions of all trees together, with columns projected out:
         ``forest_loss(kind, residual, lost)``. Its scores are shares of the target's impurity.
+    part_score : callable or None
+        For a measure of each feature's part in a regression per tree: ``part_score(y, parts, weight)``, by row.
     why_no_inference : str or None
         Why it has no standard errors and p-values, as the rest of a sentence that begins with the measure.
     skips : bool
@@ -88,6 +95,7 @@ class Measure:
     row_terms: MakeTerms | None = None
     loss_increase: LossIncrease | None = None
     forest_loss: ForestLoss | None = None
+    part_score: PartScore | None = None
     why_no_inference: str | None = None
     skips: bool = True
     uses_evaluation_rows: bool = True
@@ -95,6 +103,11 @@ class Measure:
     linear: str | None = None
     unit: dict[str, str] = field(default_factory=lambda: _DECREASE)
     tasks_with_share: tuple[str, ...] = ("classification", "regression")
+
+    @property
+    def needs_training_rows(self) -> bool:
+        """Whether scoring needs the in-bag rows of each tree, not just what the tree stores of them."""
+        return self.forest_loss is not None or self.part_score is not None
 
     @property
     def is_given_others(self) -> bool:
@@ -142,11 +155,19 @@ MDI_OOB = Measure(
     skips=False,
     linear="mdi_oob",
 )
-NAIVE_OOB = Measure(
-    name="naive_oob",
-    summary="impurity decrease on evaluation rows, computed around the training means; overcorrects",
-    title="impurity decrease on evaluation rows (overcorrected)",
-    split_score=score_naive_oob,
+MDI_PLUS_OOB = Measure(
+    name="mdi_plus_oob",
+    summary="covariance of target and the feature's part in a ridge regression on each tree's splits and columns "
+    '(MDI+, Agarwal et al.); needs rows="oob"',
+    title="MDI+, evaluation rows",
+    part_score=multiply_parts,
+    skips=False,
+)
+LOSS_OOB = Measure(
+    name="loss_oob",
+    summary="decrease in squared error or Brier score on evaluation rows; biased downward",
+    title="decrease in loss on evaluation rows (biased downward)",
+    split_score=score_loss_oob,
     why_no_inference="is not zero on average for a useless feature",
 )
 PERMUTATION = Measure(
@@ -161,7 +182,8 @@ PERMUTATION = Measure(
 )
 SOBOL_MDA = Measure(
     name="sobol_mda",
-    summary='what the forest loses without a column, given the others (Sobol-MDA, Benard et al.); needs rows="oob"',
+    summary="increase in the forest's loss without a column, given the others (Sobol-MDA, Benard et al.); "
+    'needs rows="oob"',
     title="importance given the others (Sobol-MDA)",
     forest_loss=increase_projected_loss,
     skips=False,
@@ -178,7 +200,8 @@ _CORRECTED = Measure(
 )
 
 MEASURES: dict[str, Measure] = {
-    measure.name: measure for measure in (UFI, UFI_CENTERED, MDI, MDI_OOB, NAIVE_OOB, PERMUTATION, SOBOL_MDA)
+    measure.name: measure
+    for measure in (UFI, UFI_CENTERED, MDI, MDI_OOB, MDI_PLUS_OOB, LOSS_OOB, PERMUTATION, SOBOL_MDA)
 }
 OF_RESULTS = MEASURES | {_CORRECTED.name: _CORRECTED}
 

@@ -35,8 +35,11 @@ def score_mdi(trees: TreeEnsemble, sums: NodeSums) -> Floats:
     return multiply_steps(trees, value, value)
 
 
-def score_naive_oob(trees: TreeEnsemble, sums: NodeSums) -> Floats:
-    """Delta' alone, with H'(m) = mean of |y' - v_m|^2 over the evaluation rows."""
+def score_loss_oob(trees: TreeEnsemble, sums: NodeSums) -> Floats:
+    """Delta' alone, with H'(m) = mean of |y' - v_m|^2 over the evaluation rows: their loss if m predicts v_m.
+
+    Li et al.'s "naive-oob" is another quantity: the impurity of the evaluation rows around their own means.
+    """
     value = center(trees, sums)
     node = sums.mean_square + trees.kind.sum_columns(value * (value - 2.0 * sums.mean))
     return -subtract_parent(trees, trees.omega[:, np.newaxis] * node)

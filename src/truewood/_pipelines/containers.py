@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from truewood._inputs.tables import read_names
+from truewood._inputs.table_types import read_names
 
 
 def adapt_table(X: Any, first: Any, categories: Iterable[NDArray[Any]]) -> tuple[Any, list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from truewood._formatting import list_names
-from truewood._inputs.feature_groups import Grouping, read_feature_groups
+from truewood._inputs.groups import Grouping, read_feature_groups
 from truewood._pipelines.provenance import ColumnProvenance
 
 # Names listed in a note.
@@ -75,7 +75,7 @@ def _note_mixed(mixed: list[str], blended: list[str]) -> tuple[str, ...]:
     """Note features that derive from several columns."""
     if not mixed:
         return ()
-    return (f"Mixes of several columns ({_list(blended)}), scored as they are: {_list(mixed)}.",)
+    return (f"Computed from several columns ({_list(blended)}), so scored as separate features: {_list(mixed)}.",)
 
 
 def _note_unused(encoding: Encoding) -> tuple[str, ...]:

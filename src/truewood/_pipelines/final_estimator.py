@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from truewood._formatting import quote
-from truewood._inputs.device_arrays import take_from_device
+from truewood._inputs.table_types import take_from_device
 from truewood._pipelines.containers import adapt_table, find_rare_rows, take_rows
 from truewood._pipelines.encoding import Encoding
 from truewood._pipelines.leakage import check_row_by_row, check_rows

@@ -14,7 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from truewood._inputs.tables import read_names
+from truewood._inputs.table_types import read_names
 from truewood._pipelines.containers import take_columns
 from truewood._pipelines.provenance_probe import find_sources
 

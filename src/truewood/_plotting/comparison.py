@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truewood._formatting import shorten
+from truewood._formatting import INTERVALS, shorten
 from truewood._plotting.style import (
     BIASED,
     MUTED,
@@ -54,7 +54,7 @@ def draw_differences(comparison: Comparison, *, top: int | None, ax: Axes | None
         legend = [
             make_legend_entry(higher, UNBIASED, "o", has_line=True),
             make_legend_entry(lower, BIASED, "o", has_line=True),
-            make_legend_entry(f"{NOT_SIGNIFICANT} (lines: 95% intervals)", MUTED, "o", fill="white", has_line=True),
+            make_legend_entry(f"{NOT_SIGNIFICANT} (lines: {INTERVALS})", MUTED, "o", fill="white", has_line=True),
         ]
         set_title(ax, summarize_differences(comparison, alpha, with_names=False), n_shown, n_features, legend)
     return ax

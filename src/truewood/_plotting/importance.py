@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._arguments import check_type, is_choice
-from truewood._formatting import count, quote, shorten
+from truewood._formatting import INTERVALS, count, quote, shorten
 from truewood._inference.p_values import adjust
 from truewood._plotting.style import (
     BIASED,
@@ -26,6 +26,7 @@ from truewood._plotting.style import (
     set_title,
     wrap_title,
 )
+from truewood._results.certain_ranks import write_certain_top
 from truewood._results.scores_with_errors import get_classes
 from truewood._results.summary import (
     NOT_SIGNIFICANT,
@@ -102,7 +103,7 @@ def _draw_bars(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -
         legend = [
             make_legend_entry(SIGNIFICANT, UNBIASED, "o", has_line=True),
             *small,
-            make_legend_entry(f"{NOT_SIGNIFICANT} (lines: 95% intervals)", MUTED, "o", fill="white", has_line=True),
+            make_legend_entry(f"{NOT_SIGNIFICANT} (lines: {INTERVALS})", MUTED, "o", fill="white", has_line=True),
         ]
     ax.scatter(scores, positions, s=size**2, c=fills, edgecolors=colors.tolist(), zorder=3)
     ax.axvline(0, color="black", linewidth=0.8)
@@ -211,6 +212,28 @@ def _draw_ranks(result: ImportanceResult, _n_shown: int, ax: Axes, _alpha: float
     set_title(ax, f"{n_above} of {n_features} features score above zero", n_features, n_features, [])
 
 
+def _draw_rank_sets(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    order, n_features = result.order[:n_shown], len(result.values)
+    best, worst = (ranks[order] for ranks in result.rank_sets(alpha))
+    positions, rank = np.arange(n_shown), result.frame()["rank"][:n_shown].to_numpy()
+    size = min(7.0, 0.7 * (find_font_size(ax, n_shown) or 3.0))
+    ax.hlines(positions, best, worst, color=SMALL, linewidth=0.8 * size)
+    ax.scatter(rank, positions, s=size**2, c=UNBIASED, zorder=3)
+    ax.set_xlim(0.5, n_features + 0.5)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.xaxis.grid(visible=True, color=FAINT)
+    ax.set_axisbelow(True)
+    label_rows(ax, [str(result.feature_names[j]) for j in order.tolist()])
+    ax.set_xlabel(f"rank by {name_measure(result)}")
+    legend = [
+        make_legend_entry("rank of the score", UNBIASED, "o"),
+        make_legend_entry(f"ranks it may have ({100 * (1 - alpha):g}% confidence)", SMALL, "", has_line=True),
+    ]
+    set_title(ax, wrap_title(write_certain_top(result, alpha)), n_shown, n_features, legend)
+
+
 def _draw_classes(result: ImportanceResult, n_shown: int, ax: Axes, alpha: float) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -248,5 +271,6 @@ _KINDS: dict[str, Callable[[ImportanceResult, int, Axes, float], None]] = {
     "compare": _draw_rank_changes,
     "box": _draw_boxes,
     "rank": _draw_ranks,
+    "rank_sets": _draw_rank_sets,
     "classes": _draw_classes,
 }

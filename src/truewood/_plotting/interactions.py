@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._arguments import find_index, is_choice
-from truewood._formatting import count, format_p_value, list_names, quote, shorten
+from truewood._formatting import INTERVALS, count, format_p_value, list_names, quote, shorten
 from truewood._plotting.style import (
     BIASED,
     FAINT,
@@ -109,7 +109,7 @@ def _draw_bars(result: Interactions, n_shown: int, ax: Axes, alpha: float) -> No
         title = f"{n_found} of {count(len(result.values), 'pair')} of features interact significantly"
         legend = [
             make_legend_entry("significant", UNBIASED, "o", has_line=True),
-            make_legend_entry("not significant (lines: 95% intervals)", MUTED, "o", fill="white", has_line=True),
+            make_legend_entry(f"not significant (lines: {INTERVALS})", MUTED, "o", fill="white", has_line=True),
         ]
         if is_withheld.any():
             legend.append(make_legend_entry("too dependent to test", MUTED, "o", fill=FAINT))

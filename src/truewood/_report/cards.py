@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from truewood._formatting import count, enumerate_names, format_p_value, format_percents
+from truewood._formatting import LEVEL, count, enumerate_names, format_p_value, format_percents
 from truewood._report.effects import draw_effects
 from truewood._results.caveats import TableCheck
+from truewood._results.certain_ranks import MAX_RANKED
 from truewood._results.summary import Percent, classify_features, find_shown, name_unit
 from truewood._results.trends import Direction, find_class_directions, find_predicted_class, name_prediction
 
@@ -21,8 +22,6 @@ _FEW, _MOST = 20, 60
 # Classes that a card lists, and those for which it draws effects.
 _MAX_CLASSES = 12
 _MAX_CURVES = 4
-# Rank sets take the differences of all pairs of features; more features get none.
-_MAX_RANKED = 200
 
 
 def write_cards(
@@ -106,7 +105,7 @@ def _list_facts(result: ImportanceResult, percent: Percent | None, alpha: float)
         verdicts, adjusted = classify_features(result, alpha).tolist(), result.adjusted_p_value().tolist()
         for j, text in enumerate(shown.write_intervals()):
             p_values = map(format_p_value, (float(result.p_value[j]), adjusted[j]))
-            facts[j].append(("95% interval", f"{text}{shown.suffix}"))
+            facts[j].append((f"{LEVEL:.0%} interval", f"{text}{shown.suffix}"))
             facts[j].append(("Verdict", verdicts[j]))
             facts[j].append(("P-value", "{}, adjusted {}".format(*p_values)))
     ranks, sets = result.frame()[["rank", "mdi_rank"]].to_numpy(), _describe_rank_sets(result, alpha)
@@ -120,7 +119,7 @@ def _list_facts(result: ImportanceResult, percent: Percent | None, alpha: float)
 def _describe_rank_sets(result: ImportanceResult, alpha: float) -> list[str]:
     """Describe which ranks each feature may have; empty without inference, and for too many features."""
     n_features = len(result.values)
-    if result.inference_unavailable is not None or not 1 < n_features <= _MAX_RANKED:
+    if result.inference_unavailable is not None or not 1 < n_features <= MAX_RANKED:
         return [""] * n_features
     pairs = zip(*(ranks.tolist() for ranks in result.rank_sets(alpha)), strict=True)
     ranges = [f"{best}" if best == worst else f"{best} to {worst}" for best, worst in pairs]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truewood._formatting import Unit, find_unit, shorten
+from truewood._formatting import CI, Unit, find_unit, shorten
 from truewood._plotting.style import BIASED, FAINT, MUTED, SMALL, UNBIASED
 from truewood._results.summary import (
     NOT_SIGNIFICANT,
@@ -99,7 +99,7 @@ def make_difference_chart(comparison: Comparison, unit: Unit) -> dict[str, Any]:
     higher, lower = name_differences(comparison)
     titles = {
         "difference": "difference",
-        "high": "95% CI",
+        "high": CI,
         "p_value": "p-value",
         "adjusted_p_value": "adjusted p-value",
         "importance_a": f"importance in {a}",
@@ -140,7 +140,7 @@ def _list_tooltips(result: ImportanceResult, percent: Percent | None, *, has_dir
     has_inference = result.inference_unavailable is None
     titles = {} if percent is None else {"shown": name_percent_column(percent).removesuffix(" %")}
     if has_inference:
-        titles["high"] = "95% CI"
+        titles["high"] = CI
     if has_directions:
         titles["direction"] = "direction"
     if has_inference:

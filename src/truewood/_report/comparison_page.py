@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from truewood._formatting import ROWS_IN_WORDS, count, format_p_value, shorten
+from truewood._formatting import CI, INTERVALS, ROWS_IN_WORDS, count, format_p_value, shorten
 from truewood._measures.registry import get_measure
 from truewood._report.charts import make_difference_chart
 from truewood._report.page import Column, Page, check_report, list_items, list_terms, write_page
@@ -41,7 +41,7 @@ def write_comparison(
         summary=summarize_differences(comparison, alpha, with_level=False),
         facts=list(zip((a, b), rows, strict=True)),
         caveats=_list_caveats(comparison),
-        note=f"Lines: 95% intervals. Significance: {name_level(alpha)}.",
+        note=f"Lines: {INTERVALS}. Significance: {name_level(alpha)}.",
         conclusion="Features without a significant difference may still differ by less than these rows can show.",
         cards="",
         sections="",
@@ -50,7 +50,7 @@ def write_comparison(
         columns=[
             Column("feature", "feature", "text", table["feature"].tolist()),
             Column("difference", titles[1], "change", cells[titles[1]]),
-            Column("high", "95% CI", "interval", cells["95% CI"]),
+            Column("high", CI, "interval", cells[CI]),
             Column("verdict", "verdict", "text", verdicts, is_wide=True),
             Column("p_value", "p-value", "p_value", list(map(format_p_value, table["p_value"])), is_wide=True),
             Column("adjusted_p_value", "adjusted p-value", "p_value", cells["adjusted p"], is_wide=True),
@@ -82,7 +82,7 @@ def _list_caveats(comparison: Comparison) -> list[Caveat]:
             "customer, may have rows in both."
         )
     scope = (
-        "held-out rows compare these fitted models; refitted models would differ more."
+        "the comparison is between these fitted models; refitting them would add variation that intervals leave out."
         if comparison.rows == "heldout"
         else "the comparison is between models of these kinds trained on data like this, not just between these fits."
     )

@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from truewood._formatting import Unit, find_unit, format_number
+from scipy.stats import norm
+
+from truewood._formatting import INTERVALS, LEVEL, Unit, find_unit, format_number
 from truewood._results.trends import Direction
 
 # Size of a curve in units of its view box, and the space for labels left and below.
 _WIDTH, _HEIGHT = 420, 170
 _LEFT, _TOP, _BOTTOM = 58, 8, 22
-# Normal quantile of a 95% interval.
-_Z = 1.96
+# Half the length of an interval, in standard errors.
+_Z = float(norm.ppf((1 + LEVEL) / 2))
 
 
 def draw_effects(direction: Direction, prediction: str) -> str:
-    """Draw the effects on a prediction as an HTML figure, with 95% intervals of the means."""
+    """Draw the effects on a prediction as an HTML figure, with intervals of the means."""
     unit = find_unit([*direction.effects, *_find_ends(direction, -1), *_find_ends(direction, 1)])
     power = f", in units of 1e{unit.exponent}" if unit.exponent else ""
     drawn, by = (
@@ -26,7 +28,7 @@ def draw_effects(direction: Direction, prediction: str) -> str:
     )
     line = "lines" if direction.levels else "shaded"
     more = f"; {direction.n_more:,} less frequent levels are left out" if direction.n_more else ""
-    caption = f"Mean effect on the {prediction} by {by}{power} ({line}: 95% intervals over rows{more})"
+    caption = f"Mean effect on the {prediction} by {by}{power} ({line}: {INTERVALS} of the mean{more})"
     return f"<figure>{drawn}<figcaption>{escape(caption)}.</figcaption></figure>"
 
 

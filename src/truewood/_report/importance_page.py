@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from truewood._arguments import check_texts, check_type
-from truewood._formatting import find_unit, format_p_value, shorten
+from truewood._formatting import CI, INTERVALS, find_unit, format_p_value, shorten
 from truewood._report import wording
 from truewood._report.cards import write_cards
 from truewood._report.charts import make_charts, name_class_column
@@ -15,6 +16,7 @@ from truewood._report.groups_section import write_groups
 from truewood._report.page import Column, Page, check_report, list_items, list_terms, write_page
 from truewood._report.pairs_section import write_pairs_section
 from truewood._results.caveats import Caveat, check_table, list_caveats
+from truewood._results.certain_ranks import MAX_RANKED, write_certain_top
 from truewood._results.interactions import Interactions
 from truewood._results.summary import (
     Percent,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 _RANKS = """<section aria-labelledby="slopes-heading">
 <h2 id="slopes-heading">Biased and unbiased ranks</h2>
-<p>Features that drop looked important only on the training data.</p>
+<p>Features that drop look more important on the training data than on evaluation rows.{certain}</p>
 <div id="slopes" class="chart"></div>
 </section>"""
 _CLASSES = """<section aria-labelledby="classes-heading">
@@ -74,7 +76,10 @@ def write_report(
     reading = wording.explain_reading(result, alpha, target)
     if explanation is not None and has_directions:
         reading.append(explain_directions(explanation))
-    shown, sections = find_shown(result, percent), [_RANKS]
+    shown, certain = find_shown(result, percent), ""
+    if has_inference and 1 < len(result.values) <= MAX_RANKED:
+        certain = f" {escape(write_certain_top(result, alpha))}"
+    sections = [_RANKS.format(certain=certain)]
     if interactions is not None:
         check_type(interactions, Interactions, "interactions", "an Interactions or None")
         sections.insert(0, write_pairs_section(interactions, alpha))
@@ -94,7 +99,7 @@ def write_report(
             *(Caveat("", text, is_severe=True) for text in warnings),
             *list_caveats(result, check, with_chance=False),
         ],
-        note=f"Lines: 95% intervals. Significance: {name_level(alpha)}." if has_inference else "",
+        note=f"Lines: {INTERVALS}. Significance: {name_level(alpha)}." if has_inference else "",
         conclusion=wording.write_conclusion(result, alpha),
         cards=write_cards(
             result,
@@ -143,7 +148,7 @@ def make_columns(
         columns.append(Column("importance", unit.name("importance"), "number", [values[j] for j in order]))
     if result.inference_unavailable is None:
         sign = "" if percent is None else "%"
-        columns.append(Column("high", "95% CI", "interval", [f"{intervals[j]}{sign}" for j in order]))
+        columns.append(Column("high", CI, "interval", [f"{intervals[j]}{sign}" for j in order]))
     if directions is not None and explanation is not None:
         output = find_predicted_class(explanation)
         title = "direction" if output is None else f"direction for {shorten(output, 24)}"

@@ -11,8 +11,8 @@ from truewood._results.pairs_text import make_pairs_table, summarize_pairs
 
 _N_SHOWN = 10
 _MEANING = (
-    "Two features work together if the effect of one depends on the value of the other. The share is what that adds to "
-    "their separate effects."
+    "Two features work together if the effect of one depends on the value of the other. Scores measure how much of the "
+    "target's variation this explains beyond their separate effects. They are not clipped, so they may be negative."
 )
 
 

@@ -84,7 +84,7 @@ def write_conclusion(result: ImportanceResult, alpha: float) -> str:
             if len(others) <= _MAX_NAMED
             else f"the other {len(others):,} features"
         )
-        matters = "matters" if len(others) == 1 else "matter"
+        matters = "matters" if len(others) <= _MAX_NAMED else "matter"
         given = " given the others" if get_measure(result.measure).is_given_others else ""
         sentences.append(f"No evidence that {named} {matters}{given}.")
     return " ".join(sentences + _describe_most_overrated(table[~is_found]))
@@ -134,7 +134,10 @@ def describe_method(result: ImportanceResult, check: TableCheck | None) -> list[
     if percent is not None and percent.is_share:
         lines.append(("Share", name_share(result)))
     elif percent is not None:
-        text = "Relative to the sum of all importances, which intervals treat as known, and shown within 0 and 100%."
+        text = (
+            "Relative to the sum of all importances, and clipped to the range from 0 to 100%. Intervals ignore the "
+            "error of the sum."
+        )
         lines.append(("Percentages", text))
     lines.append(("Comparison", "mdi, the usual biased importance of the same trees, computed on their training rows."))
     if result.skipped_weight > 0:
@@ -147,7 +150,8 @@ def explain_reading(result: ImportanceResult, alpha: float, target: str | None) 
     percent, lines = find_percent(result, target), []
     if percent is not None and percent.is_share:
         whole = f"{percent.base[0].upper()}{percent.base[1:]}"
-        lines = [f"{whole} are measured by {name_impurity(result)}. {name_share(result)}"]
+        share = name_share(result)
+        lines = [f"{whole} is measured by {name_impurity(result)}. A share is {share[0].lower()}{share[1:]}"]
     if result.inference_unavailable is not None:
         return lines
     scope = "this fitted model" if result.rows == "heldout" else "models of this kind trained on data like this"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from truewood._formatting import count, enumerate_names, format_p_value
 from truewood._inference.standard_errors import TREE_NOISE, average_tree_noise
-from truewood._inputs.correlation import STRONG, Correlations, find_correlations, find_missing
+from truewood._inputs.correlation import MOST_COLUMNS, STRONG, Correlations, find_correlations, find_missing
 from truewood._measures.registry import get_measure
 from truewood._results.scores_with_errors import find_share_factor
 from truewood._results.summary import SIGNIFICANT, SIGNIFICANT_SMALL, SMALL, describe_skipped, find_percent
@@ -121,15 +121,19 @@ def list_caveats(result: ImportanceResult, check: TableCheck | None, *, with_cha
     caveats += _list_large_shares(result)
     if result.skipped_weight > _SKIPPED:
         is_severe = result.skipped_weight > _MUCH_SKIPPED
-        caveats.append(Caveat("Splits without evaluation rows", describe_skipped(result), is_severe=is_severe))
+        text = (
+            f"{describe_skipped(result)} They contribute nothing to scores; trees with larger leaves have fewer of "
+            "them."
+        )
+        caveats.append(Caveat("Splits without evaluation rows", text, is_severe=is_severe))
     n_units, unit = (result.n_rows, "row") if result.n_groups is None else (result.n_groups, "group")
     if result.inference_unavailable is None and n_units < _FEW_ROWS:
         per_class = " of each class" * (result.task == "classification")
         caveats.append(
             Caveat(
                 f"Few {unit}s",
-                f"intervals and p-values from {count(n_units, unit)}{' of rows' * (unit == 'group')} are rough; they "
-                f"need a few dozen {unit}s{per_class} at the splits.",
+                f"intervals and p-values from {count(n_units, unit)}{' of rows' * (unit == 'group')} are rough. Add "
+                f"more if you can; with fewer than a few dozen {unit}s{per_class}, do not rely on them.",
             )
         )
     caveats += _list_tree_noise(result)
@@ -173,7 +177,8 @@ def _list_large_shares(result: ImportanceResult) -> list[Caveat]:
             "Shares above 100%",
             f"shares reach {100 * largest:.0f}%, so {shown}. A share is the covariance of predictions and target "
             "relative to the target's variance in training, and exceeds 100% if predictions vary more than the target, "
-            "or evaluation rows more than training rows. Rely on the order of the features, not on the sizes.",
+            "or if the target varies more in evaluation rows than in training rows. Rely on "
+            "the order of the features, not on the sizes.",
         )
     ]
 
@@ -181,7 +186,10 @@ def _list_large_shares(result: ImportanceResult) -> list[Caveat]:
 def _list_table_caveats(check: TableCheck, *, are_given: bool) -> list[Caveat]:
     """Caveats from the table; `are_given` if scores are given the other features."""
     caveats, pairs = [], check.correlations.pairs
-    effect = "nearly redundant features share credit, and their p-values cannot say which one matters."
+    effect = (
+        "nearly redundant features share credit, and their p-values cannot say which one matters; score them as a "
+        "group to see what they contribute together."
+    )
     if are_given:
         effect = (
             "the model can do without either of two nearly redundant features as long as it has the other; score them "
@@ -217,6 +225,8 @@ def describe_correlations(check: TableCheck | None) -> str:
         f"absolute Spearman correlation, or Cramér's V for categories, of at least {STRONG}; "
         f"{count(found.n_rows, 'row')}; {found.n_columns:,} of {count(found.n_given, 'column')} compared"
     )
+    if found.n_columns < found.n_given <= MOST_COLUMNS:
+        how += ", the others have a single value or too many categories"
     if found.n_with_categories < found.n_columns:
         how += f", only the first {found.n_with_categories:,} with categories"
     verb = "is" if len(found.pairs) == 1 else "are"
@@ -250,16 +260,16 @@ def explain_intervals(result: ImportanceResult, alpha: float) -> list[str]:
     if included:
         lines.append(
             f"{enumerate_names(included)}: significant, although the interval includes zero. The test is one-sided and "
-            "only asks whether the feature matters at all; an interval leaves out 2.5% at each end and allows for more "
-            "variation."
+            "uses the standard error of a feature that does not matter; the interval is two-sided, and its standard "
+            "error is usually larger."
         )
     if result.residual_values is not None:
         lines.append(
-            "P-values are those of the residual test: each feature is tested against what the other features leave "
-            "unexplained."
+            "P-values are those of the residual test: each feature is tested on the part of the target that the other "
+            "features leave unexplained."
         )
     lines.append(
-        "Redundant features can replace each other, so possibly none of them is significant."
+        "Redundant features can replace each other, so it is possible that none of them is significant."
         if get_measure(result.measure).is_given_others
         else "Features that are merely correlated with useful ones may be significant, too."
     )

@@ -13,16 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from truewood._arguments import is_fraction
-from truewood._formatting import (
-    ROWS_IN_WORDS,
-    Unit,
-    count,
-    find_unit,
-    format_p_value,
-    in_one_line,
-    quote,
-    shorten,
-)
+from truewood._formatting import CI, ROWS_IN_WORDS, Unit, count, find_unit, format_p_value, in_one_line, quote, shorten
 from truewood._inference.p_values import adjust, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
@@ -232,7 +223,7 @@ def write_differences(comparison: Comparison, alpha: float) -> dict[str, list[st
     return {
         "feature": comparison.feature_names[order].tolist(),
         unit.name("difference"): [unit.write(number, sign="+") for number in numbers[0].tolist()],
-        "95% CI": [f"{unit.write(first)} to {unit.write(last)}" for first, last in zip(low, high, strict=True)],
+        CI: [f"{unit.write(first)} to {unit.write(last)}" for first, last in zip(low, high, strict=True)],
         "adjusted p": [format_p_value(p_value) for p_value in p_values],
         "": ["*" if p_value <= alpha else "" for p_value in p_values],
         f"in {a}": [unit.write(number) for number in numbers[1].tolist()],

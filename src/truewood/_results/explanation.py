@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._arguments import find_index
-from truewood._formatting import ROWS_IN_WORDS, count, list_names, quote, shorten
+from truewood._formatting import ROWS_IN_WORDS, count, find_unit, list_names, quote, shorten
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.notebook_view import draw_bars, write_table, write_view
 from truewood._results.trends import name_prediction
@@ -233,10 +233,12 @@ def summarize_effects(explanation: Explanation) -> EffectSummary | None:
     size = np.array([np.abs(part).mean(axis=0) for part in by_feature])  # (n_features, n_outputs)
     mean = size.mean(axis=1)
     order = np.argsort(-mean, kind="stable")[:_N_SHOWN].tolist()
+    unit, ends = find_unit(mean), [(float(by_feature[j].min()), float(by_feature[j].max())) for j in order]
+    ends_unit = find_unit(end for both in ends for end in both)
     columns = {
         "feature": explanation.feature_names[order].tolist(),
-        "mean absolute effect": [f"{mean[j]:.3g}" for j in order],
-        "range": [f"{by_feature[j].min():.3g} to {by_feature[j].max():.3g}" for j in order],
+        unit.name("mean absolute effect"): [unit.write(mean[j]) for j in order],
+        ends_unit.name("range"): [f"{ends_unit.write(low)} to {ends_unit.write(high)}" for low, high in ends],
     }
     if names is not None and name is None:
         columns["largest for"] = [shorten(str(names[k]), 24) for k in size[order].argmax(axis=1)]

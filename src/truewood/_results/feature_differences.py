@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._inference.differences import correlate_contributions, measure_paired_variance
-from truewood._inference.moments import find_forest_noise
+from truewood._inference.moments import drop_rounding, find_forest_noise
 from truewood._inference.p_values import find_z_score
-from truewood._inference.rounding import drop_rounding
 
 if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult

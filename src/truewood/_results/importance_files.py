@@ -19,6 +19,7 @@ from truewood._results.json_fields import (
     read_count,
     read_names,
     read_notes,
+    read_numbers,
     refuse,
     save_json,
 )
@@ -51,15 +52,15 @@ def read_importance(content: Any, *, is_of_columns: bool = False) -> ImportanceR
     n_rows, shape = read_count("n_rows", content["n_rows"]), (len(features),)
     read: dict[str, Any] = {"feature_names": features, "n_rows": n_rows}
     for name in ("values", "mdi"):
-        read[name] = _read_array(name, content[name], shape)
-    read["share"] = _read_array("share", content["share"], shape, has_nan=True)
-    read["per_tree"] = _read_array("per_tree", content["per_tree"], (None, *shape), has_nan=True)
-    read["per_output"] = _read_array("per_output", content["per_output"], (None, *shape))
+        read[name] = read_numbers(name, content[name], shape)
+    read["share"] = read_numbers("share", content["share"], shape, has_nan=True)
+    read["per_tree"] = read_numbers("per_tree", content["per_tree"], (None, *shape), has_nan=True)
+    read["per_output"] = read_numbers("per_output", content["per_output"], (None, *shape))
     read["tree_weight"] = _read_tree_weight(content["tree_weight"], len(read["per_tree"]))
     folds = content["per_fold"]
-    read["per_fold"] = None if folds is None else _read_array("per_fold", folds, (None, *shape))
+    read["per_fold"] = None if folds is None else read_numbers("per_fold", folds, (None, *shape))
     rows = content["contributions"]
-    read["contributions"] = None if rows is None else _read_array("contributions", rows, (n_rows, *shape))
+    read["contributions"] = None if rows is None else read_numbers("contributions", rows, (n_rows, *shape))
     read |= _read_row_groups(content, n_rows)
     for name, listed in _CHOICES.items():
         if not isinstance(content[name], str) or content[name] not in listed:
@@ -98,7 +99,7 @@ def _read_tree_weight(value: Any, n_trees: int) -> NDArray[np.float64] | None:
     """Read the weight of each tree; None for null."""
     if value is None:
         return None
-    weight = _read_array("tree_weight", value, (n_trees,))
+    weight = read_numbers("tree_weight", value, (n_trees,))
     if (weight < 0).any() or not weight.any():
         refuse("tree_weight", "nonnegative numbers, at least one of them positive")
     return weight
@@ -111,16 +112,16 @@ def _read_errors(content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, A
         refuse("inference_unavailable", "text or null")
     read: dict[str, Any] = {"inference_unavailable": reason}
     for name in ("std_error", "null_std_error"):
-        read[name] = _read_array(name, content[name], shape, has_nan=reason is not None)
+        read[name] = read_numbers(name, content[name], shape, has_nan=reason is not None)
         if (read[name] < 0).any():
             refuse(name, "nonnegative numbers")
-    read["tree_noise"] = _read_array("tree_noise", content["tree_noise"], shape, has_nan=True)
+    read["tree_noise"] = read_numbers("tree_noise", content["tree_noise"], shape, has_nan=True)
     if not (np.isnan(read["tree_noise"]) | ((read["tree_noise"] >= 0) & (read["tree_noise"] <= 1))).all():
         refuse("tree_noise", "numbers from 0 to 1, or null")
     if (content["residual_values"] is None) != (content["residual_std_error"] is None):
         refuse("residual_values and residual_std_error", "both numbers or both null")
     for name in ("residual_values", "residual_std_error"):
-        read[name] = None if content[name] is None else _read_array(name, content[name], shape)
+        read[name] = None if content[name] is None else read_numbers(name, content[name], shape)
     if read["residual_std_error"] is not None and (read["residual_std_error"] < 0).any():
         refuse("residual_std_error", "nonnegative numbers")
     total = content["total_error"]
@@ -136,34 +137,14 @@ def _read_classes(content: Any, shape: tuple[int, ...], *, has_nan: bool) -> Cla
     if not isinstance(content, dict) or content.keys() != {part.name for part in fields(ClassScores)}:
         refuse("classes", "names, values, std_error and null_std_error, or null")
     names = read_names("names of classes", content["names"])
-    values = _read_array("values of classes", content["values"], (len(names), *shape))
+    values = read_numbers("values of classes", content["values"], (len(names), *shape))
     errors = [
-        _read_array(f"{name} of classes", content[name], (len(names), *shape), has_nan=has_nan)
+        read_numbers(f"{name} of classes", content[name], (len(names), *shape), has_nan=has_nan)
         for name in ("std_error", "null_std_error")
     ]
     if any((error < 0).any() for error in errors):
         refuse("standard errors of classes", "nonnegative numbers")
     return ClassScores(names, values, *errors)
-
-
-def _read_array(name: str, value: Any, shape: tuple[int | None, ...], *, has_nan: bool = False) -> NDArray[np.float64]:
-    """Read numbers of a given shape, with None for any length; null becomes NaN."""
-    rows = value if len(shape) == 2 else [value]
-    expected = f"{'rows of ' * (len(shape) == 2)}{shape[-1]} numbers{', or null' * has_nan}"
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
-        refuse(name, expected)
-    kinds = {kind for row in rows for kind in map(type, row)}
-    if not kinds <= {float, int, type(None)} or {len(row) for row in rows} != {shape[-1]}:
-        refuse(name, expected)
-    if shape[0] not in (None, len(value)):
-        refuse(name, f"{shape[0]} {expected}")
-    try:
-        array = np.array(value, dtype=np.float64)
-    except OverflowError:
-        refuse(name, "numbers within the range of floats")
-    if np.isinf(array).any() or (np.isnan(array).any() and not has_nan):
-        refuse(name, f"{expected}, all finite")
-    return array
 
 
 def _read_number(name: str, value: Any, *, most: float = math.inf) -> float:

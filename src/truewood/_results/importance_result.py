@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from truewood._arguments import is_fraction, read_flag
 from truewood._formatting import quote
-from truewood._inference.rank_sets import find_rank_sets
+from truewood._inference.p_values import find_rank_sets
 from truewood._inference.standard_errors import count_trees_needed
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.feature_differences import measure_feature_differences
@@ -37,7 +38,7 @@ class ImportanceResult(ScoresWithErrors):
         Scores: the mean over trees and outputs; for boosted trees, the sum over trees. They are signed: a feature
         without predictive power scores zero on average.
     share : ndarray of shape (n_features,)
-        Scores relative to the target's impurity: the share that splits on the feature explain or, for "sobol_mda", the
+        Scores relative to the target's impurity: the share explained by splits on the feature or, for "sobol_mda", the
         share that the model cannot explain without the feature. NaN if scores are not in units of impurity, as for
         boosted classifiers and for error rates (permutation importance of classifiers).
     per_tree : ndarray of shape (n_trees, n_features)
@@ -90,7 +91,7 @@ class ImportanceResult(ScoresWithErrors):
         by `total_p_value`. NaN for "sobol_mda", whose scores do not add up to a total.
     tree_noise : ndarray of shape (n_features,)
         Share of each `null_std_error` that comes from the randomness of the trees and that more trees would remove, for
-        out-of-bag rows; `n_trees_needed` says how many. NaN for other rows, where the trees are given.
+        out-of-bag rows; `n_trees_needed` says how many. NaN for other rows, where trees are treated as fixed.
     residual_values : ndarray of shape (n_features,) or None
         Scores in which the target is replaced by what the other features leave unexplained, for `z_score` and
         `p_value`; only with ``inference="residual"``.
@@ -119,13 +120,13 @@ class ImportanceResult(ScoresWithErrors):
     n_rows: int
     skipped_weight: float
     is_additive: bool = False
-    std_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    null_std_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    std_error: NDArray[np.float64] = field(default_factory=partial(np.empty, 0))
+    null_std_error: NDArray[np.float64] = field(default_factory=partial(np.empty, 0))
     contributions: NDArray[np.float64] | None = None
     n_groups: int | None = None
     groups: NDArray[np.int64] | None = None
     total_error: float = np.nan
-    tree_noise: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    tree_noise: NDArray[np.float64] = field(default_factory=partial(np.empty, 0))
     residual_values: NDArray[np.float64] | None = None
     residual_std_error: NDArray[np.float64] | None = None
     inference_unavailable: str | None = None
@@ -245,16 +246,18 @@ class ImportanceResult(ScoresWithErrors):
 
         Parameters
         ----------
-        kind : {"bar", "compare", "box", "rank", "classes"}, default="bar"
+        kind : {"bar", "compare", "box", "rank", "rank_sets", "classes"}, default="bar"
             "bar": scores with 95% intervals, as percentages if the measure allows it. "compare": biased ranks next to
             unbiased ranks. "box": box plots of the scores by tree, or by fold. "rank": all scores in descending
-            order, biased and unbiased. "classes": a heat map of the scores by class.
+            order, biased and unbiased. "rank_sets": the ranks that each feature may have, see `rank_sets`.
+            "classes": a heat map of the scores by class.
         top : int or None, default=20
             Number of features to show, the most important first; None shows all. "rank" always shows all.
         ax : matplotlib Axes, default=None
             Axes to draw on; if None, a new figure is created.
         alpha : float, default=0.05
-            Largest adjusted p-value (Benjamini-Hochberg) of a significant feature, in "bar" and "classes".
+            Largest adjusted p-value (Benjamini-Hochberg) of a significant feature, in "bar" and "classes"; probability
+            that any rank set is wrong, in "rank_sets".
         title : str, default=None
             First line of the title, such as the name of the target.
         explanation : Explanation, default=None
@@ -315,7 +318,7 @@ class ImportanceResult(ScoresWithErrors):
             The result of `truewood.interactions` for the same features; the report then shows which pairs of features
             work together.
         target : str, default=None
-            Name of the target, as in "explains 64% of the differences in price".
+            Name of the target, as in "explains 64% of the variation in price".
         data : str, default=None
             Name of the analyzed data, such as a file name, for the top of the report.
         alpha : float, default=0.05

@@ -7,11 +7,10 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truewood._formatting import ROWS_IN_WORDS
 from truewood._results.interactions import Interactions, JointSurfaces
-from truewood._results.json_fields import is_text, read_count, read_names, read_notes, refuse, save_json
+from truewood._results.json_fields import is_text, read_count, read_names, read_notes, read_numbers, refuse, save_json
 
 FORMAT = "truewood.Interactions"
 
@@ -36,7 +35,7 @@ def read_interactions(content: dict[str, Any]) -> Interactions:
     """Build a result from the fields of a file, after validating each of them."""
     _check_fields(content, Interactions, "the file")
     names = read_names("feature_names", content["feature_names"])
-    pairs = _read_numbers("pairs", content["pairs"], (None, 2), np.int64)
+    pairs = read_numbers("pairs", content["pairs"], (None, 2), np.int64)
     n_pairs, n_features = len(pairs), len(names)
     if not ((pairs >= 0) & (pairs < n_features)).all() or not (pairs[:, 0] < pairs[:, 1]).all():
         refuse("pairs", f"ascending pairs of numbers from 0 to {n_features - 1}")
@@ -45,11 +44,11 @@ def read_interactions(content: dict[str, Any]) -> Interactions:
         refuse("inference_unavailable", "text or null")
     read: dict[str, Any] = {"feature_names": names, "pairs": pairs, "inference_unavailable": reason}
     for name in ("values", "bias_bound", "dependence"):
-        read[name] = _read_numbers(name, content[name], (n_pairs,))
+        read[name] = read_numbers(name, content[name], (n_pairs,), has_nan=True)
         if np.isnan(read[name]).any():
             refuse(name, f"{n_pairs} numbers")
     for name in ("share", "std_error", "null_std_error"):
-        read[name] = _read_numbers(name, content[name], (n_pairs,))
+        read[name] = read_numbers(name, content[name], (n_pairs,), has_nan=True)
     if (read["std_error"] < 0).any() or (read["null_std_error"] < 0).any() or (read["bias_bound"] < 0).any():
         refuse("std_error, null_std_error and bias_bound", "nonnegative")
     for name, choices in _CHOICES.items():
@@ -59,7 +58,7 @@ def read_interactions(content: dict[str, Any]) -> Interactions:
     for name in ("n_possible", "n_rows", "n_trees"):
         read[name] = read_count(name, content[name])
     read["n_groups"] = None if content["n_groups"] is None else read_count("n_groups", content["n_groups"])
-    read["impurity"] = float(_read_numbers("impurity", [content["impurity"]], (1,))[0])
+    read["impurity"] = float(read_numbers("impurity", [content["impurity"]], (1,), has_nan=True)[0])
     outputs, notes = content["output_names"], content["notes"]
     read["output_names"] = None if outputs is None else read_names("output_names", outputs)
     read["notes"] = read_notes(notes)
@@ -71,35 +70,12 @@ def read_interactions(content: dict[str, Any]) -> Interactions:
 
 def _read_surfaces(content: Any, n_pairs: int, n_features: int, n_columns: int) -> JointSurfaces:
     _check_fields(content, JointSurfaces, "surfaces")
-    pairs = _read_numbers("pairs of surfaces", content["pairs"], (None,), np.int64)
+    pairs = read_numbers("pairs of surfaces", content["pairs"], (None,), np.int64)
     if not ((pairs >= 0) & (pairs < n_pairs)).all():
         refuse("pairs of surfaces", f"numbers from 0 to {n_pairs - 1}")
-    levels = _read_numbers("levels", content["levels"], (n_features, None))
+    levels = read_numbers("levels", content["levels"], (n_features, None), has_nan=True)
     n_cells = levels.shape[1]
     cells = (len(pairs), n_columns, n_cells, n_cells)
-    means = {name: _read_numbers(name, content[name], cells) for name in ("joint", "combined", "observed")}
-    n_rows = _read_numbers("n_rows of surfaces", content["n_rows"], (len(pairs), n_cells, n_cells), np.int64)
+    means = {name: read_numbers(name, content[name], cells, has_nan=True) for name in ("joint", "combined", "observed")}
+    n_rows = read_numbers("n_rows of surfaces", content["n_rows"], (len(pairs), n_cells, n_cells), np.int64)
     return JointSurfaces(pairs=pairs, levels=levels, n_rows=n_rows, **means)
-
-
-def _read_numbers(name: str, value: Any, shape: tuple[int | None, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """Read numbers of a given shape, with None for any length; null becomes NaN."""
-    expected = f"numbers of shape {tuple('any' if side is None else side for side in shape)}"
-    if not isinstance(value, list):
-        refuse(name, expected)
-    try:
-        listed = np.array(value, dtype=object)
-    except ValueError:
-        refuse(name, expected)
-    if listed.ndim != len(shape) or any(s not in (None, n) for s, n in zip(shape, listed.shape, strict=True)):
-        refuse(name, expected)
-    kinds = {type(number) for number in listed.ravel().tolist()}
-    if not kinds <= ({int} if dtype is np.int64 else {int, float, type(None)}):
-        refuse(name, expected)
-    try:
-        numbers = listed.astype(dtype)
-    except OverflowError:
-        refuse(name, f"{expected} within the range of floats")
-    if dtype is np.float64 and np.isinf(numbers).any():
-        refuse(name, f"finite {expected}")
-    return numbers

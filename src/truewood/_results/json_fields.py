@@ -100,6 +100,30 @@ def read_notes(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def read_numbers(
+    name: str, value: Any, shape: tuple[int | None, ...], dtype: Any = np.float64, *, has_nan: bool = False
+) -> NDArray[Any]:
+    """Read finite numbers of a given shape, with None for any length; null becomes NaN, if that is allowed."""
+    sides = ["any number of" if side is None else str(side) for side in shape]
+    expected = f"{' rows of '.join(sides)} numbers{', or null' * has_nan}"
+    try:
+        listed = np.array(value if isinstance(value, list) else None, dtype=object)
+    except ValueError:  # ragged
+        refuse(name, expected)
+    if listed.ndim != len(shape) or any(s not in (None, n) for s, n in zip(shape, listed.shape, strict=True)):
+        refuse(name, expected)
+    kinds = {type(number) for number in listed.ravel().tolist()}
+    if not kinds <= ({int} if dtype is np.int64 else {int, float, type(None)}):
+        refuse(name, expected)
+    try:
+        numbers = listed.astype(dtype)
+    except OverflowError:
+        refuse(name, f"{expected} within the range of {np.dtype(dtype)}")
+    if dtype is np.float64 and (np.isinf(numbers).any() or (np.isnan(numbers).any() and not has_nan)):
+        refuse(name, f"{expected}, all finite")
+    return numbers
+
+
 def is_text(value: Any) -> bool:
     """Whether a value is text that can be written; JSON files may contain lone surrogates."""
     if not isinstance(value, str):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from truewood._formatting import in_one_line
+from truewood._formatting import CI, INTERVALS, in_one_line
 
 if TYPE_CHECKING:
     from truewood._results.caveats import Caveat
@@ -23,9 +23,10 @@ _PALE = 0.35
 _CHART = '<div style="width:8em;max-width:18vw" title="{}">{}</div>'
 _BAR = '<div style="margin-left:{:.1f}%;width:{:.1f}%;min-width:1px;height:0.6em;background:{};opacity:{:g}"></div>'
 _LINE = '<div style="margin-left:{:.1f}%;width:{:.1f}%;border-top:2px solid;opacity:0.6"></div>'
+_CELL = '<{0} style="text-align:{1};white-space:{2};padding:0.15em 0.6em">{3}</{0}>'
 # Intervals are cut off at this multiple of the largest value, so that bars stay visible next to wide ones.
 _LONGEST = 2.0
-LINES = "Lines below the bars: 95% intervals."
+LINES = f"Lines below the bars: {INTERVALS}."
 _PARAGRAPH = '<p style="max-width:60em;margin:0.4em 0{}">{}</p>'
 
 
@@ -51,12 +52,11 @@ def write_table(columns: Mapping[str, Sequence[str]], drawn: Sequence[str] | Non
     sides = ["left" if k < n_names else "right" for k in range(len(columns))]
     spaces = ["normal" if k < n_names else "nowrap" for k in range(len(columns))]
     head = [
-        f'<th style="text-align:{side}">{escape(in_one_line(name))}</th>'
-        for name, side in zip(columns, sides, strict=True)
+        _CELL.format("th", side, "normal", escape(in_one_line(name))) for name, side in zip(columns, sides, strict=True)
     ]
     rows = [
         [
-            f'<td style="text-align:{side};white-space:{space}">{escape(in_one_line(text))}</td>'
+            _CELL.format("td", side, space, escape(in_one_line(text)))
             for text, side, space in zip(texts, sides, spaces, strict=True)
         ]
         for texts in zip(*columns.values(), strict=True)
@@ -103,7 +103,7 @@ def draw_bars(
         color, opacity = _NEGATIVE if value < 0 else _POSITIVE, 1 if is_clear else _PALE
         text, chart = f"{value:.4g}", _BAR.format(*place(min(value, 0.0), max(value, 0.0)), color, opacity)
         if intervals is not None and not math.isnan(high - low):
-            text += f" (95% CI {low:.4g} to {high:.4g})"
+            text += f" ({CI} {low:.4g} to {high:.4g})"
             chart += _LINE.format(*place(low, high))
         charts.append(_CHART.format(text, chart))
     return charts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from truewood._formatting import count, find_unit, format_p_value, format_percents, in_one_line
+from truewood._formatting import CI, count, find_unit, format_p_value, format_percents, in_one_line
 from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def make_pairs_table(interactions: Interactions, alpha: float, top: int) -> pd.D
         low, high = map(write, interactions.interval())
         is_withheld = interactions.is_withheld[order].tolist()
         adjusted = map(format_p_value, interactions.adjusted_p_value()[order].tolist())
-        columns["95% CI"] = ["–" if off else f"{a} to {b}" for off, a, b in zip(is_withheld, low, high, strict=True)]
+        columns[CI] = ["–" if off else f"{a} to {b}" for off, a, b in zip(is_withheld, low, high, strict=True)]
         columns["adjusted p-value"] = [
             "withheld" if off else text for off, text in zip(is_withheld, adjusted, strict=True)
         ]
@@ -67,13 +67,14 @@ def make_pairs_table(interactions: Interactions, alpha: float, top: int) -> pd.D
 
 def summarize_pairs(interactions: Interactions, alpha: float) -> str:
     """State which pairs work together, in a sentence or two."""
-    tested = count(len(interactions.values), "pair")
+    n_pairs = len(interactions.values)
     if interactions.inference_unavailable is not None:
-        return f"{tested} of features scored, without p-values: {interactions.inference_unavailable}."
+        return f"{count(n_pairs, 'pair')} of features scored, without p-values: {interactions.inference_unavailable}."
+    tested = count(n_pairs - int(np.count_nonzero(interactions.is_withheld)), "pair")
     is_found = interactions.select(alpha)
     found = [interactions.pairs[k] for k in interactions.order if is_found[k]]
     names = [" and ".join(interactions.feature_names[pair].tolist()) for pair in found]
-    text = f"No evidence that features work together ({tested} tested)."
+    text = f"No evidence that features work together ({tested} tested for interactions)."
     if names:
         listed = "; ".join(names[:_N_NAMED])
         listed += f"; and {count(len(names) - _N_NAMED, 'more pair')}" if len(names) > _N_NAMED else ""
@@ -86,7 +87,7 @@ def _describe_withheld(interactions: Interactions) -> list[str]:
     n_withheld = int(np.count_nonzero(interactions.is_withheld))
     if not n_withheld:
         return []
-    return [f"{count(n_withheld, 'pair')} without a p-value, because the two features depend too much on each other."]
+    return [f"P-values are withheld for {count(n_withheld, 'pair')} of features that depend too much on each other."]
 
 
 def _write_notes(interactions: Interactions) -> list[str]:

@@ -128,8 +128,8 @@ class ScoresWithErrors:
         """Return p-values from a null distribution made of the scores that are not positive and their mirror images.
 
         This is the test of Janitza, Celik & Boulesteix (2018), for many features that mostly lack predictive power. The
-        distribution consists of z-scores, because the spread of scores differs between features, or of the scores
-        themselves without inference.
+        distribution consists of z-scores, because the spread of scores differs between features; without inference, it
+        consists of the scores themselves.
 
         Returns
         -------

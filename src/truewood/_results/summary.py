@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._formatting import (
+    LEVEL,
     ROWS_IN_WORDS,
     Unit,
     count,
@@ -74,7 +75,7 @@ def find_percent(result: ImportanceResult, target: str | None = None) -> Percent
     total, factor = float(result.values.sum()), 100 * find_share_factor(result.values, result.share)
     is_above = max(total, float(result.values.max())) * factor > 100
     if not math.isnan(factor) and not (result.is_additive and is_above):
-        return Percent(factor, name_differences_in(target), True, min(max(factor * total, 0.0), 100.0))
+        return Percent(factor, name_variation_in(target), True, min(max(factor * total, 0.0), 100.0))
     if total > 0 and total >= _MIN_Z_OF_SUM * result.total_error:
         return Percent(100.0 / total, "the total importance", False, 100.0)
     return None
@@ -92,7 +93,7 @@ class ShownScores:
     values : ndarray of shape (n_features,)
         Percentages, or scores if they are not part of a whole.
     low, high : ndarray of shape (n_features,)
-        Ends of their 95% intervals; NaN without inference.
+        Ends of their intervals; NaN without inference.
     unit : Unit or None
         The unit of scores; None for percentages.
     """
@@ -126,25 +127,25 @@ def find_shown(result: ImportanceResult, percent: Percent | None) -> ShownScores
     """Return scores and intervals as they are shown, in the order of the features."""
     low = high = np.full(len(result.values), np.nan)
     if result.inference_unavailable is None:
-        low, high = result.interval()
+        low, high = result.interval(LEVEL)
     if percent is None:
         return ShownScores(result.values, low, high, find_unit(result.values.tolist()))
     values, low, high = (np.clip(percent.factor * numbers, 0.0, 100.0) for numbers in (result.values, low, high))
     return ShownScores(values, low, high, None)
 
 
-def name_differences_in(target: str | None) -> str:
-    """Name what shares are shares of, in the words of a reader who knows no impurity."""
-    return f"the differences in {'the target' if target is None else shorten(target, 80)}"
+def name_variation_in(target: str | None) -> str:
+    """Name what shares are shares of, for readers who do not know impurity."""
+    return f"the variation in {'the target' if target is None else shorten(target, 80)}"
 
 
 def name_share(result: ImportanceResult) -> str:
     """Define shares by their technical term."""
-    limits = "Shares are shown within 0 and 100%."
+    limits = "Shares are clipped to the range from 0 to 100%."
     if get_measure(result.measure).is_given_others:
         text = f"the part of {name_impurity(result)} that the model cannot explain without the feature"
     else:
-        text = f"the part of {name_impurity(result)} that splits on the feature explain"
+        text = f"the part of {name_impurity(result)} explained by splits on the feature"
     return " ".join(filter(None, [f"{text[0].upper()}{text[1:]}.", explain_impurity(result), limits]))
 
 

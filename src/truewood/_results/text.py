@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood._formatting import ROWS_IN_WORDS, align, count, find_unit, format_p_value, in_one_line
+from truewood._formatting import CI, ROWS_IN_WORDS, align, count, find_unit, format_p_value, in_one_line
 from truewood._results.caveats import list_caveats
 from truewood._results.notebook_view import LINES, draw_bars, write_table, write_view
 from truewood._results.summary import (
@@ -49,7 +49,7 @@ def write_html(result: ImportanceResult) -> str:
     caveats, notes = list_caveats(result, None), _write_legend(result)
     notes += [LINES] * (intervals is not None)
     skipped = describe_skipped(result)
-    if result.skipped_weight > 0 and all(caveat.text != skipped for caveat in caveats):
+    if result.skipped_weight > 0 and not any(caveat.text.startswith(skipped) for caveat in caveats):
         notes.append(skipped)
     columns: dict[str, list[str]] = {str(name): table[name].tolist() for name in table}
     return write_view("ImportanceResult", _write_header(result), write_table(columns, bars), notes, caveats)
@@ -72,7 +72,7 @@ def _make_top_table(result: ImportanceResult) -> pd.DataFrame:
     if percent is not None:
         columns[name_percent_column(percent)] = align(_pick(shown.write_values(), order))
     if result.inference_unavailable is None:
-        columns["95% CI"] = _pick(shown.write_intervals(), order)
+        columns[CI] = _pick(shown.write_intervals(), order)
         columns["p-value"] = [format_p_value(p_value) for p_value in result.p_value[order].tolist()]
         columns[""] = [STARS.get(verdict, "") for verdict in classify_features(result, _ALPHA)[order].tolist()]
     columns[unit.name("importance")] = [unit.write(value) for value in result.values[order].tolist()]

@@ -144,17 +144,17 @@ def explain_directions(explanation: Explanation) -> str:
         what += " for the class that the feature affects most"
     rows = f"{len(pick_rows(explanation)):,} {ROWS_IN_WORDS[explanation.rows]}"
     return (
-        f"Direction of the mean effect on the {what}, from low to high values of the feature: {up} if at least "
-        f"{100 * _MIN_MONOTONE:g}% of its total change is upward, {down} if at least {100 * _MIN_MONOTONE:g}% is "
-        "downward, and mixed otherwise or if the effect depends on other features. Categories have a mean effect per "
-        f"level ({rows})."
+        f"Direction: how the mean effect on the {what} changes from low to high values of the feature. It is {up} if "
+        f"at least {100 * _MIN_MONOTONE:g}% of the total change is upward, {down} if at least "
+        f"{100 * _MIN_MONOTONE:g}% is downward, and mixed otherwise or if the effect depends on other features. "
+        f"Categories have a mean effect per level. Effects are means over {rows}."
     )
 
 
 def describe_levels(result: ImportanceResult, directions: list[Direction]) -> list[str]:
     """Describe the effects of levels, a line per feature that has some, the most important first."""
     return [
-        f"{result.feature_names[j]}{f' for {directions[j].output}' * bool(directions[j].output)}: "
+        f"Mean effects of {result.feature_names[j]}{f' for {directions[j].output}' * bool(directions[j].output)}: "
         f"{'; '.join(f'{level} {effect}' for level, effect in list_effects(directions[j]))}"
         f"{f' ({directions[j].n_more:,} more levels)' * bool(directions[j].n_more)}."
         for j in result.order.tolist()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._formatting import count, quote
-from truewood._inputs.row_data import RowData
+from truewood._inputs.tables import RowData
 from truewood._inputs.target import ClassTarget, Target
 from truewood.adapters import WeightedDraws
 

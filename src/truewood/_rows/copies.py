@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from truewood._formatting import count
-from truewood._inputs.device_arrays import bring_to_host
+from truewood._inputs.table_types import bring_to_host
 from truewood._inputs.tables import FeatureMatrix
 
 Codes = NDArray[np.int64]
 
-# Rows that are hashed at a time.
-_BLOCK_ROWS = 1 << 16
+# Rows that are hashed at a time on a device, and on the host, where they should stay in the processor's cache.
+_DEVICE_ROWS, _HOST_ROWS = 1 << 16, 1 << 12
 # Chance leaves groups of equal rows of all sizes; copies leave most rows unique, or all groups of about the same size.
 _MOSTLY_UNIQUE = 0.5
 _SAME_SIZE = 0.2
@@ -90,7 +90,9 @@ def find_copies(matrix: FeatureMatrix) -> Copies | None:
     more often than two independent halves of the columns would. In tables with few levels per column, rows that agree
     satisfy neither condition.
     """
-    if matrix.n_rows < 2 or not (isinstance(matrix.values, np.ndarray) or _is_sparse(matrix) or matrix.is_on_device):
+    if matrix.n_rows < 2 or not (
+        isinstance(matrix.values, np.ndarray) or sparse.issparse(matrix.values) or matrix.is_on_device
+    ):
         return None
     groups, size = _number(_hash_rows(matrix, _draw_factors(matrix)))
     if len(size) == matrix.n_rows:
@@ -107,13 +109,12 @@ def find_copies(matrix: FeatureMatrix) -> Copies | None:
     return Copies(_number(own)[0])
 
 
-def find_copies_in_table(X: Any) -> Copies | None:
-    """Find copies in a table of any kind of columns; None if there are none, or if X is not a table in memory."""
-    return find_copies(FeatureMatrix(_encode_table(X), np.empty(0, dtype=np.str_), has_missing=True))
+def encode_table(X: Any) -> FeatureMatrix:
+    """A table of any kind of columns as numbers that are equal if the values of a column are."""
+    return FeatureMatrix(_encode_columns(X), np.empty(0, dtype=np.str_), has_missing=True)
 
 
-def _encode_table(X: Any) -> Any:
-    """Numbers that are equal if the values of a column are."""
+def _encode_columns(X: Any) -> Any:
     if sparse.issparse(X):
         return sparse.csr_array(X, dtype=np.float64)
     frame = X if isinstance(X, pd.DataFrame) else None
@@ -137,10 +138,6 @@ def _encode_table(X: Any) -> Any:
     return values
 
 
-def _is_sparse(matrix: FeatureMatrix) -> bool:
-    return bool(sparse.issparse(matrix.values))
-
-
 def _draw_factors(matrix: FeatureMatrix) -> NDArray[np.uint64]:
     """Random odd factors of the columns, shape (n_columns, 2)."""
     rng = np.random.default_rng(0)
@@ -150,15 +147,16 @@ def _draw_factors(matrix: FeatureMatrix) -> NDArray[np.uint64]:
 def _hash_rows(matrix: FeatureMatrix, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Hashes of rows, shape (n_rows,), from the columns whose factors are not 0."""
     hashes = np.empty(matrix.n_rows, dtype=np.uint64)
-    if _is_sparse(matrix):
+    if sparse.issparse(matrix.values):
         stored = matrix.values
         bits = np.where(_equal(stored.data, matrix.fill), np.uint64(0), _read_bits(stored.data, has_missing=True))
         sums = sparse.csr_array((bits, stored.indices, stored.indptr), shape=stored.shape) @ factors
         return _mix(sums)
-    for start in range(0, matrix.n_rows, _BLOCK_ROWS):
-        rows = np.arange(start, min(start + _BLOCK_ROWS, matrix.n_rows))
-        block = matrix.take(rows) if matrix.is_on_device else matrix.values[start : start + _BLOCK_ROWS]
-        hashes[rows] = _mix(_read_bits(block, has_missing=matrix.has_missing) @ factors)
+    n_rows = _DEVICE_ROWS if matrix.is_on_device else _HOST_ROWS
+    for start in range(0, matrix.n_rows, n_rows):
+        stop = min(start + n_rows, matrix.n_rows)
+        block = matrix.take(np.arange(start, stop)) if matrix.is_on_device else matrix.values[start:stop]
+        hashes[start:stop] = _mix(_read_bits(block, has_missing=matrix.has_missing) @ factors)
     return hashes
 
 
@@ -173,8 +171,8 @@ def _read_bits(values: NDArray[Any], *, has_missing: bool) -> NDArray[np.uint64]
     if has_missing:
         plain[np.isnan(plain)] = np.nan
     bits: NDArray[np.uint64] = plain.view(f"u{plain.dtype.itemsize}").astype(np.uint64, copy=False)
-    # Small integers differ in their upper bits only, which products would shift out.
-    return bits ^ (bits >> np.uint64(32))
+    # Small integers differ in their upper bits only, which products would shift out; float32 has no such bits.
+    return bits ^ (bits >> np.uint64(32)) if plain.dtype.itemsize == 8 else bits
 
 
 def _mix(sums: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -235,7 +233,7 @@ def _find_identified(matrix: FeatureMatrix, groups: Codes, size: Codes) -> NDArr
 
 def _list_columns(matrix: FeatureMatrix) -> Iterator[NDArray[np.float64]]:
     """Columns in the host's memory; of a sparse matrix, those with the most stored values."""
-    if not _is_sparse(matrix):
+    if not sparse.issparse(matrix.values):
         for column in bring_to_host(matrix.values).T:
             yield column.astype(np.float64) + 0.0
         return

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine, keep_engine
 from truewood._exceptions import TrainingRowsError
 from truewood._formatting import quote
-from truewood._inputs.row_data import RowData
-from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.tables import FeatureMatrix, RowData
 from truewood._inputs.target import NumberTarget
 from truewood._rows.copies import Copies
 from truewood._rows.training_check import have_leaf_weights, have_training_sums, is_training_data
@@ -47,6 +46,10 @@ class EvaluationRows:
     of_tree: Callable[[int], NDArray[np.int64]]
     are_training: bool = False
     copies: Copies | None = None
+
+    def of_trees(self, trees: range) -> RowLists:
+        """Rows of several trees."""
+        return RowLists.join([self.of_tree(tree) for tree in trees])
 
     @property
     def are_all_oob(self) -> bool:
@@ -200,8 +203,8 @@ def _refuse_training(tree_model: TreeModel, data: RowData, n_threads: int) -> No
         if not tree_model.has_bags:
             remedy = (
                 "pass rows that were held out from the fit, or refit the model per fold with cross_importance, because "
-                f"{tree_model.name} {tree_model.why_no_bags}. If all rows are new and only repeat training rows, pass "
-                f"rows=[range(len(X))] * {tree_model.n_trees}"
+                f"{tree_model.name} {tree_model.why_no_bags}. If the rows are new and equal training rows by "
+                f"coincidence, pass rows=[range(len(X))] * {tree_model.n_trees}"
             )
         raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got its training data; {remedy}.")
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
-from truewood._inputs.row_data import RowData
+from truewood._inputs.tables import RowData
 from truewood._inputs.target import NumberTarget, Target
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NodeSums

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from truewood._exceptions import warn
 from truewood._formatting import count
 from truewood._inference.pair_scores import EvaluatedRows
-from truewood._inputs.feature_groups import Grouping
+from truewood._inputs.groups import Grouping
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.interactions import Interactions
 from truewood._rows.copies import Copies
@@ -71,8 +71,8 @@ def check_n_pairs(n_pairs: int, max_pairs: int) -> None:
     """Refuse to choose among pairs: trees of a fold were trained on rows that evaluate other folds."""
     if n_pairs > max_pairs:
         raise ValueError(
-            f"max_pairs must be at least the number of pairs in folds, {n_pairs:,}, got {max_pairs:,}; pass it, or "
-            "choose features by features=."
+            f"max_pairs must be at least {n_pairs:,}, the number of pairs, because folds test all pairs, got "
+            f"{max_pairs:,}; pass max_pairs={n_pairs}, or choose features with features=."
         )
 
 
@@ -111,7 +111,7 @@ def find_fold_pairs(
         rows = replace(rows, rows=moved, target=rows.target + origin)
     return FoldPairs(
         rows,
-        effects.joint[is_kept],
+        np.stack([effects.take_joint(is_kept, slice(None), c)[0].T for c in range(rows.target.shape[1])], axis=2),
         is_kept,
         parts.model,
         tree_model.n_trees,
@@ -128,13 +128,17 @@ def join_fold_pairs(
     sample_weight: Floats | None,
     groups: NDArray[np.int64] | None,
     copies: Copies | None,
+    invalid: str | None,
 ) -> Interactions:
     """Score pairs on the rows of all folds, each with the model that did not see it."""
     clusters = copies.groups if groups is None and copies is not None else groups
     first, tree_model = parts[0], open_model(parts[0].model)
     for part in parts[1:]:
         if part.grouping.names.tolist() != first.grouping.names.tolist():
-            raise ValueError("folds must have the same features, but a pipeline dropped some; pass feature_groups=.")
+            raise ValueError(
+                "folds must have the same features, but a pipeline dropped some; pass feature_groups= so that "
+                "every group has a column in every fold."
+            )
         if part.joint.shape[2] != first.joint.shape[2]:
             raise ValueError("folds must have the same classes, but some lack a class; pass cv=StratifiedKFold().")
     numbers = np.concatenate([test[part.is_kept] for test, part in zip(folds.test, parts, strict=True)])
@@ -166,7 +170,7 @@ def join_fold_pairs(
     used, local = find_used(first.pairs)
     joint = join([part.joint for part in parts])
     scorer = joined.make_scorer(folds.measure_reciprocity(folds.weigh(sample_weight)))
-    scores = scorer.score(local, joint, None)
+    scores = scorer.score(local, lambda block, column: joint[np.newaxis, :, block, column].swapaxes(1, 2))
     top, n_features = find_top(scores), len(first.grouping.names)
     surfaces = make_surfaces(joined, joint[:, top], top, first.pairs[top], used, n_features, has_units(tree_model))
     notes = [note for part in parts for note in part.notes]
@@ -174,13 +178,13 @@ def join_fold_pairs(
         notes.append(copies.describe(are_training=True))
     n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
     if n_never:
-        notes.append(f"{count(n_never, 'row')} of {folds.n_rows:,} never held out and used for training only.")
+        notes.append(f"Never held out, and used for training only: {count(n_never, 'row')} of {folds.n_rows:,}.")
     return make_interactions(
         tree_model,
         first.grouping,
         first.pairs,
         len(first.pairs),
-        EvaluatedPairs(scores, scorer.problem, joined.impurity, surfaces),
+        EvaluatedPairs(scores, invalid or scorer.problem, joined.impurity, surfaces),
         rows="folds",
         n_rows=folds.n_rows,
         n_trees=sum(part.n_trees for part in parts),

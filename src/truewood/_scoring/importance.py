@@ -23,7 +23,6 @@ from truewood._inference.moments import (
     measure_moments,
     sum_influence_by_group,
 )
-from truewood._inference.row_order import MOST_ROWS, warn_of_dependent_rows
 from truewood._inference.standard_errors import (
     CLUSTER_REMEDY,
     count_trees_for_bags,
@@ -31,14 +30,22 @@ from truewood._inference.standard_errors import (
     find_cluster_shortage,
     find_row_shortage,
 )
-from truewood._inputs.device_arrays import bring_to_host
-from truewood._inputs.feature_groups import Grouping, sum_feature_groups
+from truewood._inputs.groups import Grouping, sum_feature_groups
+from truewood._inputs.table_types import bring_to_host
 from truewood._measures.registry import Measure, check_measure, find_inference_problem, find_measure
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
+from truewood._rows.dependent_rows import MOST_ROWS, warn_of_dependent_rows
 from truewood._scoring.influence import allocate_influence
-from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
+from truewood._scoring.inputs import (
+    ScoringInputs,
+    check_training_rows,
+    describe_rows,
+    find_invalid_rows,
+    make_scoring_inputs,
+)
+from truewood._scoring.mdi_plus import choose_penalties
 from truewood._scoring.residual_test import add_residual_test, find_residual_problem
 from truewood._scoring.results import (
     Metadata,
@@ -48,7 +55,6 @@ from truewood._scoring.results import (
     make_grouping_scores,
     make_results,
 )
-from truewood._scoring.row_checks import describe_rows, find_shortage, find_synthetic_rows
 from truewood._scoring.sobol_mda import score_projected
 from truewood._scoring.trees import can_fuse, score_trees
 from truewood.adapters import TreeModel, open_model
@@ -82,16 +88,16 @@ def score_in_memory(
     check_measure(measure)
     n_threads, per_class = check_n_jobs(n_jobs), read_flag(per_class, "per_class")
     inference, contributions = read_inference(inference, contributions, "bags", "residual")
-    parts = extract_final_estimator(model, X, y, rows)
-    tree_model = open_model(parts.model)
+    final = extract_final_estimator(model, X, y, rows)
+    tree_model = open_model(final.model)
     if tree_model.why_no_heldout is not None and not (isinstance(rows, str) and rows in ("auto", "oob")):
         raise ValueError(
             f"rows must be 'oob' for {tree_model.name}, which {tree_model.why_no_heldout}; pass its training data."
         )
     inputs = make_scoring_inputs(
         tree_model,
-        parts.X,
-        parts.y,
+        final.X,
+        final.y,
         rows=rows,
         sample_weight=sample_weight,
         groups=groups,
@@ -103,23 +109,25 @@ def score_in_memory(
     weight, compares_hazards = inputs.row_weight, inputs.compares_hazards
     is_weighted = weight is not None and bool(np.ptp(weight[weight > 0]) > 0)
     chosen = find_measure(measure, tree_model, compares_hazards=compares_hazards, is_weighted=is_weighted)
-    groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
-    synthetic = find_synthetic_rows(inputs) if check_rows and chosen.uses_evaluation_rows else None
-    for caveat in (parts.warning, inputs.caveat, synthetic):
+    if chosen.needs_training_rows:
+        check_training_rows(inputs, chosen.name)
+    groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, final.encoding, tree_model)
+    for caveat in (final.warning, inputs.caveat):
         if caveat is not None:
             warn(caveat)
             notes = (*notes, caveat)
     if chosen.uses_evaluation_rows:
         notes = (*notes, *describe_rows(inputs, may_have_stopped=check_heldout))
     unavailable = find_inference_problem(chosen, inference, contributions=contributions)
-    shortage = find_shortage(inputs) if chosen.uses_evaluation_rows else None
-    if shortage is not None:
+    invalid = find_invalid_rows(inputs, check_rows=check_rows) if chosen.uses_evaluation_rows else None
+    if invalid is not None:
         withheld = "scores are unreliable" if unavailable else "standard errors and p-values are withheld"
-        warn(f"{withheld}: {shortage}.")
+        warn(f"{withheld}: {invalid}.")
+        notes = (*notes, f"Scores are unreliable: {invalid}.") if unavailable else notes
     if inference == "bags" and not inputs.evaluation_rows.are_training:
         raise ValueError("inference='bags' needs the training data, as with rows='oob'; use inference=True.")
     if inference == "residual" and chosen.forest_loss is None:
-        problem = find_residual_problem(inputs, chosen, groupings)
+        problem = find_residual_problem(inputs, chosen)
         if problem is not None:
             raise ValueError(f"inference='residual' is unavailable: {problem}; use inference=True.")
     class_names = _name_classes(tree_model, chosen) if per_class else None
@@ -129,16 +137,21 @@ def score_in_memory(
                 f"measure={quote(measure)} needs X in the host's memory, got X on the GPU; pass a numpy array."
             )
         results = score_projected(
-            inputs, chosen, groupings, inference, unavailable or shortage, contributions, n_threads
+            inputs, chosen, groupings, inference, unavailable or invalid, contributions, n_threads
         )
         return join_results(results, notes)
     seeds: NDArray[np.int64] | None = None
+    penalties: Floats | None = None
     if chosen.loss_increase is not None:
         seeds = check_seed(random_state).randint(np.iinfo(np.int32).max, size=tree_model.n_trees)
+    if chosen.part_score is not None:
+        penalties = choose_penalties(inputs, n_threads)
 
     def score_column(column: int | None = None) -> list[ImportanceResult]:
         """Results of each grouping for one column of the target, such as a class; None for all of them."""
-        score_all = partial(score_trees, inputs, chosen, column=column, seeds=seeds, n_jobs=n_jobs)
+        score_all = partial(
+            score_trees, inputs, chosen, column=column, seeds=seeds, penalties=penalties, n_threads=n_threads
+        )
         if unavailable is not None:
             results = make_results(_make_metadata(inputs), chosen, score_all(), groupings)
             return [replace(result, inference_unavailable=unavailable) for result in results]
@@ -165,11 +178,11 @@ def score_in_memory(
             groupings,
             filled,
             inputs,
-            inference,
-            contributions,
-            shortage,
-            is_checked,
-            n_threads,
+            inference=inference,
+            contributions=contributions,
+            invalid=invalid,
+            check_rows=is_checked,
+            n_threads=n_threads,
         )
         if inference != "residual" or column is not None or results[0].inference_unavailable is not None:
             return results
@@ -206,9 +219,10 @@ def _add_inference(
     groupings: list[Grouping],
     blocks: Iterable[InfluenceBlock],
     inputs: ScoringInputs,
+    *,
     inference: bool | str,
     contributions: bool,
-    shortage: str | None,
+    invalid: str | None,
     check_rows: bool,
     n_threads: int,
 ) -> tuple[list[ImportanceResult], list[Moments]]:
@@ -221,15 +235,15 @@ def _add_inference(
     if check_rows and inputs.groups is None:
         blocks = _check_order(blocks, groupings[0], inputs)
     for block in blocks if clusters is None else [sum_influence_by_group(blocks, clusters)]:
-        problem = shortage or find_row_shortage(block.n_scoring)
+        problem = invalid or find_row_shortage(block.n_scoring)
         if block.size is not None:
-            problem, correction = shortage or find_cluster_shortage(block.size), find_cluster_correction(block.size)
+            problem, correction = invalid or find_cluster_shortage(block.size), find_cluster_correction(block.size)
         for own, score, grouping in zip(moments, scores, groupings, strict=True):
             own.append(measure_moments(block, score, grouping, with_bags=with_bags, n_threads=n_threads))
     if contributions:
         pairs = zip(results, kept, strict=True)
         results = [replace(result, contributions=np.concatenate(own), groups=inputs.groups) for result, own in pairs]
-    if problem is not None and problem != shortage and inputs.groups is not None and check_rows:
+    if problem is not None and problem != invalid and inputs.groups is not None and check_rows:
         warn(f"{problem}; {CLUSTER_REMEDY}.")
     summed = [reduce(add, own) for own in moments]
     results = add_errors(results, summed, scores, problem, with_bags=with_bags, correction=correction)
@@ -271,8 +285,8 @@ def _name_classes(tree_model: TreeModel, measure: Measure) -> NDArray[np.str_]:
     """Names of the classes that scores are sums over, or an error if they are not such sums."""
     kind = tree_model.target.kind
     if not kind.is_classification or not (tree_model.target.is_y or tree_model.is_additive):
-        raise ValueError(f"per_class=True needs a classifier, but {tree_model.name} predicts numbers.")
-    if measure.split_score is None:
+        raise ValueError(f"per_class=True needs a classifier, got {tree_model.name}; leave per_class out.")
+    if measure.split_score is None and measure.part_score is None:
         raise ValueError(
             f"per_class=True is unavailable: measure={measure.name!r} is not a sum over classes; use 'ufi'."
         )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from threading import Condition
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines.engine import MOST_INFLUENCE_VALUES
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._inference.moments import InfluenceBlock
-from truewood._scoring.inputs import ScoringInputs
+from truewood._scoring.inputs import ScoringInputs, weigh_evaluation, weigh_in_bag
+from truewood._scoring.mdi_plus import RowValues
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import BothTerms
 
@@ -102,10 +104,31 @@ class OrderedInfluence:
                     out.bags[tree] = weight
         find_leaves = self._inputs.tree_model.find_leaves
         found = [find_leaves(trees, ensemble, self._matrix, rows) for _, _, (rows, _) in listed]
+        with self._wait_for(turn):
+            for (role, influence, (rows, weight)), leaves in zip(listed, found, strict=True):
+                get_engine().add_path_influence(ensemble, leaves, rows, weight, self._target, role, influence)
+
+    def add_values(self, turn: int, trees: range, values: Sequence[tuple[RowValues, RowValues] | None]) -> None:
+        """Add a batch of trees, given the influence of the rows on each of them: as evaluation rows, and in bag."""
+        out, tree_weight = self._out, self._inputs.tree_model.tree_weight
+        with self._wait_for(turn):
+            for tree, pair in zip(trees, values, strict=True):
+                if out.bags is not None and tree < len(out.bags):
+                    out.bags[tree] = weigh_in_bag(self._inputs, tree)[self._rows]
+                influences = (out.eval_influence, out.inbag_influence)
+                for own, influence in zip(pair or (), influences, strict=False):
+                    if influence is not None:
+                        is_here = (own.rows >= self._rows.start) & (own.rows < self._rows.stop)
+                        factor = 1.0 if tree_weight is None else tree_weight[tree]
+                        rows = own.rows[is_here] - self._rows.start
+                        influence[np.ix_(rows, own.columns)] += factor * own.values[is_here]
+
+    @contextmanager
+    def _wait_for(self, turn: int) -> Iterator[None]:
+        """Wait for the turn of a batch, and then give it to the next."""
         with self._changed:
             self._changed.wait_for(lambda: self._turn == turn or self._is_broken)
-        for (role, influence, (rows, weight)), leaves in zip(listed, found, strict=True):
-            get_engine().add_path_influence(ensemble, leaves, rows, weight, self._target, role, influence)
+        yield
         with self._changed:
             self._turn += 1
             self._changed.notify_all()
@@ -124,17 +147,3 @@ class OrderedInfluence:
         lists = [np.flatnonzero(weight != 0) for weight in weights]  # much faster than np.flatnonzero(weight)
         own = [weight[listed] for weight, listed in zip(weights, lists, strict=True)]
         return RowLists.join(lists), np.concatenate(own)
-
-
-def weigh_evaluation(inputs: ScoringInputs, rows: NDArray[np.int64]) -> Floats:
-    """Weight of each row in the evaluation of a tree, 0 for other rows, given the evaluation rows."""
-    weight = None if inputs.row_weight is None else inputs.row_weight[rows]
-    return np.bincount(rows, weights=weight, minlength=inputs.data.n_rows).astype(np.float64, copy=False)
-
-
-def weigh_in_bag(inputs: ScoringInputs, tree: int) -> Floats:
-    """Weight of each row in the fit of a tree, 0 for rows that are not in bag."""
-    training = inputs.tree_model.training
-    if training is None:
-        return np.zeros(inputs.data.n_rows)
-    return training.list_splitting_rows(tree, inputs.data.target, inputs.data.weight).weight

@@ -1,7 +1,8 @@
-"""`ScoringInputs`: model, rows and target, read from the caller's arguments and validated."""
+"""`ScoringInputs`: model, rows and target, read from the caller's arguments and validated; and checks of the rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines.selection import get_engine
-from truewood._inputs.row_arrays import read_groups
-from truewood._inputs.row_data import RowData
-from truewood._inputs.tables import read_features
+from truewood._formatting import quote
+from truewood._inputs.groups import read_groups
+from truewood._inputs.tables import RowData, read_features
 from truewood._inputs.target import (
+    ClassTarget,
+    NumberTarget,
     Target,
     center_target,
     encode_target,
@@ -20,8 +23,9 @@ from truewood._inputs.target import (
     read_sample_weight,
     read_target,
 )
-from truewood._rows.bag_weights import weigh_by_probability
+from truewood._rows.bag_weights import find_class_shortage, weigh_by_probability
 from truewood._rows.copies import Copies, find_copies
+from truewood._rows.dependent_rows import SYNTHETIC_ROWS, has_synthetic_rows
 from truewood._rows.evaluation_rows import (
     EvaluationRows,
     check_group_bags,
@@ -30,6 +34,15 @@ from truewood._rows.evaluation_rows import (
 )
 from truewood.adapters import TreeModel, WeightedDraws
 from truewood.adapters._verification import verify_against_library
+
+Floats = NDArray[np.float64]
+
+STOPPED_EARLY = (
+    "The model's number of trees was chosen on validation rows (early stopping). If they are the rows passed here, "
+    "p-values are too small; pass rows that were used neither for training nor for early stopping."
+)
+# Trees whose evaluation rows are counted by class.
+_N_COUNTED = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +81,7 @@ class ScoringInputs:
     tree_model: TreeModel
     data: RowData
     evaluation_rows: EvaluationRows
-    row_weight: NDArray[np.float64] | None = None
+    row_weight: Floats | None = None
     draws: WeightedDraws | None = None
     groups: NDArray[np.int64] | None = None
     copies: Copies | None = None
@@ -129,7 +142,7 @@ def make_scoring_inputs(
     )
 
 
-def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: NDArray[np.float64] | None, n_rows: int) -> Target:
+def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: Floats | None, n_rows: int) -> Target:
     """The target of the trees: y itself, the target that the loss derives from y, or the caller's own."""
     spec = tree_model.target
     if own is not None:
@@ -137,19 +150,85 @@ def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: NDArray[np.flo
             raise ValueError(
                 f"target is for boosted trees, got {tree_model.name}, which is scored against y; pass the target as y."
             )
-        given = read_target(own, y, spec.n_scores)
-        _check_n_rows("target", given, n_rows)
+        given: Target = read_target(own, y, spec.n_scores)
+    else:
+        if spec.why_no_loss is not None:
+            raise ValueError(
+                f"{spec.why_no_loss}; pass target=, a number per row or a function that computes it from y."
+            )
+        origin = np.zeros(spec.kind.n_columns)
+        if spec.is_y and not spec.kind.is_classification:
+            origin = tree_model.read(range(1)).value[0].copy()  # a typical y: the mean at the first root
+        given = encode_target(y, spec.kind, origin)
+    if given.n_rows != n_rows:
+        name = "y" if own is None else "target"
+        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {given.n_rows}.")
+    if own is not None and isinstance(given, NumberTarget):
         return center_target(given, weight)
-    if spec.why_no_loss is not None:
-        raise ValueError(f"{spec.why_no_loss}; pass target=, a number per row or a function that computes it from y.")
-    origin = np.zeros(spec.kind.n_columns)
-    if spec.is_y and not spec.kind.is_classification:
-        origin = tree_model.read(range(1)).value[0].copy()  # a typical y: the mean at the first root
-    encoded = encode_target(y, spec.kind, origin)
-    _check_n_rows("y", encoded, n_rows)
-    return encoded if spec.loss is None else make_loss_target(encoded, spec.loss, weight, spec.n_scores)
+    return given if spec.loss is None else make_loss_target(given, spec.loss, weight, spec.n_scores)
 
 
-def _check_n_rows(name: str, target: Target, n_rows: int) -> None:
-    if target.n_rows != n_rows:
-        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {target.n_rows}.")
+def check_training_rows(inputs: ScoringInputs, measure: str) -> None:
+    """Raise an error for trees not fit to y, unknown splits, and rows other than the training data."""
+    tree_model, needs = inputs.tree_model, f"measure={measure!r} needs"
+    if tree_model.finds_leaves or not tree_model.target.is_y:
+        raise ValueError(
+            f"{needs} trees that were fit to y and whose splits are known, got {tree_model.name}; use another measure."
+        )
+    if not inputs.evaluation_rows.are_training or tree_model.training is None:
+        raise ValueError(
+            f"{needs} the training data, because it uses the in-bag rows of each tree, got other rows with "
+            f"rows={quote(inputs.evaluation_rows.name)}; pass X and y of the fit and rows='oob'."
+        )
+    if not tree_model.training.has_weights:
+        raise ValueError(
+            f"{needs} the weights of rows in the fit, which {tree_model.name} does not record; use another measure."
+        )
+
+
+def weigh_evaluation(inputs: ScoringInputs, rows: NDArray[np.int64]) -> Floats:
+    """Weight of each row in the evaluation of a tree, 0 for other rows, given the evaluation rows."""
+    weight = None if inputs.row_weight is None else inputs.row_weight[rows]
+    return np.bincount(rows, weights=weight, minlength=inputs.data.n_rows).astype(np.float64, copy=False)
+
+
+def weigh_in_bag(inputs: ScoringInputs, tree: int) -> Floats:
+    """Weight of each row in the fit of a tree, 0 for rows that are not in bag."""
+    training = inputs.tree_model.training
+    if training is None:
+        return np.zeros(inputs.data.n_rows)
+    return training.list_splitting_rows(tree, inputs.data.target, inputs.data.weight).weight
+
+
+def describe_rows(inputs: ScoringInputs, *, may_have_stopped: bool) -> Iterable[str]:
+    """Sentences about copies, and about early stopping if held-out rows may have stopped the fit."""
+    if inputs.copies is not None:
+        yield inputs.copies.describe(are_training=inputs.evaluation_rows.are_training)
+    if may_have_stopped and inputs.tree_model.is_stopped_early and not inputs.evaluation_rows.are_training:
+        yield STOPPED_EARLY
+
+
+def find_invalid_rows(inputs: ScoringInputs, *, check_rows: bool = True) -> str | None:
+    """Why errors are unavailable: evaluation rows were computed from other rows, or are too few of a class."""
+    has_classes = inputs.tree_model.target.kind.is_classification and not inputs.has_own_target
+    if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, inputs.data.target.encoded[:, 0]):
+        return SYNTHETIC_ROWS
+    return _find_shortage(inputs)
+
+
+def _find_shortage(inputs: ScoringInputs) -> str | None:
+    """Why errors are unavailable, if bags leave out too few rows of a class to evaluate trees on it."""
+    evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
+    n_trees = inputs.tree_model.n_trees
+    if not isinstance(target, ClassTarget):
+        return None
+    if evaluation_rows.copies is not None:
+        trees = range(min(n_trees, _N_COUNTED))
+        listed = np.concatenate([evaluation_rows.of_tree(tree) for tree in trees])
+        in_bag = np.mean([weigh_in_bag(inputs, tree) > 0 for tree in trees], axis=0)
+        return find_class_shortage(
+            target, n_trees, np.bincount(listed, minlength=n_rows) / len(trees), inputs.draws, 1.0 - in_bag
+        )
+    if inputs.draws is None:
+        return None
+    return find_class_shortage(target, n_trees, inputs.draws.oob_probability, inputs.draws)

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truewood._exceptions import warn
-from truewood._formatting import count, list_names
+from truewood._formatting import count, enumerate_names
 from truewood._inference.pair_scores import MOST_DEPENDENT, PairScores
-from truewood._inputs.feature_groups import Grouping
+from truewood._inputs.groups import Grouping
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.interactions import Interactions, JointSurfaces
-from truewood._scoring.inputs import ScoringInputs, make_scoring_inputs
+from truewood._scoring.inputs import (
+    ScoringInputs,
+    describe_rows,
+    find_invalid_rows,
+    make_scoring_inputs,
+)
 from truewood._scoring.joint_effects import RowEffects, find_effects
 from truewood._scoring.joint_surfaces import make_surfaces
 from truewood._scoring.pair_choice import choose_pairs, list_pairs
 from truewood._scoring.pair_rows import find_kept, find_used, has_units, number_pairs, read_rows
 from truewood._scoring.path_values import count_columns
 from truewood._scoring.results import find_groupings
-from truewood._scoring.row_checks import describe_rows, find_shortage, find_synthetic_rows
 from truewood.adapters import TreeModel, open_model
 
 Floats = NDArray[np.float64]
@@ -61,24 +66,24 @@ def score_pairs(
             f"rows must be 'heldout' for {tree_model.name}, because out-of-bag rows determine its leaf values."
         )
     groupings, notes = find_groupings(feature_groups, inputs.data.matrix.names, parts.encoding, tree_model)
-    for caveat in (parts.warning, inputs.caveat, find_synthetic_rows(inputs)):
+    for caveat in (parts.warning, inputs.caveat):
         if caveat is not None:
             warn(caveat)
             notes = (*notes, caveat)
-    notes, shortage = (*notes, *describe_rows(inputs, may_have_stopped=True)), find_shortage(inputs)
-    if shortage is not None:
-        warn(f"standard errors and p-values are withheld: {shortage}.")
+    notes, invalid = (*notes, *describe_rows(inputs, may_have_stopped=True)), find_invalid_rows(inputs)
+    if invalid is not None:
+        warn(f"standard errors and p-values are withheld: {invalid}.")
     grouping = groupings[0]
     possible = list_pairs(grouping.names.tolist(), features)
     pairs, n_possible = choose_pairs(tree_model, grouping, possible, max_pairs), len(possible)
     if len(pairs) < n_possible:
         note = (
             f"{count(len(pairs), 'pair')} of {n_possible:,} tested: those whose splits on the same paths reduce the "
-            "training impurity most; pass max_pairs= or features= for others."
+            "training impurity most; to test others, pass max_pairs= or features=."
         )
         notes = (*notes, note)
     evaluated = evaluate_pairs(inputs, parts.y, grouping, pairs, n_threads)
-    evaluated = replace(evaluated, problem=shortage or evaluated.problem)
+    evaluated = replace(evaluated, problem=invalid or evaluated.problem)
     return make_interactions(
         tree_model,
         grouping,
@@ -103,12 +108,12 @@ def check_model(tree_model: TreeModel) -> None:
     if not tree_model.has_predictions or tree_model.why_no_heldout is not None:
         raise TypeError(
             f"the trees of {tree_model.name} do not store predictions, which interactions need; survival and causal "
-            "forests cannot be tested for interactions."
+            "forests, and forests whose trees vote, cannot be tested for interactions."
         )
     if (loss is not None and loss.is_life_table) or (not tree_model.is_additive and not tree_model.target.is_y):
         raise TypeError(
-            f"interactions need a model of numbers or classes, but {tree_model.name} predicts survival times; survival "
-            "models cannot be tested for interactions."
+            f"interactions need a model of numbers or classes, but {tree_model.name} predicts survival times; fit a "
+            "classifier or a regressor."
         )
     if tree_model.is_additive and (loss is None or loss.at_score is None):
         why = tree_model.target.why_no_loss or "its loss has no smooth gradient"
@@ -148,17 +153,17 @@ def evaluate_pairs(inputs: ScoringInputs, y: Any, grouping: Grouping, pairs: Pai
     scorer = rows.make_scorer()
 
     def score(block: Pairs, found: RowEffects) -> PairScores:
-        halves = None if found.halves is None else (found.halves[0][is_kept], found.halves[1][is_kept])
-        return scorer.score(block, found.joint[is_kept], halves)
+        return scorer.score(block, partial(found.take_joint, is_kept))
 
     parts = [score(first, effects)]
     parts += [score(block, find_effects(inputs, number_pairs(grouping, used, block), n_threads)) for block in others]
     scores = PairScores.join(parts)
     top = find_top(scores)
+    shown: Any = top
     if others:
-        joint = find_effects(inputs, number_pairs(grouping, used, local[top]), n_threads).joint[is_kept]
-    else:
-        joint = effects.joint[:, top][is_kept]
+        effects, shown = find_effects(inputs, number_pairs(grouping, used, local[top]), n_threads), slice(None)
+    columns = [effects.take_joint(is_kept, shown, c)[0].T for c in range(rows.target.shape[1])]
+    joint = np.stack(columns, axis=2)
     surfaces = make_surfaces(rows, joint, top, pairs[top], used, len(grouping.names), has_units(inputs.tree_model))
     return EvaluatedPairs(scores, scorer.problem, rows.impurity, surfaces)
 
@@ -190,11 +195,12 @@ def make_interactions(
         for error in (scores.null_std_error, scores.std_error)
     )
     if problem is None and is_withheld.any():
+        n_withheld = int(np.count_nonzero(is_withheld))
         most = grouping.names[pairs[np.argmax(np.where(is_withheld, scores.dependence, 0.0))]]
+        named = f"{'such as ' * (n_withheld > 1)}{enumerate_names(most.tolist())}"
         warn(
-            f"{count(int(np.count_nonzero(is_withheld)), 'pair')} of features without a p-value, because the two "
-            f"features depend too much on each other (such as {list_names(most.tolist())}); score them together with "
-            "feature_groups=."
+            f"p-values of interactions are withheld for {count(n_withheld, 'pair')} of features that depend too much "
+            f"on each other ({named}); score them together with feature_groups=."
         )
     n_columns = count_columns(tree_model)
     output_names = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from truewood._exceptions import warn
 from truewood._formatting import count
-from truewood._inference.row_order import warn_of_dependent_rows
 from truewood._inference.standard_errors import (
     CLUSTER_REMEDY,
     find_cluster_correction,
@@ -19,9 +19,10 @@ from truewood._inference.standard_errors import (
     find_row_shortage,
     measure_fold_errors,
 )
-from truewood._inputs.row_arrays import sum_row_groups
+from truewood._inputs.groups import sum_row_groups
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.copies import Copies
+from truewood._rows.dependent_rows import warn_of_dependent_rows
 from truewood._rows.folds import Folds
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,7 @@ def join_folds(
     *,
     target: Floats,
     copies: Copies | None = None,
+    invalid: str | None = None,
 ) -> ImportanceResult:
     """Join results of held-out rows, one for each fold.
 
@@ -56,17 +58,21 @@ def join_folds(
         The target, to recognize rows that are sorted by it; classes as numbers.
     copies : Copies or None
         Rows that are copies of each other; None if there are none.
+    invalid : str or None
+        Why errors are unavailable, if that is known already.
     """
     for name in ("measure", "task"):
         found = {getattr(result, name) for result in results}
         if len(found) > 1:
             remedy = "pass one of them as measure=" if name == "measure" else "pass models of one kind"
             raise ValueError(f"folds must have the same {name}, got {', '.join(sorted(found))}; {remedy}.")
-    joined = _join(results, folds, sample_weight, groups, copies, inference, contributions, target)
+    join = partial(_join, folds, sample_weight, groups, copies, inference, contributions, invalid)
+    joined = join(results, target)
     if all(result.columns is not None for result in results):
-        columns = [result.expand() for result in results]
-        joined = replace(joined, columns=_join(columns, folds, sample_weight, groups, copies, inference, contributions))
+        joined = replace(joined, columns=join([result.expand() for result in results]))
     notes = [note for result in results for note in result.notes]
+    if invalid is not None and not inference:
+        notes.append(f"Scores are unreliable: {invalid}.")
     n_never = folds.n_rows - int(np.count_nonzero(folds.is_held_out))
     if copies is not None:
         notes.append(copies.describe(are_training=True))
@@ -76,13 +82,14 @@ def join_folds(
 
 
 def _join(
-    results: Sequence[ImportanceResult],
     folds: Folds,
     sample_weight: Floats | None,
     groups: NDArray[np.int64] | None,
     copies: Copies | None,
     inference: bool,
     contributions: bool,
+    invalid: str | None,
+    results: Sequence[ImportanceResult],
     target: Floats | None = None,
 ) -> ImportanceResult:
     """Means over folds of all fields of the results, with standard errors."""
@@ -127,7 +134,7 @@ def _join(
         np.add.at(centered, rows[scoring], np.where(result.std_error == 0, 0.0, varied))  # zero: rounding errors
     if contributions:
         joined = replace(joined, contributions=phi, groups=groups)
-    problem = find_row_shortage(int(np.count_nonzero(is_scoring)))
+    problem = invalid or find_row_shortage(int(np.count_nonzero(is_scoring)))
     if groups is None and target is not None:
         is_taken = is_scoring if copies is None else is_scoring & copies.is_first
         parts = [rows[is_taken[rows]] for rows in folds.test]
@@ -137,8 +144,8 @@ def _join(
         n_clusters = int(clusters.max()) + 1
         size = np.bincount(clusters[is_scoring], minlength=n_clusters).astype(np.float64)
         centered = np.sqrt(find_cluster_correction(size)) * sum_row_groups(centered, clusters, n_clusters)
-        problem = find_cluster_shortage(size)
-        if problem is not None and target is not None and groups is not None:
+        problem = invalid or find_cluster_shortage(size)
+        if problem not in (None, invalid) and target is not None and groups is not None:
             warn(f"{problem}; {CLUSTER_REMEDY}.")
     if problem is not None:
         return replace(joined, inference_unavailable=problem)

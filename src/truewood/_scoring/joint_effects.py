@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truewood._engines.joint_effects import JointEffects, PairedFeatures
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
+from truewood._inputs.groups import Grouping
 from truewood._scoring.inputs import ScoringInputs
-from truewood._scoring.node_means import read_fitted_means
+from truewood._scoring.node_means import read_fitted_means, read_with_means
 from truewood._scoring.path_values import count_columns
 from truewood._scoring.results import weigh_trees
-from truewood._scoring.trees import split_trees
+from truewood._scoring.trees import find_bag_seeds, split_trees
 from truewood._trees.ensemble import TreeEnsemble
 
 Floats = NDArray[np.float64]
@@ -22,8 +25,6 @@ Floats = NDArray[np.float64]
 # Nodes, and rows times trees, of a batch; a single tree may be larger.
 _BATCH_NODES = 1 << 20
 _BATCH_ROWS = 1 << 23
-# Engines descend recursively.
-_MOST_LEVELS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,67 +33,112 @@ class RowEffects:
 
     Parameters
     ----------
-    prediction, main, joint : ndarray
+    prediction, main : ndarray
         As in `JointEffects`, over the trees that a row evaluates; zero for rows that evaluate none.
-    halves : tuple of two ndarrays of shape (n_rows, n_pairs, n_columns), or None
-        `joint` from the first and from the second half of the trees; NaN for rows that evaluate no tree of a half. None
-        if rows are not in bag for other trees.
+    joint_sums : list of ndarray of shape (n_rows, n_pairs, n_columns)
+        Sums of joint effects over parts of the trees: both halves, or all trees.
+    weights : list of ndarray of shape (n_rows,)
+        Weights of the trees of each part that a row evaluates.
+    has_halves : bool
+        Whether rows are in bag for other trees, so that joint effects from halves of the trees matter.
+    is_additive : bool
+        Whether joint effects are sums over trees instead of means.
     is_evaluated : ndarray of bool, shape (n_rows,)
         Whether a row evaluates any tree.
     """
 
     prediction: Floats
     main: Floats
-    joint: Floats
-    halves: tuple[Floats, Floats] | None
+    joint_sums: list[Floats]
+    weights: list[Floats]
+    has_halves: bool
+    is_additive: bool
     is_evaluated: NDArray[np.bool_]
+
+    def take_joint(self, rows: NDArray[np.bool_], pairs: Any, column: int) -> Floats:
+        """Joint effects of some pairs in a column, with halves if there are, shape (1 or 3, n_pairs, n_rows).
+
+        First the joint effects from all trees, then those from each half. Rows that evaluate no tree of a half count as
+        if both halves agreed, which is conservative.
+        """
+        is_all = bool(rows.all())
+        sums = [of_part[:, pairs, column] for of_part in self.joint_sums]
+        parts = [np.ascontiguousarray((own if is_all else own[rows]).T) for own in sums]
+        weights = [own[rows] for own in self.weights]
+        total, weight = (parts[0], weights[0]) if len(parts) == 1 else (parts[0] + parts[1], weights[0] + weights[1])
+        effects = np.empty((3 if self.has_halves else 1, *total.shape))
+        np.divide(total, 1.0 if self.is_additive else np.where(weight > 0, weight, 1.0), out=effects[0])
+        if self.has_halves:
+            for half, place in ((1, 0), (2, -1)):
+                np.divide(parts[place], np.where(weights[place] > 0, weights[place], 1.0), out=effects[half])
+                is_none = weights[place] <= 0
+                effects[half][:, is_none] = effects[0][:, is_none]
+        return effects
 
 
 def find_effects(inputs: ScoringInputs, features: PairedFeatures, n_threads: int) -> RowEffects:
     """Compute the effects of features and pairs for all rows."""
     n_trees, has_halves = inputs.tree_model.n_trees, inputs.evaluation_rows.are_training
     parts = [range(n_trees // 2), range(n_trees // 2, n_trees)] if has_halves and n_trees > 1 else [range(n_trees)]
-    found = [_sum_trees(inputs, features, trees, n_threads) for trees in parts]
+    found = [_sum_trees(inputs, features, len(features.pair_of), trees, n_threads) for trees in parts]
     weight = np.sum([own for _, own in found], axis=0)
     is_evaluated = weight > 0
-    halves = None
-    if has_halves:
-        joints = [_divide(effects.joint, own) for effects, own in found]
-        halves = joints[0], joints[-1]
     divisor = np.ones_like(weight) if inputs.tree_model.is_additive else np.where(is_evaluated, weight, 1.0)
     total = found[0][0]
     for effects, _ in found[1:]:
         np.add(total.prediction, effects.prediction, out=total.prediction)
         np.add(total.main, effects.main, out=total.main)
-        np.add(total.joint, effects.joint, out=total.joint)
-    prediction = total.prediction / divisor[:, np.newaxis]
-    main, joint = (values / divisor[:, np.newaxis, np.newaxis] for values in (total.main, total.joint))
-    return RowEffects(prediction, main, joint, halves, is_evaluated)
+    return RowEffects(
+        prediction=total.prediction / divisor[:, np.newaxis],
+        main=total.main / divisor[:, np.newaxis, np.newaxis],
+        joint_sums=[effects.joint for effects, _ in found],
+        weights=[own for _, own in found],
+        has_halves=has_halves,
+        is_additive=inputs.tree_model.is_additive,
+        is_evaluated=is_evaluated,
+    )
 
 
-def _divide(joint: Floats, weight: Floats) -> Floats:
-    quotient: Floats = joint / np.where(weight > 0, weight, np.nan)[:, np.newaxis, np.newaxis]
-    return quotient
+def find_main_effects(
+    inputs: ScoringInputs, grouping: Grouping, n_threads: int
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Compute predictions f and main effects f - P_j f of all rows, as in `RowEffects`, and `is_evaluated`.
+
+    Predictions are training means, also of trees that store other values.
+    """
+    features = PairedFeatures(grouping.group_of, np.zeros((0, 0), dtype=np.int32), 0)
+    trees = range(inputs.tree_model.n_trees)
+    total, weight = _sum_trees(inputs, features, len(grouping.names), trees, n_threads, with_training_means=True)
+    is_evaluated = weight > 0
+    if inputs.tree_model.is_additive:
+        return total.prediction, total.main, is_evaluated
+    divisor = np.where(is_evaluated, weight, 1.0)[:, np.newaxis]
+    total.prediction[:] /= divisor
+    total.main[:] /= divisor[:, np.newaxis]
+    return total.prediction, total.main, is_evaluated
 
 
 def _sum_trees(
-    inputs: ScoringInputs, features: PairedFeatures, trees: range, n_threads: int
+    inputs: ScoringInputs,
+    features: PairedFeatures,
+    n_features: int,
+    trees: range,
+    n_threads: int,
+    *,
+    with_training_means: bool = False,
 ) -> tuple[JointEffects, Floats]:
     """Sums over some trees, and the weight of the trees that each row evaluates."""
     tree_model, n_rows = inputs.tree_model, inputs.data.n_rows
-    out = JointEffects.zeros(n_rows, len(features.pair_of), features.n_pairs, count_columns(tree_model))
+    out = JointEffects.zeros(n_rows, n_features, features.n_pairs, count_columns(tree_model))
+    list_rows = _find_lists(inputs)
     weight, tree_weight = np.zeros(n_rows), weigh_trees(tree_model)
     for part in split_trees(
         tree_model.n_nodes[trees.start : trees.stop], most_nodes=_BATCH_NODES, most_trees=max(1, _BATCH_ROWS // n_rows)
     ):
         batch = range(trees.start + part.start, trees.start + part.stop)
-        ensemble, own = read_fitted_means(tree_model, batch), tree_weight[batch.start : batch.stop]
-        if len(ensemble.levels) > _MOST_LEVELS:
-            raise ValueError(
-                f"interactions need trees of at most {_MOST_LEVELS} levels, got {len(ensemble.levels)}; fit with a "
-                "smaller max_depth."
-            )
-        rows = RowLists.join([np.unique(inputs.evaluation_rows.of_tree(tree)) for tree in batch])
+        ensemble = read_with_means(inputs, batch) if with_training_means else read_fitted_means(tree_model, batch)
+        own = tree_weight[batch.start : batch.stop]
+        rows = RowLists.join([list_rows(tree) for tree in batch])
         weight += np.bincount(rows.index, weights=np.repeat(own, np.diff(rows.offset)), minlength=n_rows)
         value = ensemble.value if tree_model.is_additive else ensemble.value - inputs.data.target.origin
         value = value * np.reshape(ensemble.repeat_for_nodes(own), (-1, 1))
@@ -100,6 +146,17 @@ def _sum_trees(
             ensemble, inputs.data.matrix, rows, share_weight(ensemble), value, features, out, n_threads
         )
     return out, weight
+
+
+def _find_lists(inputs: ScoringInputs) -> Callable[[int], NDArray[np.int64]]:
+    """Return a function that lists the evaluation rows of a tree once each, ascending."""
+    evaluation_rows, engine, n_rows = inputs.evaluation_rows, get_engine(), inputs.data.n_rows
+    bags = find_bag_seeds(inputs, with_inbag=False)
+    if bags is not None:  # the engine draws them faster
+        return lambda tree: engine.list_oob_rows(engine.draw_bag(int(bags.seeds[tree]), bags.n_draws, n_rows), n_rows)
+    if evaluation_rows.name == "lists":  # may repeat rows
+        return lambda tree: np.unique(evaluation_rows.of_tree(tree))
+    return evaluation_rows.of_tree
 
 
 def share_weight(ensemble: TreeEnsemble) -> Floats:

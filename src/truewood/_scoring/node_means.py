@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
-from truewood._inputs.row_data import RowData
+from truewood._inputs.tables import RowData
 from truewood._measures.hazards import allocate_life_tables
 from truewood._rows.training_check import have_same_weights
 from truewood._scoring.inputs import ScoringInputs

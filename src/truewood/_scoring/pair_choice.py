@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from truewood._arguments import find_index
 from truewood._formatting import list_names, quote
-from truewood._inputs.feature_groups import Grouping
+from truewood._inputs.groups import Grouping
 from truewood._scoring.node_means import read_fitted_means
 from truewood._scoring.trees import split_trees
 from truewood.adapters import TreeModel

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from truewood._engines.joint_effects import PairedFeatures
 from truewood._exceptions import warn
 from truewood._inference.pair_scores import EvaluatedRows, PairScorer, make_basis
-from truewood._inputs.feature_groups import Grouping
+from truewood._inputs.groups import Grouping
 from truewood._inputs.losses import Loss
 from truewood._inputs.target import encode_target
 from truewood._scoring.inputs import ScoringInputs

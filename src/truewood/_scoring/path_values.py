@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget
@@ -57,7 +57,7 @@ def sum_paths(
         ensemble = tree_model.read(trees)
         if ensemble.statistic == "leaf":
             ensemble = average_leaves(ensemble)
-        rows = RowLists.join([evaluation_rows.of_tree(tree) for tree in trees])
+        rows = evaluation_rows.of_trees(trees)
         leaves = tree_model.find_leaves(trees, ensemble, matrix, rows, n_threads)
         own = tree_weight[trees.start : trees.stop]
         weight += np.bincount(rows.index, weights=np.repeat(own, np.diff(rows.offset)), minlength=n_rows)

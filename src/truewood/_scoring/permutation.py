@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._measures.registry import Measure
 from truewood._scoring.inputs import ScoringInputs
 from truewood._trees.ensemble import TreeEnsemble

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._exceptions import warn
-from truewood._inference.moments import GroupingScores, Moments
-from truewood._inference.rounding import find_mismatch, find_unresolved
+from truewood._inference.moments import GroupingScores, Moments, find_mismatch, find_unresolved
 from truewood._inference.standard_errors import measure_errors
-from truewood._inputs.feature_groups import Grouping, read_feature_groups, sum_feature_groups
+from truewood._inputs.groups import Grouping, read_feature_groups, sum_feature_groups
 from truewood._measures.registry import Measure
 from truewood._pipelines.encoding import Encoding, group_columns
 from truewood._results.importance_result import ImportanceResult
@@ -23,11 +22,6 @@ from truewood.adapters import TreeModel
 Floats = NDArray[np.float64]
 
 _BUG = "these numbers cannot be trusted; please report this as a bug, with the class of the model."
-
-STOPPED_EARLY = (
-    "The model's number of trees was chosen on validation rows (early stopping). If they are the rows passed here, "
-    "p-values are too small."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +96,7 @@ def make_results(
         )
     target, tree_weight = tree_model.target, tree_model.tree_weight
     if metadata.compares_hazards or not tree_model.is_additive:
-        impurity = average_impurity(scores.impurity, tree_model, is_kept)
+        impurity = float(np.average(scores.impurity[is_kept], weights=weigh_trees(tree_model)[is_kept]))
     else:
         impurity = metadata.target_variance
     if tree_model.is_additive:
@@ -248,11 +242,6 @@ def average_mdi(scores: Floats, tree_model: TreeModel) -> Floats:
     n_averaged = 1 if tree_model.is_additive else scores.shape[2]
     averaged: Floats = (share[:, np.newaxis] * scores.sum(axis=2)).sum(axis=0) / n_averaged
     return averaged
-
-
-def average_impurity(impurity: Floats, tree_model: TreeModel, is_kept: NDArray[np.bool_]) -> float:
-    """Average the impurity at the roots of the trees that are kept, with the weights of their scores."""
-    return float(np.average(impurity[is_kept], weights=weigh_trees(tree_model)[is_kept]))
 
 
 def weigh_trees(tree_model: TreeModel) -> Floats:

@@ -12,19 +12,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._exceptions import warn
 from truewood._formatting import quote
 from truewood._inference.loss_scores import LossScores, score_losses
 from truewood._inference.standard_errors import find_row_shortage
-from truewood._inputs.feature_groups import Grouping, sum_feature_groups
+from truewood._inputs.groups import Grouping, sum_feature_groups
 from truewood._inputs.target import ClassTarget
 from truewood._measures.registry import MDI, ForestLoss, Measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.bag_weights import match_classes
-from truewood._scoring.influence import weigh_in_bag
-from truewood._scoring.inputs import ScoringInputs
+from truewood._scoring.inputs import ScoringInputs, weigh_in_bag
 from truewood._scoring.node_means import read_with_means
 from truewood._scoring.results import average_mdi, weigh_trees
 from truewood._scoring.trees import ScoresByTree, score_sums, split_trees
@@ -79,17 +78,7 @@ def score_projected(
 
 
 def _check_inputs(inputs: ScoringInputs, measure: Measure, inference: bool | str) -> None:
-    """Raise an error for trees not fit to y, unknown splits, and rows other than the training data."""
-    tree_model, needs = inputs.tree_model, f"measure={measure.name!r} needs"
-    if tree_model.finds_leaves or not tree_model.target.is_y:
-        raise ValueError(f"{needs} trees that were fit to y and whose splits are known, got {tree_model.name}.")
-    if not inputs.evaluation_rows.are_training or tree_model.training is None:
-        raise ValueError(
-            f"{needs} the training data, to compute node means without a column, got other rows with "
-            f"rows={quote(inputs.evaluation_rows.name)}; pass X and y of the fit and rows='oob'."
-        )
-    if not tree_model.training.has_weights:
-        raise ValueError(f"{needs} the weights of rows in the fit, which {tree_model.name} does not record.")
+    """Raise an error for groups of rows, and for standard errors that need scores by tree."""
     if inputs.groups is not None:
         raise ValueError(
             f"groups cannot be combined with measure={measure.name!r}, which treats rows as independent; "
@@ -183,7 +172,7 @@ def _predict(inputs: ScoringInputs, n_threads: int) -> _Forest:
             raise ValueError(
                 "measure='sobol_mda' needs out-of-bag rows of classes that the trees were trained on, but every "
                 "out-of-bag row is of a class that no bootstrap sample contains; fit with bootstrap samples that "
-                "contain some rows of every class, and leave out others."
+                "contain some, but not all, rows of every class."
             )
     y, n_trees = data.target.vectors, np.where(n_trees > 0, n_trees, 1.0)
     deviation = kind.sum_columns((y - np.average(y, axis=0, weights=row_weight)) ** 2)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from truewood._arguments import check_n_jobs
-from truewood._engines.fused_scoring import (
+from truewood._engines.records import (
     Bags,
     BrokenTreeError,
     EveryRow,
@@ -21,15 +20,16 @@ from truewood._engines.fused_scoring import (
     SplitCriterion,
     TreeRows,
 )
-from truewood._engines.row_lists import RowLists
 from truewood._engines.selection import get_engine, keep_engine
 from truewood._inference.moments import InfluenceBlock
+from truewood._inputs.target import TargetKind
 from truewood._measures.hazards import NodeHazards, allocate_life_tables
 from truewood._measures.registry import Measure
 from truewood._measures.split_measures import score_mdi
 from truewood._measures.splits import find_magnitude, find_skipped_splits, sum_by_feature, take_column
-from truewood._scoring.influence import OrderedInfluence, weigh_evaluation, weigh_in_bag
-from truewood._scoring.inputs import ScoringInputs
+from truewood._scoring.influence import OrderedInfluence
+from truewood._scoring.inputs import ScoringInputs, weigh_evaluation, weigh_in_bag
+from truewood._scoring.mdi_plus import MOST_VALUES, fit_ridges
 from truewood._scoring.node_means import find_root_impurity, read_with_means
 from truewood._scoring.permutation import permute_columns
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
@@ -54,7 +54,8 @@ def score_trees(
     influence: InfluenceBlock | None = None,
     column: int | None = None,
     seeds: Seeds = None,
-    n_jobs: int | None = None,
+    penalties: Floats | None = None,
+    n_threads: int = 1,
 ) -> ScoresByTree:
     """Score all trees of a model.
 
@@ -70,16 +71,20 @@ def score_trees(
         The column of the target, such as a class, to score; None for all of them.
     seeds : ndarray of int, shape (n_trees,), or None
         Seeds of a measure that permutes columns.
-    n_jobs : int or None
+    penalties : ndarray of shape (n_outputs,), or None
+        Penalties of a measure with a regression per tree.
+    n_threads : int
         Number of threads.
     """
     if column is None and can_fuse(inputs, measure):
-        return ScoresByTree.join(list(_score_fused(inputs, measure, influence, check_n_jobs(n_jobs))))
+        return ScoresByTree.join(list(_score_fused(inputs, measure, influence, n_threads)))
     ordered = None if influence is None else OrderedInfluence(inputs, influence)
     most_trees = max(1, _BATCH_ROWS // inputs.data.n_rows)
+    if measure.part_score is not None:
+        most_trees = max(1, MOST_VALUES // (inputs.data.n_rows * inputs.tree_model.n_features))
     score_batch = keep_engine(_score_batch)  # here, as joblib may ask for the next batch from a thread of its own
-    parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-        delayed(score_batch)(inputs, measure, number, trees, seeds, ordered, column)
+    parts = Parallel(n_jobs=n_threads, require="sharedmem")(
+        delayed(score_batch)(inputs, measure, number, trees, seeds, penalties, ordered, column)
         for number, trees in enumerate(
             split_trees(inputs.tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees)
         )
@@ -93,13 +98,14 @@ def _score_batch(
     number: int,
     trees: range,
     seeds: Seeds,
+    penalties: Floats | None,
     influence: OrderedInfluence | None,
     column: int | None,
 ) -> ScoresByTree:
     """Score a batch of trees step by step, and add the influence of single rows."""
     try:
         ensemble, hazards = read_with_means(inputs, trees), None
-        rows = RowLists.join([inputs.evaluation_rows.of_tree(tree) for tree in trees])
+        rows = inputs.evaluation_rows.of_trees(trees)
         leaves = inputs.tree_model.find_leaves(trees, ensemble, inputs.data.matrix, rows)
         summed = allocate_life_tables(ensemble) if inputs.compares_hazards else ensemble
         sums = get_engine().sum_leaves(summed, leaves, rows, inputs.data.target, inputs.row_weight)
@@ -108,6 +114,14 @@ def _score_batch(
             compare = NodeHazards.of_evaluation_rows if ensemble.is_additive else NodeHazards.of_training_rows
             hazards = compare(ensemble, sums)
             ensemble, sums = hazards.trees, hazards.sums
+        ridges = None
+        if measure.part_score is not None and penalties is not None:
+            with_rows = influence is not None
+            ridges = fit_ridges(
+                inputs, measure.part_score, trees, ensemble, rows, penalties, column, with_rows=with_rows
+            )
+            if influence is not None:
+                influence.add_values(number, trees, ridges.contributions)
         if influence is not None and measure.row_terms is not None:
             terms = measure.row_terms(ensemble, sums, column)
             influence.add(number, trees, ensemble, rows, terms if hazards is None else hazards.spread(terms))
@@ -115,13 +129,14 @@ def _score_batch(
         if influence is not None:
             influence.release()
         raise
-    permuted = None
-    if measure.split_score is None:
+    permuted = None if ridges is None else ridges.scores
+    if measure.loss_increase is not None:
         permuted = permute_columns(inputs, measure, trees, ensemble, rows, seeds)
     if column is not None:
         ensemble, sums = take_column(ensemble, sums, column)
     largest = inputs.data.target.find_largest(ensemble.kind.n_columns)
-    return score_sums(inputs.tree_model, measure, ensemble, sums, largest, permuted)
+    scores = score_sums(inputs.tree_model, measure, ensemble, sums, largest, permuted)
+    return scores if ridges is None else replace(scores, counted_mdi=ridges.in_bag, magnitude=ridges.magnitude)
 
 
 def can_fuse(inputs: ScoringInputs, measure: Measure) -> bool:
@@ -138,35 +153,53 @@ def _score_fused(
     inputs: ScoringInputs, measure: Measure, influence: InfluenceBlock | None, n_threads: int
 ) -> Iterator[ScoresByTree]:
     """Score all trees, batch by batch, and add the influence of single rows."""
+    for trees, batch, rows in read_fused_batches(inputs, with_influence=influence is not None):
+        try:
+            yield _score_fused_batch(inputs, measure, trees, batch, rows, influence, n_threads)
+        except BrokenTreeError:
+            for tree in trees:  # raises an error that says what is wrong
+                inputs.tree_model.read(range(tree, tree + 1))
+            raise
+
+
+def read_fused_batches(
+    inputs: ScoringInputs, *, with_influence: bool, with_inbag: bool = True
+) -> Iterator[tuple[range, TreeEnsemble | list[TreeArrays], TreeRows]]:
+    """Read trees and their rows as fused scoring takes them, batch by batch.
+
+    Parameters
+    ----------
+    inputs : ScoringInputs
+        Model and rows.
+    with_influence : bool
+        Whether rows need weights for influence.
+    with_inbag : bool
+        Whether in-bag rows need them, too.
+    """
     tree_model, evaluation_rows, n_rows = inputs.tree_model, inputs.evaluation_rows, inputs.data.n_rows
     training = tree_model.training if evaluation_rows.are_training else None
     # Nodes of honest trees hold other means than those of the rows that chose the splits.
     in_place = None if training is not None and training.is_honest else tree_model.find_tree_arrays()
-    bag_seeds = _find_bag_seeds(inputs, with_influence=influence is not None)
+    bag_seeds = find_bag_seeds(inputs, with_inbag=with_influence and with_inbag)
     needs_lists = evaluation_rows.name != "heldout" and bag_seeds is None
     most_nodes = sys.maxsize if in_place is not None else _FUSED_NODES
     most_trees = max(1, _FUSED_ROWS // n_rows) if needs_lists else tree_model.n_trees
     for trees in split_trees(tree_model.n_nodes, most_nodes=most_nodes, most_trees=most_trees):
         rows: TreeRows = EveryRow()
         if needs_lists:
-            rows = _list_rows(inputs, trees, with_influence=influence is not None)
+            rows = _list_rows(inputs, trees, with_influence=with_influence, with_inbag=with_inbag)
         elif bag_seeds is not None:
             rows = SeededBags(bag_seeds.seeds[trees.start : trees.stop], bag_seeds.n_draws)
         batch = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
-        try:
-            yield _score_fused_batch(inputs, measure, trees, batch, rows, influence, n_threads)
-        except BrokenTreeError:
-            for tree in trees:  # raises an error that says what is wrong
-                tree_model.read(range(tree, tree + 1))
-            raise
+        yield trees, batch, rows
 
 
-def _find_bag_seeds(inputs: ScoringInputs, *, with_influence: bool) -> BagSeeds | None:
+def find_bag_seeds(inputs: ScoringInputs, *, with_inbag: bool) -> BagSeeds | None:
     """Seeds of the bags, if they reproduce the first and the last bag of the library; None to list the bags."""
     training, n_rows, n_trees = inputs.tree_model.training, inputs.data.n_rows, inputs.tree_model.n_trees
     if not inputs.evaluation_rows.are_all_oob or training is None or training.bag_seeds is None:
         return None
-    if with_influence and not training.weighs_by_count(inputs.data.weight is not None):
+    if with_inbag and not training.weighs_by_count(inputs.data.weight is not None):
         return None
     found, draw_bag = training.bag_seeds, get_engine().draw_bag
     if len(found.seeds) != n_trees or not 0 < n_rows < 1 << 31:
@@ -177,16 +210,17 @@ def _find_bag_seeds(inputs: ScoringInputs, *, with_influence: bool) -> BagSeeds 
     return found
 
 
-def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool) -> TreeRows:
-    """Bags, if in-bag weights follow from these; else the evaluation rows, and the weights of rows in both roles."""
+def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool, with_inbag: bool) -> TreeRows:
+    """Bags, if in-bag weights follow from these; else the evaluation rows, and the weights of rows in their roles."""
     training, n_rows, are_training = inputs.tree_model.training, inputs.data.n_rows, inputs.evaluation_rows.are_training
     are_all_oob = inputs.evaluation_rows.are_all_oob
-    if are_all_oob and training and (not with_influence or training.weighs_by_count(inputs.data.weight is not None)):
+    needs_weights = with_influence and with_inbag
+    if are_all_oob and training and (not needs_weights or training.weighs_by_count(inputs.data.weight is not None)):
         return Bags([training.list_bag(tree, n_rows).astype(np.int64, copy=False) for tree in trees])
     rows = [inputs.evaluation_rows.of_tree(tree) for tree in trees]
     if not with_influence:
         return ListedRows(rows)
-    in_bag = [weigh_in_bag(inputs, tree) for tree in trees] if are_training else None
+    in_bag = [weigh_in_bag(inputs, tree) for tree in trees] if are_training and with_inbag else None
     return ListedRows(rows, [weigh_evaluation(inputs, own) for own in rows], in_bag)
 
 
@@ -211,14 +245,14 @@ def _score_fused_batch(
         bags = None if influence.bags is None else influence.bags[trees.start : trees.stop]
         buffers = InfluenceBuffers(influence.eval_influence, influence.inbag_influence, bags, influence.first)
     tree_weight = tree_model.tree_weight
-    found = get_engine().score_trees(
+    found = get_engine().score_fused(
         batch,
         kind,
         inputs.data.matrix,
         inputs.data.target,
         rows=rows,
         row_weight=inputs.row_weight,
-        criterion=SplitCriterion(measure.name, measure.skips, measure.find_scale(kind), tree_model.is_additive),
+        criterion=find_criterion(measure, kind, tree_model),
         tree_weight=None if tree_weight is None else tree_weight[trees.start : trees.stop],
         influence=buffers,
         n_threads=n_threads,
@@ -236,6 +270,11 @@ def _score_fused_batch(
         skipped_weight=found.skipped_weight,
         is_left_out=found.evaluation_weight <= 0,
     )
+
+
+def find_criterion(measure: Measure, kind: TargetKind, tree_model: TreeModel) -> SplitCriterion:
+    """How fused scoring scores splits."""
+    return SplitCriterion(measure.name, measure.skips, measure.find_scale(kind), tree_model.is_additive)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +350,10 @@ def score_sums(
     is_counted, magnitude = np.ones(len(omega), dtype=np.bool_), np.zeros(mdi.shape[:2])
     if measure.split_score is None:
         if permuted is None:
-            raise ValueError(f"measure={measure.name!r} needs single rows, got sums of rows; use another measure.")
+            raise ValueError(
+                f"measure={measure.name!r} needs all rows at once, but X is read in parts; use another measure, or "
+                "load X into memory."
+            )
         scores = permuted
     elif not measure.uses_evaluation_rows:
         scores = mdi

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truewood._arguments import count_rows
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._exceptions import TrainingRowsError
 from truewood._formatting import count, quote
@@ -23,8 +23,8 @@ from truewood._inputs.target import NumberTarget, Target
 from truewood._measures.registry import find_inference_problem, find_measure
 from truewood._results.importance_result import ImportanceResult
 from truewood._rows.training_check import have_training_sums
+from truewood._scoring.inputs import STOPPED_EARLY
 from truewood._scoring.results import (
-    STOPPED_EARLY,
     Metadata,
     add_errors,
     find_groupings,
@@ -129,14 +129,10 @@ class AggregatedScores:
     """
 
     def __init__(self, model: StreamingModel, sums: PartialSums, measure: str, feature_groups: Any) -> None:
-        sums.check()
-        if sums.fingerprint != model.fingerprint:
-            raise ValueError("the partial sums must be of the model that was passed, got those of another model.")
         if sums.names is None:
             raise ValueError("X must hold at least one row, got none.")
         if sums.n_scoring == 0:
             raise ValueError("sample_weight must be positive in at least one row, got only zeros.")
-        sums.check_trees(model)
         self.model, self.sums = model, sums
         self._center, self._factor = sums.origin, np.ones_like(sums.origin)
         if model.is_additive:
@@ -337,7 +333,6 @@ class AggregatedScores:
 
     def _check_errors(self, errors: PartialErrors) -> None:
         """Raise an error if the second pass did not read the rows of the first."""
-        errors.check()
         if (errors.fingerprint, errors.settings) != (self.no_errors.fingerprint, self.no_errors.settings):
             raise ValueError("the second pass must be of the same model, first pass, measure and feature_groups.")
         first = self.sums

@@ -12,9 +12,9 @@ from typing import Any
 from truewood._formatting import list_names, quote, shorten
 from truewood._streaming.source import Batch, Source, join_tables, name_errors
 
-_PARQUET = (".parquet", ".pq")
-_ARROW = (".arrow", ".feather", ".ipc")
-ENDINGS = (*_PARQUET, *_ARROW)
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+ENDINGS = (*PARQUET, *ARROW)
 # Bytes read from a column of a Parquet file at a time, so that large row groups need not fit into memory.
 _BUFFER_BYTES = 1 << 20
 # Column names listed in an error message.
@@ -81,7 +81,7 @@ class _File:
         self.n_rows: int | None = None
         with name_errors(f"{path} cannot be read"):
             self._stat = _take_stat(path)
-            if path.lower().endswith(_PARQUET):
+            if path.lower().endswith(PARQUET):
                 with pq.ParquetFile(path) as file:
                     self.schema, self.n_rows = file.schema_arrow, file.metadata.num_rows
             else:
@@ -101,7 +101,7 @@ class _File:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if self.path.lower().endswith(_PARQUET):
+        if self.path.lower().endswith(PARQUET):
             with pq.ParquetFile(self.path, buffer_size=_BUFFER_BYTES) as file:
                 yield from file.iter_batches(batch_size=n_rows, columns=columns)
             return

@@ -14,7 +14,7 @@ import pandas as pd
 
 from truewood._arguments import check_n_jobs
 from truewood._formatting import quote
-from truewood._inputs.row_arrays import check_named
+from truewood._inputs.table_types import check_named
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.model import Part, StreamingModel
 from truewood._streaming.open_source import is_class

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._inputs.losses import OfMean
 from truewood._inputs.tables import FeatureMatrix, read_features

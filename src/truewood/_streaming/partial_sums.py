@@ -245,8 +245,13 @@ class PartialSums:
             }
         return next((name for name, valid in is_valid.items() if not valid), None)
 
-    def check_trees(self, model: StreamingModel) -> None:
-        """Raise an error if the sums do not fit the trees of a model."""
+    def check_model(self, model: StreamingModel) -> None:
+        """Raise an error if the sums are damaged, or not those of rows in the trees of a model."""
+        self.check()
+        if self.fingerprint != model.fingerprint:
+            raise ValueError("the partial sums must be of the model that was passed, got those of another model.")
+        if self.n_scoring == 0:
+            return
         none = PartialSums.of_no_rows(model, 0)
         for name in ("sums", "leaf_offset", "column", "origin", "moments"):
             own, expected = getattr(self, name), getattr(none, name)

@@ -11,7 +11,7 @@ import numpy as np
 
 from truewood._arguments import check_n_jobs, read_flag
 from truewood._formatting import list_names, quote
-from truewood._inputs.row_arrays import check_named, read_column
+from truewood._inputs.table_types import check_named, read_column
 from truewood._measures.registry import MEASURES, check_measure, find_inference_problem
 from truewood._pipelines.final_estimator import find_final_estimator, find_spark_pipeline
 from truewood._progress import Update, show_progress
@@ -49,7 +49,7 @@ class RunPass(Protocol):
         """
 
 
-def check_options(rows: Any, measure: str, inference: bool | str) -> bool:
+def check_streaming_options(rows: Any, measure: str, inference: bool | str) -> bool:
     """Raise an error for options that need a table in memory; return `inference` as a bool."""
     if not isinstance(rows, str) or rows != "heldout":
         given = repr(rows) if isinstance(rows, str) else "lists"

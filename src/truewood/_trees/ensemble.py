@@ -202,7 +202,7 @@ class TreeEnsemble:
 
     @property
     def split_features(self) -> NDArray[np.int32]:
-        """Columns of `splits`."""
+        """Column that each split uses, in the order of the nodes, without leaves."""
         return self.feature[self.splits]
 
     @cached_property
@@ -244,10 +244,12 @@ class TreeEnsemble:
         return f"TreeEnsemble({self.n_trees} trees, {len(self.feature)} nodes, {self.n_features} features, {kind})"
 
     def __getitem__(self, trees: slice) -> TreeEnsemble:
-        """Return a range of trees as an ensemble of its own."""
+        """Return a range of trees as an ensemble of its own; the ensemble itself for all trees."""
         start, stop, step = trees.indices(self.n_trees)
         if step != 1 or stop <= start:
             raise IndexError("trees must be a slice of step 1 that holds at least one tree.")
+        if stop - start == self.n_trees:
+            return self
         first, end = self.offset[start], self.offset[stop]
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("feature", "threshold", "left", "right", "missing_left", "weight", "value"):

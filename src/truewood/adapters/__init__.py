@@ -1,7 +1,7 @@
 """Adapters: how truewood reads the trees of a fitted model.
 
 An adapter is a module with a function ``open_model(model) -> TreeModel``, chosen by the model's class and imported when
-such a model appears. `register_adapter` adds one; `truewood.testing.check_adapter` checks it.
+such a model appears. `register_adapter` or an installed package adds one; `truewood.testing.check_adapter` checks it.
 """
 
 from truewood._exceptions import AdapterError

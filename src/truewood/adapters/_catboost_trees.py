@@ -131,7 +131,7 @@ def _read_symmetric(tree: dict[str, Any], listed: list[Any]) -> _Tree:
     depth = len(splits)
     leaf_weight = np.array(tree["leaf_weights"], dtype=np.float64)
     left, right, level = _complete_tree(depth)
-    # Bit k of a leaf index tells whether the row is above the border of split k.
+    # Bit k of a leaf index is set if the row is above the border of split k.
     levels = [leaf_weight.reshape(-1, 1 << k).sum(axis=0) for k in range(depth)]
     return _Tree(
         left,

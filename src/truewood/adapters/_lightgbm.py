@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood._formatting import quote
 from truewood._inputs import losses
-from truewood._inputs.device_arrays import is_on_device
+from truewood._inputs.table_types import is_on_device
 from truewood._inputs.tables import InputSpec, read_features
 from truewood._inputs.target import TargetKind
 from truewood._trees.categories import Categories

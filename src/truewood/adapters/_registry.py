@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from functools import cache
-from importlib.metadata import entry_points
 from typing import Any
 
 from truewood._formatting import quote
 from truewood._inputs.tables import InputSpec
 from truewood._trees.ensemble import TreeEnsemble
+from truewood.adapters._plugins import list_plugins, open_with_module, open_with_plugin
 from truewood.adapters._tree_model import TargetSpec, TreeModel, TreeReader
 
-# Entry point group for adapters in other packages: class path = adapter module.
-_ENTRY_POINTS = "truewood.adapters"
-# The only list of supported models: class path -> adapter module.
+# The only list of models that truewood reads itself: class path -> adapter module. `register_adapter` adds to it.
 _REGISTRY = {
     "catboost.CatBoost": "truewood.adapters._catboost",
     "cuml.ensemble.BaseRandomForestModel": "truewood.adapters._cuml",
@@ -22,20 +19,32 @@ _REGISTRY = {
     "imblearn.ensemble.BalancedRandomForestClassifier": "truewood.adapters._imblearn",
     "lightgbm.Booster": "truewood.adapters._lightgbm",
     "lightgbm.LGBMModel": "truewood.adapters._lightgbm",
+    "ngboost.NGBoost": "truewood.adapters._ngboost",
     "pyspark.ml._DecisionTreeModel": "truewood.adapters._spark_ml",
     "pyspark.ml._TreeEnsembleModel": "truewood.adapters._spark_ml",
     "sklearn.ensemble.BaseBagging": "truewood.adapters._sklearn_bagging",
-    "sklearn.ensemble.BaseForest": "truewood.adapters._sklearn_forest",
+    "sklearn.ensemble.BaseForest": "truewood.adapters._sklearn_trees",
     "sklearn.ensemble.BaseGradientBoosting": "truewood.adapters._sklearn_gradient_boosting",
     "sklearn.ensemble.BaseHistGradientBoosting": "truewood.adapters._sklearn_hist_gradient_boosting",
     "sklearn.ensemble.BaseWeightBoosting": "truewood.adapters._sklearn_adaboost",
-    "sklearn.tree.BaseDecisionTree": "truewood.adapters._sklearn_tree",
+    "sklearn.tree.BaseDecisionTree": "truewood.adapters._sklearn_trees",
     "sksurv.ensemble._BaseSurvivalForest": "truewood.adapters._sksurv",
     "treelite.Model": "truewood.adapters._treelite",
     "truewood.adapters.SparkModel": "truewood.adapters._spark_ml",
+    "ydf.DecisionForestModel": "truewood.adapters._ydf",
     "xgboost.Booster": "truewood.adapters._xgboost",
     "xgboost.XGBModel": "truewood.adapters._xgboost",
     "xgboost.spark._SparkXGBModel": "truewood.adapters._xgboost_spark",
+}
+# Models that cannot be read, and why, as the rest of a sentence that begins with the class.
+_NO_WEIGHTS = (
+    "does not store how many training rows reached each node, which weights the splits; pass the model that it was "
+    "converted from"
+)
+_UNREADABLE = {
+    "h2o.ModelBase": "keeps its trees on a Java server, which truewood cannot read; fit the model with another library",
+    "onnx.ModelProto": _NO_WEIGHTS,
+    "onnxruntime.InferenceSession": _NO_WEIGHTS,
 }
 
 
@@ -55,7 +64,7 @@ def register_adapter(class_path: str, module: str) -> None:
     >>> import truewood as tw
     >>> tw.register_adapter("my_library.MyForest", "my_package.adapter")
 
-    An installed package can provide an adapter without being imported, by an entry point in its ``pyproject.toml``::
+    An installed package provides an adapter, without this call, by an entry point in its ``pyproject.toml``::
 
         [project.entry-points."truewood.adapters"]
         "my_library.MyForest" = "my_package.adapter"
@@ -73,30 +82,36 @@ def open_model(model: Any) -> TreeModel:
         return _view_ensemble(model)
     if isinstance(model, type):
         raise TypeError(f"model must be a fitted model, got the class {model.__name__}.")
-    module = _find_adapter(type(model), _REGISTRY) or _find_adapter(type(model), _list_entry_points())
-    if module is not None:
-        tree_model: TreeModel = importlib.import_module(module).open_model(model)
-        return tree_model
-    raise TypeError(
-        f"model must be a tree model, got {type(model).__name__}; pass a tree, a forest or boosted trees of "
-        "scikit-learn, XGBoost, LightGBM, CatBoost or another library listed under Models in the documentation, or add "
-        "your own with tw.register_adapter."
-    )
+    class_path = _find_class_path(type(model), [*_REGISTRY, *list_plugins()])
+    if class_path is None:
+        list_plugins.cache_clear()  # a package may have been installed since
+        class_path = _find_class_path(type(model), list(list_plugins()))
+    if class_path is None:
+        unreadable = _find_class_path(type(model), list(_UNREADABLE))
+        if unreadable is not None:
+            raise TypeError(f"model must be readable, but {type(model).__name__} {_UNREADABLE[unreadable]}.")
+        raise TypeError(
+            f"model must be a tree model, got {type(model).__name__}; pass a tree, a forest or boosted trees of "
+            "scikit-learn, XGBoost, LightGBM, CatBoost or another library listed under Models in the documentation, or "
+            "add your own with tw.register_adapter."
+        )
+    if class_path not in _REGISTRY:
+        return open_with_plugin(class_path, model)
+    module = _REGISTRY[class_path]
+    if not module.startswith("truewood."):
+        return open_with_module(module, model, f"the adapter registered for {class_path}")
+    tree_model: TreeModel = importlib.import_module(module).open_model(model)
+    return tree_model
 
 
-def _find_adapter(model_class: type, registry: dict[str, str]) -> str | None:
-    """The adapter of the nearest base class in the registry; None if there is none."""
+def _find_class_path(model_class: type, class_paths: list[str]) -> str | None:
+    """The class path of the nearest base class; None if no base class is among them."""
     for cls in model_class.__mro__:
-        for class_path, module in registry.items():
+        for class_path in class_paths:
             package, _, name = class_path.rpartition(".")
             if cls.__name__ == name and f"{cls.__module__}.".startswith(f"{package}."):
-                return module
+                return class_path
     return None
-
-
-@cache
-def _list_entry_points() -> dict[str, str]:
-    return {point.name: point.value for point in entry_points(group=_ENTRY_POINTS)}
 
 
 def _view_ensemble(ensemble: TreeEnsemble) -> TreeModel:

@@ -11,7 +11,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from truewood._inputs.target import Target
-from truewood.adapters._sklearn_tree import view_trees
+from truewood.adapters._sklearn_trees import view_trees
 from truewood.adapters._training_record import InBagRows, TrainingRecord
 from truewood.adapters._tree_model import TreeModel
 

@@ -15,7 +15,8 @@ from truewood._inputs.tables import InputSpec
 from truewood._inputs.target import TargetKind
 from truewood._sklearn_compat import add_stages
 from truewood._trees.ensemble import TreeEnsemble
-from truewood.adapters._sklearn_tree import count_nodes, join_structure
+from truewood.adapters._sklearn_categories import find_encoder
+from truewood.adapters._sklearn_trees import count_nodes, join_structure
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
 _SURVIVAL = ("coxph", "squared", "ipcwls")
@@ -43,7 +44,7 @@ def open_model(model: Any) -> TreeModel:
         inner = [trees[t].tree_ for t in chosen]
         return TreeEnsemble(
             **join_structure(inner),
-            # Leaves are updated after a tree was grown; inner nodes keep means of gradients, and are not read.
+            # Leaves are updated after a tree is fit; inner nodes keep means of gradients, and are not read.
             value=np.concatenate(
                 [rate[t // n_scores] * tree.value[:, 0] for t, tree in zip(chosen, inner, strict=True)]
             ),
@@ -63,6 +64,7 @@ def open_model(model: Any) -> TreeModel:
             model.n_features_in_,
             getattr(model, "feature_names_in_", None),
             why_no_missing=f"{name} does not support missing values",
+            encode=find_encoder(model, trees),
         ),
         target=TargetSpec(
             _target_kind(model),

@@ -18,8 +18,7 @@ from truewood._inputs import losses
 from truewood._inputs.target import TargetKind
 from truewood._sklearn_compat import count_training_rows, draw_bag
 from truewood._trees.ensemble import TreeEnsemble
-from truewood.adapters._sklearn_forest import WHY_NO_BAGS, record_training
-from truewood.adapters._sklearn_tree import count_nodes, join_structure, make_input_spec
+from truewood.adapters._sklearn_trees import WHY_NO_BAGS, count_nodes, join_structure, make_input_spec, record_forest
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
 
 # Relative tolerance for hazards from the same rows.
@@ -43,7 +42,7 @@ def open_model(model: Any) -> TreeModel:
         )
 
     return TreeModel(
-        table=make_input_spec(model, model.estimators_[0]),
+        table=make_input_spec(model, model.estimators_),
         target=TargetSpec(TargetKind((), 2), loss=losses.cox(), read_y=lambda y: _read_y(model, y)),
         reader=TreeReader(
             count_nodes(model.estimators_),
@@ -59,7 +58,7 @@ def open_model(model: Any) -> TreeModel:
                 ),
             ),
         ),
-        training=record_training(model),
+        training=record_forest(model),
         why_no_bags=f"{WHY_NO_BAGS}; fit it again with bootstrap=True",
         why_no_heldout="does not store life tables at its nodes",
     )

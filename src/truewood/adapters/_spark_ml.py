@@ -108,7 +108,7 @@ def _make_reference(model: SparkModel) -> ReferencePredictor:
 
 
 def _record_training(model: SparkModel, ensemble: TreeEnsemble) -> TrainingRecord | None:
-    """Training record if every tree was grown on all rows, otherwise None; weights are not recorded."""
+    """Training record if every tree was fit on all rows, otherwise None; weights are not recorded."""
     uses_every_row = model.name in TREES or (
         model.name in FORESTS and not model.params.get("bootstrap", True) and model.params["subsamplingRate"] == 1.0
     )

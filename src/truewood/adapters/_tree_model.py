@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._exceptions import AdapterError
 from truewood._inputs.losses import Loss
@@ -98,8 +98,8 @@ class TreeReader:
     library : ReferencePredictor or None
         Leaves and predictions of the library itself; None if they are unavailable.
     find_tree_arrays : callable or None
-        ``find_tree_arrays(tree)`` returns views of the library's arrays for a tree that stores training means, or None
-        for a tree that has to be read. None if all trees have to be read.
+        ``find_tree_arrays()`` returns views of the library's arrays for all trees, which must store training means, or
+        None if trees have to be read. None if they always have to be read.
     """
 
     n_nodes: NDArray[np.int64]
@@ -109,7 +109,7 @@ class TreeReader:
     find_leaves: Callable[[range, Any], NDArray[Any]] | None = None
     combined: tuple[str, ...] = ()
     library: ReferencePredictor | None = None
-    find_tree_arrays: Callable[[int], TreeArrays | None] | None = None
+    find_tree_arrays: Callable[[], list[TreeArrays] | None] | None = None
 
     @classmethod
     def of_ensemble(cls, ensemble: TreeEnsemble, **parts: Any) -> TreeReader:
@@ -238,17 +238,13 @@ class TreeModel:
 
     def find_tree_arrays(self) -> list[TreeArrays] | None:
         """Views of the library's arrays for all trees; None if trees have to be read. Engines validate them."""
-        find = self._reader.find_tree_arrays
-        if find is None:
+        find, n_columns = self._reader.find_tree_arrays, self.target.kind.n_columns
+        trees = None if find is None else find()
+        if trees is None:
             return None
-        trees = []
-        for tree, n_nodes in enumerate(self.n_nodes):
-            found = find(tree)
-            if found is None:
-                return None
-            if len(found.feature) != n_nodes or found.value.shape != (n_nodes, self.target.kind.n_columns):
+        for tree, n_nodes in zip(trees, self.n_nodes, strict=True):
+            if len(tree.feature) != n_nodes or tree.value.shape != (n_nodes, n_columns):
                 raise self._contradict("reads trees whose numbers of nodes differ from those it declares")
-            trees.append(found)
         return trees
 
     def _check_columns(self, ensemble: TreeEnsemble) -> None:

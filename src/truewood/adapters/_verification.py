@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._exceptions import AdapterError
 from truewood._inputs.tables import FeatureMatrix
 from truewood._trees.ensemble import TreeEnsemble
@@ -78,7 +78,7 @@ def _compare_leaves(found: NDArray[Any], own: NDArray[Any], name: str, library: 
     own = own.reshape(len(found), -1)
     if own.shape != found.shape:
         raise _disagree(name, library, f"{found.shape[1]} trees instead of {own.shape[1]}")
-    ours, theirs = (leaves[:, np.newaxis] == leaves[np.newaxis] for leaves in (found, own))
+    ours, theirs = found[:, np.newaxis] == found[np.newaxis], own[:, np.newaxis] == own[np.newaxis]
     if not np.array_equal(ours, theirs):
         n_trees = int((ours != theirs).any(axis=(0, 1)).sum())
         raise _disagree(name, library, f"rows of X reach different leaves in {n_trees} of {found.shape[1]} trees")
@@ -92,8 +92,8 @@ def _compare_values(
     n_columns = tree_model.target.n_scores if tree_model.is_additive else ensemble.kind.n_columns
     if own.shape[1] != n_columns:
         raise _disagree(tree_model.name, library, f"{n_columns} raw scores instead of {own.shape[1]}")
-    summed, size = (_add(ensemble, leaves, value, n_columns) for value in (ensemble.value, np.abs(ensemble.value)))
-    difference = own - summed
+    size = _add(ensemble, leaves, np.abs(ensemble.value), n_columns)
+    difference = own - _add(ensemble, leaves, ensemble.value, n_columns)
     constant: NDArray[np.float64] = difference.mean(axis=0)
     if tree_model.is_additive:
         difference -= constant

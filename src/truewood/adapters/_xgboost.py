@@ -74,7 +74,7 @@ def _dump(booster: xgboost.Booster, name: str) -> dict[str, Any]:
         raise ValueError(f"{name} must have at least one tree, got none.")
     if "sum_hessian" not in trees[0]:
         raise ValueError(
-            f"{name} has vector leaves, whose weights XGBoost stores only since version 3.2; fit it with 3.2 or later."
+            f"{name} has vector leaves, whose weights XGBoost before 3.2 does not store; fit it with 3.2 or later."
         )
     return learner
 

@@ -122,7 +122,15 @@ def score_saved_model(
     ['s5', 'bmi']
     """
     messages = read_messages(messages)
-    scoring = Scoring(measure, contributions, group_correlated, alpha, random_state, n_jobs, interactions)
+    scoring = Scoring(
+        measure=measure,
+        contributions=contributions,
+        group_correlated=group_correlated,
+        alpha=alpha,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        interactions=interactions,
+    )
     score_held_out = partial(_score_held_out, target=target, data=name_data(table))
     saved = open_saved_model(saved_model, trust_pickle=trust_pickle)
     messages.add(_describe_model(saved_model, saved))

@@ -79,8 +79,8 @@ def score_table(
         The column that groups rows, such as a patient; it is not a feature. Models, including forests, are then scored
         by cross-validation that keeps groups together.
     event : str, default=None
-        The column of event indicators: true and false, 0 and 1, or 1 and 2. The target is then the time to the event
-        or to censoring, and the model a survival forest of scikit-survival.
+        The column of event indicators: true or 1 for an event, false or 0 for censoring, or 2 and 1 as in R. The target
+        is then the time to the event or to censoring, and the model a survival forest of scikit-survival.
     settings : FitSettings, default=None
         The model to fit; None means a random forest of 500 trees.
     measure : str, default="auto"
@@ -134,7 +134,13 @@ def score_table(
     if event is not None:
         check_survival_settings(settings, sample_weight, groups)
     scoring = Scoring(
-        measure, contributions, group_correlated, alpha, settings.random_state, settings.n_jobs, interactions
+        measure=measure,
+        contributions=contributions,
+        group_correlated=group_correlated,
+        alpha=alpha,
+        random_state=settings.random_state,
+        n_jobs=settings.n_jobs,
+        interactions=interactions,
     )
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)

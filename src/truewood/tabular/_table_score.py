@@ -70,9 +70,9 @@ class TableScore:
     interactions : Interactions or None
         Which pairs of features work together; None unless requested.
     target : str or None
-        Name of the target, for texts.
+        Name of the target, for reports.
     data : str or None
-        Name of the file with the table, for texts; None for a data frame.
+        Name of the file with the table, for reports; None for a data frame.
     """
 
     result: ImportanceResult

@@ -169,6 +169,27 @@ inline void bind_score_trees_with_influence(const Forest& forest, const Table& t
     run_forest_pass(job, inputs, table, n_threads);
 }
 
+// Adds the influence of evaluation rows with residuals in place of the target: by row and by tree.
+inline void bind_add_residuals(const Forest& forest, const Table& table, const TargetArrays& target,
+                               const TreeRowArrays& rows, const SplitCriterion& criterion, const py::object& residual,
+                               const py::object& tree_weight, std::size_t n_threads, const py::object& by_row,
+                               const py::object& by_tree) {
+    rows.check_evaluation_weights();
+    const TreesAndRows inputs = join_score_inputs(forest, table, target, rows, criterion);
+    const std::size_t n_rows = table.n_rows(), n_features = table.n_features(), n_columns = inputs.target.n_columns;
+    const auto residuals = read_array<double>("residual", residual, {n_rows, n_columns, n_features});
+    const auto weights = read_optional<double>("tree_weight", tree_weight, {forest.n_trees()});
+    const auto of_rows = write_array<double>("by_row", by_row, {n_rows, n_features});
+    const auto of_trees = write_array<double>("by_tree", by_tree, {forest.n_trees(), n_features});
+    AddResiduals job{criterion, {}};
+    job.influence.eval_influence = of_rows.data;
+    job.influence.n_rows = n_rows;
+    job.influence.tree_weight = weights.data;
+    job.influence.residual = residuals.data;
+    job.influence.by_tree = of_trees.data;
+    run_forest_pass(job, inputs, table, n_threads);
+}
+
 // Sums all rows at the nodes, in the order of the arrays; without squares if `sums` has no columns for them.
 inline void bind_sum_nodes(const Forest& forest, const Table& table, const TargetArrays& arrays, std::size_t n_threads,
                            const py::object& sums) {

@@ -2,7 +2,8 @@
 // No Python here.
 //
 // A job declares whether the pass sums rows at leaves (kSumsRows) and whether it adds influence (kAddsInfluence, with
-// an InfluenceOutput `influence`). finish_tree() is called for each tree after its rows have been summed.
+// an InfluenceOutput `influence`). finish_tree() is called for each tree after its rows have been summed; with
+// influence, it leaves the row terms of the tree in the scratch memory.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,6 @@
 #include "node_sums.hpp"
 #include "row_terms.hpp"
 #include "target.hpp"
-#include "tree_influence.hpp"
 #include "tree_rows.hpp"
 
 namespace truewood {
@@ -47,7 +47,7 @@ struct ScoreTrees {
         SplitFormulas formulas;
     };
 
-    void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch& scratch, PreorderTree&) const {
+    void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch& scratch) const {
         aggregate_to_root(*nodes.tree, nodes.n_sums, nodes.sums.data());
         scores.put(nodes, t, inputs.n_features, scratch.formulas);
     }
@@ -67,13 +67,29 @@ struct ScoreTreesWithInfluence {
         RowTerms terms;
     };
 
-    void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch& scratch,
-                     PreorderTree& preorder) const {
+    void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch& scratch) const {
         aggregate_to_root(*nodes.tree, nodes.n_sums, nodes.sums.data());
         scores.put(nodes, t, inputs.n_features, scratch.formulas);
         nodes.keep_means();
         scratch.terms.make(nodes, inputs.target, criterion);
-        preorder.make(*nodes.tree, scratch.terms, influence.has_inbag() ? 2 : 1);
+    }
+};
+
+// Adds the influence of evaluation rows with residuals in place of the target.
+struct AddResiduals {
+    static constexpr bool kSumsRows = true, kAddsInfluence = true;
+    SplitCriterion criterion;
+    InfluenceOutput influence;
+
+    struct Scratch {
+        Scratch(const AddResiduals&, const TreesAndRows&) {}
+        RowTerms terms;
+    };
+
+    void finish_tree(const TreesAndRows& inputs, std::size_t, Nodes& nodes, Scratch& scratch) const {
+        aggregate_to_root(*nodes.tree, nodes.n_sums, nodes.sums.data());
+        nodes.keep_means();
+        scratch.terms.make(nodes, inputs.target, criterion);
     }
 };
 
@@ -86,7 +102,7 @@ struct SumNodes {
         Scratch(const SumNodes&, const TreesAndRows&) {}
     };
 
-    void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch&, PreorderTree&) const {
+    void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch&) const {
         aggregate_to_root(*nodes.tree, nodes.n_sums, nodes.sums.data());
         double* into = sums + static_cast<std::size_t>(inputs.trees[t].first) * nodes.n_sums;
         for (const std::int32_t place : nodes.tree->place) {
@@ -107,10 +123,8 @@ struct AddInfluence {
         RowTerms terms;
     };
 
-    void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch& scratch,
-                     PreorderTree& preorder) const {
+    void finish_tree(const TreesAndRows& inputs, std::size_t t, Nodes& nodes, Scratch& scratch) const {
         scratch.terms.take(*nodes.tree, inputs.target, terms, static_cast<std::size_t>(inputs.trees[t].first));
-        preorder.make(*nodes.tree, scratch.terms, 1);
     }
 };
 

@@ -16,6 +16,7 @@
 #include "forest_jobs.hpp"
 #include "formulas.hpp"
 #include "influence_pass.hpp"
+#include "leaf_table.hpp"
 #include "node_sums.hpp"
 #include "target.hpp"
 #include "threads.hpp"
@@ -30,12 +31,20 @@ class ForestPass {
 public:
     ForestPass(const Job& job, const TreesAndRows& inputs, const RowMatrix& rows, ThreadTeam& team)
         : job_(job), inputs_(inputs), rows_(rows), team_(team), loader_(rows.make_block_loader()) {
-        if constexpr (Job::kAddsInfluence) influence_pass_.emplace(inputs, job.influence, team.n_threads());
         for (std::size_t k = 0; k < team.n_threads(); ++k) workers_.emplace_back(job, inputs, rows);
         are_small_ = std::all_of(inputs.rows.begin(), inputs.rows.end(),
                                  [](const TreeRows& own) { return own.kind == TreeRows::Kind::kAll; }) &&
                      std::all_of(inputs.trees.begin(), inputs.trees.end(),
                                  [](const TreeArrays& tree) { return tree.n_nodes <= kFewNodes; });
+        if constexpr (Job::kAddsInfluence) {
+            std::size_t most_nodes = 0;
+            for (const TreeArrays& tree : inputs.trees) most_nodes = std::max(most_nodes, tree.n_nodes);
+            if (are_small_ && LookUpPass::pays_off(inputs, job.influence, most_nodes)) {
+                look_up_pass_.emplace(inputs, job.influence, team.n_threads());
+            } else {
+                influence_pass_.emplace(inputs, job.influence, team.n_threads());
+            }
+        }
     }
 
     void run() {
@@ -44,7 +53,10 @@ public:
             batch_.resize(std::max(batch_.size(), end - start));
             if (are_small_) score_by_rows(start, end);
             else score_by_trees(start, end);
-            if constexpr (Job::kAddsInfluence) influence_pass_->add(start, end - start, batch_, team_);
+            if constexpr (Job::kAddsInfluence) {
+                if (look_up_pass_) look_up_pass_->add(start, team_);
+                else influence_pass_->add(start, end - start, batch_, team_);
+            }
             start = end;
         }
     }
@@ -80,7 +92,9 @@ private:
     const RowMatrix& rows_;
     ThreadTeam& team_;
     std::unique_ptr<BlockLoader> loader_;
-    std::optional<InfluencePass> influence_pass_;  // for jobs that add influence
+    // One of them for jobs that add influence.
+    std::optional<InfluencePass> influence_pass_;
+    std::optional<LookUpPass> look_up_pass_;
     std::vector<Worker> workers_;
     std::vector<BatchTree> batch_;
     bool are_small_;
@@ -88,12 +102,16 @@ private:
     std::size_t find_batch_end(std::size_t start) const {
         constexpr bool kKeepsTrees = Job::kAddsInfluence;
         std::size_t row_bytes = 0;
-        if constexpr (kKeepsTrees) row_bytes = job_.influence.n_rows * (sizeof(std::int32_t) + sizeof(Counts));
+        if constexpr (kKeepsTrees) {
+            const std::size_t bytes = look_up_pass_ ? sizeof(std::uint16_t) : sizeof(std::int32_t) + sizeof(Counts);
+            row_bytes = job_.influence.n_rows * bytes;
+        }
         // The tree itself, and its sums: each thread holds a copy, and several copies may wait to be added.
         const std::size_t n_copies = 1 + (1 + OrderedSum::kMostWaiting) * team_.n_threads();
         const std::size_t of_tree = 64 + 8 * inputs_.target.n_columns + 8 * n_copies * inputs_.target.n_sums();
-        const std::size_t per_node =
-            (are_small_ ? of_tree : 0) + (kKeepsTrees ? 8 * (1 + 2 * (inputs_.target.n_columns + 2)) : 0);
+        const std::size_t per_node = (are_small_ ? of_tree : 0) +
+                                     (look_up_pass_ ? LookUpPass::count_bytes(inputs_) : 0) +
+                                     (kKeepsTrees ? 8 * (1 + 2 * (inputs_.target.n_columns + 2)) : 0);
         std::size_t n_bytes = 0, end = start;
         // Small batches of large trees reuse memory, which is cheaper than allocating more.
         const std::size_t most =
@@ -114,9 +132,16 @@ private:
             worker.nodes.read(inputs_.trees[t], worker.finder->structure(), inputs_.target);
             list_rows(t, worker);
             find_and_sum(t, worker, poller);
-            job_.finish_tree(inputs_, t, worker.nodes, worker.scratch, batch_[item].preorder);
-            if constexpr (Job::kAddsInfluence) keep_leaves(t, worker, batch_[item], poller);
+            job_.finish_tree(inputs_, t, worker.nodes, worker.scratch);
+            if constexpr (Job::kAddsInfluence) {
+                make_preorder(worker.nodes, worker.scratch, batch_[item]);
+                keep_leaves(t, worker, batch_[item], poller);
+            }
         });
+    }
+
+    void make_preorder(const Nodes& nodes, const typename Job::Scratch& scratch, BatchTree& tree) const {
+        tree.preorder.make(*nodes.tree, scratch.terms, job_.influence.has_inbag() ? 2 : 1);
     }
 
     // Finds the leaves of the evaluation rows and sums the rows there. If influence needs the leaves of in-bag rows as
@@ -131,7 +156,8 @@ private:
         };
         worker.has_all = false;
         if constexpr (Job::kAddsInfluence) {
-            worker.has_all = job_.influence.n_rows == inputs_.n_rows && !worker.counts.empty();
+            worker.has_all =
+                job_.influence.has_inbag() && job_.influence.n_rows == inputs_.n_rows && !worker.counts.empty();
         }
         worker.leaves.resize(worker.has_all ? inputs_.n_rows : n);
         if (worker.has_all) {
@@ -222,6 +248,7 @@ private:
     // Sends blocks of rows through all trees of the batch, which every row evaluates.
     void score_by_rows(std::size_t start, std::size_t end) {
         const std::size_t n_trees = end - start, width = inputs_.target.n_sums();
+        if (look_up_pass_) look_up_pass_->start(n_trees);
         std::vector<std::size_t> offset(n_trees + 1, 0);  // where the sums of each tree start in a chunk
         for (std::size_t k = 0; k < n_trees; ++k) offset[k + 1] = offset[k] + inputs_.trees[start + k].n_nodes * width;
         team_.run(n_trees, [&](std::size_t, std::size_t k, InterruptPoller&) {
@@ -229,7 +256,9 @@ private:
             if (!tree.finder) tree.finder = rows_.make_small_tree_finder(inputs_.has_categories);
             tree.finder->pack(inputs_.trees[start + k]);
             tree.nodes.read(inputs_.trees[start + k], tree.finder->structure(), inputs_.target);
-            if constexpr (Job::kAddsInfluence) tree.leaves.resize(job_.influence.n_rows);
+            if constexpr (Job::kAddsInfluence) {
+                if (!look_up_pass_) tree.leaves.resize(job_.influence.n_rows);
+            }
         });
         TileColumns columns;
         for (std::size_t k = 0; k < n_trees; ++k) batch_[k].finder->add_splits(columns);
@@ -255,7 +284,8 @@ private:
                             std::int32_t* leaves = worker.leaves.data() + i * kChunk;
                             batch_[k + i].finder->find(columns, worker.block, poller, leaves);
                             if constexpr (Job::kAddsInfluence) {
-                                keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
+                                if (look_up_pass_) look_up_pass_->keep_leaves(k + i, from, worker.block.n, leaves);
+                                else keep_range(from, worker.block.n, leaves, batch_[k + i].leaves);
                             }
                             trees[i] = {inputs_.column[start + k + i], leaves, worker.chunk.data() + offset[k + i]};
                         }
@@ -269,8 +299,14 @@ private:
         team_.run(n_trees, [&](std::size_t w, std::size_t k, InterruptPoller&) {
             std::copy(total.total().begin() + static_cast<std::ptrdiff_t>(offset[k]),
                       total.total().begin() + static_cast<std::ptrdiff_t>(offset[k + 1]), batch_[k].nodes.sums.begin());
-            job_.finish_tree(inputs_, start + k, batch_[k].nodes, workers_[w].scratch, batch_[k].preorder);
+            job_.finish_tree(inputs_, start + k, batch_[k].nodes, workers_[w].scratch);
             if constexpr (Job::kAddsInfluence) {
+                const Nodes& nodes = batch_[k].nodes;
+                if (look_up_pass_) {
+                    look_up_pass_->make_table(k, *nodes.tree, workers_[w].scratch.terms);
+                    return;
+                }
+                make_preorder(nodes, workers_[w].scratch, batch_[k]);
                 for (std::int32_t& leaf : batch_[k].leaves) leaf = batch_[k].preorder.leaf[leaf];
             }
         });

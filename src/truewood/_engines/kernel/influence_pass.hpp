@@ -35,26 +35,42 @@ public:
         const std::size_t row_bytes =
             std::max<std::size_t>(1, inputs_.n_features) * sizeof(double) * (out_.has_inbag() ? 2 : 1);
         const std::size_t share = (out_.n_rows + team.n_threads() - 1) / team.n_threads();
-        const std::size_t block = std::max<std::size_t>(16, std::min(kSumBytes / row_bytes, share));
+        // Sums by tree add up blocks of rows, so that their size must not depend on the number of threads.
+        const std::size_t block =
+            out_.residual ? kResidualRows : std::max<std::size_t>(16, std::min(kSumBytes / row_bytes, share));
+        OrderedSum by_tree(out_.residual ? n_trees * inputs_.n_features : 0, team.n_threads());
         team.run((out_.n_rows + block - 1) / block, [&](std::size_t w, std::size_t item, InterruptPoller& poller) {
             Worker& worker = workers_[w];
             const std::size_t first = item * block, last = std::min(first + block, out_.n_rows);
             const std::size_t at = first * inputs_.n_features;
             const InfluenceSums sums{out_.eval_influence + at, out_.has_inbag() ? out_.inbag_influence + at : nullptr,
                                      static_cast<std::size_t>(out_.first) + first};
+            if (out_.residual) worker.by_tree.assign(n_trees * inputs_.n_features, 0.0);
             for (std::size_t k = 0; k < n_trees; ++k) {
                 const InfluenceTree& tree = trees[k];
                 const std::size_t t = start + k;
                 const double tree_weight = out_.weigh_tree(t);
                 poller.count(static_cast<std::int64_t>(last - first) * 8);
                 sort_by_leaf(t, tree, first, last, worker);
+                if (out_.residual) {
+                    worker.path_sums.add_residuals(
+                        tree.preorder, worker.sorted, worker.start, sums, out_.residual, tree_weight,
+                        [&](Role row) { return weigh(t, tree, first, row); },
+                        worker.by_tree.data() + k * inputs_.n_features);
+                    continue;
+                }
                 worker.path_sums.add(tree.preorder, worker.sorted, worker.start, sums, inputs_.column[t],
                                      [&](Role row) { return tree_weight * weigh(t, tree, first, row); });
             }
+            if (out_.residual) by_tree.add(item, worker.by_tree, poller);
         });
+        if (out_.residual) {
+            std::copy(by_tree.total().begin(), by_tree.total().end(), out_.by_tree + start * inputs_.n_features);
+        }
     }
 
 private:
+    static constexpr std::size_t kResidualRows = 8192;
     // The influence sums of a block should fit into the cache.
     static constexpr std::size_t kSumBytes = std::size_t{1} << 24;
     static_assert(kSumBytes / sizeof(double) <= Role::kMostRows, "row numbers within a block have 31 bits");
@@ -63,6 +79,7 @@ private:
         explicit Worker(const TreesAndRows& inputs) : path_sums(inputs.target, inputs.n_features) {}
         std::vector<Role> sorted;
         std::vector<std::int32_t> start;
+        std::vector<double> by_tree;
         PathSums path_sums;
     };
 

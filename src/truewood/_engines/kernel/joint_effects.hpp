@@ -8,8 +8,10 @@
 // same order, so that both agree bit for bit.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "threads.hpp"
@@ -32,201 +34,296 @@ struct JointTree {
     std::size_t column = 0;  // of the first value
 };
 
-template <bool HasMissing, bool HasCategories, class Matrix>
-class JointWalk {
-public:
-    JointWalk(const PackedTree<typename Matrix::Value>& packed, const Matrix& matrix, const JointTree& tree,
-              const JointEffects& out)
-        : packed_(packed), matrix_(matrix), tree_(tree), out_(out), place_of_(out.n_features, -1) {}
+// Memory of a thread that is used again from tree to tree.
+struct JointScratch {
+    // A row at a node, counted from the first row of the call, with up to two features that disagree with it on the
+    // path to the node, by position on the path. In one number, which is fast to copy.
+    class Item {
+    public:
+        Item() = default;
+        Item(std::uint64_t row, std::uint64_t first, std::uint64_t second) : all_(row << 32 | second << 16 | first) {}
+        std::uint32_t row() const { return static_cast<std::uint32_t>(all_ >> 32); }
+        std::uint16_t first() const { return static_cast<std::uint16_t>(all_); }
+        std::uint16_t second() const { return static_cast<std::uint16_t>(all_ >> 16); }
 
-    // Adds the effects of some rows.
-    void run(const std::int64_t* rows, std::size_t n, InterruptPoller& poller) {
-        entries_.clear();
-        for (std::size_t i = 0; i < n; ++i) entries_.push_back({rows[i], -1, false});
-        visit(0, 0, n, poller);
-    }
+    private:
+        std::uint64_t all_;
+    };
+    static constexpr std::uint16_t kNowhere = 0xffff;  // not a position on the path
 
-private:
-    // A row, and the feature that disagrees with it on the path to the current node. Rows that disagree with two
-    // features leave the list and descend alone.
-    struct Entry {
-        std::int64_t row;
-        std::int32_t feature;  // -1 if none
-        bool goes_left;
+    // A stack of lists. A split replaces the list on top by that of the right child, and adds that of the left child.
+    class Lists {
+    public:
+        // Both children's lists while a split fills them. Items are written before they are counted, which avoids
+        // branches; the right child's items overwrite those that have been read.
+        struct Split {
+            const Item* from;
+            Item *right, *left;
+            void put(Item item, bool is_left, bool is_right) {
+                *left = item;
+                left += is_left;
+                *right = item;
+                right += is_right;
+            }
+        };
+        // Starts to split the last n items; each child receives at most `most`.
+        Split open(std::size_t n, std::size_t most) {
+            begin_ = size_ - n;
+            most_ = most;
+            if (items_.size() < begin_ + 2 * most + 2) items_.resize(2 * (begin_ + 2 * most + 2));
+            Item* const first = items_.data() + begin_;
+            return {first, first, first + most + 1};
+        }
+        void close(const Split& split) {
+            Item *const right = items_.data() + begin_, *const left = right + most_ + 1;
+            n_right_ = static_cast<std::size_t>(split.right - right);
+            n_left_ = static_cast<std::size_t>(split.left - left);
+            std::copy(left, left + n_left_, split.right);
+            size_ = begin_ + n_right_ + n_left_;
+        }
+        std::size_t n_left() const { return n_left_; }
+        std::size_t n_right() const { return n_right_; }
+
+        // Removes the last n items, and returns the first of these.
+        const Item* take(std::size_t n) {
+            size_ -= n;
+            return items_.data() + size_;
+        }
+        // Makes space for a single list of n items.
+        Item* assign(std::size_t n) {
+            items_.resize(std::max(items_.size(), n));
+            size_ = n;
+            return items_.data();
+        }
+
+    private:
+        std::vector<Item> items_;
+        std::size_t size_ = 0, begin_ = 0, most_ = 0, n_left_ = 0, n_right_ = 0;
+    };
+
+    // A node to visit, the number of splits above it, and the lengths of its lists, which are the last ones.
+    struct Pending {
+        std::int32_t node;
+        std::size_t depth, n_agree, n_one, n_two;
     };
     // A feature on the path to the current node, with the product of its shares.
     struct OnPath {
         std::int32_t feature;
         double share;
     };
+    struct Step {
+        std::int32_t feature;
+        double before;  // negative if the step puts the feature on the path
+    };
     struct Term {
         std::size_t place;
         double factor;
     };
 
+    Lists agree, one, two;  // rows that disagree with no, one and two features
+    std::vector<Pending> pending;
+    std::vector<std::int32_t> place_of;  // position of each feature on the path, -1 if it is not there
+    std::vector<OnPath> path;
+    std::vector<Step> steps;  // one per split above the current node
+    std::vector<Term> pairs, mains;
+};
+
+// Sends all rows of a list through the tree together, node by node.
+template <bool HasMissing, bool HasCategories, class Matrix>
+class JointWalk {
+public:
+    JointWalk(const PackedTree<typename Matrix::Value>& packed, const Matrix& matrix, const JointTree& tree,
+              const JointEffects& out, JointScratch& scratch)
+        : packed_(packed), matrix_(matrix), tree_(tree), out_(out), scratch_(scratch) {}
+
+    // Adds the effects of n rows, which are fewer than 2^32 apart.
+    void run(const std::int64_t* rows, std::size_t n, InterruptPoller& poller) {
+        first_ = rows[0];
+        scratch_.place_of.assign(out_.n_features, -1);
+        scratch_.path.clear();
+        scratch_.steps.clear();
+        Item* const all = scratch_.agree.assign(n);
+        for (std::size_t i = 0; i < n; ++i) {
+            all[i] = Item(static_cast<std::uint64_t>(rows[i] - first_), kNowhere, kNowhere);
+        }
+        scratch_.one.assign(0);
+        scratch_.two.assign(0);
+        scratch_.pending.assign(1, {0, 0, n, 0, 0});
+        while (!scratch_.pending.empty()) {
+            const JointScratch::Pending at = scratch_.pending.back();
+            scratch_.pending.pop_back();
+            poller.count(static_cast<std::int64_t>(at.n_agree + at.n_one + at.n_two) + 1);
+            enter(at);
+            if (packed_.is_leaf(at.node)) add_leaf(at);
+            else split(at);
+        }
+    }
+
+private:
+    using Item = JointScratch::Item;
+    static constexpr std::uint16_t kNowhere = JointScratch::kNowhere;
+
     const PackedTree<typename Matrix::Value>& packed_;
     const Matrix& matrix_;
     const JointTree& tree_;
     const JointEffects& out_;
-    std::vector<std::int32_t> place_of_;  // position of each feature on the path, -1 if it is not there
-    std::vector<OnPath> path_;
-    std::vector<Entry> entries_;  // rows at the nodes on the path, one range after the other
-    std::vector<Term> pairs_, mains_;
+    JointScratch& scratch_;
+    std::int64_t first_ = 0;
 
-    // Depth is bounded by the number of nodes; trees of depth 10,000 need about a megabyte of stack.
-    void visit(std::int32_t node, std::size_t begin, std::size_t end, InterruptPoller& poller) {
-        poller.count(static_cast<std::int64_t>(end - begin) + 1);
-        if (packed_.is_leaf(node)) {
-            add_leaf(node, begin, end);
-            return;
-        }
-        const std::int32_t column = packed_.feature(node), left = packed_.structure().left[node];
-        const std::int32_t feature = out_.feature_of[column];
-        for (std::size_t k = begin; k < end; ++k) {
-            const auto x = matrix_.row(entries_[k].row)[column];
-            entries_[k].goes_left = packed_.template next<HasMissing, HasCategories>(node, x) == left;
-        }
-        for (const std::int32_t child : {left, left + 1}) {
-            const std::size_t first = entries_.size();
-            for (std::size_t k = begin; k < end; ++k) {
-                Entry entry = entries_[k];
-                if (entry.goes_left == (child == left) || disagree(entry, feature, child, poller)) {
-                    entries_.push_back(entry);
-                }
+    // Leaves the nodes that are not above a node, and puts the split above it on the path.
+    void enter(const JointScratch::Pending& at) {
+        if (at.depth == 0) return;
+        std::vector<JointScratch::OnPath>& path = scratch_.path;
+        while (scratch_.steps.size() >= at.depth) {
+            const JointScratch::Step step = scratch_.steps.back();
+            scratch_.steps.pop_back();
+            if (step.feature < 0) continue;
+            std::int32_t& place = scratch_.place_of[static_cast<std::size_t>(step.feature)];
+            if (step.before < 0) {
+                path.pop_back();
+                place = -1;
+            } else {
+                path[static_cast<std::size_t>(place)].share = step.before;
             }
-            if (entries_.size() > first) {
-                const double before = descend(feature, tree_.share[child]);
-                visit(child, first, entries_.size(), poller);
-                ascend(feature, before);
-            }
-            entries_.resize(first);
         }
+        const std::int32_t above = packed_.structure().parent[static_cast<std::size_t>(at.node)];
+        const std::int32_t feature = out_.feature_of[packed_.feature(above)];
+        const double share = tree_.share[static_cast<std::size_t>(at.node)];
+        double before = -1.0;
+        if (feature >= 0) {
+            std::int32_t& place = scratch_.place_of[static_cast<std::size_t>(feature)];
+            if (place < 0) {
+                if (path.size() == kNowhere - 1) throw BrokenTree("paths must split on fewer than 65,534 features.");
+                place = static_cast<std::int32_t>(path.size());
+                path.push_back({feature, share});
+            } else {
+                before = path[static_cast<std::size_t>(place)].share;
+                path[static_cast<std::size_t>(place)].share = before * share;
+            }
+        }
+        scratch_.steps.push_back({feature, before});
     }
 
-    // Notes that a row disagrees with a feature at a child; returns whether it stays in the list.
-    bool disagree(Entry& entry, std::int32_t feature, std::int32_t child, InterruptPoller& poller) {
-        if (feature < 0) return false;
-        if (entry.feature == feature) return true;
-        if (entry.feature < 0) {
-            entry.feature = feature;
-            return true;
+    // Sends rows to the children: to the one that they choose, and to the other one as long as at most two features
+    // disagree with them there.
+    void split(const JointScratch::Pending& at) {
+        const std::int32_t column = packed_.feature(at.node), feature = out_.feature_of[column];
+        const std::int32_t child = packed_.structure().left[static_cast<std::size_t>(at.node)];
+        const auto test = packed_.template test<HasMissing, HasCategories>(at.node);
+        const auto goes_left = [matrix = matrix_, first = first_, test, column](Item item) {
+            return test(matrix.row(first + item.row())[column]);
+        };
+        // Position of the feature on the paths below; items without it hold another number.
+        std::uint16_t own = kNowhere - 1;
+        if (feature >= 0) {
+            const std::int32_t place = scratch_.place_of[static_cast<std::size_t>(feature)];
+            own = static_cast<std::uint16_t>(place < 0 ? scratch_.path.size() : static_cast<std::size_t>(place));
         }
-        const std::int32_t number = pair(entry.feature, feature);
-        if (number < 0) return false;
-        const std::int32_t place = place_of_[feature];
-        const double share = tree_.share[child], other = place < 0 ? share : path_[place].share * share;
-        Descent descent{{entry.feature, path_[place_of_[entry.feature]].share},
-                        {feature, other},
-                        static_cast<std::size_t>(entry.row) * out_.n_pairs + static_cast<std::size_t>(number),
-                        0};
-        descend_alone(child, matrix_.row(entry.row), descent);
-        poller.count(descent.n_steps);
-        return false;
+        auto two = scratch_.two.open(at.n_two, at.n_two + at.n_one);
+        for (const Item *next = two.from, *end = next + at.n_two; next != end; ++next) {
+            const Item item = *next;
+            const bool is_left = goes_left(item), is_own = (item.first() == own) | (item.second() == own);
+            two.put(item, is_left | is_own, !is_left | is_own);
+        }
+        auto one = scratch_.one.open(at.n_one, at.n_one + at.n_agree);
+        if (feature >= 0 && out_.n_pairs > 0) {
+            const std::int32_t* numbers = out_.pair_of + static_cast<std::size_t>(feature) * out_.n_features;
+            for (const Item *next = one.from, *end = next + at.n_one; next != end; ++next) {
+                const Item item = *next;
+                const bool is_left = goes_left(item), is_own = item.first() == own;
+                one.put(item, is_left | is_own, !is_left | is_own);
+                const bool is_asked = numbers[scratch_.path[item.first()].feature] >= 0;  // never with itself
+                two.put(Item(item.row(), item.first(), own), !is_left & is_asked, is_left & is_asked);
+            }
+        } else {
+            for (const Item *next = one.from, *end = next + at.n_one; next != end; ++next) {
+                const Item item = *next;
+                const bool is_left = goes_left(item), is_own = item.first() == own;
+                one.put(item, is_left | is_own, !is_left | is_own);
+            }
+        }
+        auto agree = scratch_.agree.open(at.n_agree, at.n_agree);
+        for (const Item *next = agree.from, *end = next + at.n_agree; next != end; ++next) {
+            const Item item = *next;
+            const bool is_left = goes_left(item), may_disagree = feature >= 0;
+            agree.put(item, is_left, !is_left);
+            one.put(Item(item.row(), own, kNowhere), !is_left & may_disagree, is_left & may_disagree);
+        }
+        scratch_.two.close(two);
+        scratch_.one.close(one);
+        scratch_.agree.close(agree);
+        push({child + 1, at.depth + 1, scratch_.agree.n_right(), scratch_.one.n_right(), scratch_.two.n_right()});
+        push({child, at.depth + 1, scratch_.agree.n_left(), scratch_.one.n_left(), scratch_.two.n_left()});
     }
 
-    // A row that disagrees with two features.
-    struct Descent {
-        OnPath first, second;
-        std::size_t place;  // of its joint effect
-        std::int64_t n_steps;
-    };
-
-    // Adds the leaves below a node for a row that disagrees with two features: splits on these lead both ways.
-    template <class Row>
-    void descend_alone(std::int32_t node, const Row& row, Descent& descent) {
-        while (!packed_.is_leaf(node)) {
-            ++descent.n_steps;
-            const std::int32_t column = packed_.feature(node), feature = out_.feature_of[column];
-            OnPath* const own = feature == descent.first.feature    ? &descent.first
-                                : feature == descent.second.feature ? &descent.second
-                                                                    : nullptr;
-            if (own == nullptr) {
-                node = packed_.template next<HasMissing, HasCategories>(node, row[column]);
-                continue;
-            }
-            const std::int32_t left = packed_.structure().left[node];
-            const double before = own->share;
-            for (const std::int32_t child : {left, left + 1}) {
-                own->share = before * tree_.share[child];
-                descend_alone(child, row, descent);
-            }
-            own->share = before;
-            return;
-        }
-        const double* value = tree_.value.data() + static_cast<std::size_t>(node) * tree_.n_values;
-        add(out_.joint, descent.place, descent.first.share * descent.second.share, value);
+    void push(const JointScratch::Pending& node) {
+        if (node.n_agree + node.n_one + node.n_two > 0) scratch_.pending.push_back(node);
     }
 
     std::int32_t pair(std::int32_t j, std::int32_t k) const {
         return out_.pair_of[static_cast<std::size_t>(j) * out_.n_features + static_cast<std::size_t>(k)];
     }
+    std::size_t number_row(Item item) const { return static_cast<std::size_t>(first_ + item.row()); }
 
-    double descend(std::int32_t feature, double share) {
-        if (feature < 0) return 0.0;
-        std::int32_t& place = place_of_[feature];
-        if (place < 0) {
-            place = static_cast<std::int32_t>(path_.size());
-            path_.push_back({feature, share});
-            return -1.0;
+    void add_leaf(const JointScratch::Pending& at) {
+        const double* value = tree_.value.data() + static_cast<std::size_t>(at.node) * tree_.n_values;
+        const std::vector<JointScratch::OnPath>& path = scratch_.path;
+        const Item* two = scratch_.two.take(at.n_two);
+        for (std::size_t i = 0; i < at.n_two; ++i) {
+            const JointScratch::OnPath &j = path[two[i].first()], &k = path[two[i].second()];
+            const auto number = static_cast<std::size_t>(pair(j.feature, k.feature));
+            add(out_.joint, number_row(two[i]) * out_.n_pairs + number, j.share * k.share, value);
         }
-        const double before = path_[place].share;
-        path_[place].share = before * share;
-        return before;
-    }
-
-    void ascend(std::int32_t feature, double before) {
-        if (feature < 0) return;
-        if (before < 0) {
-            path_.pop_back();
-            place_of_[feature] = -1;
-        } else {
-            path_[place_of_[feature]].share = before;
-        }
-    }
-
-    void add_leaf(std::int32_t node, std::size_t begin, std::size_t end) {
-        const double* value = tree_.value.data() + static_cast<std::size_t>(node) * tree_.n_values;
-        bool is_listed = false;
-        for (std::size_t k = begin; k < end; ++k) {
-            const Entry& entry = entries_[k];
-            const auto row = static_cast<std::size_t>(entry.row);
-            if (entry.feature < 0) {
-                if (!is_listed) list_terms();
-                is_listed = true;
-                add(out_.prediction, row, 1.0, value);
-                for (const Term& term : mains_) add(out_.main, row * out_.n_features + term.place, term.factor, value);
-                for (const Term& term : pairs_) add(out_.joint, row * out_.n_pairs + term.place, term.factor, value);
-                continue;
-            }
-            const double own = path_[place_of_[entry.feature]].share;
-            add(out_.main, row * out_.n_features + static_cast<std::size_t>(entry.feature), -own, value);
-            const std::int32_t* numbers = out_.pair_of + static_cast<std::size_t>(entry.feature) * out_.n_features;
-            for (const OnPath& other : path_) {
+        const Item* one = scratch_.one.take(at.n_one);
+        for (std::size_t i = 0; i < at.n_one; ++i) {
+            const std::size_t row = number_row(one[i]);
+            const JointScratch::OnPath own = path[one[i].first()];
+            const auto feature = static_cast<std::size_t>(own.feature);
+            add(out_.main, row * out_.n_features + feature, -own.share, value);
+            if (out_.n_pairs == 0) continue;
+            const std::int32_t* numbers = out_.pair_of + feature * out_.n_features;
+            for (const JointScratch::OnPath& other : path) {
                 const std::int32_t number = numbers[other.feature];  // -1 for the feature itself
                 if (number < 0) continue;
                 const std::size_t place = row * out_.n_pairs + static_cast<std::size_t>(number);
-                add(out_.joint, place, -(own * (1.0 - other.share)), value);
+                add(out_.joint, place, -(own.share * (1.0 - other.share)), value);
+            }
+        }
+        const Item* agree = scratch_.agree.take(at.n_agree);
+        if (at.n_agree > 0) list_terms();
+        for (std::size_t i = 0; i < at.n_agree; ++i) {
+            const std::size_t row = number_row(agree[i]);
+            add(out_.prediction, row, 1.0, value);
+            for (const auto& term : scratch_.mains) {
+                add(out_.main, row * out_.n_features + term.place, term.factor, value);
+            }
+            for (const auto& term : scratch_.pairs) {
+                add(out_.joint, row * out_.n_pairs + term.place, term.factor, value);
             }
         }
     }
 
     // Lists what a leaf adds for rows that agree with all splits above it.
     void list_terms() {
-        mains_.clear();
-        pairs_.clear();
-        for (std::size_t b = 0; b < path_.size(); ++b) {
-            const double of_b = 1.0 - path_[b].share;
-            mains_.push_back({static_cast<std::size_t>(path_[b].feature), of_b});
+        scratch_.mains.clear();
+        scratch_.pairs.clear();
+        for (std::size_t b = 0; b < scratch_.path.size(); ++b) {
+            const auto [k, share] = scratch_.path[b];
+            scratch_.mains.push_back({static_cast<std::size_t>(k), 1.0 - share});
+            if (out_.n_pairs == 0) continue;
             for (std::size_t a = 0; a < b; ++a) {
-                const std::int32_t number = pair(path_[a].feature, path_[b].feature);
-                if (number >= 0) pairs_.push_back({static_cast<std::size_t>(number), (1.0 - path_[a].share) * of_b});
+                const auto [j, other] = scratch_.path[a];
+                const std::int32_t number = pair(j, k);
+                if (number < 0) continue;
+                scratch_.pairs.push_back({static_cast<std::size_t>(number), (1.0 - other) * (1.0 - share)});
             }
         }
     }
 
     void add(double* out, std::size_t place, double factor, const double* value) {
         double* into = out + place * out_.n_columns + tree_.column;
-        for (std::size_t c = 0; c < tree_.n_values; ++c) into[c] += factor * value[c];
+        into[0] += factor * value[0];
+        for (std::size_t c = 1; c < tree_.n_values; ++c) into[c] += factor * value[c];
     }
 };
 

@@ -93,10 +93,9 @@ struct ProjectionRows {
 
 // Adds the change in predictions for evaluation rows without each group, times the weight of the tree, to `out`: (row,
 // group, column).
-template <std::unique_ptr<Projector> (RowMatrix::*make)(bool) const>
-void bind_add_projection(const Forest& forest, const Table& table, const TargetArrays& arrays,
-                         const ProjectionRows& rows, const py::object& tree_weight, const py::object& group_of,
-                         std::size_t n_threads, const py::object& out) {
+void bind_add_sobol_projection(const Forest& forest, const Table& table, const TargetArrays& arrays,
+                               const ProjectionRows& rows, const py::object& tree_weight, const py::object& group_of,
+                               std::size_t n_threads, const py::object& out) {
     const Target target = arrays.view(table.n_rows());
     const std::size_t n_columns = target.n_columns, n_features = table.n_features();
     const auto weights = read_array<double>("tree_weight", tree_weight, {forest.n_trees()});
@@ -117,7 +116,7 @@ void bind_add_projection(const Forest& forest, const Table& table, const TargetA
     ThreadTeam team(n_threads, run_signal_handlers);
     std::vector<std::unique_ptr<Projector>> projectors;
     while (projectors.size() < team.n_threads()) {
-        projectors.push_back((table.rows().*make)(forest.has_categories()));
+        projectors.push_back(table.rows().make_sobol_projector(forest.has_categories()));
     }
     std::vector<Projected> projected(team.n_threads());
     InOrder<Projected> in_order(team.n_threads());
@@ -142,13 +141,14 @@ void bind_add_projection(const Forest& forest, const Table& table, const TargetA
     });
 }
 
-// Adds predictions, main effects and joint effects of the listed rows. Blocks of rows are processed in parallel, each
-// tree by tree, so that the effects of a block stay in the processor's cache.
+// Adds predictions, main effects and joint effects of the listed rows; without pairs, `pair_of` is empty. Blocks of
+// rows are processed in parallel, each tree by tree: the more rows a block has, the fewer visits of nodes, but the
+// effects of a block should fit into the cache.
 void bind_add_joint_effects(const Forest& forest, const Table& table, const RowLists& rows, const py::object& share,
                             const py::object& leaf_value, const py::object& feature_of, const py::object& pair_of,
                             std::size_t n_threads, const py::object& prediction, const py::object& main,
                             const py::object& joint) {
-    constexpr std::size_t kRows = 256;
+    constexpr std::size_t kBlockBytes = std::size_t{1} << 22, kFewest = 256, kMost = std::size_t{1} << 15;
     forest.must_be_ensemble();
     const std::size_t n_rows = table.n_rows(), n_nodes = forest.n_nodes(), n_trees = forest.n_trees();
     const auto shares = read_array<double>("share", share, {n_nodes});
@@ -156,8 +156,9 @@ void bind_add_joint_effects(const Forest& forest, const Table& table, const RowL
     const auto feature = read_array<std::int32_t>("feature_of", feature_of, {table.n_features()});
     const auto mains = write_array<double>("main", main, {n_rows, kAny, kAny});
     const std::size_t n_features = mains.shape[1], n_columns = mains.shape[2], n_values = values.shape[1];
-    const auto pairs = read_array<std::int32_t>("pair_of", pair_of, {n_features, n_features});
     const auto joints = write_array<double>("joint", joint, {n_rows, kAny, n_columns});
+    const std::size_t n_sides = joints.shape[1] > 0 ? n_features : 0;
+    const auto pairs = read_array<std::int32_t>("pair_of", pair_of, {n_sides, n_sides});
     const auto predictions = write_array<double>("prediction", prediction, {n_rows, n_columns});
     const std::size_t n_pairs = joints.shape[1];
     const Work work;
@@ -205,12 +206,17 @@ void bind_add_joint_effects(const Forest& forest, const Table& table, const RowL
             }
         }
     });
-    team.run((n_rows + kRows - 1) / kRows, [&](std::size_t, std::size_t item, InterruptPoller& poller) {
-        const auto low = static_cast<std::int64_t>(item * kRows), high = low + static_cast<std::int64_t>(kRows);
+    std::vector<JointScratch> scratch(team.n_threads());
+    const std::size_t fit = kBlockBytes / (sizeof(double) * (1 + n_columns * (1 + n_features + n_pairs)));
+    const std::size_t own_share = (n_rows + team.n_threads() - 1) / team.n_threads();
+    const std::size_t block = std::min(std::clamp(fit, kFewest, kMost), std::max<std::size_t>(own_share, 1));
+    team.run((n_rows + block - 1) / block, [&](std::size_t w, std::size_t item, InterruptPoller& poller) {
+        const auto low = static_cast<std::int64_t>(item * block), high = low + static_cast<std::int64_t>(block);
         for (std::size_t t = 0; t < n_trees; ++t) {
             const std::int64_t *begin = rows.index() + rows.begin(t), *end = rows.index() + rows.end(t);
             const std::int64_t *first = std::lower_bound(begin, end, low), *last = std::lower_bound(first, end, high);
-            if (first < last) walkers[t]->add(first, static_cast<std::size_t>(last - first), trees[t], poller, out);
+            if (first == last) continue;
+            walkers[t]->add(first, static_cast<std::size_t>(last - first), trees[t], poller, scratch[w], out);
         }
     });
 }
@@ -425,12 +431,9 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
                py::arg("terms"), py::arg("tree_weight"), py::arg("n_threads"), py::arg("eval_influence"));
     module.def("add_path_influence", &bind_add_path_influence, py::arg("forest"), py::arg("parent"), py::arg("leaves"),
                py::arg("rows"), py::arg("weight"), py::arg("target"), py::arg("terms"), py::arg("out"));
-    module.def("add_sobol_projection", &bind_add_projection<&RowMatrix::make_sobol_projector>, py::arg("forest"),
-               py::arg("table"), py::arg("target"), py::arg("rows"), py::arg("tree_weight"), py::arg("group_of"),
-               py::arg("n_threads"), py::arg("out"));
-    module.def("add_marginal_projection", &bind_add_projection<&RowMatrix::make_marginal_projector>, py::arg("forest"),
-               py::arg("table"), py::arg("target"), py::arg("rows"), py::arg("tree_weight"), py::arg("group_of"),
-               py::arg("n_threads"), py::arg("out"));
+    module.def("add_sobol_projection", &bind_add_sobol_projection, py::arg("forest"), py::arg("table"),
+               py::arg("target"), py::arg("rows"), py::arg("tree_weight"), py::arg("group_of"), py::arg("n_threads"),
+               py::arg("out"));
     module.def("add_joint_effects", &bind_add_joint_effects, py::arg("forest"), py::arg("table"), py::arg("rows"),
                py::arg("share"), py::arg("leaf_value"), py::arg("feature_of"), py::arg("pair_of"), py::arg("n_threads"),
                py::arg("prediction"), py::arg("main"), py::arg("joint"));
@@ -441,6 +444,9 @@ PYBIND11_MODULE(_kernel, module, py::mod_gil_not_used()) {
     module.def("score_trees_with_influence", &bind_score_trees_with_influence, py::arg("forest"), py::arg("table"),
                py::arg("target"), py::arg("rows"), py::arg("criterion"), py::arg("n_threads"), py::arg("scores"),
                py::arg("influence"));
+    module.def("add_residuals", &bind_add_residuals, py::arg("forest"), py::arg("table"), py::arg("target"),
+               py::arg("rows"), py::arg("criterion"), py::arg("residual"), py::arg("tree_weight"), py::arg("n_threads"),
+               py::arg("by_row"), py::arg("by_tree"));
     module.def("lay_out", &bind_lay_out, py::arg("forest"), py::arg("n_features"), py::arg("n_threads"),
                py::arg("nodes"), py::arg("place"));
     module.def("score_sums", &bind_score_sums, py::arg("forest"), py::arg("n_features"), py::arg("target"),

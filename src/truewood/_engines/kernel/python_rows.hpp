@@ -178,6 +178,14 @@ public:
         return rows;
     }
 
+    // Rejects lists that do not determine the weights of evaluation rows, or that have in-bag rows.
+    void check_evaluation_weights() const {
+        for (const OfTree& tree : trees_) {
+            if (kind_ != TreeRows::Kind::kList || (tree.evaluation_weight && !tree.inbag_weight)) continue;
+            throw py::value_error("rows must have evaluation_weight, and no inbag_weight.");
+        }
+    }
+
     // Rejects rows that do not determine the weights that influence needs.
     void check_influence(bool has_inbag) const {
         if (kind_ == TreeRows::Kind::kList) {

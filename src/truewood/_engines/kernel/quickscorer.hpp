@@ -12,6 +12,7 @@
 #include <intrin.h>
 #endif
 
+#include "simd_dispatch.hpp"
 #include "tile.hpp"
 #include "tree.hpp"
 
@@ -60,8 +61,7 @@ TRUEWOOD_RULE_OUT(rule_out_avx2, __attribute__((target("avx2"))), 32)
 template <bool HasMissing, std::size_t Words>
 void rule_out(const float* tile, const std::vector<QuickscorerSplit>& splits, std::uint32_t* ruled_out) {
 #if defined(__x86_64__)
-    static const bool has_avx2 = __builtin_cpu_supports("avx2");
-    if (has_avx2) return rule_out_avx2<HasMissing, Words>(tile, splits, ruled_out);
+    if (has_avx2()) return rule_out_avx2<HasMissing, Words>(tile, splits, ruled_out);
 #endif
     rule_out_16<HasMissing, Words>(tile, splits, ruled_out);
 }

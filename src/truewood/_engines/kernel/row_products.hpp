@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "simd_dispatch.hpp"
@@ -28,7 +29,7 @@ struct InfluenceRowsView {
     bool has_inbag() const { return inbag_influence != nullptr; }
 };
 
-// Receives the sums that RowProducts in row_products.py describes.
+// Receives the sums that RowProducts in records.py describes.
 struct RowProductsOutput {
     double* products;  // eval_eval, eval_inbag, inbag_inbag and eval_sum, n_columns each
     double* totals;    // total_eval_eval, total_eval_inbag and n_inbag
@@ -40,14 +41,70 @@ constexpr std::size_t kRowBlock = 1024;
 // Rows of a block that are processed together, so that they stay in the cache.
 constexpr std::size_t kRowsAtHand = 128;
 
-// sums += more * row, where `more` is a row's weight in the bag minus its mean over bags.
-TRUEWOOD_SIMD_DISPATCH
-static void add_weighted_rows(const double* more, const double* rows, std::size_t n_rows, std::size_t width,
-                              double* sums) {
-    for (std::size_t k = 0; k < n_rows; ++k) {
-        const double *row = rows + k * width, by = more[k];
-        for (std::size_t j = 0; j < width; ++j) sums[j] += by * row[j];
+// sums += more * row for `Columns` columns of each row, where `more` is a row's weight in the bag minus its mean over
+// bags. The sums stay in registers.
+#if defined(__GNUC__)
+#define TRUEWOOD_ADD_COLUMNS(NAME, TARGET, BYTES)                                                                   \
+    template <std::size_t Columns>                                                                                  \
+    TARGET void NAME(const double* more, const double* rows, std::size_t n_rows, std::size_t width, double* sums) { \
+        typedef double Numbers __attribute__((vector_size(BYTES)));                                                 \
+        constexpr std::size_t kNumbers = BYTES / sizeof(double);                                                    \
+        Numbers sum[Columns / kNumbers];                                                                            \
+        std::memcpy(sum, sums, sizeof(sum));                                                                        \
+        for (std::size_t k = 0; k < n_rows; ++k, rows += width) {                                                   \
+            _Pragma("GCC unroll 16") for (std::size_t j = 0; j < Columns / kNumbers; ++j) {                         \
+                Numbers row;                                                                                        \
+                std::memcpy(&row, rows + j * kNumbers, BYTES);                                                      \
+                sum[j] = sum[j] + row * more[k];                                                                    \
+            }                                                                                                       \
+        }                                                                                                           \
+        std::memcpy(sums, sum, sizeof(sum));                                                                        \
     }
+TRUEWOOD_ADD_COLUMNS(add_columns_16, , 16)
+#if defined(__x86_64__)
+TRUEWOOD_ADD_COLUMNS(add_columns_avx2, __attribute__((target("avx2"))), 32)
+TRUEWOOD_ADD_COLUMNS(add_columns_avx512, __attribute__((target("avx512f"))), 64)
+#endif
+#undef TRUEWOOD_ADD_COLUMNS
+#endif
+
+template <std::size_t Columns>
+void add_columns(const double* more, const double* rows, std::size_t n_rows, std::size_t width, double* sums) {
+#if defined(__GNUC__) && defined(__x86_64__)
+    if constexpr (Columns >= 8) {
+        if (has_avx512()) return add_columns_avx512<Columns>(more, rows, n_rows, width, sums);
+    }
+    if constexpr (Columns >= 4) {
+        if (has_avx2()) return add_columns_avx2<Columns>(more, rows, n_rows, width, sums);
+    }
+#endif
+#if defined(__GNUC__)
+    if constexpr (Columns >= 2) return add_columns_16<Columns>(more, rows, n_rows, width, sums);
+#endif
+    for (std::size_t k = 0; k < n_rows; ++k, rows += width) {
+        for (std::size_t j = 0; j < Columns; ++j) sums[j] += more[k] * rows[j];
+    }
+}
+
+inline void add_weighted_rows(const double* more, const double* rows, std::size_t n_rows, std::size_t width,
+                              double* sums) {
+    std::size_t j = 0;
+    for (; j + 32 <= width; j += 32) add_columns<32>(more, rows + j, n_rows, width, sums + j);
+    for (; j + 8 <= width; j += 8) add_columns<8>(more, rows + j, n_rows, width, sums + j);
+    for (; j + 4 <= width; j += 4) add_columns<4>(more, rows + j, n_rows, width, sums + j);
+    for (; j < width; ++j) add_columns<1>(more, rows + j, n_rows, width, sums + j);
+}
+
+// A row's influence on each column, divided and centered.
+TRUEWOOD_SIMD_DISPATCH
+static void center(const double* influence, double total_weight, const double* mean, std::size_t n, double* row) {
+    for (std::size_t j = 0; j < n; ++j) row[j] = influence[j] / total_weight - mean[j];
+}
+
+// sums += one * other, column by column.
+TRUEWOOD_SIMD_DISPATCH
+static void add_products(const double* one, const double* other, std::size_t n, double* sums) {
+    for (std::size_t j = 0; j < n; ++j) sums[j] += one[j] * other[j];
 }
 
 // Sums over one block of rows.
@@ -98,6 +155,7 @@ private:
         for (std::size_t i = first; i < last; ++i) {
             if (rows_.is_scoring[i]) add_row(i, bag_mean_[i - first]);
         }
+        if (number_.empty()) return;
         more_.resize(number_.size());
         for (std::size_t t = 0; t < rows_.n_bags; ++t) {
             double* sums = sums_.data() + n_own() + t * per_bag();
@@ -114,17 +172,18 @@ private:
     void add_row(std::size_t i, double bag_mean) {
         double eval_total = 0.0, inbag_total = 0.0;
         row_.resize(width_);
+        double *own = row_.data(), *inbag = own + n_, *sums = sums_.data();
+        center(rows_.eval_influence + i * n_, rows_.total_weight, rows_.mean, n_, own);
+        add_products(own, own, n_, sums);
         for (std::size_t j = 0; j < n_; ++j) {
-            row_[j] = rows_.eval_influence[i * n_ + j] / rows_.total_weight - rows_.mean[j];
-            sums_[j] += row_[j] * row_[j];
-            sums_[3 * n_ + j] += row_[j];
-            eval_total += row_[j];
+            sums[3 * n_ + j] += own[j];
+            eval_total += own[j];
         }
-        for (std::size_t j = n_; j < width_; ++j) {
-            row_[j] = rows_.inbag_influence[i * n_ + j - n_] / rows_.total_weight - rows_.mean[j - n_];
-            sums_[j] += row_[j - n_] * row_[j];
-            sums_[n_ + j] += row_[j] * row_[j];
-            inbag_total += row_[j];
+        if (rows_.has_inbag()) {
+            center(rows_.inbag_influence + i * n_, rows_.total_weight, rows_.mean, n_, inbag);
+            add_products(own, inbag, n_, sums + n_);
+            add_products(inbag, inbag, n_, sums + 2 * n_);
+            for (std::size_t j = 0; j < n_; ++j) inbag_total += inbag[j];
         }
         sums_[4 * n_] += eval_total * eval_total;
         sums_[4 * n_ + 1] += eval_total * inbag_total;

@@ -10,3 +10,18 @@
 #else
 #define TRUEWOOD_SIMD_DISPATCH
 #endif
+
+#if defined(__GNUC__) && defined(__x86_64__)
+namespace truewood {
+
+inline bool has_avx2() {
+    static const bool has = __builtin_cpu_supports("avx2");
+    return has;
+}
+inline bool has_avx512() {
+    static const bool has = __builtin_cpu_supports("avx512f");
+    return has;
+}
+
+}  // namespace truewood
+#endif

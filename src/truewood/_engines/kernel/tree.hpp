@@ -153,6 +153,25 @@ public:
     bool sends_missing_left(std::int32_t place) const { return nodes_[place].feature_and_missing & kMissingLeft; }
     bool is_leaf(std::int32_t place) const { return nodes_[place].left == place; }
 
+    // Whether x goes left at a split: a copy of the split, which loops over rows keep in registers.
+    template <bool HasMissing, bool HasCategories>
+    auto test(std::int32_t place) const {
+        const T threshold = nodes_[place].threshold;
+        const bool missing_left = sends_missing_left(place);
+        if constexpr (HasCategories) {
+            const Set set = sets_[place];
+            return [threshold, missing_left, set](T x) {
+                if (HasMissing && std::isnan(x)) return missing_left;
+                return set.n_words >= 0 ? set.holds(x) : !(x > threshold);
+            };
+        } else {
+            return [threshold, missing_left](T x) {
+                const bool is_left = !(x > threshold);
+                return HasMissing && std::isnan(x) ? missing_left : is_left;
+            };
+        }
+    }
+
     // The place that x leads to from a node. A leaf leads to itself, whatever x is.
     template <bool HasMissing, bool HasCategories>
     std::int32_t next(std::int32_t place, T x) const {

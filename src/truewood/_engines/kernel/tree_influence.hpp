@@ -122,6 +122,17 @@ static void add_polynomial(double weight, double number, const double* sums, std
     }
 }
 
+// by_tree += weight * sums * residual, and out += the same times the weight of the tree
+TRUEWOOD_SIMD_DISPATCH
+static void add_products(double weight, double tree_weight, const double* sums, const double* residual, std::size_t n,
+                         double* out, double* by_tree) {
+    for (std::size_t j = 0; j < n; ++j) {
+        const double added = weight * (sums[j] * residual[j]);
+        by_tree[j] += added;
+        out[j] += tree_weight * added;
+    }
+}
+
 // Adds the influence of rows that have been sorted by leaf.
 class PathSums {
 public:
@@ -132,6 +143,61 @@ public:
     template <class Weigh>
     void add(const PreorderTree& tree, const std::vector<Role>& rows, const std::vector<std::int32_t>& start,
              const InfluenceSums& sums_of, std::int32_t column, const Weigh& weigh) {
+        add_leaves(tree, start, [&](std::int32_t first, std::int32_t last) {
+            for (std::int32_t i = first; i < last; ++i) {
+                if (static_cast<std::size_t>(i) + kAhead < rows.size()) {
+                    prefetch(sums_of.of(rows[i + kAhead], n_features_));
+                }
+                const Part part{sums_of.of(rows[i], n_features_), weigh(rows[i])};
+                const double* sums = sums_.data() + (rows[i].is_in_bag() ? tree.width * n_features_ : 0);
+                const std::size_t row = sums_of.first + rows[i].row();
+                if (target_.has_classes()) add_classes(part, row, sums);
+                else add_numbers(part, row, column, sums);
+            }
+        });
+    }
+
+    // The same with residuals in place of the target, (row, column, feature), for evaluation rows. by_tree[j] receives
+    // the sum over the rows, without the weight of the tree.
+    template <class Weigh>
+    void add_residuals(const PreorderTree& tree, const std::vector<Role>& rows, const std::vector<std::int32_t>& start,
+                       const InfluenceSums& sums_of, const double* residual, double tree_weight, const Weigh& weigh,
+                       double* by_tree) {
+        const std::size_t n = n_features_, n_columns = target_.n_columns;
+        add_leaves(tree, start, [&](std::int32_t first, std::int32_t last) {
+            for (std::int32_t i = first; i < last; ++i) {
+                const double* own = residual + (sums_of.first + rows[i].row()) * n_columns * n;
+                double* out = sums_of.of(rows[i], n);
+                const double weight = weigh(rows[i]);
+                if (n_columns == 1 && n < kManyFeatures) {
+                    add_products(weight, tree_weight, sums_.data(), own, n, out, by_tree);
+                    continue;
+                }
+                each_column([&](std::size_t j) {
+                    double sum = sums_[j] * own[j];
+                    for (std::size_t c = 1; c < n_columns; ++c) sum += sums_[c * n + j] * own[c * n + j];
+                    by_tree[j] += weight * sum;
+                    out[j] += tree_weight * (weight * sum);
+                });
+            }
+        });
+    }
+
+private:
+    // With at least this many features, only those on the path are added.
+    static constexpr std::size_t kManyFeatures = 64;
+    static constexpr std::size_t kAhead = 12;
+
+    const Target& target_;
+    std::size_t n_features_, n_terms_ = 0;
+    std::vector<double> sums_;                    // (term, feature)
+    std::vector<std::int32_t> entered_;           // features of the counted nodes on the path
+    std::vector<double> saved_;                   // sums above these nodes
+    std::vector<std::int32_t> n_on_path_, path_;  // how often each feature is on the path, and which features are
+
+    // Calls add_rows(first, last) for the rows of each leaf, with the sums of the leaf's path in `sums_`.
+    template <class AddRows>
+    void add_leaves(const PreorderTree& tree, const std::vector<std::int32_t>& start, const AddRows& add_rows) {
         n_terms_ = tree.n_terms;
         sums_.assign(n_terms_ * n_features_, 0.0);
         n_on_path_.assign(n_features_, 0);
@@ -153,30 +219,9 @@ public:
             ++k;
             if (!node.is_leaf) continue;
             ++leaf;
-            for (std::int32_t i = first; i < last; ++i) {
-                if (static_cast<std::size_t>(i) + kAhead < rows.size()) {
-                    prefetch(sums_of.of(rows[i + kAhead], n_features_));
-                }
-                const Part part{sums_of.of(rows[i], n_features_), weigh(rows[i])};
-                const double* sums = sums_.data() + (rows[i].is_in_bag() ? tree.width * n_features_ : 0);
-                const std::size_t row = sums_of.first + rows[i].row();
-                if (target_.has_classes()) add_classes(part, row, sums);
-                else add_numbers(part, row, column, sums);
-            }
+            add_rows(first, last);
         }
     }
-
-private:
-    // With at least this many features, only those on the path are added.
-    static constexpr std::size_t kManyFeatures = 64;
-    static constexpr std::size_t kAhead = 12;
-
-    const Target& target_;
-    std::size_t n_features_, n_terms_ = 0;
-    std::vector<double> sums_;                    // (term, feature)
-    std::vector<std::int32_t> entered_;           // features of the counted nodes on the path
-    std::vector<double> saved_;                   // sums above these nodes
-    std::vector<std::int32_t> n_on_path_, path_;  // how often each feature is on the path, and which features are
 
     void prefetch(const double* out) const {
         for (std::size_t j = 0; j < n_features_ && j < kManyFeatures; j += 8) prefetch_line(out + j);
@@ -200,14 +245,20 @@ private:
         if (n_features_ >= kManyFeatures && --n_on_path_[feature] == 0) path_.pop_back();
     }
 
-    // out[j] += weight * of(j), for all features or for those on the path.
+    // Calls visit(j) for all features or for those on the path.
+    template <class Visit>
+    void each_column(const Visit& visit) {
+        if (n_features_ < kManyFeatures) {
+            for (std::size_t j = 0; j < n_features_; ++j) visit(j);
+        } else {
+            for (const std::int32_t j : path_) visit(static_cast<std::size_t>(j));
+        }
+    }
+
+    // out[j] += weight * of(j)
     template <class Of>
     void add_columns(const Part& part, const Of& of) {
-        if (n_features_ < kManyFeatures) {
-            for (std::size_t j = 0; j < n_features_; ++j) part.out[j] += part.weight * of(j);
-        } else {
-            for (const std::int32_t j : path_) part.out[j] += part.weight * of(static_cast<std::size_t>(j));
-        }
+        each_column([&](std::size_t j) { part.out[j] += part.weight * of(j); });
     }
 
     void add_classes(const Part& part, std::size_t row, const double* sums) {

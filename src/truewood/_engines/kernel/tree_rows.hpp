@@ -50,6 +50,10 @@ struct InfluenceOutput {
     std::int64_t first = 0;
     std::size_t n_rows = 0;
     const double* tree_weight = nullptr;  // optional; all trees count once without it
+    // For the residual test, what takes the place of the target: (row, column, feature). `by_tree` receives the sum of
+    // the influence on each tree: (tree, feature).
+    const double* residual = nullptr;
+    double* by_tree = nullptr;
 
     // Whether rows may be in bag; otherwise all rows are evaluation rows of all trees.
     bool has_inbag() const { return inbag_influence != nullptr; }

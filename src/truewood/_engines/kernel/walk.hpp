@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "joint_effects.hpp"
-#include "marginal_projection.hpp"
 #include "matrix.hpp"
 #include "quickscorer.hpp"
 #include "sobol_projection.hpp"
@@ -126,7 +125,7 @@ public:
 class JointWalker : public TreeHolder {
 public:
     virtual void add(const std::int64_t* rows, std::size_t n, const JointTree& tree, InterruptPoller& poller,
-                     const JointEffects& out) const = 0;
+                     JointScratch& scratch, const JointEffects& out) const = 0;
 };
 
 // Finds the leaves of a block of rows in a small tree. Many trees share the columns of a block: all trees first add
@@ -198,29 +197,10 @@ class JointWalkerOf final : public HolderOf<JointWalker, Matrix> {
 public:
     using HolderOf<JointWalker, Matrix>::HolderOf;
     void add(const std::int64_t* rows, std::size_t n, const JointTree& tree, InterruptPoller& poller,
-             const JointEffects& out) const override {
-        JointWalk<HasMissing, HasCategories, Matrix>(this->tree_, this->matrix_, tree, out).run(rows, n, poller);
+             JointScratch& scratch, const JointEffects& out) const override {
+        JointWalk<HasMissing, HasCategories, Matrix>(this->tree_, this->matrix_, tree, out, scratch)
+            .run(rows, n, poller);
     }
-};
-
-template <bool HasMissing, bool HasCategories, class Matrix>
-class MarginalProjectorOf final : public HolderOf<Projector, Matrix> {
-public:
-    using HolderOf<Projector, Matrix>::HolderOf;
-    void pack(const TreeArrays& tree) override {
-        HolderOf<Projector, Matrix>::pack(tree);
-        source_ = tree;
-    }
-    void project(const ProjectionCall& call, InterruptPoller& poller, Projected& out) const override {
-        MarginalTree values;
-        values.read(source_, this->structure(), call.target.n_columns);
-        MarginalProjection<HasMissing, HasCategories, Matrix>(this->tree_, values, this->matrix_, call, call.n_groups,
-                                                              poller, out)
-            .run();
-    }
-
-private:
-    TreeArrays source_;
 };
 
 // Whether blocks of rows are copied into tiles. Doubles need a search among thresholds, which pays off only for many
@@ -293,9 +273,6 @@ struct RowMatrix {
     }
     std::unique_ptr<Projector> make_sobol_projector(bool has_categories) const {
         return make<Projector, SobolProjectorOf>(has_categories);
-    }
-    std::unique_ptr<Projector> make_marginal_projector(bool has_categories) const {
-        return make<Projector, MarginalProjectorOf>(has_categories);
     }
     std::unique_ptr<JointWalker> make_joint_walker(bool has_categories) const {
         return make<JointWalker, JointWalkerOf>(has_categories);

@@ -54,13 +54,23 @@ def is_row_identifier(name: str, values: NDArray[np.float64]) -> bool:
     values : ndarray of shape (n_rows,)
         The values.
     """
-    if np.isnan(values).any() or (values != np.floor(values)).any() or len(np.unique(values)) < len(values):
+    if not _are_distinct_integers(values):
         return False
     if _UNNAMED.fullmatch(name) or _NAMES_ROWS.search(name):
         return True
-    extent = values.max() - values.min()
-    is_dense = extent < 1.05 * len(values) or extent < _RANGE_OF_NAMES * len(values) ** 2
-    return bool(is_dense) and not is_time_name(name)
+    is_dense = numbers_rows(values) or values.max() - values.min() < _RANGE_OF_NAMES * len(values) ** 2
+    return is_dense and not is_time_name(name)
+
+
+def numbers_rows(values: NDArray[np.float64]) -> bool:
+    """Whether values are distinct integers with hardly any gap, in any order."""
+    return _are_distinct_integers(values) and bool(values.max() - values.min() < 1.05 * len(values))
+
+
+def _are_distinct_integers(values: NDArray[np.float64]) -> bool:
+    if np.isnan(values).any() or (values != np.floor(values)).any():
+        return False
+    return len(np.unique(values)) == len(values)
 
 
 def is_group_identifier(name: str, values: pd.Series[Any]) -> bool:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._formatting import count, format_number, quote
-from truewood._inputs.row_arrays import read_groups
+from truewood._inputs.groups import read_groups
 from truewood._message import Message
 from truewood.tabular._columns.columns import (
     BOOLEAN,
@@ -24,6 +24,7 @@ from truewood.tabular._columns.columns import (
     count_infinite,
 )
 from truewood.tabular._columns.dtype_overrides import choose_task
+from truewood.tabular._columns.identifiers import numbers_rows
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._columns.text_values import is_missing
 from truewood.tabular._columns.type_inference import infer_column
@@ -72,7 +73,7 @@ def find_rows_with_target(table: pd.DataFrame, target: str, messages: Messages) 
         is_there[is_there] = ~levels.str.strip().map(is_missing).to_numpy(dtype=np.bool_)
     n_dropped = int((~is_there).sum())
     if n_dropped == len(table):
-        raise TableError(f"column {quote(target)} is empty.", "target")
+        raise TableError(f"column {quote(target)} is empty; choose another target.", "target")
     if n_dropped:
         messages.add(f"{n_dropped:,} of {len(table):,} rows have no value for {target} and are not used")
     if len(table) - n_dropped < FEWEST_ROWS:
@@ -106,7 +107,9 @@ def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: M
             "target",
         )
     if column.dtype == CONSTANT:
-        raise TableError(f"column {quote(name)} is constant, so there is nothing to predict.", "target")
+        raise TableError(
+            f"column {quote(name)} is constant, so there is nothing to predict; choose another target.", "target"
+        )
     if n_infinite := count_infinite(column):
         raise TableError(
             f"column {quote(name)} contains infinite numbers, or numbers too large for float32, in "
@@ -114,6 +117,16 @@ def read_outcome(given: pd.Series[Any], name: str, task: str | None, messages: M
             "target",
         )
     chosen = task or _choose_task(column)
+    if task is None and chosen == "regression" and numbers_rows(column.values.to_numpy()):
+        raise TableError(
+            Message(
+                f"column {quote(name)} numbers the rows ({len(given):,} different integers with hardly any gap), so "
+                "there is nothing to predict; choose another target.",
+                "If it is a rank, pass {task}",
+                task="regression",
+            ),
+            "target",
+        )
     if chosen == "regression":
         _check_numbers(column, given)
         low, high = format_number(column.values.min()), format_number(column.values.max())
@@ -309,8 +322,8 @@ def _read_events(given: pd.Series[Any], name: str) -> NDArray[np.bool_]:
     levels = np.unique(column.values.dropna()) if column.dtype in (NUMBER, BOOLEAN) else np.empty(0)
     if column.values.isna().any() or levels.tolist() not in ([0.0, 1.0], [1.0, 2.0]):
         raise TableError(
-            f"column {quote(name)} must be an event indicator: true and false, 0 and 1, or 1 and 2, got "
-            f"{', '.join(map(str, given.unique()[:3]))}.",
+            f"column {quote(name)} must be an event indicator: true or 1 for an event, false or 0 for censoring, "
+            f"or 2 and 1 as in R, got {', '.join(map(str, given.unique()[:3]))}.",
             "event",
         )
     return np.asarray(column.values == levels[1], dtype=np.bool_)

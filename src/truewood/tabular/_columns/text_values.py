@@ -193,8 +193,10 @@ def parse_dates(texts: Sequence[str]) -> tuple[pd.DatetimeIndex, str] | None:
         return None
     form, dates = read[0]
     words = _DATES.get(form, _DATES.get(re.sub(r" %[HI].*", "", form), "hours:minutes"))
-    is_open = any(not other.equals(dates) for _, other in read)
-    return dates, words + (" (day and month are ambiguous)" if is_open else "")
+    others = [other_form for other_form, other in read if not other.equals(dates)]
+    if others:
+        words += f" (day and month are ambiguous; to read them the other way, set the type to date:{others[0]})"
+    return dates, words
 
 
 def parse_day_numbers(numbers: NDArray[np.float64]) -> NDArray[Any] | None:

@@ -43,7 +43,7 @@ _FEW_LEVELS = 12
 _MOST = 0.95
 # From this share of numbers on, a note says why the column is not numeric.
 _MANY = 0.75
-# Strings of which at least this share is unique identify rows.
+# Strings identify rows if at least this share of them is unique.
 _NEARLY_ALL = 0.95
 # Mostly unique strings with at least this many words, on average, are free text.
 _WORDS_OF_TEXT = 4.0
@@ -174,7 +174,7 @@ def find_numbers(texts: list[str], codes: NDArray[Any]) -> tuple[NDArray[np.floa
 
 def _note_nearly_numeric(name: str, other: str, part: float) -> Message:
     return Message(
-        f"{part:.0%} of the values are numbers, but others are like {other}, so the column is not numeric.",
+        f"{part:.0%} of the values are numbers, but others, such as {other}, are not, so the column is not numeric.",
         "To read numbers, and treat the other values as missing, pass {dtypes}",
         dtypes={name: "number"},
     )

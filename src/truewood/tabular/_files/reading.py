@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import pandas as pd
 
 from truewood._formatting import count
+from truewood._streaming.arrow_files import ARROW, PARQUET
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._errors import TableError, UnknownFormatError, name_damage
 from truewood.tabular._files.frames import check_names, name_columns, read_frame
@@ -23,8 +24,6 @@ from truewood.tabular._files.text import parse_text
 from truewood.tabular._messages import Messages
 
 _TEXT = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
-_PARQUET = (".parquet", ".pq")
-_FEATHER = (".feather", ".arrow", ".ipc")
 _JSON_LINES = (".jsonl", ".ndjson")
 _EXCEL = (".xlsx", ".xlsm")
 # Largest size in bytes that a compressed file may expand to, absolute and relative to the file.
@@ -113,7 +112,7 @@ def read_file(source: str | os.PathLike[str]) -> FileContent:
 def _find_ending(path: Path) -> str:
     is_zipped = path.suffix.lower() == ".gz"
     ending = (path.with_suffix("") if is_zipped else path).suffix.lower()
-    known = [*_TEXT, *_PARQUET, *_FEATHER, *_JSON_LINES, *_EXCEL]
+    known = [*_TEXT, *PARQUET, *ARROW, *_JSON_LINES, *_EXCEL]
     if ending not in known:
         raise UnknownFormatError(
             f"{path.name} must end in one of {', '.join(known)}, optionally followed by .gz.", "table"
@@ -141,9 +140,9 @@ def parse_file(content: FileContent, messages: Messages, *, model_target: str | 
         data = _unzip(data, name)
     elif ending != content.ending:
         raise TableError(f"{name} has the extension .gz but is not a gzip file.", "table")
-    if ending in _PARQUET or (ending is None and data.startswith(_PARQUET_MARK)):
+    if ending in PARQUET or (ending is None and data.startswith(_PARQUET_MARK)):
         return _read_arrow(data, name, "Parquet")
-    if ending in _FEATHER or (ending is None and data.startswith(_FEATHER_MARK)):
+    if ending in ARROW or (ending is None and data.startswith(_FEATHER_MARK)):
         return _read_arrow(data, name, "Feather")
     if ending in _JSON_LINES or (ending is None and data.lstrip().startswith(_OBJECT_MARK)):
         return parse_json_lines(data, name)

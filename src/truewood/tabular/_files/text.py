@@ -29,7 +29,9 @@ def parse_text(
     """Parse the bytes of a text file; arguments as in `parse_file`, and the delimiter if it is known."""
     encoding = _find_encoding(data, name)
     if encoding == "cp1252":
-        messages.add(f"{name} is not UTF-8 and was read as Windows-1252; non-ASCII characters may be wrong")
+        messages.add(
+            f"{name} is not UTF-8 and was read as Windows-1252; if non-ASCII characters look wrong, save it as UTF-8"
+        )
     text = data.decode(encoding)
     delimiter = delimiter or _find_delimiter(text)
     strips = model_target is None
@@ -91,7 +93,7 @@ def _find_encoding(data: bytes, name: str) -> str:
     for encoding in ("utf-8", "cp1252"):
         if _is_decodable(data, encoding):
             return encoding
-    raise TableError(f"{name} is not a text file: it is neither UTF-8 nor Windows-1252.", "table")
+    raise TableError(f"{name} is not a text file: it is neither UTF-8 nor Windows-1252; save it as UTF-8.", "table")
 
 
 def _is_decodable(data: bytes, encoding: str) -> bool:

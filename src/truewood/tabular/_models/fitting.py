@@ -25,7 +25,7 @@ _FORESTS = {
     "random-forest": {"classification": RandomForestClassifier, "regression": RandomForestRegressor},
     "extra-trees": {"classification": ExtraTreesClassifier, "regression": ExtraTreesRegressor},
 }
-# Largest number of steps in which a forest is grown, to report progress.
+# A forest is fit in at most this many steps, to report progress.
 _STEPS = 25
 
 

@@ -82,7 +82,7 @@ def _choose(saved: SavedModel, table: pd.DataFrame, messages: Messages) -> pd.Da
     chosen = [spelled[name] for name in saved.columns or []]
     others = [str(name) for name in table if name not in chosen]
     if others:
-        messages.add(f"not used, because the model does not have them: {list_names(others)}")
+        messages.add(f"columns not used because the model does not have them: {list_names(others)}")
     return table[chosen]
 
 

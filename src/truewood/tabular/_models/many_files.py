@@ -14,7 +14,7 @@ from truewood._progress import Update
 from truewood._results.importance_result import ImportanceResult
 from truewood._streaming.arrow_files import open_files
 from truewood._streaming.model import Part, StreamingModel
-from truewood._streaming.passes import Summed, check_options, score_parts, sum_parts
+from truewood._streaming.passes import Summed, check_streaming_options, score_parts, sum_parts
 from truewood._streaming.source import Source
 from truewood.tabular._checks.performance import warn_of_noise
 from truewood.tabular._columns.roles import Roles
@@ -42,7 +42,7 @@ def score_many_files(
     except ValueError as error:
         raise TableError(str(error), "table") from error
     roles.check(source.names)
-    check_options("heldout", scoring.measure, True)
+    check_streaming_options("heldout", scoring.measure, True)
     batches = _Batches(saved, source, roles, messages)
 
     def run_pass(title: str, step: Callable[[Any, Part], Summed], shared: Any, *, only_targets: bool = False) -> Summed:

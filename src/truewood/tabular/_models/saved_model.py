@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from truewood._engines.row_lists import RowLists
+from truewood._engines.records import RowLists
 from truewood._inputs.tables import read_features
 from truewood._pipelines.spark_stages import SparkPipeline
 from truewood.adapters import SparkModel, open_model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from truewood._explain import explain
 from truewood._formatting import quote
 from truewood._importance import importance
 from truewood._interactions import interactions
-from truewood._measures.registry import measures
+from truewood._measures.registry import get_measure, measures
 from truewood._message import get_message
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
@@ -31,9 +32,11 @@ from truewood.tabular._table_score import ColumnSummary, TableScore
 
 # Largest number of rows to explain; a larger table is sampled.
 _MOST_EXPLAINED = 2_000
+# Scores are split by class if the number of classes is in this range; two classes share every score equally.
+_FEWEST_CLASSES, _MOST_CLASSES = 3, 12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scoring:
     """Scoring options: see `score_table`."""
 
@@ -130,9 +133,17 @@ def _compute_importance(
             fits = {"estimator": fitted.model, "indices": {"train": training, "test": test}}
             result = cross_importance(fits, fitted.X, fitted.y, **options, progress=False)
         else:
-            result = importance(fitted.model, fitted.X, fitted.y, **options, rows=fitted.rows, n_jobs=scoring.n_jobs)
-    _pass_on(caught, messages)
+            options |= {"rows": fitted.rows, "per_class": _has_scores_by_class(fitted, scoring.measure)}
+            result = importance(fitted.model, fitted.X, fitted.y, **options, n_jobs=scoring.n_jobs)
+    _pass_on(caught, messages, messages.warn)
     return result
+
+
+def _has_scores_by_class(fitted: Fitted, measure: str) -> bool:
+    """Whether to split scores by class: a pass over the trees for each class."""
+    if fitted.classes is None or not _FEWEST_CLASSES <= len(fitted.classes) <= _MOST_CLASSES:
+        return False
+    return measure == "auto" or get_measure(measure).split_score is not None
 
 
 def _test_pairs(
@@ -154,16 +165,16 @@ def _test_pairs(
                 found = interactions(fitted.model, fitted.X, fitted.y, **options)
     except (ValueError, TypeError) as error:
         raise TableError(get_message(error), "interactions") from error
-    _pass_on(caught, messages)
+    _pass_on(caught, messages, messages.add)  # they say nothing about the scores of features
     return found
 
 
-def _pass_on(caught: list[warnings.WarningMessage], messages: Messages) -> None:
-    """Add the warnings of a call to the messages, each once."""
+def _pass_on(caught: list[warnings.WarningMessage], messages: Messages, add: Callable[[str], None]) -> None:
+    """Add the warnings of a call as messages or warnings, except those that there are already."""
     shown = [warning.message for warning in caught if warning.category is UserWarning]
     for message in dict.fromkeys(get_message(warning) for warning in shown if isinstance(warning, Warning)):
         if str(message) not in map(str, messages.warnings):
-            messages.warn(message)
+            add(message)
 
 
 def _explain(

@@ -9,9 +9,9 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, 
 from sklearn.model_selection import PredefinedSplit, TimeSeriesSplit
 
 import truewood as tw
-from truewood._inference.row_order import find_correlated_neighbors
+from truewood._rows.dependent_rows import find_correlated_neighbors
 
-MESSAGE = r"neighboring rows to '?x\d'? .*same unit.*time or place.*groups=.*stretches of blocks"
+MESSAGE = r"neighboring rows to '?x\d'? .*same unit.*time or place.*groups=.*consecutive blocks.*cv="
 
 
 def draw_series(n_rows=400):

@@ -1,28 +1,44 @@
-"""scikit-learn's DecisionTree and ExtraTree, and functions shared by the adapters of their ensembles."""
+"""scikit-learn's trees, its forests with their bootstrap bags, and functions that adapters of other ensembles share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
+from sklearn.tree import BaseDecisionTree
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from truewood._inputs.tables import InputSpec
 from truewood._inputs.target import ClassTarget, Target, TargetKind
-from truewood._sklearn_compat import MISSING_IS_TRUSTED
+from truewood._sklearn_compat import (
+    MISSING_IS_TRUSTED,
+    WEIGHTS_ARE_DRAWN,
+    count_draws,
+    count_training_rows,
+    draw_bag,
+    find_draw_weights,
+)
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
-from truewood.adapters._training_record import InBagRows, TrainingRecord
+from truewood.adapters._sklearn_categories import check_nodes, find_encoder, read_categories
+from truewood.adapters._training_record import BagSeeds, InBagRows, TrainingRecord, WeightedDraws
 from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeModel, TreeReader
+
+# Rows of cached bags.
+_ROWS_KEPT = 1 << 21
+WHY_NO_BAGS = "was fit with bootstrap=False, so every tree was fit on every row"
 
 
 def open_model(model: Any) -> TreeModel:
-    """Read a fitted DecisionTree or ExtraTree."""
+    """Read a fitted tree or forest."""
     check_is_fitted(model)
+    if not isinstance(model, BaseDecisionTree):
+        return view_trees(model, model.estimators_, training=record_forest(model), why_no_bags=WHY_NO_BAGS)
     training = TrainingRecord(
         n_rows=int(model.tree_.n_node_samples[0]),
         node_counts=lambda _tree: model.tree_.n_node_samples,
@@ -70,21 +86,17 @@ def view_trees(
         Whether the ensemble supports missing values if its trees do.
     """
     kind = _target_kind(model)
-
-    def read(chosen: range) -> TreeEnsemble:
-        columns = None if features is None else [features[t] for t in chosen]
-        return _read_trees([trees[t] for t in chosen], columns, kind, model.n_features_in_)
-
-    are_in_place = features is None and _find_statistic(trees[0]) == "mean"
+    table = make_input_spec(model, trees, features, takes_missing=takes_missing)
+    are_in_place = features is None and table.encode is None and _find_statistic(trees[0]) == "mean"
     return TreeModel(
-        table=make_input_spec(model, trees[0], takes_missing=takes_missing),
+        table=table,
         target=TargetSpec(kind),
         reader=TreeReader(
             count_nodes(trees),
-            read,
+            partial(_read_trees, trees, features, kind, model.n_features_in_),
             tree_weight=tree_weight,
             library=_make_reference(trees, features, kind),
-            find_tree_arrays=(lambda tree: _find_tree_arrays(trees[tree], kind)) if are_in_place else None,
+            find_tree_arrays=partial(_find_tree_arrays, trees, kind) if are_in_place else None,
         ),
         training=training,
         why_no_bags=why_no_bags,
@@ -96,23 +108,28 @@ def _make_reference(
 ) -> ReferencePredictor:
     """Leaves and predictions of the trees themselves."""
 
-    def pick(tree: int, values: NDArray[Any]) -> NDArray[Any]:
-        return values if features is None else np.ascontiguousarray(values[:, features[tree]])
-
     def add_values(chosen: range, values: NDArray[Any]) -> NDArray[Any]:
-        added: NDArray[Any] = np.sum([_predict(trees[t], pick(t, values), kind) for t in chosen], axis=0)
-        return added
+        added: Any = 0.0
+        for t in chosen:
+            own = values if features is None else np.ascontiguousarray(values[:, features[t]])
+            added = added + _predict(trees[t], own, kind)
+        return np.asarray(added)
 
-    return ReferencePredictor(
-        "scikit-learn",
-        sklearn.__version__,
-        add_values=add_values,
-        find_leaves=lambda chosen, values: np.column_stack([trees[t].tree_.apply(pick(t, values)) for t in chosen]),
-    )
+    def find_leaves(chosen: range, values: NDArray[Any]) -> NDArray[Any]:
+        leaves = []
+        for t in chosen:
+            own = values if features is None else np.ascontiguousarray(values[:, features[t]])
+            leaves.append(trees[t].tree_.apply(own))
+        return np.column_stack(leaves)
+
+    return ReferencePredictor("scikit-learn", sklearn.__version__, add_values=add_values, find_leaves=find_leaves)
 
 
 def _predict(tree: Any, values: NDArray[Any], kind: TargetKind) -> NDArray[np.float64]:
     """Numbers or probabilities of classes, shape (n_rows, n_columns), as a tree predicts them."""
+    if getattr(tree, "is_categorical_", None) is not None:
+        # `predict` would encode the values again.
+        return _arrange(tree, tree.tree_.predict(values).reshape(len(values), tree.n_outputs_, -1), kind)
     if not kind.is_classification:
         numbers: NDArray[np.float64] = tree.predict(values, check_input=False).reshape(len(values), -1)
         return numbers
@@ -127,18 +144,22 @@ def _predict(tree: Any, values: NDArray[Any], kind: TargetKind) -> NDArray[np.fl
 
 
 def count_nodes(trees: Sequence[Any]) -> NDArray[np.int64]:
-    """Number of nodes of each fitted tree, shape (n_trees,)."""
+    """Number of nodes of each fitted tree, shape (n_trees,); trees whose nodes truewood does not know are refused."""
+    check_nodes(trees[0].tree_)
     return np.array([tree.tree_.node_count for tree in trees], dtype=np.int64)
 
 
-def make_input_spec(model: Any, tree: Any, *, takes_missing: bool = True) -> InputSpec:
+def make_input_spec(
+    model: Any, trees: Sequence[Any], features: Sequence[NDArray[Any]] | None = None, *, takes_missing: bool = True
+) -> InputSpec:
     """The table that an ensemble of trees expects."""
     return InputSpec(
         type(model).__name__,
         model.n_features_in_,
         getattr(model, "feature_names_in_", None),
-        why_no_missing=_find_missing_problem(model, tree, takes_missing),
+        why_no_missing=find_missing_problem(model, trees[0], takes_missing),
         takes_sparse_missing=False,
+        encode=find_encoder(model, trees, features),
     )
 
 
@@ -155,7 +176,7 @@ def _target_kind(model: Any) -> TargetKind:
     )
 
 
-def _find_missing_problem(model: Any, tree: Any, takes_missing: bool) -> str | None:
+def find_missing_problem(model: Any, tree: Any, takes_missing: bool = True) -> str | None:
     """Why X may not contain NaN."""
     if not MISSING_IS_TRUSTED:
         return (
@@ -167,9 +188,11 @@ def _find_missing_problem(model: Any, tree: Any, takes_missing: bool) -> str | N
 
 
 def _read_trees(
-    trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind, n_features: int
+    trees: Sequence[Any], features: Sequence[NDArray[Any]] | None, kind: TargetKind, n_features: int, chosen: range
 ) -> TreeEnsemble:
-    values = [_read_values(tree, kind) for tree in trees]
+    trees = trees[chosen.start : chosen.stop]
+    features = None if features is None else features[chosen.start : chosen.stop]
+    values = [_arrange(tree, tree.tree_.value, kind) for tree in trees]
     return TreeEnsemble(
         **join_structure([tree.tree_ for tree in trees], features),
         value=_join(values),
@@ -182,26 +205,29 @@ def _read_trees(
     )
 
 
-def _find_tree_arrays(tree: Any, kind: TargetKind) -> TreeArrays | None:
-    """Views of a tree's arrays; None if its values are not in the order of the model's columns."""
-    inner = tree.tree_
-    value = inner.value
-    if kind.is_classification:
-        if kind.n_outputs > 1 or value.shape[2] != kind.n_columns:
+def _find_tree_arrays(trees: Sequence[Any], kind: TargetKind) -> list[TreeArrays] | None:
+    """Views of the trees' arrays; None if values are not in the order of the model's columns."""
+    if kind.is_classification and kind.n_outputs > 1:
+        return None
+    arrays = []
+    for tree in trees:
+        inner = tree.tree_
+        value = inner.value[:, 0, :] if kind.is_classification else inner.value[:, :, 0]
+        if value.shape[1] != kind.n_columns:
             return None
-        value = value[:, 0, :]
-    else:
-        value = value[:, :, 0]
-    return TreeArrays(
-        feature=inner.feature,
-        threshold=inner.threshold,
-        left=inner.children_left,
-        right=inner.children_right,
-        missing_left=inner.missing_go_to_left,
-        weight=inner.weighted_n_node_samples,
-        value=value,
-        root_impurity=_root_impurity(tree, value[0], kind),
-    )
+        arrays.append(
+            TreeArrays(
+                feature=inner.feature,
+                threshold=inner.threshold,
+                left=inner.children_left,
+                right=inner.children_right,
+                missing_left=inner.missing_go_to_left,
+                weight=inner.weighted_n_node_samples,
+                value=value,
+                root_impurity=_root_impurity(tree, value[0], kind),
+            )
+        )
+    return arrays
 
 
 def join_structure(inner: Sequence[Any], features: Sequence[NDArray[Any]] | None = None) -> dict[str, Any]:
@@ -219,6 +245,7 @@ def join_structure(inner: Sequence[Any], features: Sequence[NDArray[Any]] | None
         "missing_left": _join([tree.missing_go_to_left.astype(np.bool_) for tree in inner]),
         "weight": _join([tree.weighted_n_node_samples for tree in inner]),
         "offset": offset,
+        "categories": read_categories(inner),
     }
 
 
@@ -231,8 +258,8 @@ def _shift(children: NDArray[Any], start: int) -> NDArray[np.int32]:
     return np.where(own < 0, own, own + np.int32(start)) if start else own
 
 
-def _read_values(tree: Any, kind: TargetKind) -> NDArray[np.float64]:
-    value: NDArray[np.float64] = tree.tree_.value
+def _arrange(tree: Any, value: NDArray[np.float64], kind: TargetKind) -> NDArray[np.float64]:
+    """Values of shape (n, n_outputs, n_classes), as the tree stores them, in the columns of the model."""
     if not kind.is_classification:
         return value[:, :, 0]
     if kind.n_outputs > 1:
@@ -255,3 +282,71 @@ def _root_impurity(tree: Any, root: NDArray[np.float64], kind: TargetKind) -> fl
     if kind.is_classification:
         return float(1.0 - (root @ root) / kind.n_outputs)
     return float(tree.tree_.impurity[0]) if tree.criterion in ("squared_error", "friedman_mse") else float("nan")
+
+
+def record_forest(model: Any) -> TrainingRecord:
+    """What a forest records about its training data."""
+    # The bags of a batch of trees are read twice, for evaluation rows and for in-bag rows.
+    n_kept = 2 + _ROWS_KEPT // count_training_rows(model)
+    bag = lru_cache(maxsize=n_kept)(partial(draw_bag, model))
+
+    def training_rows(tree: int, target: Target, sample_weight: NDArray[np.float64] | None) -> InBagRows:
+        if not model.bootstrap:
+            return list_every_row(_overall_class_weight(model), target, sample_weight)
+        weight = weigh_bag(model, bag(tree), target, sample_weight)
+        return InBagRows(np.flatnonzero(weight), weight)
+
+    return TrainingRecord(
+        n_rows=count_training_rows(model),
+        node_counts=lambda tree: model.estimators_[tree].tree_.n_node_samples,
+        training_rows=training_rows,
+        bag=bag if model.bootstrap else None,
+        draws=describe_draws(model) if model.bootstrap else None,
+        bag_seeds=_find_seeds(model) if model.bootstrap else None,
+        weighs_by_count=partial(_weighs_by_count, model),
+    )
+
+
+def _find_seeds(model: Any) -> BagSeeds | None:
+    """Seeds of the bags, unless rows were drawn by weight."""
+    seeds = np.array([tree.random_state for tree in model.estimators_])
+    if seeds.dtype.kind not in "iu" or find_draw_weights(model) is not None:
+        return None
+    return BagSeeds(seeds.astype(np.uint32), count_draws(model))
+
+
+def _weighs_by_count(model: Any, has_weight: bool) -> bool:
+    """Whether a row's weight in the fit is its number of draws."""
+    class_weight = getattr(model, "class_weight", None)
+    if WEIGHTS_ARE_DRAWN:
+        return bool(model.bootstrap) and class_weight != "balanced_subsample"
+    return bool(model.bootstrap) and class_weight is None and not has_weight
+
+
+def describe_draws(model: Any) -> WeightedDraws | None:
+    """How a forest or Bagging drew rows into bags, if by weights that differ."""
+    weight = find_draw_weights(model)
+    if weight is None or np.ptp(weight) == 0:
+        return None
+    return WeightedDraws(weight, count_draws(model), with_replacement=model.bootstrap)
+
+
+def weigh_bag(
+    forest: Any, bag: NDArray[Any], target: Target, sample_weight: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Weight of every row in the fit of the tree with this bag."""
+    weight = np.bincount(bag, minlength=target.n_rows).astype(np.float64)
+    is_balanced = forest.bootstrap and getattr(forest, "class_weight", None) == "balanced_subsample"
+    if is_balanced and isinstance(target, ClassTarget):
+        weight *= compute_sample_weight("balanced", target.labels, indices=bag)
+    if forest.bootstrap and WEIGHTS_ARE_DRAWN:
+        return weight
+    return weight * list_every_row(_overall_class_weight(forest), target, sample_weight).weight
+
+
+def _overall_class_weight(forest: Any) -> Any:
+    """Class weights that do not depend on the bag."""
+    class_weight = getattr(forest, "class_weight", None)
+    if class_weight == "balanced_subsample":
+        return None if forest.bootstrap else "balanced"
+    return class_weight

@@ -1,4 +1,4 @@
-"""Arguments and results of fused scoring, `Engine.score_trees`."""
+"""Arguments and results of engines: rows by tree, fused scoring, and sums of products of influence."""
 
 from __future__ import annotations
 
@@ -164,3 +164,70 @@ class FusedScores:
 
 class BrokenTreeError(ValueError):
     """A tree is inconsistent; reading it into a `TreeEnsemble` raises an error that explains the problem."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowLists:
+    """Row numbers for each of several trees.
+
+    Parameters
+    ----------
+    index : ndarray of int64, shape (n,)
+        Row numbers of all trees, concatenated. A row may occur several times.
+    offset : ndarray of int64, shape (n_trees + 1,)
+        The rows of tree t are ``index[offset[t]:offset[t + 1]]``.
+    """
+
+    index: NDArray[np.int64]
+    offset: NDArray[np.int64]
+
+    @classmethod
+    def join(cls, lists: list[NDArray[np.int64]]) -> RowLists:
+        """Concatenate one list per tree."""
+        index = lists[0] if len(lists) == 1 else np.concatenate(lists)
+        return cls(np.ascontiguousarray(index, dtype=np.int64), np.cumsum([0, *map(len, lists)], dtype=np.int64))
+
+    @classmethod
+    def of_every_row(cls, n_rows: int, n_trees: int) -> RowLists:
+        """List all rows for each tree."""
+        index = np.tile(np.arange(n_rows, dtype=np.int64), n_trees)
+        return cls(index, np.arange(n_trees + 1, dtype=np.int64) * n_rows)
+
+    def of_tree(self, tree: int) -> NDArray[np.int64]:
+        """Return the rows of one tree."""
+        return self.index[self.offset[tree] : self.offset[tree + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class RowProducts:
+    """Sums over rows of products of their influence; see `Moments`.
+
+    In the formulas, phi is a row's influence on the trees it evaluates and psi its influence on the trees it is in bag
+    for.
+
+    Parameters
+    ----------
+    eval_eval, eval_inbag, inbag_inbag : ndarray of shape (n_columns,)
+        Sums of phi phi, phi psi and psi psi by column.
+    eval_sum : ndarray of shape (n_columns,)
+        Sums of phi minus its mean: zero up to rounding, over all rows of a score.
+    total_eval_eval, total_eval_inbag : float
+        Sums of phi phi and phi psi for the influence on the sum of all columns.
+    K, L : ndarray of shape (n_bags, n_columns)
+        Sums of d phi and of d psi, where d is the row's weight in the bag relative to its mean over bags, minus 1.
+    d_d : ndarray of shape (n_bags,)
+        Sums of d^2.
+    n_inbag : int
+        Number of rows that are in at least one bag.
+    """
+
+    eval_eval: Floats
+    eval_inbag: Floats
+    inbag_inbag: Floats
+    eval_sum: Floats
+    total_eval_eval: float
+    total_eval_inbag: float
+    K: Floats
+    L: Floats
+    d_d: Floats
+    n_inbag: int

@@ -1,4 +1,4 @@
-"""Feature groups: columns that are scored as one feature, such as the dummy columns of a category."""
+"""Groups of columns that are scored as one feature, and groups of rows that are not independent."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
 
 from truewood._arguments import find_index
 from truewood._formatting import quote
@@ -118,3 +119,45 @@ def sum_feature_groups(scores: NDArray[np.float64], grouping: Grouping) -> NDArr
     for column, group in enumerate(grouping.group_of):
         grouped[:, group] += scores[:, column]
     return grouped
+
+
+def read_groups(given: Any, n_rows: int) -> NDArray[np.int64] | None:
+    """Code of each row's group, in order of appearance, shape (n_rows,); None if rows are not grouped.
+
+    Parameters
+    ----------
+    given : array-like of shape (n_rows,), or None
+        Labels of any hashable type.
+    n_rows : int
+        Number of rows of the table.
+    """
+    if given is None:
+        return None
+    labels = pd.Series(list(given), dtype=object) if isinstance(given, list | tuple) else given
+    if np.ndim(labels) != 1:
+        raise ValueError(f"groups must be a label for each row, shape ({n_rows},), got shape {np.shape(labels)}.")
+    if len(labels) != n_rows:
+        raise ValueError(f"groups must be a label for each of the {n_rows} rows, got {len(labels)}.")
+    labels = labels if isinstance(labels, pd.Series | pd.Index) else np.asarray(labels)
+    if isinstance(labels.dtype, np.dtype):
+        labels = labels.astype(labels.dtype.newbyteorder("="))  # pandas requires it
+    try:
+        codes, _ = pd.factorize(labels)
+    except TypeError as error:
+        raise TypeError(f"groups must be hashable labels, such as names or numbers: {error}.") from None
+    if (codes < 0).any():
+        raise ValueError(
+            f"groups must have a label for each row, got none for row {int(np.argmax(codes < 0))}; give such rows "
+            "labels of their own, or drop them."
+        )
+    return codes.astype(np.int64)
+
+
+def sum_row_groups(values: NDArray[Any], groups: NDArray[np.int64], n_groups: int) -> NDArray[Any]:
+    """Sum rows (first axis) over each group, in the order of the rows, shape (n_groups, n_columns)."""
+    n_rows = len(groups)
+    members = sparse.csr_array(
+        (np.ones(n_rows, dtype=values.dtype), (groups, np.arange(n_rows))), shape=(n_groups, n_rows)
+    )
+    summed: NDArray[Any] = members @ values
+    return summed
