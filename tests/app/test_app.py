@@ -19,6 +19,7 @@ from helpers.app_driver import (
     start_report,
     upload,
     wait_for,
+    wait_for_report,
     write_table,
 )
 from truewood._app.server import serve_app
@@ -49,8 +50,7 @@ def test_from_a_table_to_its_report(app, open_page, tmp_path):
     page.get_by_label("Type of income").select_option("left out")
     page.get_by_role("button", name="Analyze").click()
     page.get_by_text("of 500 trees").wait_for()
-    report = page.frame_locator("iframe")
-    report.get_by_role("heading", name="What predicts churn?").wait_for()
+    report = wait_for_report(page, "What predicts churn?")
     assert list_features(report) == ["age", "<img src=x onerror=alert(1)>"]
     check_report(page, "people", "churn")
 
@@ -120,8 +120,8 @@ def test_a_leak_is_left_out_until_it_is_wanted(app, open_page, tmp_path):
     page = open_page(app)
     upload(page, tmp_path / "shop.csv")
     start_report(page, "Price")
-    report = page.frame_locator("iframe")
-    report.locator(".caveat.severe").get_by_text("Price incl. VAT").wait_for()
+    report = wait_for_report(page, "What predicts Price?")
+    assert "Price incl. VAT" in report.locator(".caveat.severe").first.inner_text()
     assert list_features(report) == ["weight"]
     page.get_by_role("button", name="Columns").click()
     kind = page.get_by_label("Type of Price incl. VAT")
@@ -157,8 +157,7 @@ def test_groups_model_and_survival_times(app, open_page, tmp_path):
     choose_option(page, "Model", "extra-trees")
     page.get_by_role("checkbox", name="Also test which columns work together").click()
     start_report(page, "days")
-    report = page.frame_locator("iframe")
-    report.get_by_role("heading", name="What predicts days?").wait_for()
+    report = wait_for_report(page, "What predicts days?")
     assert list_features(report) == ["x", "died"]
     assert "folds" in report.locator("#facts").inner_text()  # and not out-of-bag rows
     report.get_by_role("heading", name="Features that work together").wait_for()
@@ -169,7 +168,7 @@ def test_groups_model_and_survival_times(app, open_page, tmp_path):
     assert not page.get_by_role("button", name="Analyze").is_enabled()
     choose_option(page, "Event column", "died")
     page.get_by_role("button", name="Analyze").click()
-    report.get_by_role("heading", name="What predicts days until died?").wait_for()
+    report = wait_for_report(page, "What predicts days until died?")
     assert list_features(report) == ["x"]
 
 
@@ -212,6 +211,20 @@ def test_work_is_stopped_and_nothing_is_left_when_it_ends_at_work(own_app, brows
     assert app.end(signal.SIGINT) == (130, "truewood: stopped\n")
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     page.close()
+
+
+def test_pages_closed_at_work_are_not_updated_afterwards(own_app, browser, tmp_path):
+    write_table(tmp_path / "people.csv", n_rows=5000)
+    for _ in range(4):
+        page = browser.new_page()
+        page.goto(own_app.address)
+        own_app.address = own_app.read_address()
+        upload(page, tmp_path / "people.csv")
+        start_report(page, "income")
+        page.get_by_text("of 500 trees").wait_for()
+        page.close()
+        wait_for(lambda: own_app.list_workers() == [])
+    assert own_app.end(signal.SIGTERM) == (128 + signal.SIGTERM, "")
 
 
 def test_a_port_that_is_taken(app):

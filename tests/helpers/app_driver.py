@@ -159,9 +159,17 @@ def start_report(page, target):
     page.get_by_role("button", name="Analyze").click()
 
 
+def wait_for_report(page, title):
+    """The report on the page, once its scripts have filled its table: the heading is shown before."""
+    report = page.frame_locator("iframe")
+    report.get_by_role("heading", name=title, exact=True).wait_for()
+    wait_for(lambda: report.locator("html").evaluate("() => document.readyState") == "complete")
+    return report
+
+
 def check_report(page, table, target):
     """Compare the report on the page, and the one it hands out, with the table and the target that were asked for."""
-    page.frame_locator("iframe").get_by_role("heading", name=f"What predicts {target}?", exact=True).wait_for()
+    wait_for_report(page, f"What predicts {target}?")
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == f"{table} {target}.html"

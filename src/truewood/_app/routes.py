@@ -41,13 +41,17 @@ def add_routes(app: Any, mount_path: str, *, folder: Path, max_bytes: int, recon
         page = pages[client.id] = Page(client, folder, max_bytes, workers[request.cookies[COOKIE]])
         client.on_connect(page.connect)
         client.on_delete(lambda: close_page(page))
+        client.on_delete(lambda: end_unused_worker(page.worker))
         page.build()
 
-    async def close_page(page: Page) -> None:
+    def close_page(page: Page) -> None:
+        # Not a coroutine: those run after the client is deleted, and the job could still update the page.
         del pages[page.key]
         page.close()
-        if not any(other.worker is page.worker and other.is_connected for other in pages.values()):
-            await page.worker.end()
+
+    async def end_unused_worker(worker: WorkerProcess) -> None:
+        if not any(page.worker is worker and page.is_connected for page in pages.values()):
+            await worker.end()
 
     def find_page(key: str) -> Page:
         if key not in pages:
