@@ -144,6 +144,12 @@ def test_folds_that_look_like_each_other():
     assert result.select().tolist() == [True, False, False]
 
 
+@pytest.mark.parametrize("measure", ["mdi_plus_oob", "sobol_mda"])
+def test_measures_of_in_bag_rows_are_refused(measure):
+    with pytest.raises(ValueError, match=rf"measure='{measure}'.*in-bag.*importance\(\).*rows='oob'"):
+        tw.cross_importance(RandomForestRegressor(2), X, y, measure=measure)
+
+
 def test_one_split_is_importance_of_held_out_rows():
     cv = ShuffleSplit(1, test_size=0.4, random_state=0)
     ((train, test),) = cv.split(X)

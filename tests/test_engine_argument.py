@@ -48,5 +48,5 @@ def test_the_engine_asked_for_routes_the_rows(name, monkeypatch):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_other_engines_are_refused(name):
-    with pytest.raises(ValueError, match=r"^engine\b.*'numpy'.*'gpu'"):
+    with pytest.raises(ValueError, match=r"^engine\b.*'auto'.*'numpy'.*'gpu'"):
         CALLS[name](engine="gpu")

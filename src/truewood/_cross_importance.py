@@ -93,7 +93,7 @@ def cross_importance(
         rows that are ordered in time, pass `TimeSeriesSplit`: with shuffled rows, each model would be scored on rows
         whose neighbors in time it was trained on.
     measure : str, default="auto"
-        One of `measures()`, see `importance`.
+        One of `measures()`, see `importance`, except for "mdi_plus_oob" and "sobol_mda", which need in-bag rows.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows, in the fit and in the scores, or the name of their column in X.
     feature_groups : dict or sequence, default=None
@@ -147,6 +147,11 @@ def cross_importance(
     inference = bool(has_inference)
     if not isinstance(estimator, Mapping):
         check_estimator(estimator)
+    if measure != AUTO and get_measure(measure).needs_training_rows:
+        raise ValueError(
+            f"measure={quote(measure)} needs the in-bag rows of each tree, but folds score held-out rows; use another "
+            "measure, or score a forest by importance() with rows='oob'."
+        )
     if params is not None:
         check_params(params)
     if not is_fraction(validation_fraction):

@@ -107,7 +107,8 @@ def check_params(params: Any) -> None:
         if str(name).rpartition("__")[2] in _VALIDATION:
             raise ValueError(
                 f"params must not contain {quote(name)}, because early stopping could then see rows that are scored; "
-                "leave it out, and validation_fraction=0.1 of each fold's training rows is used for early stopping."
+                f"leave it out, and {VALIDATION_FRACTION:.0%} of each fold's training rows (validation_fraction in "
+                "cross_importance) are used for early stopping."
             )
 
 

@@ -25,6 +25,7 @@ from truewood._inputs.correlation import read_shape
 from truewood._inputs.groups import read_feature_groups
 from truewood._inputs.table_types import read_names
 from truewood._inputs.tables import InputSpec, read_features
+from truewood._pipelines.final_estimator import check_bags
 from truewood._progress import show_progress
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._refitting import N_SEEDS, name_weight, set_seeds
@@ -126,21 +127,29 @@ class PermutationTestResult:
         return draw_permutation_test(self, top=top, ax=ax)
 
     def __repr__(self) -> str:
-        n_null, n_hidden = len(self.null), len(self.values) - _N_SHOWN
-        table = self.frame().head(_N_SHOWN)
+        n_hidden = len(self.values) - _N_SHOWN
+        table = pd.DataFrame(self._write_columns())
         table["feature"] = table["feature"].map(in_one_line)
-        lines = [
-            f"PermutationTestResult: {self.measure}, {count(n_null, 'permutation')}, smallest possible p-value "
-            f"{1 / (1 + n_null):.2g}",
-            table.to_string(index=False, float_format="{:.4g}".format),
-        ]
+        lines = [f"PermutationTestResult: {self._describe()}", table.to_string(index=False)]
         more = [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
         return "\n".join([*lines, *more])
 
     def _repr_html_(self) -> str:
-        table, n_null, n_hidden = self.frame().head(_N_SHOWN), len(self.null), len(self.values) - _N_SHOWN
+        table, n_hidden = self.frame().head(_N_SHOWN), len(self.values) - _N_SHOWN
+        bars = draw_bars(table["importance"].tolist(), (table["p_value"] <= _ALPHA).tolist())
+        notes = [f"Pale bars: p-value above {_ALPHA:g}, not adjusted for the number of features."]
+        notes += [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
+        return write_view("PermutationTestResult", self._describe(), write_table(self._write_columns(), bars), notes)
+
+    def _describe(self) -> str:
+        n_null = len(self.null)
+        return f"{self.measure}, {count(n_null, 'permutation')}, smallest possible p-value {1 / (1 + n_null):.2g}"
+
+    def _write_columns(self) -> dict[str, list[str]]:
+        """Write the top features as the text columns of a table."""
+        table = self.frame().head(_N_SHOWN)
         unit = find_unit(table["importance"])
-        columns = {
+        return {
             "feature": table["feature"].tolist(),
             unit.name("importance"): table["importance"].map(unit.write).tolist(),
             unit.name("null mean"): table["null_mean"].map(unit.write).tolist(),
@@ -148,11 +157,6 @@ class PermutationTestResult:
             "p-value": table["p_value"].map(format_p_value).tolist(),
             "normal p-value": table["normal_p_value"].map(format_p_value).tolist(),
         }
-        header = f"{self.measure}, {count(n_null, 'permutation')}, smallest possible p-value {1 / (1 + n_null):.2g}"
-        bars = draw_bars(table["importance"].tolist(), (table["p_value"] <= _ALPHA).tolist())
-        notes = [f"Pale bars: p-value above {_ALPHA:g}, not adjusted for the number of features."]
-        notes += [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
-        return write_view("PermutationTestResult", header, write_table(columns, bars), notes)
 
 
 def permutation_test(
@@ -271,6 +275,8 @@ class _Refit:
         y = shuffle(self.y, random_state=int(rng.integers(N_SEEDS))) if number else self.y
         model = set_seeds(clone(self.estimator), int(rng.integers(N_SEEDS)))
         model.fit(self.X, y, **({} if self.sample_weight is None else {name_weight(model): self.sample_weight}))
+        if number == 0:
+            check_bags(model, "pass a forest with bootstrap")
         return importance(
             model,
             self.X,

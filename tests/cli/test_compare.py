@@ -42,7 +42,8 @@ def test_prints_and_writes_the_differences(saved, tmp_path, capsys):
     files = [str(saved / "one.json"), str(saved / "two.json")]
     outputs = [tmp_path / name for name in ("out.html", "out.csv", "out.png")]
     assert main(["compare", *files, *(part for path in outputs for part in ("--output", str(path)))]) == 0
-    shown = capsys.readouterr().out
+    shown, messages = capsys.readouterr()
+    assert messages.splitlines() == [f"wrote {path}" for path in outputs]
     assert re.match(r"one \w+ two: ", shown)
     assert "paired" in shown
     assert all(path.stat().st_size > 100 for path in outputs)

@@ -211,7 +211,7 @@ def test_other_ensembles_with_bags():
 
 def test_estimators_without_bags_are_refused():
     for estimator in (ExtraTreesClassifier(5), GradientBoostingClassifier(n_estimators=2)):
-        with pytest.raises(ValueError, match="rows='oob'"):
+        with pytest.raises(ValueError, match=rf"estimator.*{type(estimator).__name__}.*bootstrap.*prefit=True"):
             tw.UnbiasedSelector(estimator).fit(X, y)
     with pytest.raises(TypeError, match="LogisticRegression"):
         tw.UnbiasedSelector(LogisticRegression()).fit(X, y)

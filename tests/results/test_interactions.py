@@ -92,6 +92,12 @@ def test_pairs_are_found_in_any_order(result):
         result.find_pair("x0", "x0")
 
 
+@pytest.mark.parametrize("k", ["a", 1.5, -1, 7])
+def test_numbers_of_pairs_are_checked(result, k):
+    with pytest.raises(ValueError, match=rf"^k\b.*\b6\b.*{k}"):
+        result.select(k=k)
+
+
 def test_text_and_html(result):
     assert "6 pairs, 40 trees, 300 out-of-bag rows" in repr(result)
     named = replace(result, feature_names=np.array(["<b>", "x1", "x2", "x3"]))
@@ -140,4 +146,4 @@ def test_comparing_needs_importances(result, tmp_path, capsys):
     path = str(tmp_path / "pairs.json")
     result.save(path)
     assert main(["compare", path, path]) == 2
-    assert not find_lacking(capsys.readouterr().err, "pairs.json", "interactions", "ImportanceResult")
+    assert not find_lacking(capsys.readouterr().err, "pairs.json", "interactions", "truewood importance")

@@ -291,3 +291,10 @@ def test_levels_that_an_earlier_step_changes_are_not_compared():
     pipeline = make_pipeline(make_column_transformer((cities, ["city"])), RandomForestClassifier(5, random_state=0))
     pipeline.fit(TRAINING[["city"]], TRAINING["y"])
     assert not any(not find_lacking(text, "city") for text in score_saved_model(pipeline, TEST, "y").warnings)
+
+
+def test_measures_of_in_bag_rows_are_refused():
+    forest = RandomForestClassifier(2, random_state=0).fit(TRAINING[["x", "amount"]], TRAINING["y"])
+    with pytest.raises(tw.tabular.TableError, match=r"sobol_mda.*in-bag") as caught:
+        score_saved_model(forest, TEST, "y", measure="sobol_mda")
+    assert caught.value.argument == "measure"

@@ -17,6 +17,7 @@ from truewood._cli.output import (
     print_json,
     write_comparison,
 )
+from truewood._cli.streams import write_message
 from truewood._compare import compare
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.loading import load
@@ -94,12 +95,13 @@ def run(options: argparse.Namespace) -> None:
     finally:  # write files even if printing fails
         for path in options.output:
             write_comparison(comparison, path, alpha=options.alpha)
+            write_message(f"wrote {path}")
 
 
 def _load_importance(path: str) -> ImportanceResult:
     result = load(path)
     if not isinstance(result, ImportanceResult):
-        raise ValueError(f"{path} holds interactions, which cannot be compared; pass an ImportanceResult.")
+        raise ValueError(f"{path} holds interactions, which cannot be compared; pass a result of truewood importance.")
     return result
 
 

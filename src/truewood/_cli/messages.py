@@ -19,15 +19,25 @@ _OPTIONS = {
     "saved_model": "--model-file",
     "same_rows": "--different-rows",
     "address": "--scheduler or --master",
+    "feature_groups": "--group-correlated",
 }
 # Arguments of functions that are options of the command line.
-_ARGUMENTS = ("measure", "groups", "sample_weight", "random_state", "n_jobs", "alpha", "contributions", "max_depth")
+_ARGUMENTS = (
+    "measure",
+    "groups",
+    "feature_groups",
+    "sample_weight",
+    "random_state",
+    "n_jobs",
+    "alpha",
+    "contributions",
+    "max_depth",
+)
 # Arguments that are other options, or follow from options, which are added in parentheses.
 _RELATED = {
     "rows='heldout'": "--test-size",
     "rows='oob'": "a forest without --cv, --test-size or --groups",
     "same_rows=True": "the default; otherwise --different-rows",
-    "feature_groups=": "--group-correlated",
     "cv=GroupKFold()": "--groups",
     "cv=StratifiedKFold()": "--cv",
 }
@@ -77,7 +87,7 @@ def spell_option(argument: str, value: Any) -> str:
     ("--drop 'a b' --drop=-c", '--dtype height=number')
     """
     option = _name_option(argument)
-    if isinstance(value, bool):
+    if isinstance(value, bool) or argument == "feature_groups":
         return option
     values = [f"{name}={dtype}" for name, dtype in value.items()] if isinstance(value, Mapping) else value
     values = values if isinstance(values, list | tuple) else [values]

@@ -86,7 +86,8 @@ def resolve_engine(name: str | None = None) -> Engine:
     if name is None:
         name, source = os.environ.get(ENGINE_VARIABLE, "native" if has_native_engine() else "numpy"), ENGINE_VARIABLE
     if not is_choice(name, ENGINES):
-        raise ValueError(f"{source} must be one of {', '.join(map(repr, ENGINES))}, got {quote(name)}.")
+        choices = ENGINES if source == ENGINE_VARIABLE else ("auto", *ENGINES)
+        raise ValueError(f"{source} must be one of {', '.join(map(repr, choices))}, got {quote(name)}.")
     if name != "numpy" and not has_native_engine():
         raise ValueError(
             f"{source}={quote(name)} needs the compiled kernel, which is not installed; install a C++17 compiler and "

@@ -24,6 +24,7 @@ from truewood._importance import importance
 from truewood._inputs.groups import Grouping, read_feature_groups
 from truewood._inputs.table_types import read_names
 from truewood._measures.registry import get_measure
+from truewood._pipelines.final_estimator import check_bags
 from truewood._refitting import name_weight, set_seeds
 from truewood._results.notebook_view import write_view
 from truewood._results.text import write_html
@@ -58,9 +59,9 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         warns and returns no columns, as scikit-learn's selectors do. Ignored with `k`.
     measure : str, default="auto"
         Name of the measure, one of `measures()`. Measures without p-values need `k`.
-    rows : {"oob"} or, with `prefit`, also "heldout" or sequence of array-like, default="oob"
-        The rows that each tree is scored on, see `importance`. Without `prefit`, out-of-bag rows are the only rows that
-        a tree was not trained on.
+    rows : {"oob", "heldout"} or sequence of array-like, default="oob"
+        The rows that each tree is scored on, see `importance`. Must be "oob" without `prefit`, because a tree was
+        trained on all other rows.
     feature_groups : dict or sequence, default=None
         Columns to score together, and to select or drop together: a dict from group name to columns, or the group name
         of each column. A group counts as one feature for `k` and `min_features`.
@@ -82,7 +83,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         without another fit.
     n_features_in_ : int
         Number of columns seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_columns,)
+    feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns, if all of them are strings.
 
     Notes
@@ -156,6 +157,8 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         self : UnbiasedSelector
         """
         self._fit_estimator(X, y, sample_weight, groups, fit_params)
+        if not self.prefit:
+            check_bags(self.estimator_, "pass a forest with bootstrap, or a fitted model with prefit=True")
         if np.asarray(y).shape[:1] == (1,):
             raise ValueError("X must have rows to train trees and rows to score them, got 1 sample; pass more rows.")
         names = self._name_columns(X)

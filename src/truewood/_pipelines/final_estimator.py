@@ -31,6 +31,7 @@ from truewood._pipelines.provenance import (
 )
 from truewood._pipelines.provenance_probe import MOST_PROBED
 from truewood._pipelines.spark_stages import SparkPipeline
+from truewood.adapters import open_model
 from truewood.adapters._spark_model import SparkModel, read_spark_model
 
 # Number of rows on which provenance is traced, in addition to rows with rare values; fewer for wide tables.
@@ -69,6 +70,15 @@ def find_final_estimator(model: Any) -> Any:
     while (inner := _open(model)) is not None:
         model = inner
     return model
+
+
+def check_bags(model: Any, remedy: str) -> None:
+    """Refuse a fitted estimator without recorded bags, where only out-of-bag rows can be scored."""
+    tree_model = open_model(find_final_estimator(model))
+    if tree_model.training is None or not tree_model.training.has_bags:
+        raise ValueError(
+            f"estimator must record its out-of-bag rows, but {tree_model.name} {tree_model.why_no_bags}; {remedy}."
+        )
 
 
 def _open(model: Any) -> Any | None:

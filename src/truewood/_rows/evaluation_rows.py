@@ -140,7 +140,10 @@ def choose_evaluation_rows_without_target(
 def _choose_oob(asked: str, tree_model: TreeModel, data: RowData, n_threads: int) -> EvaluationRows:
     training = tree_model.training
     if training is None or not training.has_bags:
-        remedy = "pass rows='heldout' and rows that it never saw, or refit it per fold with cross_importance"
+        remedy = (
+            "pass rows='heldout' and rows that it never saw, or refit it per fold with cross_importance or "
+            "cross_interactions"
+        )
         if tree_model.why_no_heldout is not None:
             remedy = f"rows='heldout' is not possible either, because it {tree_model.why_no_heldout}"
         raise ValueError(
@@ -202,7 +205,8 @@ def _refuse_training(tree_model: TreeModel, data: RowData, n_threads: int) -> No
         remedy = "pass rows='oob' to score each tree on its out-of-bag rows"
         if not tree_model.has_bags:
             remedy = (
-                "pass rows that were held out from the fit, or refit the model per fold with cross_importance, because "
+                "pass rows that were held out from the fit, or refit the model per fold with cross_importance or "
+                "cross_interactions, because "
                 f"{tree_model.name} {tree_model.why_no_bags}. If the rows are new and equal training rows by "
                 f"coincidence, pass rows=[range(len(X))] * {tree_model.n_trees}"
             )
@@ -247,7 +251,7 @@ def _read_list(tree: int, given: Any, n_rows: int) -> NDArray[np.int64]:
         )
     if listed.min() < 0 or listed.max() >= n_rows:
         raise ValueError(
-            f"rows[{tree}] must contain row numbers from 0 to {n_rows - 1}, got {listed.min()}..{listed.max()}."
+            f"rows[{tree}] must contain row numbers from 0 to {n_rows - 1}, got {listed.min()} to {listed.max()}."
         )
     return listed.astype(np.int64)
 

@@ -14,6 +14,7 @@ from truewood._exceptions import warn
 from truewood._formatting import count, enumerate_names
 from truewood._inference.pair_scores import MOST_DEPENDENT, PairScores
 from truewood._inputs.groups import Grouping
+from truewood._message import Message
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.interactions import Interactions, JointSurfaces
 from truewood._scoring.inputs import (
@@ -198,9 +199,14 @@ def make_interactions(
         n_withheld = int(np.count_nonzero(is_withheld))
         most = grouping.names[pairs[np.argmax(np.where(is_withheld, scores.dependence, 0.0))]]
         named = f"{'such as ' * (n_withheld > 1)}{enumerate_names(most.tolist())}"
+        are_columns = len(grouping.names) == len(grouping.group_of)  # only columns can be grouped
         warn(
-            f"p-values of interactions are withheld for {count(n_withheld, 'pair')} of features that depend too much "
-            f"on each other ({named}); score them together with feature_groups=."
+            Message(
+                f"p-values of interactions are withheld for {count(n_withheld, 'pair')} of features that depend too "
+                f"much on each other ({named}); score such features as one group.",
+                "For example, pass {feature_groups}" if are_columns else "",
+                feature_groups={" + ".join(most.tolist()): most.tolist()},
+            )
         )
     n_columns = count_columns(tree_model)
     output_names = None

@@ -26,8 +26,8 @@ def list_pairs(names: list[str], features: Sequence[int | str] | None) -> Pairs:
     """All pairs of features, or of those that are asked for, ascending, shape (n_pairs, 2)."""
     chosen = range(len(names)) if features is None else sorted({_find_feature(feature, names) for feature in features})
     if len(chosen) < 2:
-        what = "X" if features is None else "features"
-        raise ValueError(f"{what} must have at least two features, got {list_names([names[j] for j in chosen])}.")
+        what = "X must have" if features is None else "features must list"
+        raise ValueError(f"{what} at least two features, got {list_names([names[j] for j in chosen])}.")
     return np.array(list(combinations(chosen, 2)), dtype=np.int64)
 
 

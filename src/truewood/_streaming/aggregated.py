@@ -338,11 +338,12 @@ class AggregatedScores:
         first = self.sums
         has_same_weight = math.isclose(errors.weight, first.weight, rel_tol=ROUNDING)
         has_same_y = (np.abs(errors.y_sums - first.y_sums) <= ROUNDING * first.y_sums[1]).all()
-        if errors.n_rows != first.n_rows or not has_same_weight or not has_same_y:
+        has_same_rows = errors.n_rows == first.n_rows and has_same_weight
+        if not has_same_rows or not has_same_y:
             raise ValueError(
                 f"the second pass must read every row of the first exactly once, got {first.n_rows} rows of weight "
                 f"{first.weight:.12g} and then {errors.n_rows} of weight {errors.weight:.12g}"
-                f"{'' if has_same_y else ', with other values of y'}; {_RANDOM_STEP}."
+                f"{', with other values of y' * (has_same_rows and not has_same_y)}; {_RANDOM_STEP}."
             )
         n_features = [len(grouping.names) for grouping in self.groupings]
         if [len(moments.C_C) for moments in errors.moments or ()] != n_features:

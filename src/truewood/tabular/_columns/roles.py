@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import pandas as pd
 
-from truewood._formatting import quote
+from truewood._formatting import list_names, quote
 from truewood.tabular._errors import TableError
 
 
@@ -84,6 +84,5 @@ def check_name(name: str, names: list[str], argument: str) -> None:
     if close or folded:
         hint = "did you mean " + " or ".join(map(quote, dict.fromkeys([*folded, *close]))) + "?"
     else:
-        more = ", ..." if len(names) > 10 else ""
-        hint = f"it has {', '.join(map(quote, names[:10]))}{more}."
+        hint = f"it has {list_names(list(map(quote, names)), 10)}."
     raise TableError(f"the table has no column {quote(name)}; {hint}", argument)

@@ -76,7 +76,7 @@ def _choose(saved: SavedModel, table: pd.DataFrame, messages: Messages) -> pd.Da
     if absent:
         raise TableError(
             f"the table lacks columns of the model: {list_names(list(map(repr, absent)), 3)}; it has "
-            f"{', '.join(map(repr, list(table)[:5]))}{', ...' if table.shape[1] > 5 else ''}.",
+            f"{list_names(list(map(repr, table)), 5)}.",
             "saved_model",
         )
     chosen = [spelled[name] for name in saved.columns or []]
@@ -126,7 +126,7 @@ def match_target(saved: SavedModel, given: pd.Series[Any], name: str) -> NDArray
         remedy = "; encode the target as in training" if classes.dtype.kind in "iuf" else ""
         raise TableError(
             f"column {quote(name)} contains labels that the model does not know: {shown}; it knows "
-            f"{', '.join(list(by_text)[:5])}{', ...' if len(by_text) > 5 else ''}{remedy}.",
+            f"{list_names(list(by_text), 5)}{remedy}.",
             "target",
         )
     return labels
