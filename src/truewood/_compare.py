@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._arguments import read_flag
 from truewood._formatting import count, quote, shorten
 from truewood._inference.differences import measure_paired_oob_variance, measure_paired_variance
 from truewood._inference.moments import drop_rounding
@@ -70,6 +71,8 @@ def compare(
             )
     if not isinstance(names, list | tuple) or len(names) != 2:
         raise ValueError(f"names must be a pair of names, got {quote(names)}; pass names=('before', 'after').")
+    if same_rows is not None:
+        same_rows = read_flag(same_rows, "same_rows", " or None")
     in_words = (shorten(str(names[0])), shorten(str(names[1])))
     _check_scale(a, b, in_words)
     b_order = _match_features(a, b, in_words)

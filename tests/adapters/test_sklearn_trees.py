@@ -179,6 +179,10 @@ def test_a_third_party_adapter(monkeypatch, tmp_path):
 def test_register_adapter_wants_a_path():
     with pytest.raises(ValueError, match="class_path"):
         tw.register_adapter("Forest", "adapter")
+    with pytest.raises(TypeError, match=r"class_path.*str.*int"):
+        tw.register_adapter(3, "adapter")
+    with pytest.raises(TypeError, match=r"module.*str.*NoneType"):
+        tw.register_adapter("lib.Forest", None)
 
 
 def test_no_other_tree_library_is_imported():

@@ -440,6 +440,13 @@ def test_bad_arguments(result, tmp_path):
         assert not (tmp_path / name).exists()
     with pytest.raises(ValueError, match=r"\bX\b.*\(3,\)"):
         result.report(tmp_path / "report.html", X=[1, 2, 3])
+    with pytest.raises(TypeError, match=r"feature_groups.*dict.*int"):
+        result.report(tmp_path / "report.html", feature_groups=3)
+    X, y = make_table()
+    others = X.set_axis([f"other {name}" for name in X], axis=1)
+    pairs = tw.interactions(RandomForestClassifier(20, max_depth=3, random_state=0).fit(others, y), others, y)
+    with pytest.raises(ValueError, match=r"interactions.*features.*feature_groups"):
+        result.report(tmp_path / "report.html", interactions=pairs)
 
 
 @pytest.mark.parametrize("library", ["altair", "vl_convert"])

@@ -214,6 +214,8 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(rows, pair):
         tw.compare(a, {})
     with pytest.raises(ValueError, match=r"^names\b.*'ab'"):
         tw.compare(a, b, names="ab")
+    with pytest.raises(ValueError, match=r"^same_rows\b.*'x'"):
+        tw.compare(a, b, same_rows="x")
 
 
 def test_table_and_text_have_the_largest_differences_first(pair):

@@ -79,7 +79,7 @@ def test_waterfall(explanation, tmp_path):
 
 
 def test_bad_arguments(explanation):
-    with pytest.raises(ValueError, match=r"kind.*beeswarm, dependence, waterfall.*'pie'"):
+    with pytest.raises(ValueError, match=r"kind.*beeswarm.*dependence.*waterfall.*'pie'"):
         explanation.plot("pie", output=0)
     with pytest.raises(ValueError, match=r"output.*may\$be, no, yes.*None"):
         explanation.plot()

@@ -127,7 +127,7 @@ def _get_column(X: Any, name: str, argument: str) -> Any:
     known = read_names(X)
     if known is None:
         raise ValueError(
-            f"{argument}={quote(name)} names a column, but X is a {type(X).__name__} without names; pass a data "
+            f"{argument}={quote(name)} names a column, but X, of type {type(X).__name__}, has no names; pass a data "
             f"frame, or {argument} as an array."
         )
     check_named(name, known, argument)

@@ -235,7 +235,7 @@ def measures() -> dict[str, str]:
 def check_measure(measure: Any) -> None:
     """Refuse anything but the name of a measure."""
     if not isinstance(measure, str) or (measure != AUTO and measure not in MEASURES):
-        raise ValueError(f"measure must be one of {', '.join(measures())}, got {quote(measure)}.")
+        raise ValueError(f"measure must be one of {', '.join(map(repr, measures()))}, got {quote(measure)}.")
 
 
 def find_measure(name: str, tree_model: TreeModel, *, compares_hazards: bool, is_weighted: bool) -> Measure:

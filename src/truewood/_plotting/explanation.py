@@ -52,7 +52,7 @@ def draw(
 ) -> Axes:
     """Draw one kind of plot; see `Explanation.plot`."""
     if not is_choice(kind, KINDS):
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {quote(kind)}.")
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {quote(kind)}.")
     is_explained = ~np.isnan(explanation.base_values)
     if not is_explained.any():
         raise ValueError(

@@ -72,7 +72,7 @@ def draw(
 ) -> Axes:
     """Draw one kind of plot; see `ImportanceResult.plot`."""
     if not is_choice(kind, _KINDS):
-        raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {quote(kind)}.")
+        raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {quote(kind)}.")
     if title is not None:
         check_type(title, str, "title", "a str or None")
     with open_axes(len(result.values), top, ax, 4.5 if kind == "rank" else None) as (n_shown, ax):

@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from operator import index
 from typing import TYPE_CHECKING, Any
 
+from truewood._arguments import is_count
 from truewood._exceptions import warn
-from truewood._formatting import shorten
+from truewood._formatting import quote, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,9 +48,9 @@ def open_axes(
     A new figure has a row per feature unless `height` is given. It is closed if drawing fails; otherwise a notebook
     would show it half drawn.
     """
-    if top is not None and index(top) < 1:
-        raise ValueError(f"top must be at least 1, or None for all features, got {top}; pass a larger number.")
-    n_shown = n_features if top is None else min(index(top), n_features)
+    if top is not None and not is_count(top, 1):
+        raise ValueError(f"top must be a whole number of at least 1, or None for all features, got {quote(top)}.")
+    n_shown = n_features if top is None else min(int(top), n_features)
     if ax is not None and not hasattr(ax, "spines"):
         raise TypeError(f"ax must be a matplotlib Axes, got {type(ax).__name__}; create one with plt.subplots().")
     with nullcontext(ax) if ax is not None else _open_figure(height or find_height(n_shown)) as axes:

@@ -70,6 +70,8 @@ def write_report(
     for name, text in (("target", target), ("data", data)):
         if text is not None:
             check_type(text, str, name, "a str or None")
+    if feature_groups is not None:
+        check_type(feature_groups, Mapping, "feature_groups", "a dict of group names to columns, or None")
     table, percent, has_inference = result.frame(), find_percent(result, target), result.inference_unavailable is None
     check, directions = check_table(result, X, feature_groups), find_directions(result, explanation, alpha)
     has_directions = directions is not None and any(direction.word for direction in directions)
@@ -82,6 +84,11 @@ def write_report(
     sections = [_RANKS.format(certain=certain)]
     if interactions is not None:
         check_type(interactions, Interactions, "interactions", "an Interactions or None")
+        if not set(interactions.feature_names.tolist()) <= set(result.feature_names.tolist()):
+            raise ValueError(
+                "interactions must have the features of this result, got others; pass the interactions of the same "
+                "model and table, with the same feature_groups."
+            )
         sections.insert(0, write_pairs_section(interactions, alpha))
     if feature_groups is not None:
         sections.insert(0, write_groups(result, feature_groups))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from truewood._arguments import find_index, is_choice, is_fraction
+from truewood._arguments import find_index, is_choice, is_count, is_fraction
 from truewood._formatting import (
     ROWS_IN_WORDS,
     count,
@@ -148,7 +147,7 @@ class Interactions:
 
     @property
     def is_withheld(self) -> NDArray[np.bool_]:
-        """Whether the p-value of a pair is withheld because its features depend too much on each other, (n_pairs,)."""
+        """Whether a p-value is withheld because the two features depend too much on each other, shape (n_pairs,)."""
         return np.isnan(self.null_std_error) & (self.inference_unavailable is None)
 
     @property
@@ -226,10 +225,12 @@ class Interactions:
             if not is_fraction(alpha, or_one=True):
                 raise ValueError(f"alpha must lie between 0 and 1, got {quote(alpha)}; pass 0.05 for a 5% level.")
             return self.adjusted_p_value(correction) <= alpha
-        if not 0 <= index(k) <= len(self.values):
-            raise ValueError(f"k must lie between 0 and the number of pairs, {len(self.values)}, got {quote(k)}.")
+        if not is_count(k, 0) or k > len(self.values):
+            raise ValueError(
+                f"k must be a whole number from 0 to the number of pairs, {len(self.values)}, got {quote(k)}."
+            )
         selected = np.zeros(len(self.values), dtype=np.bool_)
-        selected[self.order[: index(k)]] = True
+        selected[self.order[: int(k)]] = True
         return selected
 
     def frame(self) -> pd.DataFrame:
@@ -291,6 +292,8 @@ class Interactions:
         int
         """
         wanted = {self._find_feature(first), self._find_feature(second)}
+        if len(wanted) < 2:
+            raise ValueError(f"a pair must have two different features, got {quote(first)} and {quote(second)}.")
         found = [k for k, pair in enumerate(self.pairs.tolist()) if set(pair) == wanted]
         if not found:
             raise ValueError(
@@ -304,7 +307,7 @@ class Interactions:
         found = find_index(feature, names)
         if found is not None:
             return found
-        raise ValueError(f"feature must be the index or name of one of {list_names(names)}, got {quote(feature)}.")
+        raise ValueError(f"features of a pair must be indices or names of {list_names(names)}, got {quote(feature)}.")
 
     def plot(
         self,
@@ -329,7 +332,7 @@ class Interactions:
             Names or indices of the features, for "surface" and "curves"; None for the pair with the highest score.
         output : int, str or None, default=None
             Index or name of the class or output, for "surface" and "curves"; None for the only one, or for the last
-            class.
+            one.
         top : int or None, default=20
             Number of pairs, or of features in "heatmap", to show; None shows all.
         ax : matplotlib Axes, default=None

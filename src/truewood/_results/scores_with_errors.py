@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from truewood._arguments import is_fraction, read_flag
+from truewood._arguments import is_count, is_fraction, read_flag
 from truewood._formatting import quote
 from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score, janitza
 from truewood._read_only import make_read_only, restore_read_only
@@ -162,8 +161,10 @@ class ScoresWithErrors:
             if not is_fraction(alpha, or_one=True):
                 raise ValueError(f"alpha must lie between 0 and 1, got {quote(alpha)}; pass 0.05 for a 5% level.")
             return self.adjusted_p_value(correction) <= alpha
-        if not 0 <= index(k) <= len(self.values):
-            raise ValueError(f"k must be a whole number from 0 to the number of features, {len(self.values)}, got {k}.")
+        if not is_count(k, 0) or k > len(self.values):
+            raise ValueError(
+                f"k must be a whole number from 0 to the number of features, {len(self.values)}, got {quote(k)}."
+            )
         return np.isin(np.arange(len(self.values)), self.order[:k])
 
 
@@ -247,7 +248,18 @@ class ClassScores:
         return find_p_value(self.values, self.null_std_error)
 
     def interval(self, level: float = 0.95) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return confidence intervals of the expected scores, two arrays of shape (n_classes, n_features)."""
+        """Return confidence intervals of the expected scores.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_classes, n_features)
+            Lower and upper ends.
+        """
         return find_interval(self.values, self.null_std_error, self.std_error, level)
 
     __setstate__ = restore_read_only

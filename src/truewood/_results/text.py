@@ -91,8 +91,10 @@ def _write_notes(result: ImportanceResult) -> list[str]:
 
 
 def _write_legend(result: ImportanceResult) -> list[str]:
-    """Explain the marks of the table, and count the features that it leaves out."""
+    """Explain the marks of the table and missing p-values, and count the features that it leaves out."""
     notes = []
+    if result.inference_unavailable is not None:
+        notes.append(f"No p-values: {result.inference_unavailable}.")
     if result.inference_unavailable is None and result.select(_ALPHA).any():
         percent, has_small = find_percent(result), SIGNIFICANT_SMALL in classify_features(result, _ALPHA)
         small = f"; (*) significant, but less than {SMALL:g}% of {percent.base}" if percent and has_small else ""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._formatting import quote
+from truewood._formatting import count, quote
 from truewood._inputs.target import TargetKind
 from truewood._read_only import copy_integers, make_read_only
 from truewood._trees.categories import Categories
@@ -212,7 +212,7 @@ class TreeEnsemble:
         return self.weight / roots
 
     def repeat_for_nodes(self, per_tree: NDArray[Any]) -> NDArray[Any]:
-        """Repeat the entry of each tree for all its nodes, shape (n_nodes, ...); a single tree's is not repeated."""
+        """Repeat the entry of each tree for its nodes, shape (n_nodes, ...); that of a single tree is not repeated."""
         return per_tree if self.n_trees == 1 else np.repeat(per_tree, np.diff(self.offset), axis=0)
 
     @cached_property
@@ -240,8 +240,9 @@ class TreeEnsemble:
         return TreeEnsemble, tuple(getattr(self, part.name) for part in fields(self))
 
     def __repr__(self) -> str:
-        kind = f"{self.kind.task}, {self.kind.n_outputs} output{'s' * (self.kind.n_outputs > 1)}"
-        return f"TreeEnsemble({self.n_trees} trees, {len(self.feature)} nodes, {self.n_features} features, {kind})"
+        sizes = (self.n_trees, "tree"), (len(self.feature), "node"), (self.n_features, "feature")
+        counts = ", ".join(count(number, noun) for number, noun in sizes)
+        return f"TreeEnsemble({counts}, {self.kind.task}, {count(self.kind.n_outputs, 'output')})"
 
     def __getitem__(self, trees: slice) -> TreeEnsemble:
         """Return a range of trees as an ensemble of its own; the ensemble itself for all trees."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from truewood._arguments import check_type
 from truewood._formatting import quote
 from truewood._inputs.tables import InputSpec
 from truewood._trees.ensemble import TreeEnsemble
@@ -69,6 +70,8 @@ def register_adapter(class_path: str, module: str) -> None:
         [project.entry-points."truewood.adapters"]
         "my_library.MyForest" = "my_package.adapter"
     """
+    check_type(class_path, str, "class_path", "a str")
+    check_type(module, str, "module", "a str")
     if "." not in class_path:
         raise ValueError(
             f"class_path must name a module and a class, such as 'lib.module.Class', got {quote(class_path)}."
@@ -77,7 +80,18 @@ def register_adapter(class_path: str, module: str) -> None:
 
 
 def open_model(model: Any) -> TreeModel:
-    """Read a fitted model through the adapter of its class."""
+    """Read a fitted model through the adapter of its class.
+
+    Parameters
+    ----------
+    model : object
+        A fitted tree model, or a `TreeEnsemble`.
+
+    Returns
+    -------
+    TreeModel
+        What the adapter declares about the model.
+    """
     if isinstance(model, TreeEnsemble):
         return _view_ensemble(model)
     if isinstance(model, type):
@@ -145,7 +159,7 @@ def to_ensemble(model: Any) -> TreeEnsemble:
     >>> import truewood as tw
     >>> forest = RandomForestRegressor(3, max_depth=1, random_state=0).fit([[0.0], [1.0], [2.0]], [1.0, 2.0, 4.0])
     >>> tw.to_ensemble(forest)
-    TreeEnsemble(3 trees, 9 nodes, 1 features, regression, 1 output)
+    TreeEnsemble(3 trees, 9 nodes, 1 feature, regression, 1 output)
     """
     tree_model = open_model(model)
     return tree_model.read(range(tree_model.n_trees))
