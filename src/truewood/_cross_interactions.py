@@ -63,16 +63,19 @@ def cross_interactions(
     ----------
     estimator : object or dict
         A tree model, or a Pipeline or search that ends in one; it is cloned and fit for each fold. Or the output of
-        ``cross_validate(..., return_estimator=True, return_indices=True)``, whose models are used as they are.
+        ``cross_validate(..., return_estimator=True, return_indices=True)``, whose models are used as they are. As in
+        `cross_importance`, 10% of each fold's training rows serve early stopping of a model that is set to stop early.
     X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         All rows.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), or str
         The target, or the name of its column in X.
     cv : int, splitter or iterable, default=None
         How to split the rows, as in `cross_importance`; each row may be held out at most once.
-    features, max_pairs
-        As in `interactions`; with more than `max_pairs` pairs, pass `features`: pairs cannot be chosen on training
-        rows, because every row is scored in one of the folds.
+    features : sequence of int or str, default=None
+        Names or indices of features; only pairs of these are scored. None means all features.
+    max_pairs : int, default=500
+        Largest number of pairs to score. If there are more, raise it or pass `features`: unlike `interactions`, folds
+        cannot choose pairs on training rows, because every row is scored in one of the folds.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows, in the fit and in the scores, or the name of their column in X.
     feature_groups : dict or sequence, default=None
@@ -82,7 +85,7 @@ def cross_interactions(
     params : dict, default=None
         Additional arguments of the estimator's fit, as in `cross_importance`.
     n_jobs : int, default=None
-        Number of processes, each running one fold at a time.
+        Number of processes, each running one fold at a time, as in scikit-learn; -1 means all cores.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
         What sends the rows down the trees, as in `interactions`.
     progress : bool, default=True

@@ -30,9 +30,9 @@ def interactions(
     """Score pairs of features of a fitted tree model by their joint effect on rows its trees never saw.
 
     A prediction without a feature follows both branches of each split on it, weighted by their training rows. The joint
-    effect of two features is the prediction, minus the predictions without one of them, plus the prediction without
-    both. A score is the variance of the target that the joint effect explains on evaluation rows, beyond what functions
-    without one of the two features can explain. Nothing is refit.
+    effect of two features is the prediction, minus the prediction without the first, minus the prediction without the
+    second, plus the prediction without both. A score is the variance of the target that the joint effect explains on
+    evaluation rows, beyond what functions without one of the two features can explain. Nothing is refit.
 
     Parameters
     ----------

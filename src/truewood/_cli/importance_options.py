@@ -95,8 +95,8 @@ def _add_model(group: Any) -> None:
         "--sample",
         type=rows_to_use,
         metavar="N",
-        help="number of rows to use, drawn at random, or all (default: all, or as many as a model can be fit to within "
-        "about 2 minutes on one core and 4 GiB of memory for trees)",
+        help="number of rows to use, drawn at random, or all (default: all, or fewer if the fit would take more than "
+        "about 2 minutes on one core or its trees more than 4 GiB of memory)",
     )
     group.add_argument(
         "--cv",

@@ -262,7 +262,7 @@ class Engine(ABC):
         Parameters
         ----------
         trees, kind, matrix, target, rows, row_weight, criterion, tree_weight
-            As in `score_trees`.
+            As in `score_fused`.
         residual : ndarray of shape (n_rows, n_columns, n_features)
             Residuals for the splits on each feature.
         by_row : ndarray of shape (n_rows, n_features)

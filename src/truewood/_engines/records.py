@@ -95,7 +95,7 @@ class SplitCriterion:
     Parameters
     ----------
     formula : {"ufi", "ufi_centered", "mdi_oob"}
-        The formula, by the name of its module in `truewood._measures`.
+        The formula, by the name of the measure in `truewood._measures`.
     skips : bool
         Whether a split counts only if evaluation rows reach both children.
     scale : float

@@ -70,8 +70,8 @@ class ImportanceDisplay:
             The table.
         y : array-like of shape (n_rows,)
             The target.
-        kind, top, ax, alpha : object
-            See `plot`.
+        kind, top, ax, alpha
+            As in `plot`.
         **options : object
             Further arguments of `truewood.importance`, such as ``rows="heldout"``.
 
@@ -97,8 +97,8 @@ class ImportanceDisplay:
         ----------
         result : ImportanceResult
             The scores.
-        kind, top, ax, alpha : object
-            See `plot`.
+        kind, top, ax, alpha
+            As in `plot`.
 
         Returns
         -------

@@ -141,7 +141,7 @@ def describe_method(result: ImportanceResult, check: TableCheck | None) -> list[
         lines.append(("Percentages", text))
     lines.append(("Comparison", "mdi, the usual biased importance of the same trees, computed on their training rows."))
     if result.skipped_weight > 0:
-        lines.append(("Skipped splits", describe_skipped(result)))
+        lines.append(("Splits without evaluation rows", describe_skipped(result)))
     return [*lines, ("Correlation", describe_correlations(check))]
 
 

@@ -92,11 +92,32 @@ class Comparison:
         return find_p_value(self.difference, self.std_error, two_sided=True)
 
     def adjusted_p_value(self, correction: str | None = "bh") -> Floats:
-        """Return p-values adjusted for testing all features at once; see `ImportanceResult.adjusted_p_value`."""
+        """Return p-values adjusted for testing all features at once.
+
+        Parameters
+        ----------
+        correction : {"bh", "by", "holm"} or None, default="bh"
+            As in `ImportanceResult.adjusted_p_value`.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+        """
         return adjust(self.p_value, correction)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Return confidence intervals of the expected differences: two arrays of shape (n_features,)."""
+        """Return confidence intervals of the expected differences.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_features,)
+            Lower and upper ends.
+        """
         if not is_fraction(level):
             raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
         width = norm.isf((1.0 - level) / 2.0) * self.std_error

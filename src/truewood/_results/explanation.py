@@ -34,10 +34,10 @@ class Explanation:
         outputs or raw scores, the last axis is the class or output.
     base_values : ndarray of shape (n_rows,) or (n_rows, n_outputs)
         The prediction before any split. Base values plus values are the prediction of the trees that were not trained
-        on the row: class proportions or numbers for forests, risks for survival forests, raw scores for boosted
+        on the row: class proportions or means for forests, risks for survival forests, raw scores for boosted
         trees. NaN, like `values`, if all trees were trained on the row.
     data : ndarray of shape (n_rows, n_features)
-        The columns of the table; missing for features that combine several columns.
+        The columns of the table; NaN for features that combine several columns.
     feature_names : ndarray of str, shape (n_features,)
         Names of the features.
     output_names : ndarray of str, shape (n_outputs,), or None
@@ -45,8 +45,9 @@ class Explanation:
     target : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
         The target of the trees; for classifiers, 1 for the class of the row and 0 for the others. None if y was not
         given.
-    rows : {"oob", "heldout", "lists"}
-        Which trees explain a row: those it is out of bag for, all trees, or those it was listed for.
+    rows : {"oob", "heldout", "folds", "lists"}
+        Which trees explain a row: those it is out of bag for, all trees, those of the fold that held it out (only from
+        `truewood.tabular`), or those it was listed for.
     is_additive : bool
         Whether the trees' values add up to a raw score, as in boosting.
     is_risk : bool
@@ -84,7 +85,7 @@ class Explanation:
         Parameters
         ----------
         output : int, str or None, default=None
-            Index or name; None for the only output, or for the second of two classes.
+            Index or name; None for the only output, or for the second of two. Required with more than two.
 
         Returns
         -------
@@ -108,7 +109,8 @@ class Explanation:
         if found is not None:
             return found
         raise ValueError(
-            f"output must be the index or name of one of {list_names(names, _MAX_LISTED)}, got {quote(output)}."
+            f"output must be the index or name of a class or output, one of {list_names(names, _MAX_LISTED)}, got "
+            f"{quote(output)}."
         )
 
     def plot(
@@ -134,7 +136,8 @@ class Explanation:
         row : int or None, default=None
             Index of the row for "waterfall".
         output : int, str or None, default=None
-            Index or name of the class or output; None for the only one, or for the second of two classes.
+            Index or name of the class or output; None for the only one, or for the second of two. Required with
+            more than two.
         top : int or None, default=20
             Number of features to show, those with the largest effects; None shows all.
         ax : matplotlib Axes, default=None

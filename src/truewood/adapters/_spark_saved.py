@@ -24,7 +24,7 @@ def load_spark_model(path: str | os.PathLike[str]) -> SparkModel:
 
     Parameters
     ----------
-    path : path
+    path : str or path
         The folder that ``model.save(path)`` wrote, on a local disk.
 
     Returns

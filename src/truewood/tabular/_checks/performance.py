@@ -25,7 +25,8 @@ class ModelPerformance:
     Parameters
     ----------
     name : {"AUC", "one-vs-rest AUC", "R2", "concordance"}
-        The metric: area under the ROC curve for two classes, one-vs-rest for more, explained variance for regression,
+        The metric: area under the ROC curve for two classes, one-vs-rest for more, the coefficient of determination for
+        regression,
         Harrell's concordance index for survival times.
     value : float
         The score.

@@ -126,7 +126,7 @@ default="random-forest"
 
     @property
     def is_forest(self) -> bool:
-        """Whether the model has out-of-bag rows."""
+        """Whether the model is a forest, which has out-of-bag rows if it is fit to all rows."""
         return self.model in FORESTS
 
     def count_folds(self) -> int | None:
