@@ -152,7 +152,7 @@ def _draw_heatmap(result: Interactions, n_shown: int, ax: Axes, alpha: float) ->
             style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size or 6.0}
             style["color"] = "white" if abs(score) > 0.6 * largest else "black"
             style["fontweight"] = "bold" if is_found else "normal"
-            ax.text(column, row, f"{score:.2f}" if has_share else f"{score:.2g}", **style)
+            ax.text(column, row, f"{np.round(score, 2) + 0.0:.2f}" if has_share else f"{score:.2g}", **style)
         elif is_found:
             ax.plot(column, row, marker="*", color="black", markersize=max(0.6 * size, 3.0))
     names = [shorten(str(result.feature_names[j]), 24) for j in shown]

@@ -144,9 +144,9 @@ def explain_directions(explanation: Explanation) -> str:
         what += " for the class that the feature affects most"
     rows = f"{len(pick_rows(explanation)):,} {ROWS_IN_WORDS[explanation.rows]}"
     return (
-        f"Direction: how the mean effect on the {what} changes from low to high values of the feature. It is {up} if "
-        f"at least {100 * _MIN_MONOTONE:g}% of the total change is upward, {down} if at least "
-        f"{100 * _MIN_MONOTONE:g}% is downward, and mixed otherwise or if the effect depends on other features. "
+        f"Direction: how the mean effect on the {what} changes from low to high values of the feature. It is "
+        f'"{up}" if at least {100 * _MIN_MONOTONE:g}% of the total change is upward, "{down}" if at least '
+        f'{100 * _MIN_MONOTONE:g}% is downward, and "mixed" otherwise or if the effect depends on other features. '
         f"Categories have a mean effect per level. Effects are means over {rows}."
     )
 
