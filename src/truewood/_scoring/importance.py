@@ -37,6 +37,7 @@ from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
 from truewood._rows.dependent_rows import MOST_ROWS, warn_of_dependent_rows
+from truewood._scoring.fused import can_fuse
 from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import (
     ScoringInputs,
@@ -56,7 +57,7 @@ from truewood._scoring.results import (
     make_results,
 )
 from truewood._scoring.sobol_mda import score_projected
-from truewood._scoring.trees import can_fuse, score_trees
+from truewood._scoring.trees import score_trees
 from truewood.adapters import TreeModel, open_model
 
 Floats = NDArray[np.float64]
