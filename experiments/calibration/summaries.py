@@ -1,4 +1,4 @@
-"""What a journal keeps of a data set, and the tables that come of it."""
+"""What a checkpoint keeps of a data set, and the tables that come of it."""
 
 from __future__ import annotations
 

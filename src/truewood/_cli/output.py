@@ -39,7 +39,7 @@ from truewood._results.summary import (
 )
 from truewood._results.text import STARS
 from truewood._results.trends import describe_levels, explain_directions, find_directions
-from truewood._writing import check_writable, write_file, write_picture
+from truewood._writing import check_writable, write_figure, write_file
 from truewood.tabular import TableScore
 from truewood.tabular._columns.columns import LEAK
 
@@ -143,7 +143,7 @@ def draw_into(path: Path, plot: Callable[[], Axes]) -> None:
     with catch_warnings():
         # Missing characters were reported above.
         filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
-        write_picture(path, figure, dpi=150, bbox_inches="tight")
+        write_figure(path, figure, dpi=150, bbox_inches="tight")
 
 
 def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation | None = None) -> pd.DataFrame:

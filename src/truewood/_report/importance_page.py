@@ -93,7 +93,7 @@ def write_report(
         title=title or "Which features matter?",
         heading="Importance",
         about=wording.describe_data(result, data),
-        summary=wording.write_headline(result, alpha, target),
+        summary=wording.write_page_summary(result, alpha, target),
         facts=wording.list_facts(result, percent, performance),
         caveats=[
             *(Caveat("", text, is_severe=True) for text in warnings),

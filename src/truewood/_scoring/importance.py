@@ -274,11 +274,11 @@ def _check_order(
     """Pass blocks on, and warn if the first one shows that rows depend on their neighbors."""
     for block in blocks:
         if block.first == 0:
-            phi = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
-            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.encoded[: len(phi)]
+            found = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
+            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.encoded[: len(found)]
             if inputs.copies is not None:
-                is_taken = is_taken & inputs.copies.is_first[: len(phi)]
-            warn_of_dependent_rows(phi[is_taken], grouping.names, target[is_taken])
+                is_taken = is_taken & inputs.copies.is_first[: len(found)]
+            warn_of_dependent_rows(found[is_taken], grouping.names, target[is_taken])
         yield block
 
 

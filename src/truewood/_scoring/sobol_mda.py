@@ -68,7 +68,7 @@ def score_projected(
             rows=inputs.evaluation_rows.name,
             n_rows=inputs.data.n_rows,
             skipped_weight=0.0,
-            contributions=found.phi,
+            contributions=found.contributions,
             inference_unavailable=problem,
         )
         if problem is None:
