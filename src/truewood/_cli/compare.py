@@ -18,8 +18,8 @@ from truewood._cli.output import (
     write_comparison,
 )
 from truewood._compare import compare
+from truewood._load import load
 from truewood._results.importance_result import ImportanceResult
-from truewood._results.loading import load
 
 _DESCRIPTION = """Compare two saved results feature by feature: two models on the same rows, or one
 model on two sets of rows (periods, regions). To compare results on the same rows, save

@@ -27,7 +27,8 @@ from truewood._results.caveats import check_table, explain_intervals, explain_ve
 from truewood._results.comparison import Comparison, write_differences
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
-from truewood._results.pairs_text import summarize_pairs
+from truewood._results.importance_text import STARS
+from truewood._results.interactions_text import summarize_pairs
 from truewood._results.summary import (
     classify_features,
     find_percent,
@@ -37,7 +38,6 @@ from truewood._results.summary import (
     write_summary,
     write_total,
 )
-from truewood._results.text import STARS
 from truewood._results.trends import describe_levels, explain_directions, find_directions
 from truewood._writing import check_writable, write_figure, write_file
 from truewood.tabular import TableScore
