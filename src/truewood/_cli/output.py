@@ -95,7 +95,7 @@ def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> 
         case ".html":
             score.report(path, title=title, alpha=alpha)
         case ".csv":
-            write_table(make_frame(result, alpha, explanation), path)
+            write_table(extend_frame(result, alpha, explanation), path)
         case ".md":
             write_file(path, _make_markdown(score, alpha, title).encode(errors="backslashreplace"))
         case ".json":
@@ -105,7 +105,7 @@ def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> 
 
 
 def _make_markdown(score: TableScore, alpha: float, title: str) -> str:
-    columns = _list_cells(score.result, make_frame(score.result, alpha, score.explanation), alpha)
+    columns = _list_cells(score.result, extend_frame(score.result, alpha, score.explanation), alpha)
     rows = list(zip(*columns.values(), strict=True))
     notes = [*_head(score, alpha), *score.notes, *(" ".join(line.split()) for line in _explain(score, 0, alpha))]
     return format_markdown(title, list(columns), rows, notes, [as_message(text).text for text in score.warnings])
@@ -146,8 +146,8 @@ def draw_into(path: Path, plot: Callable[[], Axes]) -> None:
         write_figure(path, figure, dpi=150, bbox_inches="tight")
 
 
-def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation | None = None) -> pd.DataFrame:
-    """Make the table of the result, with directions, adjusted p-values and significance."""
+def extend_frame(result: ImportanceResult, alpha: float, explanation: Explanation | None = None) -> pd.DataFrame:
+    """Add directions, adjusted p-values and significance to the table of the result."""
     frame, directions = result.frame(), find_directions(result, explanation, alpha)
     if directions is not None:
         frame["direction"] = [directions[j].short_text for j in result.order]
@@ -161,7 +161,7 @@ def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation 
 
 def print_table(score: TableScore, *, top: int, alpha: float, title: str) -> None:
     """Print the features in order of importance to standard output, for terminals of 80 characters."""
-    frame = make_frame(score.result, alpha, score.explanation)
+    frame = extend_frame(score.result, alpha, score.explanation)
     columns = _list_cells(score.result, frame.head(top), alpha)
     headings = [heading.replace("biased ", "biased\n") for heading in list(columns)[2:]]
     table = _head_table(headings, aligned=headings[0])
