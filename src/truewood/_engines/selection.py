@@ -36,7 +36,7 @@ def get_engine() -> Engine:
 def use_engine(engine: Engine | str) -> Iterator[None]:
     """Use an engine within the context, "auto" for the one in use; say in one line if the GPU has too little memory."""
     if not isinstance(engine, Engine):
-        engine = get_engine() if _is_auto(engine) else resolve_engine(engine)
+        engine = get_engine() if is_choice(engine, [AUTO]) else resolve_engine(engine)
     token = _in_use.set(engine)
     try:
         yield
@@ -69,11 +69,11 @@ def place_rows(X: Any, name: str) -> tuple[Any, Engine]:
     "auto" selects the GPU if X is already there, unless TRUEWOOD_ENGINE is set.
     """
     problem = None
-    if _is_auto(name) and is_on_device(X) and ENGINE_VARIABLE not in os.environ:
+    if is_choice(name, [AUTO]) and is_on_device(X) and ENGINE_VARIABLE not in os.environ:
         problem = _find_cuda_problem()
         if problem is None:
             return X, resolve_engine("cuda")
-    engine = get_engine() if _is_auto(name) else resolve_engine(name)
+    engine = get_engine() if is_choice(name, [AUTO]) else resolve_engine(name)
     if is_on_device(X):
         X = engine.place_rows(X, "" if problem is None else f", because {problem}")
     return X, engine
@@ -81,7 +81,7 @@ def place_rows(X: Any, name: str) -> tuple[Any, Engine]:
 
 def was_selected_for(X: Any, name: str) -> bool:
     """Whether "auto" selected the GPU because X is there."""
-    return _is_auto(name) and is_on_device(X)
+    return is_choice(name, [AUTO]) and is_on_device(X)
 
 
 def place_on_host(X: Any, reason: str) -> tuple[Any, Engine]:
@@ -113,10 +113,6 @@ def check_engine(name: Any, source: str = "engine") -> None:
     choices = (AUTO, *ENGINES) if source == "engine" else ENGINES
     if not is_choice(name, choices):
         raise ValueError(f"{source} must be one of {', '.join(map(repr, choices))}, got {quote(name)}.")
-
-
-def _is_auto(name: Any) -> bool:
-    return is_choice(name, [AUTO])
 
 
 @cache
