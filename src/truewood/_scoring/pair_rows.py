@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from truewood._engines.joint_effects import PairedFeatures
 from truewood._exceptions import warn
-from truewood._inference.pair_scores import EvaluatedRows, PairScorer, make_basis
+from truewood._inference.additive_basis import make_basis
+from truewood._inference.pair_scores import EvaluatedRows, PairScorer
 from truewood._inputs.groups import Grouping
 from truewood._inputs.losses import Loss
 from truewood._inputs.target import encode_target
