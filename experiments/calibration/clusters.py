@@ -4,7 +4,7 @@ Run: python experiments/calibration/clusters.py [--repetitions 100] [--n-jobs N]
 
 Half of the target's variance is shared by the rows of a cluster. Three features are the same within a cluster (a
 number, a binary one, 20 levels), two differ from row to row (a number, a binary one); none tells anything. The table,
-clusters.csv beside this script, has the share of tests that reject at 5 %, with `groups=` and without. A checkpoint
+clusters.csv beside this script, has the share of tests that reject at 5%, with `groups=` and without. A checkpoint
 keeps a line a data set: a run that was stopped goes on where it was. Remove it after a change to the library.
 
 Models are judged on as many held-out clusters (HistGradientBoosting); on the clusters that a tree's bag left out, for
@@ -123,7 +123,7 @@ def run_one(model: str, clusters: str, task: str, number: int) -> dict[str, Any]
 
 
 def tabulate(entries: list[dict[str, Any]]) -> pd.DataFrame:
-    """Share of tests that reject at 5 %, by design and kind of feature."""
+    """Share of tests that reject at 5%, by design and kind of feature."""
     table = pd.DataFrame(entries)
     lines = []
     for (model, clusters, task), found in table.groupby(["model", "clusters", "task"], sort=False):

@@ -186,11 +186,11 @@ def test_given_folds_leave_out_copies_of_training_rows():
     X, y, original = draw("numbers")
     model = GradientBoostingRegressor(n_estimators=10, random_state=0)
     splits = list(KFold(4).split(X))
-    unseen = [(train, [row for row in test if original[row] not in set(original[train])]) for train, test in splits]
-    n_left_out = sum(len(test) for _, test in splits) - sum(len(test) for _, test in unseen)
+    uncopied = [(train, [row for row in test if original[row] not in set(original[train])]) for train, test in splits]
+    n_left_out = sum(len(test) for _, test in splits) - sum(len(test) for _, test in uncopied)
     with pytest.warns(UserWarning, match=rf"{n_left_out} held-out rows were left out.*copies.*number of folds"):
         result = tw.cross_importance(model, X, y, cv=splits, progress=False)
-    expected = tw.cross_importance(model, X, y, cv=unseen, progress=False)
+    expected = tw.cross_importance(model, X, y, cv=uncopied, progress=False)
     np.testing.assert_array_equal(result.values, expected.values)
     with pytest.raises(ValueError, match=r"^cv .*copies"):
         tw.cross_importance(model, X, y, cv=[(np.arange(100), np.arange(100, 120))], progress=False)

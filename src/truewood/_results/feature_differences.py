@@ -48,7 +48,7 @@ def measure_feature_differences(result: ImportanceResult) -> Floats:
 
 
 def get_forest_noise(result: ImportanceResult) -> Floats:
-    """Variance of the scores over forests that could be grown on the same data, shape (n_features,).
+    """Variance of the scores over forests that could be fit to the same data, shape (n_features,).
 
     For folds it is already part of the rows' contributions; boosted trees are not independent draws and have none.
     """
