@@ -5,7 +5,7 @@
     python benchmarks/performance.py rows          # cost by number of rows; also trees, features, depth
     python benchmarks/performance.py all --quick   # everything at tiny sizes, to try the command
 
-Tables are written to benchmarks/results, from which benchmarks/pictures.py draws. Peers that are not installed are left
+Tables are written to benchmarks/results, from which benchmarks/plots.py draws. Peers that are not installed are left
 out: pip install -e '.[benchmarks]', and experiments/install_peers.sh for R's ranger.
 """
 

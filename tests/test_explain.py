@@ -41,7 +41,7 @@ def explain_slowly(trees, values_of, X, n_columns):
     values, base = np.zeros((*X.shape, n_columns)), np.zeros((len(X), n_columns))
     n_trees = np.zeros(len(X))
     for tree, value in zip(trees, values_of, strict=True):
-        for row, _ in tree.unseen:
+        for row, _ in tree.evaluation:
             path = walk(tree.tree, tree.columns, X[row])
             n_trees[row] += 1
             base[row] += value[0]
@@ -176,11 +176,11 @@ def test_tree_by_tree_the_mean_product_with_the_centred_target_is_mdi_oob(n_clas
     per_tree = tw.importance(forest, X, y, measure="mdi_oob").per_tree
     numbers = y[:, np.newaxis] if n_classes is None else (y[:, np.newaxis] == np.arange(n_classes)).astype(float)
     for tree in range(6):
-        unseen = np.setdiff1d(np.arange(len(X)), draw_bag(forest, tree))
-        lists = [unseen if t == tree else [] for t in range(6)]
+        evaluation = np.setdiff1d(np.arange(len(X)), draw_bag(forest, tree))
+        lists = [evaluation if t == tree else [] for t in range(6)]
         with pytest.warns(UserWarning, match="explanation"):
-            values = tw.explain(forest, X, y, rows=lists).values.reshape(len(X), 5, -1)[unseen]
-        centred = numbers[unseen] - numbers[unseen].mean(axis=0)
+            values = tw.explain(forest, X, y, rows=lists).values.reshape(len(X), 5, -1)[evaluation]
+        centred = numbers[evaluation] - numbers[evaluation].mean(axis=0)
         product = (values * centred[:, np.newaxis]).sum(axis=2).mean(axis=0)
         np.testing.assert_allclose(product, per_tree[tree], rtol=1e-10, atol=1e-12)
 
@@ -307,8 +307,8 @@ def test_survival_forests_are_explained_by_their_risk(low_memory):
     assert explanation.is_risk
     own, rows = np.full((25, len(X)), np.nan), np.arange(len(X))
     for risk, tree, bag in zip(own, forest.estimators_, forest.estimators_samples_, strict=True):
-        unseen = np.setdiff1d(rows, bag)
-        risk[unseen] = tree.predict(X[unseen])
+        evaluation = np.setdiff1d(rows, bag)
+        risk[evaluation] = tree.predict(X[evaluation])
     explanation = tw.explain(forest, X, y)
     np.testing.assert_allclose(explanation.predictions, np.nanmean(own, axis=0), rtol=1e-10)
     listed = tw.explain(forest, X[:50], y[:50], rows=[~np.isnan(risk[:50]) for risk in own])

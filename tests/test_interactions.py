@@ -84,7 +84,7 @@ def test_models_of_numbers(model):
     assert np.isfinite(result.share).all()
 
 
-def test_raw_scores_are_judged_on_the_scale_of_log_odds():
+def test_raw_scores_are_tested_on_the_scale_of_log_odds():
     """Probabilities of an additive log-odds model interact; raw scores do not."""
 
     def draw_classes(seed):

@@ -77,14 +77,14 @@ def test_chip_columns_are_permuted_but_for_signals(tables, monkeypatch, tmp_path
 
 
 def test_a_run_that_was_stopped_goes_on(tables, tmp_path):
-    li, journal = tables["li_2019"], tmp_path / "li_2019.jsonl"
+    li, checkpoint = tables["li_2019"], tmp_path / "li_2019.jsonl"
     cells = [("levels, classes", "shallow", k) for k in range(2)]
-    whole = tables["common"].complete("li_2019", cells, journal, 1)
-    text = journal.read_text()
-    journal.write_text(text[:-20])
-    again = tables["common"].complete("li_2019", cells, journal, 1)
+    whole = tables["common"].complete("li_2019", cells, checkpoint, 1)
+    text = checkpoint.read_text()
+    checkpoint.write_text(text[:-20])
+    again = tables["common"].complete("li_2019", cells, checkpoint, 1)
     pd.testing.assert_frame_equal(whole, again)
-    assert sorted(journal.read_text().splitlines()) == sorted(text.splitlines())
+    assert sorted(checkpoint.read_text().splitlines()) == sorted(text.splitlines())
     table = li.tabulate(whole)
     measured = table.dropna(subset="measured")
     assert measured["method"].tolist() == list(li.METHODS)

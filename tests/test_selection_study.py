@@ -74,7 +74,7 @@ def test_a_run_that_was_stopped_goes_on(study, tmp_path):
     assert table.loc["all columns", "false discovery"] == 0.5
     assert table.loc["all columns", "false discovery, wide"] == 0.8
     assert table.loc["only the signals", ["power", "false discovery, wide"]].tolist() == [1, 0]
-    study["pictures"].draw_selection(table.reset_index(), tmp_path / "selection.png")
+    study["plots"].draw_selection(table.reset_index(), tmp_path / "selection.png")
     assert (tmp_path / "selection.png").stat().st_size > 10_000
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from truewood._writing import check_writable, write_file, write_picture
+from truewood._writing import check_writable, write_figure, write_file
 
 pytestmark = pytest.mark.any_engine
 
@@ -150,5 +150,5 @@ def test_a_check_leaves_nothing(tmp_path):
 
 def test_pictures_are_what_their_names_say(tmp_path):
     for name, mark in {"a.png": b"\x89PNG", "a.PDF": b"%PDF", "a.svg": b"<?xml"}.items():
-        write_picture(tmp_path / name, Figure(), dpi=50)
+        write_figure(tmp_path / name, Figure(), dpi=50)
         assert (tmp_path / name).read_bytes().startswith(mark)

@@ -4,7 +4,7 @@ Run: python experiments/calibration/clusters.py [--repetitions 100] [--n-jobs N]
 
 Half of the target's variance is shared by the rows of a cluster. Three features are the same within a cluster (a
 number, a binary one, 20 levels), two differ from row to row (a number, a binary one); none tells anything. The table,
-clusters.csv beside this script, has the share of tests that reject at 5 %, with `groups=` and without. A journal
+clusters.csv beside this script, has the share of tests that reject at 5%, with `groups=` and without. A checkpoint
 keeps a line a data set: a run that was stopped goes on where it was. Remove it after a change to the library.
 
 Models are judged on as many held-out clusters (HistGradientBoosting); on the clusters that a tree's bag left out, for
@@ -123,7 +123,7 @@ def run_one(model: str, clusters: str, task: str, number: int) -> dict[str, Any]
 
 
 def tabulate(entries: list[dict[str, Any]]) -> pd.DataFrame:
-    """Share of tests that reject at 5 %, by design and kind of feature."""
+    """Share of tests that reject at 5%, by design and kind of feature."""
     table = pd.DataFrame(entries)
     lines = []
     for (model, clusters, task), found in table.groupby(["model", "clusters", "task"], sort=False):
@@ -153,9 +153,9 @@ def main() -> None:
     parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
-    journal = options.output.with_suffix(".jsonl")
+    checkpoint = options.output.with_suffix(".jsonl")
     keys = ("model", "clusters", "task", "number")
-    done = list(read_entries(journal, keys=set(keys), label=str(journal)))
+    done = list(read_entries(checkpoint, keys=set(keys), label=str(checkpoint)))
     is_done = {tuple(entry[key] for key in keys) for entry in done}
     designs = [(m, c, t) for m in MODELS for c in CLUSTERS for t in ("regression", "classification")]
     work = [
@@ -167,7 +167,7 @@ def main() -> None:
     steps = Parallel(n_jobs=options.n_jobs, return_as="generator")(
         delayed(run_one)(*step) for step in work if step not in is_done
     )
-    with append_to(journal) as append:
+    with append_to(checkpoint) as append:
         for entry in steps:
             append(entry)
             done.append(entry)

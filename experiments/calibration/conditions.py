@@ -5,7 +5,7 @@ Run: python experiments/calibration/conditions.py [--repetitions 100] [--n-jobs 
 No feature carries information in any design. The table, conditions.csv beside this script, has the share of tests that
 reject at 5%, for single features that any split uses and for all features together, with standard errors over data
 sets; the share of data sets whose p-values are withheld; and the share with each kind of warning. `label` names the
-state of the library ("before" and "after" in the committed table). A journal keeps one line per data set, so an
+state of the library ("before" and "after" in the committed table). A checkpoint keeps one line per data set, so an
 interrupted run continues where it stopped. Remove its lines after a change to the library.
 """
 
@@ -327,15 +327,15 @@ def main() -> None:
     parser.add_argument("--label", default="after", help="name of the state of the library")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
-    journal, keys = options.output.with_suffix(".jsonl"), ("label", "design", "number")
-    done = [e for e in read_entries(journal, keys=set(keys), label=str(journal)) if e["design"] in DESIGNS]
+    checkpoint, keys = options.output.with_suffix(".jsonl"), ("label", "design", "number")
+    done = [e for e in read_entries(checkpoint, keys=set(keys), label=str(checkpoint)) if e["design"] in DESIGNS]
     is_done = {tuple(entry[key] for key in keys) for entry in done}
     chosen = [design for design in DESIGNS if fnmatchcase(design, options.designs)]
     work = [(options.label, design, number) for number in range(options.repetitions) for design in chosen]
     steps = Parallel(n_jobs=options.n_jobs, return_as="generator")(
         delayed(run_one)(*step) for step in work if step not in is_done
     )
-    with append_to(journal) as append:
+    with append_to(checkpoint) as append:
         for entry in steps:
             append(entry)
             done.append(entry)

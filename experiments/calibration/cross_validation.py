@@ -3,8 +3,8 @@
 Run: python experiments/calibration/cross_validation.py [--repetitions 100] [--n-jobs N] [--designs PATTERN]
 
 Boosted models of three libraries are fit to five folds, and beside that to three quarters of the same rows, which the
-last quarter judges. It writes cross_validation.csv beside this script, a line for each design, model and kind of
-feature, and a journal from which a run that was stopped goes on; remove the journal after a change to the library.
+last quarter evaluates. It writes cross_validation.csv beside this script, a line for each design, model and kind of
+feature, and a checkpoint from which a stopped run resumes; remove the checkpoint after a change to the library.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def main() -> None:
     parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as 'null*'")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
-    journal = options.output.with_suffix(".jsonl")
-    entries = read_entries(journal, keys={"design", "library", "number"}, label=str(journal))
+    checkpoint = options.output.with_suffix(".jsonl")
+    entries = read_entries(checkpoint, keys={"design", "library", "number"}, label=str(checkpoint))
     done = {(entry["design"], entry["library"], entry["number"]) for entry in entries}
     wanted = [
         (name, library, number)
@@ -151,7 +151,7 @@ def main() -> None:
     ]
     work = [key for key in wanted if key not in done]
     with (
-        append_to(journal) as append,
+        append_to(checkpoint) as append,
         show_progress("data sets", total=len(wanted), done=len(wanted) - len(work)) as update,
     ):
         steps = Parallel(n_jobs=options.n_jobs, return_as="generator_unordered", batch_size=1)(

@@ -139,7 +139,7 @@ class Design:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the design, so that a journal does not mix two of the same name."""
+        """Changes with the design, so that a checkpoint does not mix two of the same name."""
         return f"{zlib.crc32(repr(self).encode()):08x}"
 
     def count(self, repetitions: int) -> int:
@@ -315,7 +315,7 @@ def fit_and_score(name: str, design: Design, number: int) -> Fitted:
 
 
 def run_one(name: str, design: Design, number: int, describe: Callable[[Fitted], Record]) -> Record:
-    """The journal's entry of one data set: what `describe` says of it, and what it cost; or what went wrong."""
+    """The checkpoint's entry of one data set: what `describe` says of it, and what it cost; or what went wrong."""
     entry: Record = {"design": name, "fingerprint": design.fingerprint, "number": number}
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from matplotlib.figure import Figure
-from pictures import ALPHA, COLORS
+from plots import ALPHA, COLORS
 from scipy import stats
 from sklearn.ensemble import RandomForestRegressor
 from threadpoolctl import threadpool_limits

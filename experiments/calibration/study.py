@@ -3,10 +3,10 @@
 Run: python experiments/calibration/study.py null|coverage|power|all [--first 0] [--repetitions 300]
     [--n-jobs N] [--designs PATTERN] [--without PATTERN] [--seconds S]
 
-Each study writes a table and a picture beside this script, and a journal with a line a data set: a run that was stopped
-goes on where it was, and the table is of all that the journal holds. Remove the journal after a change to the library.
+Each study writes a table and a plot beside this script, and a checkpoint with a line per data set: a stopped run
+resumes from it, and the table has all data sets in it. Remove the checkpoint after a change to the library.
 Data set k of a design always has the same seed, so that the same command gives the same files. Designs whose library
-is not installed are left out, and so are pictures without matplotlib. Costly designs have fewer data sets (`most` in
+is not installed are left out, and so are plots without matplotlib. Costly designs have fewer data sets (`most` in
 their definition).
 """
 
@@ -77,11 +77,11 @@ def choose(study: Study, patterns: str, without: str) -> dict[str, Design]:
     return {name: design for name, design in named.items() if design.absent_library is None}
 
 
-def read_done(journal: Path, designs: dict[str, Design]) -> Entries:
-    """What the journal holds of these designs, in the order of their numbers; failures do not count."""
+def read_done(checkpoint: Path, designs: dict[str, Design]) -> Entries:
+    """What the checkpoint holds of these designs, in the order of their numbers; failures do not count."""
     keys = {"design", "fingerprint", "number"}
     by_number: dict[str, dict[int, Record]] = {name: {} for name in designs}
-    for entry in read_entries(journal, keys=keys, label=str(journal)):
+    for entry in read_entries(checkpoint, keys=keys, label=str(checkpoint)):
         design = designs.get(entry["design"])
         if design is None or entry["fingerprint"] != design.fingerprint or "error" in entry:
             continue
@@ -93,20 +93,20 @@ def run(
     title: str,
     study: Study,
     designs: dict[str, Design],
-    journal: Path,
+    checkpoint: Path,
     numbers: range,
     n_jobs: int,
     seconds: float,
 ) -> None:
-    """Run what the journal does not hold, the first data sets of all designs before the second ones."""
+    """Run what the checkpoint does not hold, the first data sets of all designs before the second ones."""
     end = time.monotonic() + seconds
-    done = {(name, e["number"]) for name, found in read_done(journal, designs).items() for e in found}
+    done = {(name, e["number"]) for name, found in read_done(checkpoint, designs).items() for e in found}
     wanted = [(name, number) for number in numbers for name in designs if number < designs[name].count(numbers.stop)]
     work = [key for key in wanted if key not in done]
     failures: Counter[str] = Counter()
     with (
         show_progress(title, total=len(wanted), done=len(wanted) - len(work), unit="data sets") as update,
-        append_to(journal) as append,
+        append_to(checkpoint) as append,
     ):
         steps = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1)(
             delayed(run_one)(name, designs[name], number, study.describe)
@@ -122,7 +122,7 @@ def run(
 
 
 def summarise(title: str, study: Study, entries: Entries, folder: Path) -> None:
-    """Write the table and the picture of all that is done."""
+    """Write the table and the plot of all that is done."""
     designs = study.designs
     table = study.tabulate(designs, entries)
     table.to_csv(folder / f"{title}.csv", index=False, float_format="%.4g")
@@ -131,9 +131,9 @@ def summarise(title: str, study: Study, entries: Entries, folder: Path) -> None:
     for (name, message), n_times in messages.items():
         print(f"warned {n_times} times: {name}: {message}")
     if importlib.util.find_spec("matplotlib") is None:
-        print("matplotlib is not installed; no picture")
+        print("matplotlib is not installed; no plot")
         return
-    from pictures import draw_coverage, draw_power, draw_qq
+    from plots import draw_coverage, draw_power, draw_qq
 
     if title == "null":
         draw_qq(collect_p_values(designs, entries), folder / "null_qq.png")
@@ -163,19 +163,19 @@ def main() -> None:
     parser.add_argument("--n-jobs", type=int, default=-1, help="processes; all cores by default")
     parser.add_argument("--designs", default="*", metavar="PATTERN", help="only these, such as '*regression|500 rows'")
     parser.add_argument("--without", default="", metavar="PATTERN", help="not these")
-    parser.add_argument("--folder", type=Path, default=Path(__file__).parent, help="where journals and results are")
+    parser.add_argument("--folder", type=Path, default=Path(__file__).parent, help="where checkpoints and results are")
     parser.add_argument("--only-summary", action="store_true", help="run nothing; tables of what is done")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no data set after so long")
     parser.add_argument("--costs", action="store_true", help="print the seconds that a data set of each design takes")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for title in STUDIES if options.name == "all" else [options.name]:
-        study, journal = STUDIES[title], options.folder / f"{title}.jsonl"
+        study, checkpoint = STUDIES[title], options.folder / f"{title}.jsonl"
         if not options.only_summary:
             designs = choose(study, options.designs, options.without)
             numbers = range(options.first, options.repetitions)
-            run(title, study, designs, journal, numbers, options.n_jobs, options.seconds)
-        entries = read_done(journal, study.designs)
+            run(title, study, designs, checkpoint, numbers, options.n_jobs, options.seconds)
+        entries = read_done(checkpoint, study.designs)
         if not entries:
             print(f"{title}: nothing is done yet")
             continue

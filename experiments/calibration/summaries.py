@@ -1,4 +1,4 @@
-"""What a journal keeps of a data set, and the tables that come of it."""
+"""What a checkpoint keeps of a data set, and the tables that come of it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def tabulate_null(designs: dict[str, Design], entries: Entries) -> pd.DataFrame:
 
     Columns: `share_used` is the share of tests in which any split uses the feature (the others have p = 1), z_mean and
     z_sd are over these; `false_discovery_bh_10` is the mean share of useless features among the discoveries after
-    Benjamini & Hochberg at 10 %, of all kinds together but followers of a signal.
+    Benjamini & Hochberg at 10%, of all kinds together but followers of a signal.
     """
     rows = []
     for name, found in entries.items():

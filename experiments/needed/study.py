@@ -2,8 +2,8 @@
 
 Run: python experiments/needed/study.py [--repetitions 100] [--designs PATTERN]
 
-Writes tests.csv beside this file, from a journal with a line a data set: a run that was stopped goes on where it was.
-Remove the journal after a change to the library. Data set k of a design always has the same seed.
+Writes tests.csv beside this file, from a checkpoint with a line per data set, from which a stopped run resumes.
+Remove the checkpoint after a change to the library. Data set k of a design always has the same seed.
 """
 
 from __future__ import annotations
@@ -70,25 +70,25 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def read_journal(path: Path) -> list[Entry]:
+def read_done(path: Path) -> list[Entry]:
     """Read what is done."""
     return read_entries(path, keys={"design", "number", "lines"}, label="tests.jsonl")
 
 
 def main() -> None:
-    """Score data sets that the journal does not hold, and write the table."""
+    """Score data sets that the checkpoint does not hold, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--designs", default="*")
     options = parser.parse_args()
-    journal = FOLDER / "tests.jsonl"
-    done = {(entry["design"], entry["number"]) for entry in read_journal(journal)}
-    with append_to(journal) as append:
+    checkpoint = FOLDER / "tests.jsonl"
+    done = {(entry["design"], entry["number"]) for entry in read_done(checkpoint)}
+    with append_to(checkpoint) as append:
         for number in range(options.repetitions):
             for name in DESIGNS:
                 if fnmatchcase(name, options.designs) and (name, number) not in done:
                     append({"design": name, "number": number, "lines": score_one(name, number)})
-    entries = read_journal(journal)
+    entries = read_done(checkpoint)
     lines = pd.DataFrame([{"design": entry["design"], **line} for entry in entries for line in entry["lines"]])
     order = {name: k for k, name in enumerate(DESIGNS)}
     table = tabulate(lines.sort_values("design", key=lambda names: names.map(order), kind="stable"))

@@ -235,7 +235,7 @@ def main() -> None:
     options = parse_options(__doc__, "citrees", 5, {"--datasets": "*"})
     names = list_tables(options.datasets)
     cells = [(name, seed, fold) for seed in range(options.repetitions) for name in names[::-1] for fold in range(5)]
-    lines = complete("citrees", cells, options.journal, options.n_jobs)
+    lines = complete("citrees", cells, options.checkpoint, options.n_jobs)
     print(show(write_table(tabulate(lines), options.table)))
 
 

@@ -1,4 +1,4 @@
-"""What the tables share: a journal that a stopped run goes on from, AUROC, and Markdown."""
+"""What the tables share: a checkpoint that a stopped run goes on from, AUROC, and Markdown."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Line = dict[str, object]
 Cell = tuple[Hashable, ...]
 
 
-def complete(name: str, cells: Iterable[Cell], journal: Path, n_jobs: int) -> pd.DataFrame:
-    """Have a module's `measure` measure the cells that the journal does not hold; the lines of all of them, in order.
+def complete(name: str, cells: Iterable[Cell], checkpoint: Path, n_jobs: int) -> pd.DataFrame:
+    """Have a module's `measure` measure the cells missing in the checkpoint; return the lines of all, in order.
 
     The module is named, since functions of a script that is running cannot always be sent to other processes.
     """
     cells = list(cells)
-    done = {tuple(entry["cell"]) for entry in _read(journal)}
+    done = {tuple(entry["cell"]) for entry in _read(checkpoint)}
     missing = [cell for cell in cells if cell not in done]
     calls = (delayed(_measure)(name, cell) for cell in missing)
-    with append_to(journal) as append:
+    with append_to(checkpoint) as append:
         for count, entry in enumerate(Parallel(n_jobs=n_jobs, return_as="generator_unordered")(calls), start=1):
             append(entry)
             if count % 50 == 0 or count == len(missing):
                 print(f"{count} of {len(missing)} cells", flush=True)
-    lines = {tuple(entry["cell"]): entry["lines"] for entry in _read(journal)}
+    lines = {tuple(entry["cell"]): entry["lines"] for entry in _read(checkpoint)}
     return pd.DataFrame([line for cell in cells for line in lines[cell]])
 
 
@@ -44,22 +44,22 @@ def _measure(name: str, cell: Cell) -> dict[str, object]:
         return {"cell": cell, "lines": import_module(name).measure(*cell)}
 
 
-def _read(journal: Path) -> list[dict[str, object]]:
-    return read_entries(journal, keys={"cell", "lines"}, label=journal.name)
+def _read(checkpoint: Path) -> list[dict[str, object]]:
+    return read_entries(checkpoint, keys={"cell", "lines"}, label=checkpoint.name)
 
 
 def parse_options(
     description: str | None, name: str, repetitions: int, more: dict[str, str] | None = None
 ) -> argparse.Namespace:
-    """Options of all tables, and more with their defaults; `journal` and `table` are files."""
+    """Options of all tables, and more with their defaults; `checkpoint` and `table` are files."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--repetitions", type=int, default=repetitions)
-    parser.add_argument("--output", type=Path, default=FOLDER, help="folder of the table and of the journal")
+    parser.add_argument("--output", type=Path, default=FOLDER, help="folder of the table and of the checkpoint")
     for option, default in (more or {}).items():
         parser.add_argument(option, default=default)
     options = parser.parse_args()
-    options.journal, options.table = options.output / f"{name}.jsonl", options.output / f"{name}.csv"
+    options.checkpoint, options.table = options.output / f"{name}.jsonl", options.output / f"{name}.csv"
     return options
 
 

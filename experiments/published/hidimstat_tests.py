@@ -166,7 +166,7 @@ def main() -> None:
     methods = [name for name in METHODS if name != "hidimstat" or find_spec("hidimstat")]
     cells = [(d, m, k) for k in range(options.repetitions) for d in DESIGNS for m in methods]
     cells = [(d, m, k) for d, m, k in cells if m != "hidimstat" or k < N_OWN]
-    lines = complete("hidimstat_tests", cells, options.journal, options.n_jobs)
+    lines = complete("hidimstat_tests", cells, options.checkpoint, options.n_jobs)
     print(show(write_table(tabulate(lines), options.table)))
 
 

@@ -164,7 +164,7 @@ def main() -> None:
     options = parse_options(__doc__, "li_2019", 40)
     designs = [name for name in DESIGNS if has_data(*CHIP) or not name.startswith("ChIP")]
     cells = [(design, depth, k) for k in range(options.repetitions) for design in designs for depth in DEPTHS]
-    lines = complete("li_2019", cells, options.journal, options.n_jobs)
+    lines = complete("li_2019", cells, options.checkpoint, options.n_jobs)
     print(show(write_table(tabulate(lines), options.table)))
 
 

@@ -181,7 +181,7 @@ def main() -> None:
         for strength in strengths
         for n_rows in SIZES
     ]
-    lines = complete("mdi_plus", cells, options.journal, options.n_jobs)
+    lines = complete("mdi_plus", cells, options.checkpoint, options.n_jobs)
     print(show(write_table(tabulate(lines), options.table)))
 
 

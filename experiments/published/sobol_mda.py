@@ -115,7 +115,7 @@ def main() -> None:
     """Measure what is missing, and write the table."""
     options = parse_options(__doc__, "sobol_mda", 20)
     cells = [(d, n, k) for k in range(options.repetitions) for n in SIZES for d in DESIGNS]
-    lines = complete("sobol_mda", cells, options.journal, options.n_jobs)
+    lines = complete("sobol_mda", cells, options.checkpoint, options.n_jobs)
     print(show(write_table(tabulate(lines), options.table)))
 
 

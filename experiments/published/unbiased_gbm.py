@@ -122,7 +122,7 @@ def main() -> None:
     """Measure what is missing, and write the table."""
     options = parse_options(__doc__, "unbiased_gbm", 100)
     cells = [(task, s, k) for task in TASKS for s in STRENGTHS for k in range(options.repetitions)]
-    lines = complete("unbiased_gbm", cells, options.journal, options.n_jobs)
+    lines = complete("unbiased_gbm", cells, options.checkpoint, options.n_jobs)
     print(show(write_table(tabulate(lines), options.table)))
 
 

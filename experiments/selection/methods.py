@@ -1,8 +1,8 @@
 """Methods that select columns, each from a table and its target to the columns that are kept.
 
 All that fit forests fit those of `make_forest`, but for ranger, which has its own, and Boruta, whose authors ask for
-shallow trees. Those with p-values keep what passes 5 % after Benjamini and Hochberg's correction, but for Altmann's,
-whose 50 permutations are too few for it: p-values of at most 5 %.
+shallow trees. Those with p-values keep what passes 5% after Benjamini and Hochberg's correction, but for Altmann's,
+whose 50 permutations are too few for it: p-values of at most 5%.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def draw_picture(summary: pd.DataFrame, path: Path) -> None:
+def draw_summary(summary: pd.DataFrame, path: Path) -> None:
     """Power and false discoveries side by side, by design and test."""
     import matplotlib.pyplot as plt
 
@@ -233,9 +233,9 @@ def main() -> None:
     summary.to_csv(options.results.with_name("residual_summary.csv"), index=False, float_format="%.4g")
     print(summary.to_string(index=False, float_format=lambda number: f"{number:.1f}"))
     if importlib.util.find_spec("matplotlib") is None:
-        print("matplotlib is not installed; no picture")
+        print("matplotlib is not installed; no plot")
         return
-    draw_picture(summary, options.results.with_name("residual.png"))
+    draw_summary(summary, options.results.with_name("residual.png"))
 
 
 if __name__ == "__main__":

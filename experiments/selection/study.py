@@ -25,7 +25,7 @@ import pandas as pd
 from designs import BESIDE, DESIGNS, NOISE, REAL, SIGNAL, Data
 from joblib import Parallel, delayed
 from methods import NAMES, NoAnswerError, make_forest, run_method, score_by
-from pictures import draw_selection
+from plots import draw_selection
 from sklearn.metrics import get_scorer
 from tables import ALL, ORACLE, compare_methods, summarise, write_markdown
 
@@ -116,7 +116,7 @@ def run(results: Path, n_sets: int, designs: str, methods: str, n_jobs: int) -> 
 
 
 def main() -> None:
-    """Run what is missing, and write tables and the picture."""
+    """Run what is missing, and write tables and the plot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--datasets", type=int, default=30)

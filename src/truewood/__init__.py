@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from truewood._estimators.selector import UnbiasedSelector
     from truewood._explain import explain
     from truewood._interactions import interactions
+    from truewood._load import load
     from truewood._permutation_test import PermutationTestResult, permutation_test
     from truewood._results.comparison import Comparison
     from truewood._results.explanation import Explanation
     from truewood._results.interactions import Interactions, JointSurfaces
-    from truewood._results.loading import load
     from truewood._show_versions import show_versions
 
 __version__ = _version("truewood")
@@ -116,7 +116,7 @@ _LAZY = {
     "cross_interactions": "_cross_interactions",
     "explain": "_explain",
     "interactions": "_interactions",
-    "load": "_results.loading",
+    "load": "_load",
     "permutation_test": "_permutation_test",
     "show_versions": "_show_versions",
 }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, Self
 
-from truewood._arguments import check_n_jobs, is_choice, is_count
-from truewood._engines.selection import ENGINES, use_engine
+from truewood._arguments import check_n_jobs, is_count
+from truewood._engines.selection import check_engine, use_engine
 from truewood._formatting import count, quote
 from truewood._inputs.table_types import bring_to_host, take_named
 from truewood._measures.registry import find_inference_problem
@@ -86,8 +85,7 @@ class ImportanceAccumulator:
         self._measure, self._inference = measure, check_streaming_options("heldout", measure, inference)
         if not is_count(n_sample, 0):
             raise ValueError(f"n_sample must be a number of rows, 0 for none, got {quote(n_sample)}.")
-        if not is_choice(engine, ("auto", *ENGINES)):
-            raise ValueError(f"engine must be one of {', '.join(map(repr, ('auto', *ENGINES)))}, got {quote(engine)}.")
+        check_engine(engine)
         check_n_jobs(n_jobs)  # what it stands for may differ on another machine
         self._feature_groups, self._n_jobs, self._engine = feature_groups, n_jobs, engine
         self._n_sample = int(n_sample) if self._inference else 0
@@ -123,7 +121,7 @@ class ImportanceAccumulator:
         X, y, sample_weight = take_named(X, y=bring_to_host(y), sample_weight=bring_to_host(sample_weight))
         part, n_threads = Part("", X, y, sample_weight), check_n_jobs(self._n_jobs)
         added: PartialSums | PartialErrors
-        with self._use_engine():
+        with use_engine(self._engine):
             if self._first_pass is not None:
                 added = self._first_pass.sum_errors(part, n_threads=n_threads)
             else:
@@ -160,7 +158,7 @@ class ImportanceAccumulator:
             As from ``importance(..., rows="heldout")``, with a note on the rows behind the standard errors.
         """
         n_threads = check_n_jobs(self._n_jobs)
-        with self._use_engine():
+        with use_engine(self._engine):
             self._get_model()
             if self._first_pass is not None and isinstance(self._sums, PartialErrors):
                 self._sums.check()
@@ -189,7 +187,7 @@ class ImportanceAccumulator:
         """
         if isinstance(self._sums, PartialErrors):
             raise ValueError("second_pass() needs an accumulator of the first pass, got one of the second pass.")
-        with self._use_engine():
+        with use_engine(self._engine):
             scores = self._aggregate()
         problem = find_inference_problem(scores.measure, self._inference)
         if problem is not None:
@@ -244,9 +242,6 @@ class ImportanceAccumulator:
                 "with the model first, such as ImportanceAccumulator(model)."
             )
         return self._model
-
-    def _use_engine(self) -> AbstractContextManager[None]:
-        return use_engine(None if self._engine == "auto" else self._engine)
 
 
 def _freeze(value: Any) -> Any:

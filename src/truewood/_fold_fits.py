@@ -79,7 +79,7 @@ def _is_number(cv: Any) -> bool:
 
 def leave_out_copies(folds: Folds, copies: Copies) -> Folds:
     """Leave test rows out that have a copy among the training rows of their fold."""
-    test = [copies.find_unseen(own, train) for train, own in zip(folds.train, folds.test, strict=True)]
+    test = [copies.drop_copies(own, train) for train, own in zip(folds.train, folds.test, strict=True)]
     n_left_out = sum(map(len, folds.test)) - sum(map(len, test))
     if not n_left_out:
         return folds

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from truewood._arguments import is_choice
-from truewood._engines.selection import place_on_host, place_rows, use_engine
+from truewood._engines.selection import place_on_host, place_rows, use_engine, was_selected_for
 from truewood._exceptions import DeviceMemoryError
 from truewood._inputs.table_types import bring_to_host, is_on_device, take_named
 from truewood._results.importance_result import ImportanceResult
@@ -145,7 +143,7 @@ def importance(
                     f"{name} needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."
                 )
         inference = check_streaming_options(rows, measure, inference)
-        with use_engine(None if is_choice(engine, ["auto"]) else engine), _shorten_memory_errors():
+        with use_engine(engine):
             return score_stream(model, y=y, sample_weight=sample_weight, inference=inference, **options)
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)
     options |= {
@@ -164,27 +162,14 @@ def score_on_engine(model: Any, X: Any, y: Any, *, engine: str, **options: Any) 
     """Score a table in memory with the given engine, or natively if the GPU that "auto" chose has too little memory."""
     X, chosen = place_rows(X, engine)
     try:
-        with use_engine(chosen), _shorten_memory_errors():
+        with use_engine(chosen):
             return score_in_memory(model, X, y, **options)
     except DeviceMemoryError:
-        if engine != "auto" or not is_on_device(X):
+        if not was_selected_for(X, engine):
             raise
     X, chosen = place_on_host(X, "the GPU has too little memory")
     with use_engine(chosen):
         return score_in_memory(model, X, y, **options)
-
-
-@contextmanager
-def _shorten_memory_errors() -> Iterator[None]:
-    """Report in one line that the GPU has too little memory."""
-    try:
-        yield
-    except MemoryError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # CuPy's
-            raise
-        raise DeviceMemoryError(
-            "the GPU has too little memory for these rows and trees; pass fewer rows, or engine='native'."
-        ) from error
 
 
 def find_streaming_scorer(X: Any) -> Callable[..., ImportanceResult] | None:

@@ -91,7 +91,7 @@ def check_writable(path: str | PathLike[str]) -> None:
             part.unlink()
 
 
-def write_picture(path: str | PathLike[str], figure: Figure, **options: Any) -> None:
+def write_figure(path: str | PathLike[str], figure: Figure, **options: Any) -> None:
     """Write a figure in the format of the file name's suffix; options as in ``figure.savefig``."""
     content = io.BytesIO()
     figure.savefig(content, format=Path(path).suffix[1:].lower(), **options)

@@ -14,8 +14,8 @@ from helpers.catboost_models import (
     POLICIES,
     QUIET,
     check_trees,
+    draw_heldout_mixed,
     draw_mixed,
-    draw_unseen_mixed,
     fit_mixed,
 )
 from helpers.contract import route
@@ -27,13 +27,13 @@ from truewood.adapters import open_model
 @pytest.mark.parametrize("option", MIXED)
 def test_leaves_with_categories_are_catboosts(option, policy, tmp_path):
     model = fit_mixed(option, policy)
-    check_trees(model, draw_unseen_mixed()[0], tmp_path)
+    check_trees(model, draw_heldout_mixed()[0], tmp_path)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("option", MIXED)
 def test_a_split_belongs_to_the_columns_that_it_reads(option, policy):
-    model, X = fit_mixed(option, policy), draw_unseen_mixed(2000)[0]
+    model, X = fit_mixed(option, policy), draw_heldout_mixed(2000)[0]
     view, ensemble = open_model(model), tw.to_ensemble(model)
     leaves, names = model.calc_leaf_indexes(X), [*X.columns, *view.combined]
     rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def test_each_combination_is_one_feature():
 
 
 def test_categories_that_count_score_first(engine):
-    X, y = draw_unseen_mixed(1500)
+    X, y = draw_heldout_mixed(1500)
     result = tw.importance(fit_mixed("combinations"), X, y, rows="heldout")
     frame = result.frame().set_index("feature")["importance"]
     assert frame.index[:2].tolist() in (["a & c", "f0"], ["f0", "a & c"])
@@ -91,7 +91,7 @@ def test_categories_that_count_score_first(engine):
 
 
 def test_rows_are_found_in_runs_of_trees(monkeypatch):
-    X, y = draw_unseen_mixed()
+    X, y = draw_heldout_mixed()
     model = fit_mixed("default", "Lossguide")
     expected = tw.importance(model, X, y, rows="heldout", inference=False)
     monkeypatch.setattr("truewood.adapters._catboost._RUN_BYTES", 3 * len(X))
@@ -103,7 +103,7 @@ def test_rows_are_found_in_runs_of_trees(monkeypatch):
 
 def test_tables_of_categories():
     model, unnamed = fit_mixed("default"), fit_mixed("default", named=False)
-    X = draw_unseen_mixed()[0]
+    X = draw_heldout_mixed()[0]
     leaves = route(model, X)
     np.testing.assert_array_equal(route(model, X.astype(dict.fromkeys(CATEGORICAL, "category"))), leaves)
     np.testing.assert_array_equal(route(model, X.to_numpy(dtype=object)), leaves)
@@ -112,6 +112,6 @@ def test_tables_of_categories():
 
 
 def test_categories_of_polars_are_read_as_texts():
-    model, X = fit_mixed("default"), draw_unseen_mixed()[0]
+    model, X = fit_mixed("default"), draw_heldout_mixed()[0]
     table = pl.DataFrame(X.to_dict("list")).with_columns(pl.col(CATEGORICAL).cast(pl.Categorical))
     np.testing.assert_array_equal(route(model, table), route(model, X))

@@ -14,8 +14,8 @@ from helpers.catboost_models import (
     POLICIES,
     QUIET,
     draw,
+    draw_heldout_mixed,
     draw_mixed,
-    draw_unseen_mixed,
     fit_mixed,
     fit_numbers,
 )
@@ -23,7 +23,7 @@ from helpers.contract import route
 
 
 def test_tables_that_do_not_fit_are_refused():
-    model, (X, y) = fit_mixed("default"), draw_unseen_mixed()
+    model, (X, y) = fit_mixed("default"), draw_heldout_mixed()
     with pytest.raises(ValueError, match=r"\bX\b.*CatBoostRegressor.*must be integer or string"):
         tw.importance(model, X.assign(a=1.5), y, rows="heldout")
     with pytest.raises(ValueError, match=r"\bX\b.*CatBoostRegressor.*Invalid cat_features"):
@@ -56,7 +56,7 @@ def test_forbidden_missing_values_are_refused():
     frame, z = draw_mixed()
     mixed = CatBoostRegressor(iterations=5, depth=2, nan_mode="Forbidden", cat_features=CATEGORICAL, **QUIET)
     mixed.fit(frame, z)
-    X, y = draw_unseen_mixed()
+    X, y = draw_heldout_mixed()
     with pytest.raises(ValueError, match=r"NaN.*CatBoostRegressor.*nan_mode='Forbidden'"):
         tw.importance(mixed, X, y, rows="heldout")
     assert len(route(mixed, X.fillna(0.0))) == len(X)

@@ -121,8 +121,8 @@ def score_by_hand(forest, X, target):
                 continue
             mean = target[is_at[:, m] & is_growth].mean()
             for child in children:
-                own, unseen = target[child & is_growth], target[child & ~is_growth].mean()
-                scores[t, inner.feature[m]] += len(own) / is_growth.sum() * (own.mean() - mean) * (unseen - mean)
+                own, evaluation = target[child & is_growth], target[child & ~is_growth].mean()
+                scores[t, inner.feature[m]] += len(own) / is_growth.sum() * (own.mean() - mean) * (evaluation - mean)
     return scores
 
 

@@ -82,13 +82,13 @@ def test_names():
     frame = pd.DataFrame(X, columns=["one two", "b", "c", "d", "e"])
     model = lgb.LGBMRegressor(n_estimators=2, verbose=-1, n_jobs=1).fit(frame, y)
     X_test, y_test = make_rows(1)
-    unseen = pd.DataFrame(X_test, columns=frame.columns)
-    assert tw.importance(model, unseen, y_test, rows="heldout").feature_names[0] == "one two"
+    heldout = pd.DataFrame(X_test, columns=frame.columns)
+    assert tw.importance(model, heldout, y_test, rows="heldout").feature_names[0] == "one two"
     assert tw.importance(model, X_test, y_test, rows="heldout").feature_names[0] == "one_two"
     with pytest.raises(ValueError, match=r"\b1\b.*'b'.*'c'"):
-        tw.importance(model, unseen[["one two", "c", "b", "d", "e"]], y_test, rows="heldout")
+        tw.importance(model, heldout[["one two", "c", "b", "d", "e"]], y_test, rows="heldout")
     nameless = train()
-    assert tw.importance(nameless, unseen, y_test, rows="heldout").feature_names[0] == "one two"
+    assert tw.importance(nameless, heldout, y_test, rows="heldout").feature_names[0] == "one two"
     assert tw.importance(nameless, X_test, y_test, rows="heldout").feature_names[0] == "x0"
 
 

@@ -35,7 +35,7 @@ def test_columns_that_are_read_in_two_ways_are_refused(params, options):
         tw.to_ensemble(train_on(train(params, **options), missing=0.1))
 
 
-def test_rows_have_to_be_unseen():
+def test_rows_have_to_be_held_out():
     X, y = make_rows()
     for model in (train(), lgb.LGBMRegressor(n_estimators=3, verbose=-1, n_jobs=1).fit(X, y)):
         with pytest.raises(ValueError, match=r"rows='auto'.*rows='heldout'"):

@@ -90,8 +90,8 @@ def test_engines_agree_with_the_oracle_on_categories(base, engines, monkeypatch)
     for tree, bag in zip(model.estimators_, model.estimators_samples_, strict=True):
         drawn = np.bincount(bag, minlength=len(X))
         in_bag = [(row, float(drawn[row])) for row in np.flatnonzero(drawn)]
-        unseen = [(row, 1.0) for row in np.flatnonzero(drawn == 0)]
-        trees.append(OracleTree(tree.tree_, range(4), in_bag, unseen, [range(2)]))
+        evaluation = [(row, 1.0) for row in np.flatnonzero(drawn == 0)]
+        trees.append(OracleTree(tree.tree_, range(4), in_bag, evaluation, [range(2)]))
     for measure in ("ufi", "ufi_centered", "mdi", "mdi_oob", "mdi_plus_oob"):
         expected = score_forest(measure, trees, X, y[:, np.newaxis], [2])
         for engine in engines:

@@ -109,8 +109,8 @@ def score_by_hand(forest, X, y):
             residual = (events - hazard * at_risk).sum(axis=1)
             for child in children:
                 own = np.average(residual[child], weights=draws[child])
-                unseen = residual[child & (draws == 0)].mean()
-                score[inner.feature[m]] += draws[child].sum() / len(bag) * own * unseen
+                evaluation = residual[child & (draws == 0)].mean()
+                score[inner.feature[m]] += draws[child].sum() / len(bag) * own * evaluation
     return scores, np.array(variances)
 
 

@@ -147,15 +147,15 @@ def test_the_usual_importance_of_a_forest_is_sparks():
     np.testing.assert_allclose(shares.mean(axis=0), model.featureImportances.toArray(), atol=1e-6)
 
 
-def draw_unseen(n_rows=300):
+def draw_heldout(n_rows=300):
     stages, _ = make_features()
     table = make_table(n_rows, seed=1)
     return read_vectors(stages.transform(to_spark(table))), table
 
 
 @pytest.mark.parametrize("target", ["label", "number", "three"])
-def test_scores_of_unseen_rows(target):
-    X, table = draw_unseen()
+def test_scores_of_heldout_rows(target):
+    X, table = draw_heldout()
     for case in [case for case, estimator in MODELS.items() if estimator.keywords["labelCol"] == target]:
         result = tw.importance(fit(case), X, table[target], rows="heldout")
         assert set(np.argsort(result.values)[-2:]) == {0, 2}, case
@@ -165,7 +165,7 @@ def test_scores_of_unseen_rows(target):
 
 def test_boosted_classes_are_scored_by_the_gradient_of_sparks_loss():
     model = fit("boosted classes")
-    X, table = draw_unseen()
+    X, table = draw_heldout()
     is_one, prior = table["label"], table["label"].mean()
     own = tw.importance(model, X, table["label"], rows="heldout")
     # Of 2 log(1 + exp(-2 y F)) at the constant whose probability is the prior.
@@ -175,7 +175,7 @@ def test_boosted_classes_are_scored_by_the_gradient_of_sparks_loss():
 
 @pytest.mark.parametrize("rows", ["auto", "oob"])
 def test_bags_are_not_recorded(case, saved, rows):
-    X, table = draw_unseen(20)
+    X, table = draw_heldout(20)
     with pytest.raises(ValueError, match=f"rows='{rows}'.*{saved.name}"):
         tw.importance(saved, X, table[MODELS[case].keywords["labelCol"]], rows=rows)
 
@@ -190,19 +190,19 @@ def test_training_rows_are_recognised(case, saved):
 
 
 def test_columns_are_counted():
-    X, table = draw_unseen(20)
+    X, table = draw_heldout(20)
     with pytest.raises(ValueError, match=r"\b5\b.*RandomForestClassificationModel.*\b4\b"):
         tw.importance(fit("forest of classes"), X[:, :4], table["label"], rows="heldout")
 
 
 def test_unknown_labels_are_refused():
-    X, _ = draw_unseen(20)
+    X, _ = draw_heldout(20)
     with pytest.raises(ValueError, match=r"\by\b.*\b7\b"):
         tw.importance(fit("forest of classes"), X, np.full(20, 7), rows="heldout")
 
 
 def test_sparse_rows_score_as_dense_ones():
-    X, table = draw_unseen()
+    X, table = draw_heldout()
     model = fit("forest of numbers")
     dense, thin = (tw.importance(model, rows, table["number"], rows="heldout") for rows in (X, sparse.csr_array(X)))
     np.testing.assert_allclose(thin.values, dense.values, rtol=1e-12)

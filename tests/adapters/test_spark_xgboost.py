@@ -51,7 +51,7 @@ def test_leaves_are_those_of_the_booster(name):
     assert np.array_equal(route(model, table.to_numpy()), booster.predict(matrix, pred_leaf=True))
 
 
-def test_scores_of_unseen_rows():
+def test_scores_of_heldout_rows():
     table = make_table(300, seed=1)
     result = tw.importance(fit("columns"), table[NUMBERS], table["number"], rows="heldout")
     assert result.feature_names.tolist() == NUMBERS

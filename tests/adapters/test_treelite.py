@@ -399,7 +399,7 @@ def test_several_targets_of_classes_need_a_target():
         tw.importance(build("forest-two-targets-of-classes"), X, pair_of_classes(y), rows="heldout")
 
 
-def test_rows_have_to_be_unseen():
+def test_rows_have_to_be_held_out():
     X, y = make_rows()
     with pytest.raises(ValueError, match=r"rows='auto'.*rows='heldout'"):
         tw.importance(build("lightgbm"), X, y)

@@ -45,7 +45,7 @@ OBJECTIVES = {
 
 
 def train(objective, n_rows=400, seed=0, **params):
-    """A small Booster, and unseen rows with their y."""
+    """A small Booster, and held-out rows with their y."""
     target, own = OBJECTIVES[objective]
     X, score, rng = draw(n_rows, seed)
     test, test_score, test_rng = draw(n_rows, seed + 1)

@@ -90,11 +90,11 @@ def test_spark_reads_a_saved_model_of_spark(tmp_path, call):
     get_spark()
     model = make_pipeline(MODELS["boosted numbers"]()).fit(to_spark(make_table()))
     model.save(str(tmp_path / "model"))
-    unseen = make_table(200, seed=1)
-    pq.write_table(pa.Table.from_pandas(unseen), tmp_path / "rows.parquet")
+    heldout = make_table(200, seed=1)
+    pq.write_table(pa.Table.from_pandas(heldout), tmp_path / "rows.parquet")
     arguments = ["--target", "number", "--model-file", tmp_path / "model", "--backend", "spark"]
     shown, _ = call(tmp_path / "rows.parquet", *arguments)
-    expected = tw.importance(model, unseen[COLUMNS], unseen["number"], rows="heldout")
+    expected = tw.importance(model, heldout[COLUMNS], heldout["number"], rows="heldout")
     scores = {row["feature"]: row["importance"] for row in shown["features"]}
     np.testing.assert_allclose([scores[name] for name in COLUMNS], expected.values, rtol=1e-10, atol=1e-12)
     assert shown["model"] == "PipelineModel"

@@ -92,8 +92,8 @@ def test_training_rows(folder, refuse):
     refuse(["./rows", *OPTIONS], ["table", "training rows"])
 
 
-@pytest.mark.parametrize("engine", ["local", "dask", "spark"])
+@pytest.mark.parametrize("backend", ["local", "dask", "spark"])
 @pytest.mark.parametrize("option", ["--contributions", "--group-correlated"])
-def test_what_needs_all_rows_at_once_is_refused(option, engine, folder, refuse):
-    arguments = ["./rows", *OPTIONS, option, "--backend", engine]
+def test_what_needs_all_rows_at_once_is_refused(option, backend, folder, refuse):
+    arguments = ["./rows", *OPTIONS, option, "--backend", backend]
     assert f"{option}: " in refuse(arguments, ["parts", "one file"])

@@ -191,7 +191,7 @@ def test_a_second_file_that_fails_does_not_take_the_first_and_the_table(data, tm
     def fail(*given, **options):
         raise OSError(28, "No space left on device", "b.svg")
 
-    monkeypatch.setattr("truewood._cli.output.write_picture", fail)
+    monkeypatch.setattr("truewood._cli.output.write_figure", fail)
     outputs = ["--output", str(tmp_path / "a.csv"), "--output", str(tmp_path / "b.svg")]
     assert main(["importance", str(data), "--target", "y", "--n-estimators", "5", *outputs]) == 2
     printed = capsys.readouterr()

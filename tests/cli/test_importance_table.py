@@ -18,7 +18,7 @@ import truewood as tw
 from helpers.messages import find_lacking
 from helpers.mixed_table import TABLE, wrap_result
 from truewood._cli import main
-from truewood._cli.output import make_frame, print_table
+from truewood._cli.output import extend_frame, print_table
 
 pytestmark = pytest.mark.any_engine
 
@@ -66,7 +66,7 @@ def test_features_of_the_same_name(capsys):
     X[:, 1] += 3 * y
     forest = RandomForestClassifier(20, random_state=0).fit(X, y)
     result = replace(tw.importance(forest, X, y), feature_names=np.array(["a", "a", "b"]))
-    frame = make_frame(result, 0.05)
+    frame = extend_frame(result, 0.05)
     order = np.argsort(-result.values)
     assert_allclose(frame["adjusted_p_value"], result.adjusted_p_value("bh")[order])
     assert frame["significant"].tolist() == [True, False, False]

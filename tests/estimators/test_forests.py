@@ -146,7 +146,7 @@ def test_rows_too_few_to_score_do_not_break_the_fit(ours):
         model.feature_importances_  # noqa: B018
 
 
-def test_trees_without_unseen_rows_warn(ours):
+def test_trees_without_evaluation_rows_warn(ours):
     few = [[0.0], [1.0]], [0, 1]
     with pytest.warns(UserWarning, match=r"\d+ of 20 trees"):
         ours(n_estimators=20, random_state=0).fit(*few)

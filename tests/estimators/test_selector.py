@@ -46,7 +46,7 @@ def few_trees(monkeypatch):
     monkeypatch.setattr("truewood._estimators.selector._N_TREES", 20)
 
 
-NOT_REPEATED = "a copy of a row in the bag is no unseen row, so that repeated rows make noise significant"
+NOT_REPEATED = "a copy of a row in the bag is no out-of-bag row, so that repeated rows make noise significant"
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": NOT_REPEATED,
     "check_sample_weight_equivalence_on_sparse_data": NOT_REPEATED,
@@ -391,20 +391,18 @@ def test_other_measures():
 
 def test_other_rows_for_an_estimator_that_was_fit_before():
     forest = clone(FOREST).fit(X[:60], y[:60])
-    unseen = X[60:], y[60:]
-    heldout = tw.UnbiasedSelector(forest, prefit=True, rows="heldout").fit(*unseen)
-    lists = tw.UnbiasedSelector(forest, prefit=True, rows=[np.arange(60)] * 40).fit(*unseen)
+    new = X[60:], y[60:]
+    heldout = tw.UnbiasedSelector(forest, prefit=True, rows="heldout").fit(*new)
+    lists = tw.UnbiasedSelector(forest, prefit=True, rows=[np.arange(60)] * 40).fit(*new)
     assert (heldout.importance_result_.rows, lists.importance_result_.rows) == ("heldout", "lists")
-    np.testing.assert_array_equal(
-        heldout.importance_result_.values, tw.importance(forest, *unseen, rows="heldout").values
-    )
+    np.testing.assert_array_equal(heldout.importance_result_.values, tw.importance(forest, *new, rows="heldout").values)
     np.testing.assert_allclose(lists.importance_result_.values, heldout.importance_result_.values, rtol=1e-12)
     assert heldout.get_support(indices=True).tolist() == CHOSEN
     with pytest.raises(tw.TrainingRowsError, match="rows='heldout'"):
         tw.UnbiasedSelector(forest, prefit=True, rows="heldout").fit(X[:60], y[:60])
     # The way for boosted trees, which have no bags.
     boosted = GradientBoostingClassifier(n_estimators=20, random_state=0).fit(X[:60], y[:60])
-    selector = tw.UnbiasedSelector(boosted, prefit=True, rows="heldout").fit(*unseen)
+    selector = tw.UnbiasedSelector(boosted, prefit=True, rows="heldout").fit(*new)
     assert set(CHOSEN) <= set(selector.get_support(indices=True))
 
 

@@ -120,12 +120,12 @@ def test_forests(case, measure, seed, own):
     if rows == "heldout" and rng.random() < 0.5:
         weight = rng.integers(0, 4, N_ROWS).astype(float)
         for tree in built.trees:
-            tree.unseen = [(row, weight[row - first]) for row, _ in tree.unseen]
+            tree.evaluation = [(row, weight[row - first]) for row, _ in tree.evaluation]
     if own and not (VERSION >= (1, 9) and rows == "oob" and (case.weighted or case.options.get("class_weight"))):
         for tree in built.trees:  # lists with repeated rows, and empty ones
-            picked = rng.integers(0, max(1, len(tree.unseen)), int(rng.integers(0, 30))) if tree.unseen else []
-            tree.unseen = [tree.unseen[k] for k in picked]
-        rows = [np.array([row - first for row, _ in tree.unseen], dtype=int) for tree in built.trees]
+            picked = rng.integers(0, max(1, len(tree.evaluation)), int(rng.integers(0, 30))) if tree.evaluation else []
+            tree.evaluation = [tree.evaluation[k] for k in picked]
+        rows = [np.array([row - first for row, _ in tree.evaluation], dtype=int) for tree in built.trees]
     result = score_everywhere(
         built.model,
         built.X,
@@ -137,7 +137,7 @@ def test_forests(case, measure, seed, own):
         contributions=measure in ("auto", "ufi", "ufi_centered", "mdi_oob", "mdi_plus_oob", "sobol_mda"),
     )
     if isinstance(result, str):
-        total = sum(weight for tree in built.trees for _, weight in tree.unseen)
+        total = sum(weight for tree in built.trees for _, weight in tree.evaluation)
         assert (total <= 0 and measure != "mdi") or re.search(r"\by\b.*(varies|same|constant)", result)
         return
     donors = draw_donors(built, seed % 1000)

@@ -134,7 +134,7 @@ def fit_mixed(option, policy="SymmetricTree", named=True):
     return CatBoostRegressor(**options, grow_policy=policy, cat_features=cats).fit(given, y)
 
 
-def draw_unseen_mixed(n_rows=500, seed=1):
+def draw_heldout_mixed(n_rows=500, seed=1):
     """New rows, with categories and missing numbers that training never had."""
     X, y = draw_mixed(n_rows, seed)
     X.loc[::5, "a"] = "other"

@@ -16,20 +16,20 @@ import numpy as np
 
 @dataclass
 class OracleTree:
-    """A scikit-learn tree with the rows that grew it and the rows that score it."""
+    """A scikit-learn tree with its in-bag rows and its evaluation rows."""
 
     tree: object  # sklearn's Tree
     columns: Sequence[int]  # column of X behind each of the tree's columns
     training: list[tuple[int, float]]  # (row, weight)
-    unseen: list[tuple[int, float]]
+    evaluation: list[tuple[int, float]]
     classes: Sequence[int]  # class code behind each of the tree's value columns (single output)
     summaries: dict = field(default_factory=dict, repr=False)  # those of the nodes, which all measures share
 
 
 def leave_out_copies(oracle_tree, original):
-    """The unseen rows of a tree without copies of rows that grew it, given the row that each row is a copy of."""
+    """The evaluation rows of a tree without copies of its in-bag rows, given the row that each row is a copy of."""
     seen = {original[row] for row, weight in oracle_tree.training if weight > 0}
-    return [(row, weight) for row, weight in oracle_tree.unseen if original[row] not in seen]
+    return [(row, weight) for row, weight in oracle_tree.evaluation if original[row] not in seen]
 
 
 def walk(tree, columns, x):
@@ -89,8 +89,8 @@ def minus(a, b):
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
-def split_score(measure, is_classification, m, children, root, unseen_m, unseen_children, unseen_root):
-    """One split's contribution; nodes by their training and unseen summaries."""
+def split_score(measure, is_classification, m, children, root, evaluation_m, evaluation_children, evaluation_root):
+    """One split's contribution; nodes by their training and evaluation summaries."""
     omega = {id(node): node.weight / root.weight for node in (m, *children)}
 
     def impurity(node):  # Gini, or variance
@@ -102,41 +102,41 @@ def split_score(measure, is_classification, m, children, root, unseen_m, unseen_
     if measure == "mdi":
         return delta(impurity(m), [impurity(c) for c in children])
     if measure == "mdi_oob":
-        if unseen_root is None or unseen_m is None:
+        if evaluation_root is None or evaluation_m is None:
             return 0.0
         score = 0
-        for c, u in [*zip(children, unseen_children, strict=True), (m, unseen_m)]:
+        for c, u in [*zip(children, evaluation_children, strict=True), (m, evaluation_m)]:
             if u is not None:
-                centred = dot(minus(c.mean, root.mean), minus(u.mean, unseen_root.mean))
-                score += (-1 if c is m else 1) * u.weight / unseen_root.weight * centred
+                centred = dot(minus(c.mean, root.mean), minus(u.mean, evaluation_root.mean))
+                score += (-1 if c is m else 1) * u.weight / evaluation_root.weight * centred
         return score
-    if any(u is None for u in unseen_children):
+    if any(u is None for u in evaluation_children):
         return 0.0
 
-    def around(node, unseen):  # mean of |y' - v|^2
-        return unseen.square - 2 * dot(unseen.mean, node.mean) + dot(node.mean, node.mean)
+    def around(node, evaluation):  # mean of |y' - v|^2
+        return evaluation.square - 2 * dot(evaluation.mean, node.mean) + dot(node.mean, node.mean)
 
-    pairs = list(zip(children, unseen_children, strict=True))
+    pairs = list(zip(children, evaluation_children, strict=True))
     if measure == "loss_oob":
-        return delta(around(m, unseen_m), [around(c, u) for c, u in pairs])
+        return delta(around(m, evaluation_m), [around(c, u) for c, u in pairs])
     if measure == "ufi_centered":
         return sum(omega[id(c)] * dot(minus(c.mean, m.mean), minus(u.mean, m.mean)) for c, u in pairs)
     if measure == "ufi" and is_classification:
-        return delta(1 - dot(m.mean, unseen_m.mean), [1 - dot(c.mean, u.mean) for c, u in pairs])
+        return delta(1 - dot(m.mean, evaluation_m.mean), [1 - dot(c.mean, u.mean) for c, u in pairs])
     if measure == "ufi":
         trained = delta(impurity(m), [impurity(c) for c in children])
-        return trained + delta(around(m, unseen_m), [around(c, u) for c, u in pairs])
+        return trained + delta(around(m, evaluation_m), [around(c, u) for c, u in pairs])
     raise ValueError(measure)
 
 
 def score_tree(measure, oracle_tree, X, y, n_classes, label=None):
-    """Scores of one tree, (n_features, n_outputs), or the part of a class; None if no unseen row has weight."""
+    """Scores of one tree, (n_features, n_outputs), or the part of a class; None if no evaluation row has weight."""
     tree = oracle_tree.tree
     scores = np.zeros((X.shape[1], y.shape[1]))
-    if measure != "mdi" and sum(weight for _, weight in oracle_tree.unseen) <= 0:
+    if measure != "mdi" and sum(weight for _, weight in oracle_tree.evaluation) <= 0:
         return None
     for output in range(y.shape[1]):
-        trained, unseen = summarise_both(oracle_tree, X, y, n_classes, output, label)
+        trained, evaluation = summarise_both(oracle_tree, X, y, n_classes, output, label)
         for m in range(tree.node_count):
             if tree.children_left[m] == -1:
                 continue
@@ -147,16 +147,16 @@ def score_tree(measure, oracle_tree, X, y, n_classes, label=None):
                 trained[m],
                 [trained[c] for c in pair],
                 trained[0],
-                unseen[m],
-                [unseen[c] for c in pair],
-                unseen[0],
+                evaluation[m],
+                [evaluation[c] for c in pair],
+                evaluation[0],
             )
     return scores
 
 
 def summarise_both(oracle_tree, X, y, n_classes, output, label):
-    """Summaries of the training and of the unseen rows at each node of a tree, found once for the same rows."""
-    inputs = (X, y, oracle_tree.training, oracle_tree.unseen)
+    """Summaries of the training and of the evaluation rows at each node of a tree, found once for the same rows."""
+    inputs = (X, y, oracle_tree.training, oracle_tree.evaluation)
     key = (*map(id, inputs), output, label)
     if key not in oracle_tree.summaries:
         targets = vectors(y, output, n_classes)
@@ -170,7 +170,7 @@ def summarise_both(oracle_tree, X, y, n_classes, output, label):
 def permute_tree(oracle_tree, X, y, n_classes, donors):
     """Increase of the loss with one column from the donor row, (n_features, n_outputs)."""
     tree, columns = oracle_tree.tree, oracle_tree.columns
-    total = sum(weight for _, weight in oracle_tree.unseen)
+    total = sum(weight for _, weight in oracle_tree.evaluation)
     if total <= 0:
         return None
 
@@ -182,7 +182,7 @@ def permute_tree(oracle_tree, X, y, n_classes, donors):
         return float(oracle_tree.classes[output][best] != target)
 
     scores = np.zeros((X.shape[1], y.shape[1]))
-    for (row, weight), donor in zip(oracle_tree.unseen, donors, strict=True):
+    for (row, weight), donor in zip(oracle_tree.evaluation, donors, strict=True):
         for output in range(y.shape[1]):
             before = loss(X[row], y[row, output], output)
             for column in range(X.shape[1]):
@@ -192,8 +192,8 @@ def permute_tree(oracle_tree, X, y, n_classes, donors):
     return scores
 
 
-def project_rows(root, children, is_out, choose, training, unseen, targets):
-    """What a tree says of its unseen rows without some splits: {row: mean of its cell}.
+def project_rows(root, children, is_out, choose, training, evaluation, targets):
+    """What a tree says of its evaluation rows without some splits: {row: mean of its cell}.
 
     `children(node)` is empty at leaves, `is_out(node)` says whether a split is left out, `choose(node, row)` is the
     child that the row goes to, and `training` has pairs of a row and its weight in the bag.
@@ -210,7 +210,7 @@ def project_rows(root, children, is_out, choose, training, unseen, targets):
                 following.add(choose(node, row))
         return frozenset(following)
 
-    rows = {row for row, _ in training} | set(unseen)
+    rows = {row for row, _ in training} | set(evaluation)
     cells, found = {row: frozenset([root]) for row in rows}, {}
     while True:
         following = {row: go_on(cells[row], row) for row in rows}
@@ -218,7 +218,7 @@ def project_rows(root, children, is_out, choose, training, unseen, targets):
         for row, weight in training:
             members.setdefault(cells[row], []).append((weight, targets[row]))
         held = {following[row] for row, _ in training}
-        for row in set(unseen) - found.keys():
+        for row in set(evaluation) - found.keys():
             if following[row] not in held or following[row] == cells[row]:
                 found[row] = summarise_members(members[cells[row]]).mean
         if following == cells:
@@ -240,7 +240,7 @@ def project_tree(oracle_tree, X, targets, is_out):
         lambda node: is_out(columns[tree.feature[node]]),
         lambda node, row: step(tree, columns, node, X[row]),
         [(row, weight) for row, weight in oracle_tree.training if weight > 0],
-        [row for row, _ in oracle_tree.unseen],
+        [row for row, _ in oracle_tree.evaluation],
         targets,
     )
 
@@ -251,7 +251,7 @@ def project_forest(trees, X, y, n_classes, row_weight, groups):
     A row that no tree left out does not score.
     """
     n_rows, n_outputs = y.shape
-    rows = sorted({row for tree in trees for row, _ in tree.unseen})
+    rows = sorted({row for tree in trees for row, _ in tree.evaluation})
     added = np.zeros((n_rows, len(groups)))
     for output in range(n_outputs):
         targets = vectors(y, output, n_classes)
@@ -297,7 +297,7 @@ def leave_residuals(trees, X, y, n_classes, row_weight, group):
     def predict(is_out):
         said = {}
         for tree, in_bag in zip(trees, nodes, strict=True):
-            for row, _ in tree.unseen:
+            for row, _ in tree.evaluation:
                 said.setdefault(row, []).append(average_out(tree, in_bag, X[row], 0, is_out))
         return {row: [float(add(part)) / len(own) for part in zip(*own, strict=True)] for row, own in said.items()}
 
@@ -320,12 +320,12 @@ def score_residuals(oracle_tree, X, y, n_classes, residuals, group):
     tree, columns = oracle_tree.tree, oracle_tree.columns
     in_bag = summarise(tree, columns, X, vectors(y, 0, n_classes), oracle_tree.training)
     weight = [0.0] * tree.node_count
-    paths = {row: walk(tree, columns, X[row]) for row, _ in oracle_tree.unseen}
-    for row, own in oracle_tree.unseen:
+    paths = {row: walk(tree, columns, X[row]) for row, _ in oracle_tree.evaluation}
+    for row, own in oracle_tree.evaluation:
         for node in paths[row]:
             weight[node] += own
     added = {}
-    for row, own in oracle_tree.unseen:
+    for row, own in oracle_tree.evaluation:
         for m, c in itertools.pairwise(paths[row]):
             pair = tree.children_left[m], tree.children_right[m]
             if columns[tree.feature[m]] not in group or any(weight[child] <= 0 for child in pair):
@@ -339,7 +339,7 @@ def score_residuals(oracle_tree, X, y, n_classes, residuals, group):
 def match_classes(trees, y, row_weight):
     """Weights of rows by which classes have the mix of the bags, where that is more than five standard errors off."""
     matched = [float(weight) for weight in row_weight]
-    scoring = {row for tree in trees for row, _ in tree.unseen}
+    scoring = {row for tree in trees for row, _ in tree.evaluation}
     weights = [(row, weight) for tree in trees for row, weight in tree.training]
     total, square = math.fsum(w for _, w in weights), math.fsum(w * w for _, w in weights)
     everything = math.fsum(row_weight[row] for row in scoring)
@@ -357,14 +357,14 @@ def match_classes(trees, y, row_weight):
 
 
 def score_forest(measure, trees, X, y, n_classes, donors=None, row_weight=None):
-    """Mean over outputs and over the trees that have unseen rows, (n_features,)."""
+    """Mean over outputs and over the trees that have evaluation rows, (n_features,)."""
     if measure == "sobol_mda":
         row_weight = np.ones(len(y)) if row_weight is None else row_weight
         if n_classes is not None:
             row_weight = match_classes(trees, y, row_weight)
         return project_forest(trees, X, y, n_classes, row_weight, [[column] for column in range(X.shape[1])])[0]
     if measure == "mdi_plus_oob":
-        weights = dict(row for tree in trees for row in tree.unseen)
+        weights = dict(row for tree in trees for row in tree.evaluation)
         return score_regressions(trees, X, y, n_classes, weights).mean(axis=1)
     if measure == "permutation":
         per_tree = [permute_tree(t, X, y, n_classes, d) for t, d in zip(trees, donors, strict=True)]
@@ -408,10 +408,10 @@ def make_lines(oracle_tree, X, weight, stumps):
 def regress(oracle_tree, X, y, n_classes, penalty):
     """Ridge regression of one tree by dense normal equations, the intercept free.
 
-    Scores, (n_features, n_outputs), and by output the predictions for the unseen rows, or None without any split; None
-    if no unseen row has weight.
+    Scores, (n_features, n_outputs), and by output the predictions for evaluation rows, or None without any split; None
+    if no evaluation row has weight.
     """
-    total, scores = math.fsum(weight for _, weight in oracle_tree.unseen), np.zeros((X.shape[1], y.shape[1]))
+    total, scores = math.fsum(weight for _, weight in oracle_tree.evaluation), np.zeros((X.shape[1], y.shape[1]))
     if total <= 0:
         return None
     weight = np.zeros(len(X))
@@ -424,8 +424,8 @@ def regress(oracle_tree, X, y, n_classes, penalty):
         return scores, None
     blocks = [(column, values) for column, values, _ in stumps] + make_lines(oracle_tree, X, weight, stumps)
     design = np.column_stack([np.ones(len(X))] + [values for _, values in blocks])
-    rows, predictions = [row for row, weight in oracle_tree.unseen if weight > 0], []
-    share = np.array([own for _, own in oracle_tree.unseen if own > 0]) / total
+    rows, predictions = [row for row, weight in oracle_tree.evaluation if weight > 0], []
+    share = np.array([own for _, own in oracle_tree.evaluation if own > 0]) / total
     for output in range(y.shape[1]):
         target = np.array(vectors(y, output, n_classes), dtype=float)
         mean = np.average(target, axis=0, weights=weight)
@@ -441,7 +441,7 @@ def regress(oracle_tree, X, y, n_classes, penalty):
 
 
 def score_regressions(trees, X, y, n_classes, row_weight):
-    """MDI+ on unseen rows, (n_features, n_outputs), with the penalty by which the mean over trees predicts best."""
+    """MDI+ on evaluation rows, (n_features, n_outputs), with the penalty by which the mean over trees predicts best."""
     penalties, scores = [10.0 ** (k / 2) for k in range(-10, 3)], []
     found = [[regress(tree, X, y, n_classes, penalty) for tree in trees] for penalty in penalties]
     found = [[fit for fit in fits if fit is not None] for fits in found]
@@ -532,7 +532,7 @@ def score_tree_of_arrays(measure, trees, tree, X, target, row_weight, rows, outp
     scores = np.zeros((X.shape[1], len(outputs)))
     if measure != "mdi" and math.fsum(row_weight[i] for i in rows) <= 0:
         return None
-    for o, m, trained, unseen in split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
+    for o, m, trained, evaluation in split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
         pair, root = (int(trees.left[m]), int(trees.right[m])), int(trees.offset[tree])
         scores[trees.feature[m], o] += float(
             split_score(
@@ -541,9 +541,9 @@ def score_tree_of_arrays(measure, trees, tree, X, target, row_weight, rows, outp
                 trained[m],
                 [trained[c] for c in pair],
                 trained[root],
-                unseen[m],
-                [unseen[c] for c in pair],
-                unseen[root],
+                evaluation[m],
+                [evaluation[c] for c in pair],
+                evaluation[root],
             )
         )
     return scores
@@ -560,11 +560,11 @@ def split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
             for node in path:
                 said = [Fraction(float(target[i, k])) for k in own]
                 members[node].append((Fraction(float(row_weight[i])), said))
-        unseen = {node: summarise_members(member) for node, member in members.items()}
+        evaluation = {node: summarise_members(member) for node, member in members.items()}
         trained = {node: train_from_leaves(trees, node, columns) for node in range(root, end)}
         for m in range(root, end):
             if trees.left[m] >= 0 and trained[m].weight > 0:
-                yield o, m, trained, unseen
+                yield o, m, trained, evaluation
 
 
 def size_arrays(trees, X, target, row_weight, lists, outputs):
@@ -575,15 +575,15 @@ def size_arrays(trees, X, target, row_weight, lists, outputs):
     """
     sizes = np.zeros(X.shape[1])
     for tree, rows in enumerate(lists):
-        for o, m, trained, unseen in split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
+        for o, m, trained, evaluation in split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
             root = int(trees.offset[tree])
             columns = outputs[o] if trees.column is None else [int(trees.column[tree])]
             around = 0.0 if trees.is_additive else max(abs(float(trees.value[0, k])) for k in columns)
             largest = max((abs(float(target[i, k])) for i in rows for k in columns), default=0.0) + around
             for c in (int(trees.left[m]), int(trees.right[m])):
                 share = float(trained[c].weight / trained[root].weight)
-                if unseen[c] is not None:
-                    share += float(unseen[c].weight / unseen[root].weight)
+                if evaluation[c] is not None:
+                    share += float(evaluation[c].weight / evaluation[root].weight)
                 values = sum(abs(float(v)) for node in (c, m) for v in trained[node].mean)
                 sizes[trees.feature[m]] += share * (values * largest if trees.is_additive else (values + largest) ** 2)
     return sizes
@@ -681,7 +681,7 @@ def estimate_phi_a(more, r, features):
 def errors_of_groups(labels, phi, psi, bags, per_tree, biased):
     """Null standard error and standard error of a feature with clustered rows, see docs/theory/standard_errors.md.
 
-    This is the only feature of the model; psi and bags, (n_trees, n_rows), are None for unseen rows.
+    This is the only feature of the model; psi and bags, (n_trees, n_rows), are None for held-out rows.
     """
     phi, widening = sum_by_group(phi, labels), widen(labels)
     if psi is None:

@@ -1,4 +1,4 @@
-"""Small models of every kind and option that truewood supports, with the rows that grew and that score each tree."""
+"""Small models of every kind and option that truewood supports, with in-bag and evaluation rows by tree."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def build_case(case: Case, seed: int, rng: np.random.Generator) -> Built:
     )
     original = [row % (N_ROWS - N_COPIES) if case.copies else row for row in range(N_ROWS)]
     for tree in trees:
-        tree.unseen = [(row, scoring[row]) for row, _ in leave_out_copies(tree, original)]
+        tree.evaluation = [(row, scoring[row]) for row, _ in leave_out_copies(tree, original)]
     return Built(case, model, contain(case, X), decode(case, codes), rows, weight, X, codes, count_classes(case), trees)
 
 
@@ -288,7 +288,7 @@ def put_on_thresholds(rng: np.random.Generator, model: Any, X: np.ndarray) -> No
 
 
 def list_trees(case: Case, model: Any, codes: np.ndarray, weight: np.ndarray | None, n_rows: int) -> list[OracleTree]:
-    """Training rows with their weights, and unseen rows, for each tree."""
+    """Training rows with their weights, and evaluation rows, for each tree."""
     y, trees = decode(case, codes), []
     everything = range(N_ROWS)
     for t, tree in enumerate(getattr(model, "estimators_", [model])):
@@ -296,10 +296,10 @@ def list_trees(case: Case, model: Any, codes: np.ndarray, weight: np.ndarray | N
         if not hasattr(model, "estimators_") or not (
             model.bootstrap or hasattr(model, "samplers_") or "_seeds" in vars(model)
         ):
-            bag, unseen = list(everything), range(N_ROWS, n_rows)
+            bag, evaluation = list(everything), range(N_ROWS, n_rows)
         else:
             bag = list(draw_bag(model, t))
-            unseen = sorted(set(everything) - set(bag))
+            evaluation = sorted(set(everything) - set(bag))
         own = np.bincount(bag, minlength=N_ROWS).astype(float)
         own *= training_factor(model, tree, y, codes, bag, weight)
         classes = [range(k) for k in count_classes(case) or []]
@@ -308,7 +308,7 @@ def list_trees(case: Case, model: Any, codes: np.ndarray, weight: np.ndarray | N
                 tree.tree_,
                 columns,
                 [(row, own[row]) for row in everything if own[row] > 0],
-                [(row, 1.0) for row in unseen],
+                [(row, 1.0) for row in evaluation],
                 classes,
             )
         )
@@ -369,9 +369,9 @@ def score_built(built: Built, measure: str, **options: object) -> tw.ImportanceR
 
 
 def draw_donors(built: Built, seed: int) -> list[np.ndarray]:
-    """The permutations that `importance` draws: one per tree, over its unseen rows."""
+    """The permutations that `importance` draws: one per tree, over its evaluation rows."""
     seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=len(built.trees))
     return [
-        np.random.default_rng(tree_seed).permutation([row for row, _ in tree.unseen]).astype(int)
+        np.random.default_rng(tree_seed).permutation([row for row, _ in tree.evaluation]).astype(int)
         for tree_seed, tree in zip(seeds, built.trees, strict=True)
     ]

@@ -105,8 +105,8 @@ def test_groups_of_one_row_change_nothing(forest, inference):
     single = tw.importance(forest, X, y, inference=inference, groups=np.random.default_rng(0).permutation(N_ROWS))
     for name in ("values", *ERRORS, "p_value"):
         np.testing.assert_array_equal(getattr(single, name), getattr(plain, name))
-    unseen = {"rows": "heldout", "inference": True}
-    one, other = (tw.importance(forest, X_NEW, Y_NEW, groups=own, **unseen) for own in (None, np.arange(N_ROWS)))
+    heldout = {"rows": "heldout", "inference": True}
+    one, other = (tw.importance(forest, X_NEW, Y_NEW, groups=own, **heldout) for own in (None, np.arange(N_ROWS)))
     assert_same(one, other, rtol=0)
 
 

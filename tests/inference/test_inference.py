@@ -56,8 +56,8 @@ def contribute(monkeypatch, *arguments, **options):
 def test_contributions_sum_to_the_scores_in_both_roles(name, measure, engine, monkeypatch):
     built = build(name, seed=3)
     options = {"rows": built.rows, "sample_weight": built.sample_weight, "measure": measure}
-    unseen, training, result = contribute(monkeypatch, built.model, built.X, built.y, **options)
-    np.testing.assert_allclose(unseen.sum(axis=0), result.values, rtol=1e-10, atol=1e-12)
+    evaluation, training, result = contribute(monkeypatch, built.model, built.X, built.y, **options)
+    np.testing.assert_allclose(evaluation.sum(axis=0), result.values, rtol=1e-10, atol=1e-12)
     assert (training is None) == (built.rows == "heldout")
     if training is not None:
         np.testing.assert_allclose(training.sum(axis=0), result.values, rtol=1e-10, atol=1e-12)
@@ -65,7 +65,7 @@ def test_contributions_sum_to_the_scores_in_both_roles(name, measure, engine, mo
         return
     groups = {"both": [0, 2]}
     grouped = tw.importance(built.model, built.X, built.y, feature_groups=groups, contributions=True, **options)
-    np.testing.assert_allclose(grouped.contributions[:, 0], unseen[:, 0] + unseen[:, 2], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(grouped.contributions[:, 0], evaluation[:, 0] + evaluation[:, 2], rtol=1e-10, atol=1e-12)
     assert_equal_results(grouped.expand(), result)
 
 
@@ -75,7 +75,7 @@ def assert_equal_results(one, other):
 
 
 def expect_at_nodes(inner, in_bag, scored):
-    """Expected target of unseen rows at each node: their mean there, and a line through that at the root."""
+    """Expected target of evaluation rows at each node: their mean there, and a line through that at the root."""
     products = squares = 0
     for left, right in zip(inner.children_left, inner.children_right, strict=True):
         if left < 0 or scored[left] is None or scored[right] is None:
@@ -87,12 +87,12 @@ def expect_at_nodes(inner, in_bag, scored):
         squares += w_l * w_r / (w_l + w_r) * oracle.dot(step, step)
     slope, at_line = max(products / squares, 0) if squares else 0, scored[0].weight / 4
     expected = []
-    for grown, unseen in zip(in_bag, scored, strict=True):
+    for trained, evaluation in zip(in_bag, scored, strict=True):
         line = [
             mean + slope * (value - root)
-            for mean, value, root in zip(scored[0].mean, grown.mean, in_bag[0].mean, strict=True)
+            for mean, value, root in zip(scored[0].mean, trained.mean, in_bag[0].mean, strict=True)
         ]
-        n_rows, means = (0, line) if unseen is None else (unseen.weight, unseen.mean)
+        n_rows, means = (0, line) if evaluation is None else (evaluation.weight, evaluation.mean)
         expected.append([(n_rows * a + at_line * b) / (n_rows + at_line) for a, b in zip(means, line, strict=True)])
     return expected
 
@@ -105,9 +105,9 @@ def contributions_by_loops(built, n_features):
     for tree in built.trees:
         inner = tree.tree
         in_bag = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
-        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.unseen)
+        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.evaluation)
         expected = expect_at_nodes(inner, in_bag, scored)
-        for rows, out in ((tree.unseen, phi), (tree.training, psi)):
+        for rows, out in ((tree.evaluation, phi), (tree.training, psi)):
             for row, weight in rows:
                 path = oracle.walk(inner, tree.columns, built.dense[row])
                 for m, c in pairwise(path):
@@ -138,9 +138,9 @@ def contributions_by_loops(built, n_features):
 def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
     built = build(name, seed=5)
     options = {"rows": built.rows, "sample_weight": built.sample_weight, "measure": "ufi_centered"}
-    unseen, training, result = contribute(monkeypatch, built.model, built.X, built.y, **options)
-    phi, psi = contributions_by_loops(built, unseen.shape[1])
-    np.testing.assert_allclose(unseen, phi, rtol=1e-9, atol=1e-12)
+    evaluation, training, result = contribute(monkeypatch, built.model, built.X, built.y, **options)
+    phi, psi = contributions_by_loops(built, evaluation.shape[1])
+    np.testing.assert_allclose(evaluation, phi, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(training, psi, rtol=1e-9, atol=1e-12)
     phi, psi = phi - phi.mean(axis=0), psi - psi.mean(axis=0)
     biased = biased_by_loops(built, phi.shape[1])
@@ -165,12 +165,12 @@ def test_contributions_are_those_of_the_definition(name, engine, monkeypatch):
 
 
 def biased_by_loops(built, n_features):
-    """For each column, the mean over trees of what its splits that count score on the rows that grew them."""
+    """For each column, the mean over trees of what its splits that count score on the in-bag rows."""
     biased, targets = np.zeros(n_features), oracle.vectors(built.codes, 0, built.n_classes)
     for tree in built.trees:
         inner = tree.tree
         in_bag = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
-        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.unseen)
+        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.evaluation)
         for m, children in enumerate(zip(inner.children_left, inner.children_right, strict=True)):
             if children[0] < 0 or any(scored[c] is None for c in children):
                 continue
@@ -245,11 +245,11 @@ def spread_by_loops(built, scores, phi, psi, phi_a):
 def test_boosted_trees_have_contributions_of_held_out_rows(measure, engine, monkeypatch):
     model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, X[:, 0] + X[:, 1] * X[:, 2])
     new = np.random.default_rng(1).standard_normal((90, 4))
-    unseen, training, result = contribute(monkeypatch, model, new, new[:, 0], rows="heldout", measure=measure)
+    evaluation, training, result = contribute(monkeypatch, model, new, new[:, 0], rows="heldout", measure=measure)
     assert training is None
-    np.testing.assert_allclose(unseen.sum(axis=0), result.values, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(evaluation.sum(axis=0), result.values, rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(result.std_error, result.null_std_error)
-    np.testing.assert_allclose(result.std_error, unseen.std(axis=0) * np.sqrt(90), rtol=1e-12)
+    np.testing.assert_allclose(result.std_error, evaluation.std(axis=0) * np.sqrt(90), rtol=1e-12)
 
 
 @pytest.mark.parametrize("make", [RandomForestClassifier, RandomForestRegressor])
@@ -544,8 +544,8 @@ def test_lists_without_any_row_are_refused():
 
 def test_a_single_tree_has_nothing_to_compare_its_bag_with(monkeypatch):
     model = RandomForestClassifier(1, random_state=0).fit(X, y)
-    unseen, training, result = contribute(monkeypatch, model, X, y)
-    both = unseen + training - 2 * result.values / len(X)
+    evaluation, training, result = contribute(monkeypatch, model, X, y)
+    both = evaluation + training - 2 * result.values / len(X)
     np.testing.assert_allclose(result.std_error, np.sqrt((both**2).sum(axis=0)), rtol=1e-9)
 
 

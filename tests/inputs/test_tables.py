@@ -170,9 +170,9 @@ def test_categories_of_an_arrow_table_are_those_of_pandas(library):
         ),
     }
     model = models[library]().fit(table[:40], kind.codes[:40])
-    unseen, target = table[40:], kind.codes[40:]
-    by_pandas = tw.importance(model, unseen, target, rows="heldout")
-    by_arrow = tw.importance(model, pyarrow.Table.from_pandas(unseen), target, rows="heldout")
+    heldout, target = table[40:], kind.codes[40:]
+    by_pandas = tw.importance(model, heldout, target, rows="heldout")
+    by_arrow = tw.importance(model, pyarrow.Table.from_pandas(heldout), target, rows="heldout")
     assert by_pandas.feature_names[by_pandas.values.argmax()] == "kind"
     assert by_arrow.feature_names.tolist()[:4] == ["count", "size", "flag", "kind"]
     np.testing.assert_array_equal(by_arrow.per_tree, by_pandas.per_tree)

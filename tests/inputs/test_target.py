@@ -91,7 +91,7 @@ def test_a_test_goes_on_with_y_in_another_order(tmp_path):
     X, y = draw_rows()
     forest = RandomForestRegressor(2, random_state=0)
     first, second = (
-        tw.permutation_test(forest, X, given, n_permutations=2, resume=tmp_path / "journal")
+        tw.permutation_test(forest, X, given, n_permutations=2, resume=tmp_path / "checkpoint")
         for given in (y, np.asfortranarray(y))
     )
     np.testing.assert_array_equal(first.null, second.null)

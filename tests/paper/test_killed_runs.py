@@ -32,12 +32,12 @@ def calibrate(folder):
     return [sys.executable, STUDY, "null", *options, "--folder", folder]
 
 
-def kill_after(command, journal, n_lines):
-    """Run a command until its journal has so many lines, and end it without any warning."""
+def kill_after(command, checkpoint, n_lines):
+    """Run a command until its checkpoint has so many lines, and end it without any warning."""
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 120
-        while not (journal.exists() and journal.read_bytes().count(b"\n") >= n_lines):
+        while not (checkpoint.exists() and checkpoint.read_bytes().count(b"\n") >= n_lines):
             assert process.poll() is None, "it came to its end"
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -47,9 +47,9 @@ def kill_after(command, journal, n_lines):
         os.killpg(process.pid, signal.SIGKILL)  # the processes that computed for it
 
 
-def read_entries(journal):
+def read_entries(checkpoint):
     """Entries by their key; what they hold but the time that they took, and warnings that a process gives once."""
-    entries = [json.loads(line) for line in journal.read_text().splitlines()]
+    entries = [json.loads(line) for line in checkpoint.read_text().splitlines()]
     for entry in entries:
         entry.pop("seconds", None)
         entry.pop("warnings", None)
@@ -62,19 +62,19 @@ def read_entries(journal):
 def test_a_killed_run_ends_with_the_same_files(make_command, name, tmp_path):
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
     subprocess.run(make_command(whole), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    journal = resumed / f"{name}.jsonl"
-    kill_after(make_command(resumed), journal, 1)
-    n_first = journal.read_bytes().count(b"\n")
-    with journal.open("ab") as file:
+    checkpoint = resumed / f"{name}.jsonl"
+    kill_after(make_command(resumed), checkpoint, 1)
+    n_first = checkpoint.read_bytes().count(b"\n")
+    with checkpoint.open("ab") as file:
         file.write(b'{"key": "cut')  # what a kill in the middle of a line leaves
-    kill_after(make_command(resumed), journal, n_first + 1)
-    n_second = journal.read_bytes().count(b"\n")
-    assert n_first < n_second < (whole / journal.name).read_bytes().count(b"\n")
+    kill_after(make_command(resumed), checkpoint, n_first + 1)
+    n_second = checkpoint.read_bytes().count(b"\n")
+    assert n_first < n_second < (whole / checkpoint.name).read_bytes().count(b"\n")
     subprocess.run(make_command(resumed), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    assert read_entries(journal) == read_entries(whole / journal.name)
+    assert read_entries(checkpoint) == read_entries(whole / checkpoint.name)
     names = sorted(path.name for path in whole.iterdir())
     assert sorted(path.name for path in resumed.iterdir()) == names
     assert f"{name}.csv" in names
     for other in names:
-        if other != journal.name:
+        if other != checkpoint.name:
             assert (resumed / other).read_bytes() == (whole / other).read_bytes(), other

@@ -21,33 +21,33 @@ pytestmark = pytest.mark.any_engine
 TABLE = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "s": ["u", "v", "w", "u"], "t": ["p", None, "q", "r"]})
 
 
-def try_out(function, table=TABLE, n_columns=1):
+def probe(function, table=TABLE, n_columns=1):
     transformer = FunctionTransformer(function)
     known = [frozenset[int]()] * n_columns
     return find_sources(transformer, table, ["a", "s", "t"], known=known, output_names=None)
 
 
 def test_texts_with_missing_values_can_be_tried_out():
-    sources, unknown = try_out(lambda X: X[["t", "s"]].apply(lambda column: column.str.upper()), n_columns=2)
+    sources, unknown = probe(lambda X: X[["t", "s"]].apply(lambda column: column.str.upper()), n_columns=2)
     assert sources == [{2}, {1}]
     assert unknown == frozenset()
 
 
 def test_an_output_of_one_dimension_is_one_column():
-    assert try_out(lambda X: X["a"] + X["s"].str.len() + (X["s"] == "u"))[0] == [{0, 1}]
+    assert probe(lambda X: X["a"] + X["s"].str.len() + (X["s"] == "u"))[0] == [{0, 1}]
 
 
 def test_values_that_cannot_be_compared_count_as_different():
     lists = TABLE.assign(s=[[1], [1], [1], [1]])
-    sources, unknown = try_out(lambda X: X[["a"]], lists)
+    sources, unknown = probe(lambda X: X[["a"]], lists)
     assert sources == [{0}]
     assert unknown == frozenset()  # the lists may differ: only what is the same in all rows is unknown
 
 
 def test_frames_of_polars_can_be_tried_out():
-    sources, _ = try_out(lambda X: X.select(pl.col("a") * pl.col("s").str.len_chars()), pl.from_pandas(TABLE))
+    sources, _ = probe(lambda X: X.select(pl.col("a") * pl.col("s").str.len_chars()), pl.from_pandas(TABLE))
     assert sources == [{0}]  # all texts have one letter
-    sources, _ = try_out(lambda X: X.select(pl.col("t").is_null(), pl.col("a")), pl.from_pandas(TABLE), n_columns=2)
+    sources, _ = probe(lambda X: X.select(pl.col("t").is_null(), pl.col("a")), pl.from_pandas(TABLE), n_columns=2)
     assert sources == [{2}, {0}]
 
 

@@ -100,11 +100,11 @@ def test_numbers_are_indexed_by_their_text(tmp_path):
     ]
     table = make_table()
     models = fit(tmp_path, Pipeline(stages=stages), table)
-    unseen = table[:50].assign(steps=np.where(np.arange(50) < 5, 77.0, table["steps"][:50]))
-    assert_same_features(models, unseen)
-    whole = unseen.assign(steps=unseen["steps"].astype(int))
+    heldout = table[:50].assign(steps=np.where(np.arange(50) < 5, 77.0, table["steps"][:50]))
+    assert_same_features(models, heldout)
+    whole = heldout.assign(steps=heldout["steps"].astype(int))
     pipeline = SparkPipeline(models[1])
-    assert np.array_equal(pipeline.run(whole)[0], pipeline.run(unseen)[0])
+    assert np.array_equal(pipeline.run(whole)[0], pipeline.run(heldout)[0])
 
 
 def test_one_score_for_each_column(forest):
@@ -155,8 +155,8 @@ def test_a_vector_that_no_stage_makes_is_the_table(tmp_path):
     vectors = VectorAssembler(inputCols=["x", "steps", "noise"], outputCol="features").transform(to_spark(table))
     stages = [StringIndexer(inputCol="answer", outputCol="code"), make_forest("code")]
     model = Pipeline(stages=stages).fit(vectors)
-    unseen = add_answer(make_table(100, seed=1))
-    result = tw.importance(model, unseen[["x", "steps", "noise"]], unseen["answer"], rows="heldout")
+    heldout = add_answer(make_table(100, seed=1))
+    result = tw.importance(model, heldout[["x", "steps", "noise"]], heldout["answer"], rows="heldout")
     assert result.feature_names.tolist() == ["x", "steps", "noise"]
     assert result.values.argmax() == 0
 
@@ -173,9 +173,9 @@ def test_rows_that_spark_does_not_keep_are_refused(handle_invalid, tmp_path):
     pipeline = make_pipeline(make_forest(), handle_invalid=handle_invalid)
     _, saved = fit(tmp_path, pipeline, make_table())
     table = make_table(30, seed=2)[COLUMNS]
-    unseen = table.assign(color=["?", "?", *table["color"][2:]])
+    heldout = table.assign(color=["?", "?", *table["color"][2:]])
     words = ["'color'", "StringIndexer", f"handleInvalid={handle_invalid!r}", "'?'"]
-    refuse(saved, unseen, *words, "2 rows")
+    refuse(saved, heldout, *words, "2 rows")
     refuse(saved, table.assign(shape=[None, *table["shape"][1:]]), "'shape'", "1 row")
     missing = table.assign(noise=[np.nan, *table["noise"][1:]])
     refuse(saved, missing, "'noise'", "1 row", f"handleInvalid={handle_invalid!r}")

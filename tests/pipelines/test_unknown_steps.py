@@ -101,7 +101,7 @@ def test_inputs_that_are_the_same_in_all_rows_are_not_called_unused():
     assert result.feature_names.tolist() == ["a", "b", "rare", "ratio"]
 
 
-def test_columns_that_are_too_many_to_try_out_count_as_mixed():
+def test_columns_that_are_too_many_to_probe_count_as_mixed():
     wide = pd.DataFrame(np.random.default_rng(0).random((40, 501)))
     y = np.arange(40) % 2
     result = tw.importance(fit(FunctionTransformer(lambda X: X.to_numpy()[:, :2] + 0), table=wide, y=y), wide, y)

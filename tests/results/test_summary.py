@@ -104,7 +104,7 @@ def test_without_percents_features_are_counted(result, p_values, sentence):
 
 
 def test_shares_add_up_to_what_predictions_and_target_have_in_common():
-    """Of a forest: the covariance of the prediction of unseen rows and the target, over the target's variance."""
+    """Of a forest: the covariance of the prediction of evaluation rows and the target, over the target's variance."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2000, 4))
     y = X[:, 0] + X[:, 1] + rng.standard_normal(2000)

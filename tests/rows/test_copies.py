@@ -88,7 +88,7 @@ def draw(task, n_copies=20, *, same_target=True):
     return X[rows], y[rows] if same_target else np.append(y, rng.permutation(y)[:n_copies]), rows
 
 
-def list_unseen(forest, original):
+def list_uncopied(forest, original):
     """Rows of each tree that neither are in bag nor have a copy there, in plain loops."""
     lists = []
     for bag in forest.estimators_samples_:
@@ -105,7 +105,7 @@ def test_copies_are_groups(task, same_target, engine):
     make, options = KINDS[task]
     forest = make(random_state=0, **options).fit(X, y)
     result = tw.importance(forest, X, y, contributions=True)
-    lists = list_unseen(forest, original)
+    lists = list_uncopied(forest, original)
     grouped = tw.importance(forest, X, y, rows=lists, groups=original, contributions=True)
     assert sum(map(len, lists)) < sum(len(set(range(120)) - set(bag)) for bag in forest.estimators_samples_)
     for name in (*ARRAYS, "contributions"):
@@ -120,7 +120,7 @@ def test_other_measures_leave_copies_out(measure):
     X, y, original = draw("numbers")
     forest = RandomForestRegressor(10, random_state=0).fit(X, y)
     result = tw.importance(forest, X, y, measure=measure, random_state=0)
-    listed = tw.importance(forest, X, y, rows=list_unseen(forest, original), measure=measure, random_state=0)
+    listed = tw.importance(forest, X, y, rows=list_uncopied(forest, original), measure=measure, random_state=0)
     np.testing.assert_array_equal(result.values, listed.values)
 
 
@@ -155,7 +155,9 @@ def test_lists_of_rows_leave_copies_out_if_bags_are_known():
     forest = RandomForestRegressor(10, random_state=0).fit(X, y)
     lists = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
     listed = tw.importance(forest, X, y, rows=lists)
-    np.testing.assert_array_equal(listed.values, tw.importance(forest, X, y, rows=list_unseen(forest, original)).values)
+    np.testing.assert_array_equal(
+        listed.values, tw.importance(forest, X, y, rows=list_uncopied(forest, original)).values
+    )
 
 
 def test_held_out_copies_count_as_one_row():
@@ -184,11 +186,11 @@ def test_given_folds_leave_out_copies_of_training_rows():
     X, y, original = draw("numbers")
     model = GradientBoostingRegressor(n_estimators=10, random_state=0)
     splits = list(KFold(4).split(X))
-    unseen = [(train, [row for row in test if original[row] not in set(original[train])]) for train, test in splits]
-    n_left_out = sum(len(test) for _, test in splits) - sum(len(test) for _, test in unseen)
+    uncopied = [(train, [row for row in test if original[row] not in set(original[train])]) for train, test in splits]
+    n_left_out = sum(len(test) for _, test in splits) - sum(len(test) for _, test in uncopied)
     with pytest.warns(UserWarning, match=rf"{n_left_out} held-out rows were left out.*copies.*number of folds"):
         result = tw.cross_importance(model, X, y, cv=splits, progress=False)
-    expected = tw.cross_importance(model, X, y, cv=unseen, progress=False)
+    expected = tw.cross_importance(model, X, y, cv=uncopied, progress=False)
     np.testing.assert_array_equal(result.values, expected.values)
     with pytest.raises(ValueError, match=r"^cv .*copies"):
         tw.cross_importance(model, X, y, cv=[(np.arange(100), np.arange(100, 120))], progress=False)

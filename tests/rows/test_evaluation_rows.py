@@ -140,7 +140,7 @@ def test_as_many_heldout_rows_as_training_rows_are_fine(rng, forest):
     assert tw.importance(forest, other, (other[:, 0] > 0).astype(int), rows="heldout").n_rows == 120
 
 
-def test_trees_without_unseen_rows_are_left_out(forest):
+def test_trees_without_evaluation_rows_are_left_out(forest):
     lists = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
     lists[2], lists[7] = [], []
     with pytest.warns(UserWarning, match="2 of 10 trees"):
@@ -162,7 +162,7 @@ def test_rows_of_no_weight_are_no_rows(forest):
     assert weighted.skipped_weight == fewer.skipped_weight
 
 
-def test_a_bagging_that_saw_everything_has_no_unseen_rows():
+def test_a_bagging_that_saw_everything_has_no_oob_rows():
     bagging = BaggingClassifier(n_estimators=3, bootstrap=False).fit(X, y)
     with pytest.raises(ValueError, match="rows='heldout'"):
         tw.importance(bagging, X, y)

@@ -1,4 +1,4 @@
-"""Boosted models of every library on noise: unseen rows score zero on average, the library's own gain does not."""
+"""Boosted models of every library on noise: held-out rows score zero on average, the library's own gain does not."""
 
 from __future__ import annotations
 

@@ -46,14 +46,14 @@ def test_engines_agree_with_the_oracle(name, seeds, engines, monkeypatch):
             )
             np.testing.assert_allclose(results[0].values, expected, rtol=1e-12, atol=1e-12, err_msg=measure)
             skipped += results[0].skipped_weight
-    # Deep trees on few rows: some nodes are reached by no unseen row, so the rule that skips them was put to use.
+    # Deep trees on few rows: some nodes are reached by no evaluation row, so the rule that skips them was put to use.
     if not {"max_depth", "max_leaf_nodes", "ccp_alpha"} & set(CASES[name].options):
         assert skipped > 0
 
 
 def find_default(built):
     """The measure that "auto" stands for."""
-    weights = {weight for tree in built.trees for _, weight in tree.unseen}
+    weights = {weight for tree in built.trees for _, weight in tree.evaluation}
     if built.rows == "oob" and len(weights) > 1:
         return "mdi_oob"
     return "ufi" if built.case.is_classifier else "ufi_centered"

@@ -39,7 +39,7 @@ def test_scores_of_residuals_are_those_of_plain_loops(name, groups, engine):
     result = tw.importance(
         built.model, built.X, built.y, feature_groups=feature_groups, inference="residual", **options
     )
-    weight = dict(pair for tree in built.trees for pair in tree.unseen)
+    weight = dict(pair for tree in built.trees for pair in tree.evaluation)
     data = (built.dense, built.codes, built.n_classes)
     for g, group in enumerate(groups):
         residuals = oracle.leave_residuals(built.trees, *data, weight, group)
@@ -60,7 +60,7 @@ def test_held_out_errors_are_those_of_plain_loops(fitted, engine):
         for tree, bag in zip(fitted[0].estimators_, count_draws(fitted[0]), strict=True)
         for every_row in [[(row, 1.0) for row in range(80)]]
     ]
-    # The rows that grew the trees have the numbers 150, 151, ...
+    # The in-bag rows have the numbers 150, 151, ...
     both = np.vstack([X, np.zeros((70, 5)), fitted[1]])
     target = np.concatenate([y, np.zeros(70), fitted[2]])[:, np.newaxis]
     for j in range(5):

@@ -67,9 +67,9 @@ def test_groups_are_projected_out_together(name, engine):
 def test_all_columns_together_lose_what_the_forest_explains(fitted, engine):
     forest, X, y = fitted
     result = score(forest, X, y, feature_groups={"all": [0, 1, 2, 3]}, contributions=True)
-    unseen = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
+    evaluation = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]
     total, roots, n = np.zeros(120), np.zeros(120), np.zeros(120)
-    for tree, rows in zip(forest.estimators_, unseen, strict=True):
+    for tree, rows in zip(forest.estimators_, evaluation, strict=True):
         total[rows] += tree.predict(X[rows])
         roots[rows] += tree.tree_.value[0, 0, 0]
         n[rows] += 1
@@ -97,13 +97,13 @@ def stump_below(feature):
     )
 
 
-def project(ensemble, X, in_bag, y, weight, unseen, group_of, n_groups):
-    """What an ensemble of one tree says without each group, less the value 0, (n_unseen, n_groups)."""
+def project(ensemble, X, in_bag, y, weight, evaluation, group_of, n_groups):
+    """What an ensemble of one tree says without each group, less the value 0, (n_evaluation, n_groups)."""
     matrix = FeatureMatrix(np.asarray(X, dtype=np.float32), np.array(["a", "b"]), bool(np.isnan(X).any()))
     out = np.zeros((len(X), n_groups, 1))
     target = NumberTarget.of_numbers(np.asarray(y, dtype=np.float64)[:, np.newaxis])
-    rows = [RowLists.join([np.asarray(listed)]) for listed in (in_bag, unseen)]
-    own, group_of = np.zeros((len(unseen), 1)), np.asarray(group_of, dtype=np.int32)
+    rows = [RowLists.join([np.asarray(listed)]) for listed in (in_bag, evaluation)]
+    own, group_of = np.zeros((len(evaluation), 1)), np.asarray(group_of, dtype=np.int32)
     weight = np.asarray(weight, dtype=np.float64)
     get_engine().add_sobol_projection(
         ensemble,
@@ -117,7 +117,7 @@ def project(ensemble, X, in_bag, y, weight, unseen, group_of, n_groups):
         group_of=group_of,
         out=out,
     )
-    return out[unseen, :, 0]
+    return out[evaluation, :, 0]
 
 
 def test_by_hand(engine):
@@ -131,7 +131,7 @@ def test_by_hand(engine):
 
 
 def test_a_row_whose_next_cell_is_empty_keeps_the_mean_of_its_cell(engine):
-    # Without column 0 nobody who grew the tree goes right on column 1, but the unseen row does.
+    # Without column 0 no in-bag row goes right on column 1, but the evaluation row does.
     X = np.array([[0, 0], [1, 0], [1, 0], [0, 1]], dtype=float)
     without = project(stump_below(1), X, [0, 1, 2], [1, 3, 8, 0], [1, 1, 1], [3], [0, -1], 1)
     np.testing.assert_array_equal(without, [[(1 + 3 + 8) / 3]])
@@ -182,7 +182,7 @@ def forests(draw):
 @given(case=forests(), group_of=st.lists(st.integers(-1, 1), min_size=3, max_size=3))
 def test_any_tree(engines, case, group_of):
     ensemble, X, target, weight, is_sparse = case
-    in_bag, unseen = np.flatnonzero(weight), np.flatnonzero(weight == 0)
+    in_bag, evaluation = np.flatnonzero(weight), np.flatnonzero(weight == 0)
     values = sparse.csr_matrix(np.nan_to_num(X)) if is_sparse else X
     X = np.nan_to_num(X) if is_sparse else X
     matrix = FeatureMatrix(values, np.array(["a", "b", "c"]), bool(np.isnan(X).any()))
@@ -197,8 +197,8 @@ def test_any_tree(engines, case, group_of):
                 target,
                 in_bag=RowLists.join([in_bag]),
                 in_bag_weight=weight[in_bag],
-                evaluation=RowLists.join([unseen]),
-                prediction=np.zeros((len(unseen), target.kind.n_columns)),
+                evaluation=RowLists.join([evaluation]),
+                prediction=np.zeros((len(evaluation), target.kind.n_columns)),
                 tree_weight=np.ones(1),
                 group_of=np.array(group_of, dtype=np.int32),
                 out=out,
@@ -222,7 +222,7 @@ def test_any_tree(engines, case, group_of):
             lambda node, group=group: is_out(node, group),
             lambda node, row: step_in_arrays(ensemble, node, X[row]),
             training,
-            unseen.tolist(),
+            evaluation.tolist(),
             targets,
         )
         for row, mean in expected.items():
@@ -266,7 +266,7 @@ def test_the_number_of_threads_changes_no_bit(fitted, engine):
         )
 
 
-def test_lists_of_unseen_rows(fitted, engine):
+def test_lists_of_evaluation_rows(fitted, engine):
     _, X, y = fitted
     forest = RandomForestRegressor(10, max_depth=3, random_state=0).fit(X, y)
     lists = [np.setdiff1d(np.arange(120), bag) for bag in forest.estimators_samples_]

@@ -208,17 +208,17 @@ def split_rows(kind):
 
 
 def test_models_of_xgboost(client):
-    X, y, unseen = split_rows("number")
+    X, y, heldout = split_rows("number")
     trained = xgboost.dask.train(client, {"max_depth": 3}, xgboost.dask.DaskDMatrix(client, X, y), num_boost_round=10)
-    expected = tw.importance(trained["booster"], unseen[FEATURES], unseen["y"], rows="heldout")
-    assert_same(tw.importance(trained, cut(unseen, CUTS), "y", rows="heldout"), expected)
+    expected = tw.importance(trained["booster"], heldout[FEATURES], heldout["y"], rows="heldout")
+    assert_same(tw.importance(trained, cut(heldout, CUTS), "y", rows="heldout"), expected)
 
-    X, y, unseen = split_rows("classes")
+    X, y, heldout = split_rows("classes")
     classifier = xgboost.dask.DaskXGBClassifier(n_estimators=5, max_depth=3)
     classifier.client = client
     classifier.fit(X, y)
-    expected = tw.importance(classifier.get_booster(), unseen[FEATURES], unseen["y"], rows="heldout")
-    assert_same(tw.importance(classifier, cut(unseen, CUTS), "y", rows="heldout"), expected)
+    expected = tw.importance(classifier.get_booster(), heldout[FEATURES], heldout["y"], rows="heldout")
+    assert_same(tw.importance(classifier, cut(heldout, CUTS), "y", rows="heldout"), expected)
 
 
 @pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored:UserWarning")
@@ -226,11 +226,11 @@ def test_models_of_xgboost(client):
     ("kind", "estimator"), [("number", lightgbm.DaskLGBMRegressor), ("classes", lightgbm.DaskLGBMClassifier)]
 )
 def test_models_of_lightgbm(kind, estimator, client):
-    X, y, unseen = split_rows(kind)
+    X, y, heldout = split_rows(kind)
     model = estimator(**QUIET, client=client).fit(X, y)
-    expected = tw.importance(model.to_local(), unseen[FEATURES], unseen["y"], rows="heldout")
-    assert_same(tw.importance(model, cut(unseen, CUTS), "y", rows="heldout"), expected)
-    assert_same(tw.importance(model.to_local(), cut(unseen, CUTS), "y", rows="heldout"), expected)
+    expected = tw.importance(model.to_local(), heldout[FEATURES], heldout["y"], rows="heldout")
+    assert_same(tw.importance(model, cut(heldout, CUTS), "y", rows="heldout"), expected)
+    assert_same(tw.importance(model.to_local(), cut(heldout, CUTS), "y", rows="heldout"), expected)
 
 
 def test_workers_die(client, tmp_path):

@@ -184,9 +184,9 @@ def test_a_pipeline_of_spark(tmp_path):
     estimator = MODELS["forest of classes"]().setLabelCol("code")
     model = make_pipeline(estimator, label="answer").fit(to_spark(table))
     model.save(str(tmp_path / "model"))
-    unseen = make_table(300, seed=2).assign(answer=lambda rows: np.where(rows["label"] > 0, "yes", "no"))
-    frame = to_spark(unseen).repartition(3)
-    expected = tw.importance(model, unseen[COLUMNS], unseen["answer"], rows="heldout")
+    heldout = make_table(300, seed=2).assign(answer=lambda rows: np.where(rows["label"] > 0, "yes", "no"))
+    frame = to_spark(heldout).repartition(3)
+    expected = tw.importance(model, heldout[COLUMNS], heldout["answer"], rows="heldout")
     assert expected.feature_names.tolist() == COLUMNS
     for own in (model, tw.load_spark_model(tmp_path / "model")):
         assert_same(tw.importance(own, frame, "answer", rows="heldout"), expected)
@@ -197,11 +197,11 @@ def test_a_pipeline_of_spark_that_takes_vectors():
     features = features.withColumn("answer", F.when(F.col("label") > 0, "yes").otherwise("no"))
     stages = [StringIndexer(inputCol="answer", outputCol="code"), MODELS["tree of classes"]().setLabelCol("code")]
     model = Pipeline(stages=stages).fit(features)
-    unseen = make_features()[0].transform(to_spark(make_table(200, seed=4)))
-    unseen = unseen.withColumn("answer", F.when(F.col("label") > 0, "yes").otherwise("no"))
-    result = tw.importance(model, unseen.repartition(2), "answer", rows="heldout")
+    heldout = make_features()[0].transform(to_spark(make_table(200, seed=4)))
+    heldout = heldout.withColumn("answer", F.when(F.col("label") > 0, "yes").otherwise("no"))
+    result = tw.importance(model, heldout.repartition(2), "answer", rows="heldout")
     assert result.feature_names.tolist() == ["x", "steps", "color_index", "shape_index", "noise"]
-    rows = unseen.select("features", "answer").collect()
+    rows = heldout.select("features", "answer").collect()
     matrix = np.array([row["features"].toArray() for row in rows])
     expected = tw.importance(model, matrix, [row["answer"] for row in rows], rows="heldout")
     np.testing.assert_allclose(result.values, expected.values, rtol=1e-10, atol=1e-12)

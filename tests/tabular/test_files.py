@@ -200,7 +200,7 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 
 
 def test_excel_without_openpyxl(tmp_path, monkeypatch):
-    monkeypatch.setattr("truewood.tabular._files.records.find_spec", {}.get)
+    monkeypatch.setattr("truewood.tabular._files.json_and_excel.find_spec", {}.get)
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     with pytest.raises(TableError, match=r"a\.xlsx.*openpyxl.*'truewood\[excel\]'"):
         score_table(tmp_path / "a.xlsx", "y")

@@ -126,7 +126,7 @@ def test_tables_that_do_not_fit_the_model(table, argument, words, forest):
     assert_refused(forest, *words, table=table, argument=argument)
 
 
-def test_training_rows_cannot_judge_the_model(forest):
+def test_a_model_cannot_be_evaluated_on_its_training_rows(forest):
     words = "training rows", "held-out"
     error = assert_refused(forest, *words, argument="table")
     assert isinstance(error.__cause__, TrainingRowsError)

@@ -32,10 +32,10 @@ def test_boosting_holds_whole_groups_out(model, target):
     result = score.result
     assert result.feature_names.tolist() == ["x", "age"]
     assert result.n_groups == 30  # a quarter of them
-    judged = set(map(tuple, score.X.to_numpy()))
-    is_judged = np.array([row in judged for row in map(tuple, table[["x", "age"]].to_numpy())])
-    assert is_judged.sum() == result.n_rows
-    assert not set(table["patient"][is_judged]) & set(table["patient"][~is_judged])
+    evaluated = set(map(tuple, score.X.to_numpy()))
+    is_evaluated = np.array([row in evaluated for row in map(tuple, table[["x", "age"]].to_numpy())])
+    assert is_evaluated.sum() == result.n_rows
+    assert not set(table["patient"][is_evaluated]) & set(table["patient"][~is_evaluated])
     phi = pd.DataFrame(result.contributions - result.contributions.mean(axis=0)).groupby(result.groups).sum()
     error = np.sqrt((phi**2).sum(axis=0)).to_numpy()
     assert (result.null_std_error > error).all()
@@ -60,7 +60,7 @@ def test_folds_keep_groups_together(model, target):
     )  # see cross_importance
 
 
-def test_a_saved_model_is_judged_by_groups():
+def test_a_saved_model_is_evaluated_by_groups():
     features = ["x", "age"]
     forest = RandomForestRegressor(20, random_state=0).fit(TABLE[features][:300], TABLE["y"][:300])
     score = score_saved_model(forest, TABLE[300:], "y", groups="patient")

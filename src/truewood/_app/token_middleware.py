@@ -76,7 +76,7 @@ class TokenMiddleware:
             await self.app(scope, receive, send)
             return
         request = HTTPConnection(scope)
-        status, reason = self._judge(request)
+        status, reason = self._find_refusal(request)
         if reason:
             await _refuse(status, reason, scope, receive, send)
         elif _is_login(scope):
@@ -84,7 +84,7 @@ class TokenMiddleware:
         else:
             await self.app(scope, self._watch(request, receive), _add_headers(send))
 
-    def _judge(self, request: HTTPConnection) -> tuple[int, str]:
+    def _find_refusal(self, request: HTTPConnection) -> tuple[int, str]:
         """Return status and reason of a refusal; no reason if the request is admitted."""
         headers = request.headers
         if not _is_from_here(request.scope, headers):

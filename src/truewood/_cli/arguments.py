@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NoReturn
 
 from truewood.tabular import FileContent
@@ -162,6 +163,22 @@ def rows_to_use(text: str) -> int | str:
     if text.isdecimal():
         return int(text)
     raise argparse.ArgumentTypeError(f"must be a number of rows or all, got {text}")
+
+
+def add_result_options(parser: Any, files: str) -> None:
+    """Add what is shown of a result, and the files to write it to."""
+    parser.add_argument("--alpha", type=fraction, default=0.05, help="false discovery rate (default: %(default)s)")
+    parser.add_argument(
+        "--top", type=positive, default=20, metavar="N", help="number of features to print (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"write a file: {files}; can be repeated",
+    ).complete = FILE
 
 
 def columns_to_try(text: str) -> int | float | str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import truewood
-from truewood._cli.arguments import FILE, fraction, positive
+from truewood._cli.arguments import FILE, add_result_options
 from truewood._cli.output import (
     ENDINGS_OF_COMPARISONS,
     check_outputs,
@@ -19,8 +19,8 @@ from truewood._cli.output import (
 )
 from truewood._cli.streams import write_message
 from truewood._compare import compare
+from truewood._load import load
 from truewood._results.importance_result import ImportanceResult
-from truewood._results.loading import load
 
 _DESCRIPTION = """Compare two saved results feature by feature: two models on the same rows, or one
 model on two sets of rows (periods, regions). To compare results on the same rows, save
@@ -54,24 +54,7 @@ def add_command(commands: Any) -> None:
         action="store_true",
         help="the results have no rows in common, even if they have the same number of rows",
     )
-    parser.add_argument(
-        "--alpha",
-        type=fraction,
-        default=0.05,
-        help="false discovery rate (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--top", type=positive, default=20, metavar="N", help="number of features to print (default: %(default)s)"
-    )
-    output = parser.add_argument(
-        "--output",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="write a file: .html (report), .csv, .png, .svg or .pdf; can be repeated",
-    )
-    output.complete = FILE
+    add_result_options(parser, ".html (report), .csv, .png, .svg or .pdf")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of the table")
     parser.set_defaults(run=run)
 

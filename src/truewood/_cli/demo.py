@@ -14,7 +14,7 @@ from rich.table import Table
 from truewood._cli.output import can_write_reports
 from truewood._cli.streams import Console
 from truewood._formatting import count, find_unit, format_p_value, make_ordinal
-from truewood._writing import check_writable, write_file, write_picture
+from truewood._writing import check_writable, write_figure, write_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -205,7 +205,7 @@ def _draw(result: ImportanceResult, task: str, path: Path) -> None:
     panels[0].invert_yaxis()
     _write_p_values(panels[1], result)
     figure.suptitle(f"Only X1 is informative ({task}, {result.n_rows} rows, {_N_TREES} trees)")
-    write_picture(path, figure, dpi=150)
+    write_figure(path, figure, dpi=150)
 
 
 def _write_p_values(ax: Axes, result: ImportanceResult) -> None:

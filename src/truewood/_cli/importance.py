@@ -13,7 +13,7 @@ from truewood._cli.arguments import open_data, use_time_as_target
 from truewood._cli.describe import list_columns
 from truewood._cli.importance_options import add_options, check_options
 from truewood._cli.messages import make_messages, render
-from truewood._cli.output import check_outputs, make_frame, print_json, print_table, write_output
+from truewood._cli.output import check_outputs, extend_frame, print_json, print_table, write_output
 from truewood._progress import show_progress
 from truewood._results.caveats import check_table, list_caveats
 from truewood.tabular import FitSettings, Messages, TableScore, score_saved_model, score_table
@@ -178,7 +178,7 @@ def _summarize(options: argparse.Namespace, score: TableScore, messages: Message
         "impurity": result.impurity,
         "skipped_weight": result.skipped_weight,
         "inference_unavailable": result.inference_unavailable,
-        "features": make_frame(result, options.alpha, score.explanation).to_dict("records"),
+        "features": extend_frame(result, options.alpha, score.explanation).to_dict("records"),
         "interactions": None if score.interactions is None else score.interactions.frame().to_dict("records"),
         "feature_groups": None if score.feature_groups is None else dict(score.feature_groups),
         "notes": result.notes,

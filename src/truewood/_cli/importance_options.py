@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from truewood._cli.arguments import (
     FILE,
     Once,
     add_columns,
+    add_result_options,
     add_target,
     at_least_two,
     columns_to_try,
@@ -169,24 +169,7 @@ def _add_output(group: Any) -> None:
         metavar="THRESHOLD",
         help="score columns together if their rank correlation is at least THRESHOLD (%(const)s if omitted)",
     )
-    group.add_argument(
-        "--alpha",
-        type=fraction,
-        default=0.05,
-        help="false discovery rate (default: %(default)s)",
-    )
-    group.add_argument(
-        "--top", type=positive, default=20, metavar="N", help="number of features to print (default: %(default)s)"
-    )
-    output = group.add_argument(
-        "--output",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="write a file: .html (report), .csv, .md, .json (for truewood.load), .png, .svg or .pdf; can be repeated",
-    )
-    output.complete = FILE
+    add_result_options(group, ".html (report), .csv, .md, .json (for truewood.load), .png, .svg or .pdf")
     group.add_argument(
         "--contributions",
         action="store_true",

@@ -27,7 +27,8 @@ from truewood._results.caveats import check_table, explain_intervals, explain_ve
 from truewood._results.comparison import Comparison, write_differences
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
-from truewood._results.pairs_text import summarize_pairs
+from truewood._results.importance_text import STARS
+from truewood._results.interactions_text import summarize_pairs
 from truewood._results.summary import (
     classify_features,
     find_percent,
@@ -37,9 +38,8 @@ from truewood._results.summary import (
     write_summary,
     write_total,
 )
-from truewood._results.text import STARS
 from truewood._results.trends import describe_levels, explain_directions, find_directions
-from truewood._writing import check_writable, write_file, write_picture
+from truewood._writing import check_writable, write_figure, write_file
 from truewood.tabular import TableScore
 from truewood.tabular._columns.columns import LEAK
 
@@ -95,7 +95,7 @@ def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> 
         case ".html":
             score.report(path, title=title, alpha=alpha)
         case ".csv":
-            write_table(make_frame(result, alpha, explanation), path)
+            write_table(extend_frame(result, alpha, explanation), path)
         case ".md":
             write_file(path, _make_markdown(score, alpha, title).encode(errors="backslashreplace"))
         case ".json":
@@ -105,7 +105,7 @@ def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> 
 
 
 def _make_markdown(score: TableScore, alpha: float, title: str) -> str:
-    columns = _list_cells(score.result, make_frame(score.result, alpha, score.explanation), alpha)
+    columns = _list_cells(score.result, extend_frame(score.result, alpha, score.explanation), alpha)
     rows = list(zip(*columns.values(), strict=True))
     notes = [*_head(score, alpha), *score.notes, *(" ".join(line.split()) for line in _explain(score, 0, alpha))]
     return format_markdown(title, list(columns), rows, notes, [as_message(text).text for text in score.warnings])
@@ -143,11 +143,11 @@ def draw_into(path: Path, plot: Callable[[], Axes]) -> None:
     with catch_warnings():
         # Missing characters were reported above.
         filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
-        write_picture(path, figure, dpi=150, bbox_inches="tight")
+        write_figure(path, figure, dpi=150, bbox_inches="tight")
 
 
-def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation | None = None) -> pd.DataFrame:
-    """Make the table of the result, with directions, adjusted p-values and significance."""
+def extend_frame(result: ImportanceResult, alpha: float, explanation: Explanation | None = None) -> pd.DataFrame:
+    """Add directions, adjusted p-values and significance to the table of the result."""
     frame, directions = result.frame(), find_directions(result, explanation, alpha)
     if directions is not None:
         frame["direction"] = [directions[j].short_text for j in result.order]
@@ -161,7 +161,7 @@ def make_frame(result: ImportanceResult, alpha: float, explanation: Explanation 
 
 def print_table(score: TableScore, *, top: int, alpha: float, title: str) -> None:
     """Print the features in order of importance to standard output, for terminals of 80 characters."""
-    frame = make_frame(score.result, alpha, score.explanation)
+    frame = extend_frame(score.result, alpha, score.explanation)
     columns = _list_cells(score.result, frame.head(top), alpha)
     headings = [heading.replace("biased ", "biased\n") for heading in list(columns)[2:]]
     table = _head_table(headings, aligned=headings[0])

@@ -13,12 +13,13 @@ from typing import Any, ParamSpec, TypeVar
 
 from truewood._arguments import is_choice
 from truewood._engines.engine import Engine
-from truewood._exceptions import NativeEngineWarning
+from truewood._exceptions import DeviceMemoryError, NativeEngineWarning
 from truewood._formatting import quote
 from truewood._inputs.table_types import is_on_device
 
 ENGINE_VARIABLE = "TRUEWOOD_ENGINE"
 ENGINES = ("native", "numpy", "cuda")
+AUTO = "auto"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,15 +33,19 @@ def get_engine() -> Engine:
 
 
 @contextmanager
-def use_engine(engine: Engine | str | None) -> Iterator[None]:
-    """Use an engine within the context; None keeps the current one."""
-    if engine is None:
-        engine = _in_use.get()
-    elif not isinstance(engine, Engine):
-        engine = resolve_engine(engine)
+def use_engine(engine: Engine | str) -> Iterator[None]:
+    """Use an engine within the context, "auto" for the one in use; say in one line if the GPU has too little memory."""
+    if not isinstance(engine, Engine):
+        engine = get_engine() if is_choice(engine, [AUTO]) else resolve_engine(engine)
     token = _in_use.set(engine)
     try:
         yield
+    except MemoryError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # CuPy's
+            raise
+        raise DeviceMemoryError(
+            "the GPU has too little memory for these rows and trees; pass fewer rows, or engine='native'."
+        ) from error
     finally:
         _in_use.reset(token)
 
@@ -63,15 +68,20 @@ def place_rows(X: Any, name: str) -> tuple[Any, Engine]:
 
     "auto" selects the GPU if X is already there, unless TRUEWOOD_ENGINE is set.
     """
-    is_auto, problem = is_choice(name, ["auto"]), None
-    if is_auto and is_on_device(X) and ENGINE_VARIABLE not in os.environ:
+    problem = None
+    if is_choice(name, [AUTO]) and is_on_device(X) and ENGINE_VARIABLE not in os.environ:
         problem = _find_cuda_problem()
         if problem is None:
             return X, resolve_engine("cuda")
-    engine = get_engine() if is_auto else resolve_engine(name)
+    engine = get_engine() if is_choice(name, [AUTO]) else resolve_engine(name)
     if is_on_device(X):
         X = engine.place_rows(X, "" if problem is None else f", because {problem}")
     return X, engine
+
+
+def was_selected_for(X: Any, name: str) -> bool:
+    """Whether "auto" selected the GPU because X is there."""
+    return is_choice(name, [AUTO]) and is_on_device(X)
 
 
 def place_on_host(X: Any, reason: str) -> tuple[Any, Engine]:
@@ -85,9 +95,7 @@ def resolve_engine(name: str | None = None) -> Engine:
     source = "engine"
     if name is None:
         name, source = os.environ.get(ENGINE_VARIABLE, "native" if has_native_engine() else "numpy"), ENGINE_VARIABLE
-    if not is_choice(name, ENGINES):
-        choices = ENGINES if source == ENGINE_VARIABLE else ("auto", *ENGINES)
-        raise ValueError(f"{source} must be one of {', '.join(map(repr, choices))}, got {quote(name)}.")
+    check_engine(name, source)
     if name != "numpy" and not has_native_engine():
         raise ValueError(
             f"{source}={quote(name)} needs the compiled kernel, which is not installed; install a C++17 compiler and "
@@ -98,6 +106,13 @@ def resolve_engine(name: str | None = None) -> Engine:
     if not has_native_engine():
         _warn_once()
     return _make_engine(name)
+
+
+def check_engine(name: Any, source: str = "engine") -> None:
+    """Refuse anything but the name of an engine or, as an argument, "auto"."""
+    choices = (AUTO, *ENGINES) if source == "engine" else ENGINES
+    if not is_choice(name, choices):
+        raise ValueError(f"{source} must be one of {', '.join(map(repr, choices))}, got {quote(name)}.")
 
 
 @cache

@@ -19,8 +19,8 @@ from truewood._estimators.html_view import HTMLViewMixin
 from truewood._formatting import quote
 from truewood._importance import importance
 from truewood._results.importance_result import ImportanceResult
+from truewood._results.importance_text import write_html
 from truewood._results.notebook_view import write_view
-from truewood._results.text import write_html
 from truewood._rows.bag_weights import choose_bag_size
 from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN
 

@@ -26,8 +26,8 @@ from truewood._inputs.table_types import read_names
 from truewood._measures.registry import get_measure
 from truewood._pipelines.final_estimator import check_bags
 from truewood._refitting import name_weight, set_seeds
+from truewood._results.importance_text import write_html
 from truewood._results.notebook_view import write_view
-from truewood._results.text import write_html
 from truewood._sklearn_compat import SKLEARN_VERSION, keep_warning_filters
 
 # Trees of the default forest: more than scikit-learn's 100, so that the seed rarely changes the selection.

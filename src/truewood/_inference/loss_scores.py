@@ -24,14 +24,14 @@ class LossScores:
     ----------
     per_output : ndarray of shape (n_outputs, n_groups)
         Increase in loss as a share of the sum of squared deviations of the target.
-    phi : ndarray of shape (n_rows, n_groups), or None
+    contributions : ndarray of shape (n_rows, n_groups), or None
         Contributions of rows to the mean over outputs; None if they are not kept.
     error : ndarray of shape (n_groups,)
         Standard error of each score, as far as it comes from the evaluation rows.
     """
 
     per_output: Floats
-    phi: Floats | None
+    contributions: Floats | None
     error: Floats
 
     @property
@@ -43,10 +43,10 @@ class LossScores:
     @classmethod
     def join(cls, parts: Sequence[LossScores]) -> LossScores:
         """Concatenate the scores of several blocks of groups."""
-        phi = [part.phi for part in parts if part.phi is not None]
+        contributions = [part.contributions for part in parts if part.contributions is not None]
         return cls(
             per_output=np.hstack([part.per_output for part in parts]),
-            phi=np.hstack(phi) if phi else None,
+            contributions=np.hstack(contributions) if contributions else None,
             error=np.concatenate([part.error for part in parts]),
         )
 
@@ -71,7 +71,7 @@ def score_losses(increase: Floats, deviation: Floats, row_weight: Floats, *, wit
     share = row_weight / row_weight.sum()
     variance = (share[:, np.newaxis] * deviation).sum(axis=0)
     added = increase * (share[:, np.newaxis] / variance)[:, np.newaxis, :]
-    per_output, phi = added.sum(axis=0).T, added.mean(axis=2)
-    squares = ((phi - share[:, np.newaxis] * per_output.mean(axis=0)) ** 2).sum(axis=0)
+    per_output, contributions = added.sum(axis=0).T, added.mean(axis=2)
+    squares = ((contributions - share[:, np.newaxis] * per_output.mean(axis=0)) ** 2).sum(axis=0)
     magnitude = np.full(len(squares), _MAGNITUDE)
-    return LossScores(per_output, phi if with_rows else None, np.sqrt(drop_rounding(squares, magnitude)))
+    return LossScores(per_output, contributions if with_rows else None, np.sqrt(drop_rounding(squares, magnitude)))

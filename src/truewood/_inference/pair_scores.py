@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truewood._inference.additive_basis import ROWS_PER_REGRESSOR
 from truewood._inference.standard_errors import find_cluster_correction, find_cluster_shortage, find_row_shortage
 from truewood._inputs.groups import sum_row_groups
 
@@ -28,19 +29,13 @@ Floats = NDArray[np.float64]
 
 # Canonical correlation of the additive bases of two features above which p-values are withheld.
 MOST_DEPENDENT = 0.85
-# Most levels of a column that get an indicator each, and most knots of a spline.
-_MOST_LEVELS = 20
-_MOST_KNOTS = 16
 # Curves of other features: one per this many rows, those of the largest main effects.
 _ROWS_PER_CURVE = 20
-# Larger numbers, and infinite ones, count as this.
-_LARGEST = 1e100
 # Singular values below this share of the largest are zero.
 _RANK = 1e-7
 # Joint effects that regressors explain up to this share of their square are additive.
 _ADDITIVE = 1e-18
-# Evaluation rows per regressor.
-_ROWS_PER_REGRESSOR = 4
+# Larger leverages count as this.
 _MOST_LEVERAGE = 0.9
 # Pairs whose joint effects are in the processor's cache together.
 _BLOCK_PAIRS = 16
@@ -144,9 +139,9 @@ class PairScorer:
         if self._size is not None and (problem := find_cluster_shortage(self._size)) is not None:
             return problem
         n_regressors = 3 + sum(n_basis[-2:]) + max(column.n_common for column in self._columns)
-        if n_rows < _ROWS_PER_REGRESSOR * n_regressors:
+        if n_rows < ROWS_PER_REGRESSOR * n_regressors:
             return (
-                f"tests of pairs need {_ROWS_PER_REGRESSOR} evaluation rows for each of the {n_regressors} regressors "
+                f"tests of pairs need {ROWS_PER_REGRESSOR} evaluation rows for each of the {n_regressors} regressors "
                 f"that control for additive effects, got {n_rows}"
             )
         return None
@@ -329,46 +324,3 @@ def _orthonormalize(columns: Floats) -> Floats:
     """An orthonormal basis of what columns span, shape (n_rows, rank)."""
     left, values, _ = np.linalg.svd(columns, full_matrices=False)
     return np.ascontiguousarray(left[:, values > _RANK * max(values.max(initial=0.0), _RANK)])
-
-
-def make_basis(columns: Floats, are_categories: NDArray[np.bool_]) -> Floats:
-    """An additive basis of a feature, shape (n_rows, n): indicators of levels, or linear splines with quantile knots.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_rows, n_columns)
-        The columns of the feature; NaN for missing values.
-    are_categories : ndarray of bool, shape (n_columns,)
-        Which columns contain codes of categories, whose order means nothing.
-    """
-    n_rows = len(columns)
-    n_knots = int(np.clip(round(n_rows ** (1 / 3)), 3, _MOST_KNOTS))
-    parts = [
-        part
-        for x, is_category in zip(columns.T, are_categories, strict=True)
-        for part in _span(x, n_knots, is_category)
-    ]
-    basis = np.column_stack(parts) if parts else np.zeros((n_rows, 0))
-    most = max(4, n_rows // (5 * _ROWS_PER_REGRESSOR))
-    if basis.shape[1] <= most:
-        return basis
-    left, values, _ = np.linalg.svd(basis - basis.mean(axis=0), full_matrices=False)
-    largest: Floats = left[:, :most] * values[:most]
-    return largest
-
-
-def _span(x: Floats, n_knots: int, is_category: bool) -> list[Floats]:
-    """The basis functions of one column."""
-    is_missing = np.isnan(x)
-    parts = [is_missing.astype(np.float64)] if is_missing.any() and not is_missing.all() else []
-    levels, counts = np.unique(x[~is_missing], return_counts=True)
-    if len(levels) <= 1:
-        return parts
-    if is_category or len(levels) <= max(n_knots + 1, 3):
-        common = levels[np.argsort(-counts, kind="stable")[: _MOST_LEVELS + 1]]
-        return parts + [(x == level).astype(np.float64) for level in common[1:]]
-    filled = np.where(is_missing, np.median(x[~is_missing]), np.clip(x, -_LARGEST, _LARGEST))
-    spread = float(filled.std()) or 1.0
-    filled = (filled - filled.mean()) / spread
-    knots = np.unique(np.quantile(filled[~is_missing], np.arange(1, n_knots) / n_knots))
-    return [*parts, filled, *(np.maximum(filled - knot, 0.0) for knot in knots if knot < filled.max())]

@@ -256,12 +256,14 @@ def _estimate_g(moments: Moments, scores: GroupingScores) -> Floats:
     return 1.0 + np.maximum(excess, 0.0) * np.where(is_above, kept, 0.0)
 
 
-def measure_fold_errors(phi: Floats, per_fold: Floats, *, reciprocity: float, test_per_train: float) -> Errors:
+def measure_fold_errors(
+    contributions: Floats, per_fold: Floats, *, reciprocity: float, test_per_train: float
+) -> Errors:
     """Measure the standard errors of means over folds.
 
     Parameters
     ----------
-    phi : ndarray of shape (n_rows, n_features)
+    contributions : ndarray of shape (n_rows, n_features)
         Contributions of held-out rows, or groups of rows, minus the mean of their fold.
     per_fold : ndarray of shape (n_folds, n_features)
         Scores by fold.
@@ -271,7 +273,7 @@ def measure_fold_errors(phi: Floats, per_fold: Floats, *, reciprocity: float, te
     test_per_train : float
         Number of test rows over number of training rows.
     """
-    squares = np.append((phi**2).sum(axis=0), (phi.sum(axis=1) ** 2).sum())
+    squares = np.append((contributions**2).sum(axis=0), (contributions.sum(axis=1) ** 2).sum())
     tested = np.sqrt((1.0 + reciprocity) * squares)
     spread = (1.0 + reciprocity) ** 2 * squares[:-1]
     if len(per_fold) > 1:

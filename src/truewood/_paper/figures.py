@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from truewood._plotting.style import UNBIASED
-from truewood._writing import write_picture
+from truewood._writing import write_figure
 
 TITLES = {"SI": "split improvement (SI)", "UFI": "unbiased feature importance (UFI)"}
 _LINES = {"X1": "-", "X2": "-", "X3": "--", "X4": "-.", "X5": ":"}
@@ -29,10 +29,10 @@ def _make_panels(
 
 def _save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    write_picture(paths[0], figure, dpi=120)
+    write_figure(paths[0], figure, dpi=120)
     # Without dates and random ids, so that the same run writes the same file.
     with rc_context({"svg.hashsalt": "truewood"}):
-        write_picture(paths[1], figure, metadata={"Date": None})
+        write_figure(paths[1], figure, metadata={"Date": None})
     return paths
 
 

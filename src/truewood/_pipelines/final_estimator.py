@@ -125,22 +125,22 @@ def extract_final_estimator(
     check_parts : bool
         Whether `X` is only a part of the rows: refuse steps that depend on the whole table when they transform.
     """
-    unwrapped = FinalEstimator(model, X, y)
+    final = FinalEstimator(model, X, y)
     while True:
-        if isinstance(unwrapped.model, Pipeline):
-            unwrapped = _run_steps(unwrapped, rows, is_traced=known is None, check_parts=check_parts)
-        elif _is_search(unwrapped.model):
-            unwrapped = replace(unwrapped, model=_find_best(unwrapped.model))
-        elif isinstance(unwrapped.model, TransformedTargetRegressor):
-            regressor = _get_regressor(unwrapped.model)
-            y = unwrapped.y
+        if isinstance(final.model, Pipeline):
+            final = _run_steps(final, rows, is_traced=known is None, check_parts=check_parts)
+        elif _is_search(final.model):
+            final = replace(final, model=_find_best(final.model))
+        elif isinstance(final.model, TransformedTargetRegressor):
+            regressor = _get_regressor(final.model)
+            y = final.y
             if y is not None:
-                y = _transform_y(unwrapped.model, y, check_parts=check_parts)
-            unwrapped = replace(unwrapped, model=regressor, y=y)
-        elif (spark := find_spark_pipeline(unwrapped.model)) is not None:
-            unwrapped = _run_spark_stages(unwrapped, spark)
+                y = _transform_y(final.model, y, check_parts=check_parts)
+            final = replace(final, model=regressor, y=y)
+        elif (spark := find_spark_pipeline(final.model)) is not None:
+            final = _run_spark_stages(final, spark)
         else:
-            return unwrapped if known is None else replace(unwrapped, encoding=known)
+            return final if known is None else replace(final, encoding=known)
 
 
 def _is_search(model: Any) -> bool:
@@ -181,12 +181,12 @@ def find_spark_pipeline(model: Any) -> SparkPipeline | None:
     return SparkPipeline(found) if found.stages else None
 
 
-def _run_spark_stages(unwrapped: FinalEstimator, pipeline: SparkPipeline) -> FinalEstimator:
+def _run_spark_stages(final: FinalEstimator, pipeline: SparkPipeline) -> FinalEstimator:
     """Run the stages of a Spark PipelineModel that its tree model uses."""
-    inner = replace(unwrapped, model=pipeline.find_predictor(), y=pipeline.encode_target(unwrapped.y))
+    inner = replace(final, model=pipeline.find_predictor(), y=pipeline.encode_target(final.y))
     if pipeline.inputs is None:
         return inner
-    X, encoding = pipeline.run(unwrapped.X)
+    X, encoding = pipeline.run(final.X)
     return replace(inner, X=X, encoding=encoding)
 
 
@@ -197,15 +197,15 @@ def _get_last(pipeline: Pipeline) -> Any:
     return last
 
 
-def _run_steps(unwrapped: FinalEstimator, rows: Any, *, is_traced: bool, check_parts: bool) -> FinalEstimator:
+def _run_steps(final: FinalEstimator, rows: Any, *, is_traced: bool, check_parts: bool) -> FinalEstimator:
     """Run all steps except the last one."""
-    steps, last = unwrapped.model.steps[:-1], _get_last(unwrapped.model)
-    unwrapped = replace(unwrapped, warning=check_rows(steps, rows) or unwrapped.warning)
+    steps, last = final.model.steps[:-1], _get_last(final.model)
+    final = replace(final, warning=check_rows(steps, rows) or final.warning)
     named = [(name, step) for name, step in steps if not is_skipped(step)]
     preprocessing = [step for _, step in named]
     if not preprocessing:
-        return replace(unwrapped, model=last)
-    table, before = take_from_device(unwrapped.X, "the steps of the pipeline"), unwrapped.encoding
+        return replace(final, model=last)
+    table, before = take_from_device(final.X, "the steps of the pipeline"), final.encoding
     if before is None:
         table, inputs = adapt_table(table, preprocessing[0], _list_categories(preprocessing))
         before = Encoding(inputs, ColumnProvenance.start(inputs))
@@ -217,7 +217,7 @@ def _run_steps(unwrapped: FinalEstimator, rows: Any, *, is_traced: bool, check_p
     for step in preprocessing:
         encoded = step.transform(encoded)
     columns = _find_columns(preprocessing, table, before.columns, encoded.shape[1]) if is_traced else before.columns
-    return replace(unwrapped, model=last, X=encoded, encoding=replace(before, columns=columns))
+    return replace(final, model=last, X=encoded, encoding=replace(before, columns=columns))
 
 
 def _list_categories(steps: Sequence[Any]) -> list[NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The report's charts as Vega-Lite specifications, made with Altair, and the JavaScript that draws them.
+"""The report's charts as Vega-Lite specifications, made with Altair.
 
 Data fields have fixed names, and rows are identified by position. Vega parses field names as expressions and uses
 categories as object keys, so a feature called "constructor" would break it; here feature names are only ever text.
@@ -7,7 +7,6 @@ categories as object keys, so a feature called "constructor" would break it; her
 from __future__ import annotations
 
 import textwrap
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -374,31 +373,3 @@ def _make_classes(classes: ClassScores, percent: Percent | None) -> Chart:
         height=alt.Step(_ROW),
         description="Heat map of scores by feature and class; the downloaded table has the numbers.",
     )
-
-
-@cache
-def bundle_scripts() -> str:
-    """Return the JavaScript of Vega and Vega-Embed as a module to embed in a page."""
-    vl_convert, vega_lite = import_libraries()
-    bundle: str = vl_convert.javascript_bundle(vl_version=vega_lite)
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def compile_chart(chart: dict[str, Any]) -> dict[str, Any]:
-    """Compile a Vega-Lite specification to Vega, which saves the browser that work."""
-    vl_convert, vega_lite = import_libraries()
-    compiled: dict[str, Any] = vl_convert.vegalite_to_vega(chart, vl_version=vega_lite)
-    return compiled
-
-
-def import_libraries() -> tuple[Any, str]:
-    """Return the converter, and the version of Vega-Lite that Altair writes."""
-    try:
-        import altair
-        import vl_convert
-    except ImportError as error:
-        raise ImportError(
-            f"a report needs altair and vl-convert-python, but {error.name} is not installed; "
-            "run pip install 'truewood[report]'."
-        ) from error
-    return vl_convert, ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])

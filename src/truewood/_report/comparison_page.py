@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from truewood._formatting import CI, INTERVALS, ROWS_IN_WORDS, count, format_p_value, shorten
 from truewood._measures.registry import get_measure
 from truewood._report.charts import make_difference_chart
-from truewood._report.page import Column, Page, check_report, list_items, list_terms, write_page
+from truewood._report.html_page import Column, Page, check_report, list_items, list_terms, write_page
 from truewood._report.wording import format_date
 from truewood._results.caveats import Caveat
 from truewood._results.comparison import find_difference_unit, write_differences

@@ -13,7 +13,7 @@ from truewood._report import wording
 from truewood._report.cards import write_cards
 from truewood._report.charts import make_charts, name_class_column
 from truewood._report.groups_section import write_groups
-from truewood._report.page import Column, Page, check_report, list_items, list_terms, write_page
+from truewood._report.html_page import Column, Page, check_report, list_items, list_terms, write_page
 from truewood._report.pairs_section import write_pairs_section
 from truewood._results.caveats import Caveat, check_table, list_caveats
 from truewood._results.certain_ranks import MAX_RANKED, write_certain_top
@@ -100,7 +100,7 @@ def write_report(
         title=title or "Which features matter?",
         heading="Importance",
         about=wording.describe_data(result, data),
-        summary=wording.write_headline(result, alpha, target),
+        summary=wording.write_page_summary(result, alpha, target),
         facts=wording.list_facts(result, percent, performance),
         caveats=[
             *(Caveat("", text, is_severe=True) for text in warnings),

@@ -11,15 +11,9 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from truewood._report.charts import (
-    adapt_rows,
-    compile_chart,
-    import_libraries,
-    make_effects_chart,
-    make_importance_chart,
-    wrap_name,
-)
+from truewood._report.charts import adapt_rows, make_effects_chart, make_importance_chart, wrap_name
 from truewood._report.importance_page import make_columns
+from truewood._report.vega import compile_chart, import_libraries
 from truewood._results.explanation import Explanation, summarize_effects
 from truewood._results.summary import classify_features, find_percent, find_shown
 

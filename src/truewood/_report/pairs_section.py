@@ -7,7 +7,7 @@ from html import escape
 
 from truewood._formatting import count
 from truewood._results.interactions import Interactions
-from truewood._results.pairs_text import make_pairs_table, summarize_pairs
+from truewood._results.interactions_text import make_pairs_table, summarize_pairs
 
 _N_SHOWN = 10
 _MEANING = (

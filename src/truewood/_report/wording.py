@@ -1,4 +1,4 @@
-"""Text that only the report has: headline, conclusion, key facts, method, and how to read it. Plain text, no HTML."""
+"""Text that only the report has: summary, conclusion, key facts, method, and how to read it. Plain text, no HTML."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def format_date() -> str:
     return f"{today:%B} {today.day}, {today.year}"
 
 
-def write_headline(result: ImportanceResult, alpha: float, target: str | None) -> str:
+def write_page_summary(result: ImportanceResult, alpha: float, target: str | None) -> str:
     """Write the summary, with a warning in front if the model predicts no better than chance."""
     summary = write_summary(result, alpha, target=target, with_level=False, longest=_LONGEST_NAME)
     if is_no_better_than_chance(result):

@@ -25,15 +25,19 @@ def measure_feature_differences(result: ImportanceResult) -> Floats:
     through evaluation rows but not through in-bag rows, so that only a negative correlation counts. Without
     contributions, the variance from rows is the largest possible one, that of a correlation of -1.
     """
-    values, phi, is_fixed = result.values, result.contributions, result.rows == "heldout"
+    values, contributions, is_fixed = result.values, result.contributions, result.rows == "heldout"
     noise = np.zeros(len(values)) if is_fixed else get_forest_noise(result)
     of_rows = np.sqrt(np.maximum(result.std_error**2 - noise, 0.0))
     z_score = np.zeros((len(values), len(values)))
     for k, value in enumerate(values):
-        if phi is not None and is_fixed:
-            variance = measure_paired_variance(phi[:, [k]], phi, result.groups)
+        if contributions is not None and is_fixed:
+            variance = measure_paired_variance(contributions[:, [k]], contributions, result.groups)
         else:
-            correlation = -1.0 if phi is None else np.minimum(correlate_contributions(phi, k, result.groups), 0.0)
+            correlation = (
+                -1.0
+                if contributions is None
+                else np.minimum(correlate_contributions(contributions, k, result.groups), 0.0)
+            )
             variance = of_rows[k] ** 2 + of_rows**2 - 2.0 * correlation * of_rows[k] * of_rows
         if not is_fixed:
             difference = values[k] - values, result.per_tree[:, [k]] - result.per_tree
@@ -44,7 +48,7 @@ def measure_feature_differences(result: ImportanceResult) -> Floats:
 
 
 def get_forest_noise(result: ImportanceResult) -> Floats:
-    """Variance of the scores over forests that could be grown on the same data, shape (n_features,).
+    """Variance of the scores over forests that could be fit to the same data, shape (n_features,).
 
     For folds it is already part of the rows' contributions; boosted trees are not independent draws and have none.
     """

@@ -17,8 +17,9 @@ from truewood._inference.p_values import find_rank_sets
 from truewood._inference.standard_errors import count_trees_needed
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.feature_differences import measure_feature_differences
-from truewood._results.scores_with_errors import ClassScores, ScoresWithErrors, make_class_frame, make_frame
-from truewood._results.text import write_html, write_text
+from truewood._results.importance_frame import make_class_frame, make_frame
+from truewood._results.importance_text import write_html, write_text
+from truewood._results.scores_with_errors import ClassScores, ScoresWithErrors
 
 if TYPE_CHECKING:
     import pandas as pd

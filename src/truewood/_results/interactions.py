@@ -20,7 +20,7 @@ from truewood._formatting import (
 )
 from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
-from truewood._results.pairs_text import write_html, write_text
+from truewood._results.interactions_text import write_html, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

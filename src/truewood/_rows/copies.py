@@ -67,11 +67,11 @@ class Copies:
         is_first[np.unique(self.groups, return_index=True)[1]] = True
         return is_first
 
-    def find_unseen(self, rows: Codes, seen: NDArray[np.integer[Any]]) -> Codes:
-        """Those of some rows that have no copy among the rows that were seen, in their order."""
-        is_seen = np.zeros(int(self.groups.max()) + 1, dtype=np.bool_)
-        is_seen[self.groups[seen]] = True
-        return rows[~is_seen[self.groups[rows]]]
+    def drop_copies(self, rows: Codes, training: NDArray[np.integer[Any]]) -> Codes:
+        """Those of some rows that have no copy among the training rows, in their order."""
+        is_copied = np.zeros(int(self.groups.max()) + 1, dtype=np.bool_)
+        is_copied[self.groups[training]] = True
+        return rows[~is_copied[self.groups[rows]]]
 
     def describe(self, *, are_training: bool) -> str:
         """Describe what is done about copies, in one sentence, given whether rows are the training data."""

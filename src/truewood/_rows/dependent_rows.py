@@ -52,7 +52,7 @@ SYNTHETIC_ROWS = (
 
 
 def warn_of_dependent_rows(
-    phi: Floats, names: NDArray[np.str_], target: Floats, parts: Sequence[NDArray[np.int64]] | None = None
+    contributions: Floats, names: NDArray[np.str_], target: Floats, parts: Sequence[NDArray[np.int64]] | None = None
 ) -> None:
     """Warn if contributions of neighboring rows are correlated, unless rows are sorted by the target.
 
@@ -61,7 +61,7 @@ def warn_of_dependent_rows(
 
     Parameters
     ----------
-    phi : ndarray of shape (n_rows, n_features)
+    contributions : ndarray of shape (n_rows, n_features)
         Contributions of all rows, or of the first ones, in their order.
     names : ndarray of str, shape (n_features,)
         Names of the features.
@@ -70,7 +70,7 @@ def warn_of_dependent_rows(
     parts : sequence of ndarray of int64, or None
         Numbers of the rows of each fold; None if all rows evaluate the same model.
     """
-    found = find_correlated_neighbors(phi, parts)
+    found = find_correlated_neighbors(contributions, parts)
     if found is None or _is_sorted(target):
         return
     feature, correlation = found
@@ -85,7 +85,7 @@ def warn_of_dependent_rows(
 
 
 def find_correlated_neighbors(
-    phi: Floats, parts: Sequence[NDArray[np.int64]] | None = None
+    contributions: Floats, parts: Sequence[NDArray[np.int64]] | None = None
 ) -> tuple[int, float] | None:
     """The feature whose contributions of neighboring rows are most correlated, and that rank correlation.
 
@@ -95,12 +95,12 @@ def find_correlated_neighbors(
     contributions of different folds have different distributions; neighbors may be in different folds, as they are if
     rows were shuffled.
     """
-    n_rows = min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(phi.shape[1], 1)))
+    n_rows = min(MOST_ROWS, max(_FEWEST_ROWS, _MOST_VALUES // max(contributions.shape[1], 1)))
     numbers, ranked = [], []
-    for part in [np.arange(len(phi))] if parts is None else parts:
+    for part in [np.arange(len(contributions))] if parts is None else parts:
         rows = np.sort(part)[:n_rows]
-        rows = rows[(phi[rows] != 0).any(axis=1)]  # rows in every bag have no contributions
-        own = phi[rows]
+        rows = rows[(contributions[rows] != 0).any(axis=1)]  # rows in every bag have no contributions
+        own = contributions[rows]
         if len(own) < _FEWEST_ROWS or not np.isfinite(own).all():
             continue
         ranks = stats.rankdata(own, axis=0)

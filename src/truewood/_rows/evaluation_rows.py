@@ -94,10 +94,10 @@ def leave_out_copies(evaluation_rows: EvaluationRows, copies: Copies, tree_model
     if training is None or not evaluation_rows.are_training:
         return evaluation_rows
 
-    def list_unseen(tree: int) -> NDArray[np.int64]:
-        return copies.find_unseen(evaluation_rows.of_tree(tree), training.list_bag(tree, n_rows))
+    def list_uncopied(tree: int) -> NDArray[np.int64]:
+        return copies.drop_copies(evaluation_rows.of_tree(tree), training.list_bag(tree, n_rows))
 
-    return replace(evaluation_rows, of_tree=list_unseen, copies=copies)
+    return replace(evaluation_rows, of_tree=list_uncopied, copies=copies)
 
 
 def choose_evaluation_rows_without_target(

@@ -37,6 +37,7 @@ from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
 from truewood._rows.dependent_rows import MOST_ROWS, warn_of_dependent_rows
+from truewood._scoring.fused import can_fuse
 from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import (
     ScoringInputs,
@@ -56,7 +57,7 @@ from truewood._scoring.results import (
     make_results,
 )
 from truewood._scoring.sobol_mda import score_projected
-from truewood._scoring.trees import can_fuse, score_trees
+from truewood._scoring.trees import score_trees
 from truewood.adapters import TreeModel, open_model
 
 Floats = NDArray[np.float64]
@@ -273,11 +274,11 @@ def _check_order(
     """Pass blocks on, and warn if the first one shows that rows depend on their neighbors."""
     for block in blocks:
         if block.first == 0:
-            phi = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
-            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.encoded[: len(phi)]
+            found = sum_feature_groups(bring_to_host(block.eval_influence[:MOST_ROWS]), grouping)
+            is_taken, target = block.is_scoring[:MOST_ROWS], inputs.data.target.encoded[: len(found)]
             if inputs.copies is not None:
-                is_taken = is_taken & inputs.copies.is_first[: len(phi)]
-            warn_of_dependent_rows(phi[is_taken], grouping.names, target[is_taken])
+                is_taken = is_taken & inputs.copies.is_first[: len(found)]
+            warn_of_dependent_rows(found[is_taken], grouping.names, target[is_taken])
         yield block
 
 

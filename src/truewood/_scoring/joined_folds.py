@@ -126,14 +126,14 @@ def _join(
     if first.contributions is None:
         return replace(joined, inference_unavailable=first.inference_unavailable)
     is_scoring = folds.is_held_out if sample_weight is None else folds.is_held_out & (sample_weight > 0)
-    phi, centered = (np.zeros((folds.n_rows, len(first.values))) for _ in range(2))
+    of_rows, centered = (np.zeros((folds.n_rows, len(first.values))) for _ in range(2))
     for rows, result, part in zip(folds.test, results, share, strict=True):
         own, scoring = part * np.asarray(result.contributions), is_scoring[rows]
-        np.add.at(phi, rows, own)
+        np.add.at(of_rows, rows, own)
         varied = own[scoring] - own.sum(axis=0) / np.count_nonzero(scoring)
         np.add.at(centered, rows[scoring], np.where(result.std_error == 0, 0.0, varied))  # zero: rounding errors
     if contributions:
-        joined = replace(joined, contributions=phi, groups=groups)
+        joined = replace(joined, contributions=of_rows, groups=groups)
     problem = invalid or find_row_shortage(int(np.count_nonzero(is_scoring)))
     if groups is None and target is not None:
         is_taken = is_scoring if copies is None else is_scoring & copies.is_first

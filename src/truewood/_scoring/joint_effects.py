@@ -13,11 +13,11 @@ from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._inputs.groups import Grouping
+from truewood._scoring.fused import find_bag_seeds
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.node_means import read_fitted_means, read_with_means
 from truewood._scoring.path_values import count_columns
 from truewood._scoring.results import weigh_trees
-from truewood._scoring.trees import find_bag_seeds, split_trees
 from truewood._trees.ensemble import TreeEnsemble
 
 Floats = NDArray[np.float64]
@@ -132,10 +132,8 @@ def _sum_trees(
     out = JointEffects.zeros(n_rows, n_features, features.n_pairs, count_columns(tree_model))
     list_rows = _find_lists(inputs)
     weight, tree_weight = np.zeros(n_rows), weigh_trees(tree_model)
-    for part in split_trees(
-        tree_model.n_nodes[trees.start : trees.stop], most_nodes=_BATCH_NODES, most_trees=max(1, _BATCH_ROWS // n_rows)
-    ):
-        batch = range(trees.start + part.start, trees.start + part.stop)
+    most_trees = max(1, _BATCH_ROWS // n_rows)
+    for batch in tree_model.split_trees(most_nodes=_BATCH_NODES, most_trees=most_trees, trees=trees):
         ensemble = read_with_means(inputs, batch) if with_training_means else read_fitted_means(tree_model, batch)
         own = tree_weight[batch.start : batch.stop]
         rows = RowLists.join([list_rows(tree) for tree in batch])

@@ -13,7 +13,6 @@ from truewood._arguments import find_index
 from truewood._formatting import list_names, quote
 from truewood._inputs.groups import Grouping
 from truewood._scoring.node_means import read_fitted_means
-from truewood._scoring.trees import split_trees
 from truewood.adapters import TreeModel
 
 Floats = NDArray[np.float64]
@@ -62,7 +61,7 @@ def _find_feature(feature: Any, names: list[str]) -> int:
 def _sum_shared_gain(tree_model: TreeModel, grouping: Grouping) -> tuple[NDArray[np.int64], Floats]:
     """For each pair of features that share a path, as first * n + second: the training gain of the lower splits."""
     n_features, totals = len(grouping.names), dict[int, float]()
-    for trees in split_trees(tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=tree_model.n_trees):
+    for trees in tree_model.split_trees(most_nodes=_BATCH_NODES):
         ensemble = read_fitted_means(tree_model, trees)
         splits, (left, right) = ensemble.splits, ensemble.split_children
         total = ensemble.weight[left] + ensemble.weight[right]

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from truewood._engines.joint_effects import PairedFeatures
 from truewood._exceptions import warn
-from truewood._inference.pair_scores import EvaluatedRows, PairScorer, make_basis
+from truewood._inference.additive_basis import make_basis
+from truewood._inference.pair_scores import EvaluatedRows, PairScorer
 from truewood._inputs.groups import Grouping
 from truewood._inputs.losses import Loss
 from truewood._inputs.target import encode_target
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.joint_effects import RowEffects
-from truewood._scoring.trees import split_trees
 from truewood.adapters import TreeModel
 
 Floats = NDArray[np.float64]
@@ -147,7 +147,7 @@ def _read_columns(
     """The columns of each feature as numbers, and whether they are categories."""
     tree_model, rows = inputs.tree_model, np.flatnonzero(is_kept)
     is_category = np.zeros(tree_model.n_features, dtype=np.bool_)
-    for trees in split_trees(tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=tree_model.n_trees):
+    for trees in tree_model.split_trees(most_nodes=_BATCH_NODES):
         ensemble = tree_model.read(trees)
         if ensemble.categories is not None:
             is_category[ensemble.feature[ensemble.categories.node_set >= 0]] = True

@@ -14,7 +14,6 @@ from truewood._inputs.target import NumberTarget
 from truewood._rows.evaluation_rows import EvaluationRows
 from truewood._scoring.node_means import average_leaves
 from truewood._scoring.results import weigh_trees
-from truewood._scoring.trees import split_trees
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NumberTerms
 from truewood.adapters import TreeModel
@@ -53,7 +52,7 @@ def sum_paths(
     values, roots = np.zeros((n_columns, n_rows, tree_model.n_features)), np.zeros((n_columns, n_rows))
     tree_weight, weight = weigh_trees(tree_model), np.zeros(n_rows)
     most_trees = max(1, _BATCH_ROWS // n_rows)
-    for trees in split_trees(tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees):
+    for trees in tree_model.split_trees(most_nodes=_BATCH_NODES, most_trees=most_trees):
         ensemble = tree_model.read(trees)
         if ensemble.statistic == "leaf":
             ensemble = average_leaves(ensemble)

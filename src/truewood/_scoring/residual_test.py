@@ -24,11 +24,11 @@ from truewood._inference.standard_errors import find_cluster_correction, measure
 from truewood._inputs.groups import Grouping, sum_feature_groups
 from truewood._measures.registry import Measure
 from truewood._results.importance_result import ImportanceResult
+from truewood._scoring.fused import can_fuse, find_criterion, read_fused_batches
 from truewood._scoring.inputs import ScoringInputs, weigh_evaluation
 from truewood._scoring.joint_effects import find_main_effects
 from truewood._scoring.node_means import read_with_means
 from truewood._scoring.results import weigh_trees
-from truewood._scoring.trees import can_fuse, find_criterion, read_fused_batches, split_trees
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import ClassTerms
 
@@ -160,7 +160,7 @@ def _sum_residuals(inputs: ScoringInputs, measure: Measure, residual: Floats, n_
     if measure.row_terms is None:
         raise ValueError(f"measure={measure.name!r} has no contributions of rows.")
     most_trees = max(1, _BATCH_ROWS // inputs.data.n_rows)
-    for trees in split_trees(tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees):
+    for trees in tree_model.split_trees(most_nodes=_BATCH_NODES, most_trees=most_trees):
         ensemble = read_with_means(inputs, trees)
         lists = [inputs.evaluation_rows.of_tree(tree) for tree in trees]
         rows = RowLists.join(lists)

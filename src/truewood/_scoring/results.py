@@ -16,7 +16,7 @@ from truewood._inputs.groups import Grouping, read_feature_groups, sum_feature_g
 from truewood._measures.registry import Measure
 from truewood._pipelines.encoding import Encoding, group_columns
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.trees import ScoresByTree
+from truewood._scoring.scores_by_tree import ScoresByTree
 from truewood.adapters import TreeModel
 
 Floats = NDArray[np.float64]

@@ -26,7 +26,7 @@ from truewood._rows.bag_weights import match_classes
 from truewood._scoring.inputs import ScoringInputs, weigh_in_bag
 from truewood._scoring.node_means import read_with_means
 from truewood._scoring.results import average_mdi, weigh_trees
-from truewood._scoring.trees import ScoresByTree, score_sums, split_trees
+from truewood._scoring.scores_by_tree import ScoresByTree, score_sums
 from truewood._trees.ensemble import TreeEnsemble
 
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ def score_projected(
             rows=inputs.evaluation_rows.name,
             n_rows=inputs.data.n_rows,
             skipped_weight=0.0,
-            contributions=found.phi,
+            contributions=found.contributions,
             inference_unavailable=problem,
         )
         if problem is None:
@@ -108,7 +108,7 @@ def _read_batches(inputs: ScoringInputs, n_threads: int) -> Iterator[_Batch]:
     tree_model, data = inputs.tree_model, inputs.data
     tree_weight = weigh_trees(tree_model)
     most_trees = max(1, _BATCH_VALUES // (data.n_rows * tree_model.target.kind.n_columns))
-    for trees in split_trees(tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=most_trees):
+    for trees in tree_model.split_trees(most_nodes=_BATCH_NODES, most_trees=most_trees):
         ensemble = read_with_means(inputs, trees)
         weights = [weigh_in_bag(inputs, tree) for tree in trees]
         in_bag = [np.flatnonzero(weight) for weight in weights]

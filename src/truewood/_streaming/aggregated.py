@@ -33,7 +33,7 @@ from truewood._scoring.results import (
     make_results,
     weigh_trees,
 )
-from truewood._scoring.trees import ScoresByTree, score_sums
+from truewood._scoring.scores_by_tree import ScoresByTree, score_sums
 from truewood._streaming.model import BLOCK_ROWS, Part, Rows, StreamingModel
 from truewood._streaming.partial_sums import ROUNDING, PartialSums
 from truewood._streaming.row_sample import RowSample

@@ -20,7 +20,6 @@ from truewood._inputs.target import ClassTarget, NumberTarget, Target, encode_ta
 from truewood._pipelines.encoding import Encoding
 from truewood._pipelines.final_estimator import extract_final_estimator, find_final_estimator
 from truewood._scoring.node_means import read_fitted_means
-from truewood._scoring.trees import split_trees
 from truewood._trees.ensemble import TreeEnsemble
 from truewood.adapters import TreeModel, open_model
 from truewood.adapters._spark_model import take_from_session
@@ -170,7 +169,7 @@ class StreamingModel:
     def tree_batches(self) -> list[TreeBatch]:
         """All trees, in batches."""
         batches = []
-        for trees in split_trees(self.tree_model.n_nodes, most_nodes=_BATCH_NODES, most_trees=_BATCH_TREES):
+        for trees in self.tree_model.split_trees(most_nodes=_BATCH_NODES, most_trees=_BATCH_TREES):
             ensemble = read_fitted_means(self.tree_model, trees)
             batches.append(TreeBatch(trees, ensemble, np.flatnonzero(ensemble.left < 0)))
         return batches

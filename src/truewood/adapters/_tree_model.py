@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import InitVar, dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -221,6 +222,20 @@ class TreeModel:
 
     def _contradict(self, problem: str) -> AdapterError:
         return AdapterError(f"the adapter of {self.name} {problem}.")
+
+    def split_trees(
+        self, *, most_nodes: float, most_trees: float = math.inf, trees: range | None = None
+    ) -> Iterator[range]:
+        """Split a range of trees, all by default, into batches of limited size; a single tree may be larger."""
+        trees = range(self.n_trees) if trees is None else trees
+        start, size = trees.start, 0
+        for tree in trees:
+            own = int(self.n_nodes[tree])
+            if tree > start and (size + own > most_nodes or tree - start == most_trees):
+                yield range(start, tree)
+                start, size = tree, 0
+            size += own
+        yield range(start, trees.stop)
 
     def read(self, trees: range) -> TreeEnsemble:
         """Read a range of trees; raise an error if they contradict the adapter, because engines trust them."""

@@ -18,9 +18,9 @@ from truewood._formatting import count
 from truewood._streaming.arrow_files import ARROW, PARQUET
 from truewood.tabular._columns.roles import Roles
 from truewood.tabular._errors import TableError, UnknownFormatError, name_damage
+from truewood.tabular._files.delimited_text import parse_text
 from truewood.tabular._files.frames import check_names, name_columns, read_frame
-from truewood.tabular._files.records import parse_excel, parse_json_lines
-from truewood.tabular._files.text import parse_text
+from truewood.tabular._files.json_and_excel import parse_excel, parse_json_lines
 from truewood.tabular._messages import Messages
 
 _TEXT = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from truewood._arguments import check_path, check_texts, check_type
 from truewood._formatting import count, quote
 from truewood._plotting.style import FAINT, SMALL, UNBIASED
-from truewood._report.charts import adapt_rows, bundle_scripts, compile_chart, import_libraries, wrap_name
+from truewood._report.charts import adapt_rows, wrap_name
+from truewood._report.vega import bundle_scripts, compile_chart, import_libraries
 from truewood._results.caveats import Caveat
 from truewood._results.trends import Direction, list_effects
 from truewood._writing import write_file

@@ -1,6 +1,6 @@
 """Draw benchmarks/results/*.csv: one call next to the fit, and cost against rows, trees and cores.
 
-Run: python benchmarks/pictures.py
+Run: python benchmarks/plots.py
 """
 
 from __future__ import annotations

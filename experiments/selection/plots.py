@@ -1,4 +1,4 @@
-"""The picture of the study."""
+"""The plot of the study."""
 
 from __future__ import annotations
 
