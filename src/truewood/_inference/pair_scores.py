@@ -16,10 +16,13 @@ trees. docs/theory/interactions.md has the derivation and measurements.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from truewood._inference.additive_basis import ROWS_PER_REGRESSOR
 from truewood._inference.standard_errors import find_cluster_correction, find_cluster_shortage, find_row_shortage
@@ -125,11 +128,13 @@ class PairScorer:
         self._size = None
         if rows.groups is not None:
             self._size = np.bincount(rows.groups).astype(np.float64)
-        self._bases = [_orthonormalize(basis - np.average(basis, axis=0, weights=share)) for basis in bases]
         curvature = np.ones_like(rows.residual) if rows.curvature is None else rows.curvature
-        self._columns = [
-            _ColumnRegression(rows, bases, np.sqrt(share * curvature[:, c]), c) for c in range(rows.residual.shape[1])
-        ]
+        with _use_one_thread():
+            self._bases = [_orthonormalize(basis - np.average(basis, axis=0, weights=share)) for basis in bases]
+            self._columns = [
+                _ColumnRegression(rows, bases, np.sqrt(share * curvature[:, c]), c)
+                for c in range(rows.residual.shape[1])
+            ]
         self.problem = self._find_problem()
 
     def _find_problem(self) -> str | None:
@@ -159,22 +164,27 @@ class PairScorer:
             from each half of them.
         """
         scored = np.zeros((4, len(pairs)))
-        for start in range(0, len(pairs), _BLOCK_PAIRS):
-            block = slice(start, min(start + _BLOCK_PAIRS, len(pairs)))
-            joint = [take_joint(block, c) for c in range(len(self._columns))]
-            plain = np.sum([column.multiply(own[0]) for column, own in zip(self._columns, joint, strict=True)], axis=0)
-            shares_path = np.any([own[0].any(axis=1) for own in joint], axis=0)
-            left = [column.take_out_common(own) for column, own in zip(self._columns, joint, strict=True)]
-            for k, (first, second) in enumerate(pairs[block], start):
-                if not shares_path[k - start]:
-                    continue
-                found = [
-                    column.regress(first, second, effects[:, k - start])
-                    for column, effects in zip(self._columns, left, strict=True)
-                ]
-                scored[:3, k] = self._measure(found, is_in_bag=len(joint[0]) > 1)
-                scored[3, k] = abs(plain[k - start] / self._rows.n_averaged - scored[0, k])
-        dependence = np.array([self._measure_dependence(first, second) for first, second in pairs], dtype=np.float64)
+        with _use_one_thread():
+            for start in range(0, len(pairs), _BLOCK_PAIRS):
+                block = slice(start, min(start + _BLOCK_PAIRS, len(pairs)))
+                joint = [take_joint(block, c) for c in range(len(self._columns))]
+                plain = np.sum(
+                    [column.multiply(own[0]) for column, own in zip(self._columns, joint, strict=True)], axis=0
+                )
+                shares_path = np.any([own[0].any(axis=1) for own in joint], axis=0)
+                left = [column.take_out_common(own) for column, own in zip(self._columns, joint, strict=True)]
+                for k, (first, second) in enumerate(pairs[block], start):
+                    if not shares_path[k - start]:
+                        continue
+                    found = [
+                        column.regress(first, second, effects[:, k - start])
+                        for column, effects in zip(self._columns, left, strict=True)
+                    ]
+                    scored[:3, k] = self._measure(found, is_in_bag=len(joint[0]) > 1)
+                    scored[3, k] = abs(plain[k - start] / self._rows.n_averaged - scored[0, k])
+            dependence = np.array(
+                [self._measure_dependence(first, second) for first, second in pairs], dtype=np.float64
+            )
         return PairScores(scored[0], scored[1], scored[2], dependence, scored[3])
 
     def _measure(self, found: list[_Residuals], *, is_in_bag: bool) -> tuple[float, float, float]:
@@ -209,6 +219,12 @@ class PairScorer:
         largest = float(np.linalg.svd(a.T @ b, compute_uv=False)[0]) ** 2
         chance = min((np.sqrt(a.shape[1]) + np.sqrt(b.shape[1])) ** 2 / n_rows, 0.99)
         return float(np.sqrt(np.clip((largest - chance) / (1.0 - chance), 0.0, 1.0)))
+
+
+def _use_one_thread() -> AbstractContextManager[Any]:
+    """Limit linear algebra to one thread: on small matrices, several threads would mostly wait for each other."""
+    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    return limits
 
 
 @dataclass(frozen=True, eq=False)
