@@ -126,21 +126,32 @@ class PermutationTestResult:
         return draw_permutation_test(self, top=top, ax=ax)
 
     def __repr__(self) -> str:
-        n_null, n_hidden = len(self.null), len(self.values) - _N_SHOWN
-        table = self.frame().head(_N_SHOWN)
-        table["feature"] = table["feature"].map(in_one_line)
-        lines = [
-            f"PermutationTestResult: {self.measure}, {count(n_null, 'permutation')}, smallest possible p-value "
-            f"{1 / (1 + n_null):.2g}",
-            table.to_string(index=False, float_format="{:.4g}".format),
-        ]
-        more = [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
-        return "\n".join([*lines, *more])
+        table = pd.DataFrame(self._write_columns()).head(_N_SHOWN)
+        table = table.assign(feature=table["feature"].map(in_one_line))
+        lines = [f"PermutationTestResult: {self._write_header()}", table.to_string(index=False)]
+        return "\n".join([*lines, *self._count_hidden()])
 
     def _repr_html_(self) -> str:
-        table, n_null, n_hidden = self.frame().head(_N_SHOWN), len(self.null), len(self.values) - _N_SHOWN
+        table = self.frame().head(_N_SHOWN)
+        columns = {title: texts[:_N_SHOWN] for title, texts in self._write_columns().items()}
+        bars = draw_bars(table["importance"].tolist(), (table["p_value"] <= _ALPHA).tolist())
+        notes = [f"Pale bars: p-value above {_ALPHA:g}, not adjusted for the number of features."]
+        table_html = write_table(columns, bars)
+        return write_view("PermutationTestResult", self._write_header(), table_html, [*notes, *self._count_hidden()])
+
+    def _write_header(self) -> str:
+        n_null = len(self.null)
+        return f"{self.measure}, {count(n_null, 'permutation')}, smallest possible p-value {1 / (1 + n_null):.2g}"
+
+    def _count_hidden(self) -> list[str]:
+        n_hidden = len(self.values) - _N_SHOWN
+        return [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
+
+    def _write_columns(self) -> dict[str, list[str]]:
+        """Write the columns of the table as text, all scores in one unit."""
+        table = self.frame()
         unit = find_unit(table["importance"])
-        columns = {
+        return {
             "feature": table["feature"].tolist(),
             unit.name("importance"): table["importance"].map(unit.write).tolist(),
             unit.name("null mean"): table["null_mean"].map(unit.write).tolist(),
@@ -148,11 +159,6 @@ class PermutationTestResult:
             "p-value": table["p_value"].map(format_p_value).tolist(),
             "normal p-value": table["normal_p_value"].map(format_p_value).tolist(),
         }
-        header = f"{self.measure}, {count(n_null, 'permutation')}, smallest possible p-value {1 / (1 + n_null):.2g}"
-        bars = draw_bars(table["importance"].tolist(), (table["p_value"] <= _ALPHA).tolist())
-        notes = [f"Pale bars: p-value above {_ALPHA:g}, not adjusted for the number of features."]
-        notes += [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
-        return write_view("PermutationTestResult", header, write_table(columns, bars), notes)
 
 
 def permutation_test(

@@ -221,6 +221,9 @@ def _summarize_direction(direction: Direction) -> dict[str, Any]:
     """Return what a cell of the table shows: the effects, and those of the highest and the lowest level as text."""
     effects = list_effects(direction)
     ends = effects if len(effects) <= _MAX_LEVELS else [effects[0], effects[-1]]
+    n_left = len(effects) - len(ends) + direction.n_more
+    if n_left:
+        ends = [*ends, (count(n_left, "more level"), "")]
     return {"text": direction.text, "effects": direction.effects, "levels": ends}
 
 
