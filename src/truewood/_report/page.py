@@ -200,8 +200,9 @@ def _collect(page: Page) -> dict[str, Any]:
     table, charts = page.table, {name: compile_chart(chart) for name, chart in page.charts.items()}
     labels = _make_unique(table["feature"].tolist())
     lines = [wrap_name(label) for label in labels]
+    narrow = [wrap_name(label, is_narrow=True) for label in labels]
     for name, chart in charts.items():
-        adapt_rows(name, chart, max(map(len, lines)))
+        adapt_rows(name, chart, max(map(len, lines)), max(map(len, narrow)))
     numbers = zip(page.shown, page.low, page.high, strict=True)
     return {
         "fields": table.columns.tolist(),
@@ -211,6 +212,7 @@ def _collect(page: Page) -> dict[str, Any]:
         "shown": [[None if math.isnan(number) else number for number in three] for three in numbers],
         "labels": labels,
         "lines": lines,
+        "narrow": narrow,
         "verdicts": page.verdicts,
         "directions": None if page.directions is None else list(map(_summarize_direction, page.directions)),
         "charts": charts,
