@@ -2,8 +2,8 @@
 Boosted trees and held-out rows
 ===============================
 
-Which columns should a boosted model keep? Scored on held-out rows, the three real columns stand out from the noise that
-the usual ranking mixes them with.
+Which columns should a boosted model keep? The usual ranking puts two of the three real columns behind all noise. On
+held-out rows, all three stand out.
 """
 
 import matplotlib.pyplot as plt

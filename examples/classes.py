@@ -2,8 +2,8 @@
 For which class?
 ================
 
-Which feature identifies which of three kinds of wine? The score of a feature is a sum over classes, and its parts show
-the class that the feature separates from the others.
+Which features distinguish each of three kinds of wine from the others? The score of a feature is a sum over classes,
+and its parts show for which classes the feature matters.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ Several rows per patient
 ========================
 
 What goes wrong if rows are clustered? Sixty patients have eight visits each. A patient's age is unrelated to the
-target, but it is the same in all visits, and so is much of the target. With out-of-bag rows, each tree has seen other
-visits of the same patient: the age identifies the patient, and noise looks like signal. truewood warns, because
+target, but age and part of the target are the same in all visits of a patient. Each tree has seen other visits of the
+patients in its out-of-bag rows, so the age identifies the patient, and noise looks like signal. truewood warns that
 neighboring rows have similar contributions. With ``groups=``, all visits of a patient are in the same fold, and
 standard errors are cluster-robust.
 """

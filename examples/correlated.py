@@ -3,8 +3,8 @@ Correlated features as one
 ==========================
 
 How do you score features that measure the same thing? Of thirty measurements of cell nuclei, many are nearly redundant,
-such as radius, perimeter and area. Scored as groups, they get one score and one test per group, so the question of
-which one matters does not arise.
+such as radius, perimeter and area. As feature groups, they get one score and one test per group, so the question which
+one of them matters does not arise.
 """
 
 import matplotlib.pyplot as plt

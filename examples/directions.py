@@ -2,8 +2,9 @@
 Which way?
 ==========
 
-Does a higher body mass index raise or lower the prediction? An importance measures how much a feature matters; an
-explanation shows which way, row by row, from trees that never saw the row. Each point is a patient.
+Does a higher body mass index raise or lower the prediction? An importance measures how much a feature matters. An
+explanation shows which way it moves the prediction of each row, using only trees that never saw the row. Each point is
+a patient.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,7 @@
 A first result
 ==============
 
-Which features does a forest use, in a way that holds up on new rows? All it takes is the forest, its training data, and
-one call.
+Which features of a forest hold up on new rows? All it takes to find out is the forest, its training data, and one call.
 """
 
 import matplotlib.pyplot as plt

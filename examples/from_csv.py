@@ -2,7 +2,7 @@
 From a CSV file to the answer
 =============================
 
-Which columns of a CSV file predict who cancels? One command leads from the file to the answer. In a terminal::
+Which columns of a CSV file predict who cancels? One command answers the question. In a terminal::
 
     truewood importance customers.csv --target cancelled --output scores.csv --output result.json
 """

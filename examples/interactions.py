@@ -2,9 +2,9 @@
 Which pairs work together?
 ==========================
 
-Does a discount work for everyone, or only for members? A model can use two features separately or together. The test
-of a pair shows which, on rows the trees never saw: the price matters to everybody in the same way, the discount only
-to members.
+Does a discount work for everyone, or only for members? A model can use two features separately or together. A test on
+rows the trees never saw shows which: here the price affects all sales in the same way, and the discount only those to
+members.
 """
 
 import matplotlib.pyplot as plt

@@ -122,3 +122,49 @@ def test_figures_on_conditions_that_fail_are_the_committed_ones():
     found = re.findall(r"[\d.]+ ± [\d.]+%", section.partition("\n## ")[0])
     assert len(found) > 40
     assert not set(found) - known
+
+
+FALSE_POSITIVES = {
+    "continuous": ["continuous"],
+    "binary": ["binary"],
+    "20 levels": ["20 levels"],
+    "a few ordered levels, many ties": ["4 ordered levels", "many ties"],
+    "binary, nonzero in 1 row of 500": ["binary, 1 in 500"],
+    "binary, nonzero in 1 row of 5,000": ["binary, 1 in 5,000"],
+    "1,000 sparse columns": ["sparse continuous", "sparse binary", "sparse 20 levels"],
+    "affects only the noise variance": [f"{kind}, moves the noise" for kind in ("continuous", "binary", "20 levels")],
+    "affects only the censoring": [f"{kind}, moves the censoring" for kind in ("continuous", "binary", "20 levels")],
+}
+
+
+def test_rates_of_false_positives_are_the_committed_ones():
+    text = (DOCS / "calibration.md").read_text(encoding="utf-8")
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "null.csv")
+    # The exceptions of the page, other than class weights.
+    table = table[~table["design"].str.contains(r"^causal|^forest, ufi,|^weights by target, strong feature")]
+
+    def count(test, kinds):
+        found = table[(table["test"] == test) & table["kind"].isin(kinds)]
+        n_rejected = found[["rejected_5", "rejected_1"]].mul(found["tests"], axis=0).sum()
+        return found["tests"].sum(), n_rejected
+
+    n_tests = {}
+    for name, kinds in FALSE_POSITIVES.items():
+        counts = [count(test, kinds) for test in ("p_value", "residual_p_value")]
+        n_tests[name] = [n for n, _ in counts]
+        rates = [f" {100 * share:.1f}% |" if n else " |" for n, rejected in counts for share in rejected / max(n, 1)]
+        assert f"| {name} | {n_tests[name][0]:,} |{''.join(rates)}" in text
+    fewest = min(n_tests[name][1] / n_tests[name][0] for name in ("continuous", "binary", "20 levels"))
+    assert f"up to {100 * (1 - fewest):.0f}% fewer tests" in text
+    designs = table.loc[table["test"] == "p_value", "design"].nunique()
+    assert designs > 250
+    assert "more than 250 designs" in text
+    assert "more than 250 designs" in (DOCS / "theory" / "zero_mean.md").read_text(encoding="utf-8")
+
+
+def test_rates_of_ufi_under_moved_noise_are_the_committed_ones():
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "null.csv")
+    is_moved = table["kind"].str.endswith("moves the noise") & (table["test"] == "p_value")
+    rates = 100 * table.loc[is_moved & table["design"].str.startswith("forest, ufi,"), "rejected_5"]
+    for page in ("calibration.md", "theory/measures.md"):
+        assert f"{rates.min():.0f} to {rates.max():.0f}%" in (DOCS / page).read_text(encoding="utf-8")

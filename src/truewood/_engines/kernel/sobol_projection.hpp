@@ -192,15 +192,20 @@ private:
 
     // Moves rows that go left to the front, in order, and returns where the others start.
     std::size_t split(List& list, std::size_t first, std::size_t end, const std::int64_t* rows, std::int32_t node) {
-        const std::int32_t feature = tree_.feature(node), left = tree_.structure().left[node];
-        moved_.clear();
-        std::size_t n_left = first;
+        const std::int32_t feature = tree_.feature(node);
+        const auto test = tree_.template test<HasMissing, HasCategories>(node);
+        moved_.resize(std::max(moved_.size(), end - first));
+        // Every row is written to both sides and counted on one of them, which avoids branches.
+        std::size_t n_left = first, n_moved = 0;
         for (std::size_t k = first; k < end; ++k) {
-            const auto x = matrix_.row(rows[list[k]])[feature];
-            if (tree_.template next<HasMissing, HasCategories>(node, x) == left) list[n_left++] = list[k];
-            else moved_.push_back(list[k]);
+            const std::size_t own = list[k];
+            const std::size_t is_left = test(matrix_.row(rows[own])[feature]);
+            moved_[n_moved] = own;
+            n_moved += 1 - is_left;
+            list[n_left] = own;
+            n_left += is_left;
         }
-        std::copy(moved_.begin(), moved_.end(), list.begin() + static_cast<std::ptrdiff_t>(n_left));
+        std::copy_n(moved_.begin(), n_moved, list.begin() + static_cast<std::ptrdiff_t>(n_left));
         poller_.count(static_cast<std::int64_t>(end - first));
         return n_left;
     }
