@@ -25,6 +25,7 @@ from sklearn.utils import shuffle
 
 import truewood as tw
 from helpers.messages import find_lacking
+from truewood._formatting import find_unit
 from truewood._permutation_test import PermutationTestResult
 
 pytestmark = pytest.mark.any_engine
@@ -65,6 +66,10 @@ def test_repr_and_picture():
     assert not find_lacking(lines[0], "PermutationTestResult: ufi, 9 permutations", "0.1")
     assert lines[1].split() == ["feature", "importance", "null", "mean", "null", "std", "p-value", "normal", "p-value"]
     assert lines[2].split()[0] == "x1"
+    # Terminal and notebook show the same digits, those of the report.
+    value = find_unit(test.values.tolist()).write(test.values.max())
+    assert value in lines[2].split()
+    assert all(f">{cell}<" in test._repr_html_() for cell in lines[2].replace("<", "&lt;").split()[1:])
     assert len(lines) == 6
     ax = test.plot(top=3)
     null, scores = ax.lines[0], ax.lines[1]

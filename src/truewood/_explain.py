@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 from truewood._arguments import check_n_jobs
 from truewood._engines.selection import place_rows, use_engine
 from truewood._exceptions import warn
 from truewood._inputs.groups import sum_feature_groups
-from truewood._inputs.table_types import bring_to_host, read_column, read_names, take_from_device, take_named
+from truewood._inputs.table_types import bring_to_host, take_from_device, take_named
 from truewood._inputs.tables import FeatureMatrix, read_features
 from truewood._inputs.target import ClassTarget, encode_target
-from truewood._pipelines.containers import take_columns
+from truewood._pipelines.containers import take_inputs
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.explanation import Explanation
 from truewood._rows.evaluation_rows import EvaluationRows, choose_evaluation_rows_without_target
@@ -123,7 +121,7 @@ def _explain(
     return Explanation(
         values=values,
         base_values=base,
-        data=_take_data(X, inputs, groupings[0].names.tolist(), matrix.n_rows),
+        data=take_inputs(X, inputs, groupings[0].names.tolist(), matrix.n_rows),
         feature_names=groupings[0].names,
         output_names=output_names,
         target=target,
@@ -181,18 +179,3 @@ def _find_target(tree_model: TreeModel, y: Any, n_rows: int) -> Floats | None:
     if isinstance(encoded, ClassTarget) and n_columns == kind.n_columns:
         numbers = encoded.vectors
     return numbers if numbers.shape[1] == n_columns else None
-
-
-def _take_data(X: Any, inputs: list[str], names: list[str], n_rows: int) -> NDArray[Any]:
-    """Columns of the caller's table by feature name; missing values for features that are not columns."""
-    columns = [pd.Series(np.full(n_rows, np.nan))] * len(names)
-    is_frame = read_names(X) is not None
-    table = X if is_frame else (X.toarray() if sparse.issparse(X) else np.asarray(X))
-    for g, name in enumerate(names):
-        if inputs.count(name) == 1:
-            j = inputs.index(name)
-            is_pandas = isinstance(table, pd.DataFrame)
-            taken = read_column(table, name) if is_frame and not is_pandas else take_columns(table, j)
-            columns[g] = pd.Series(np.asarray(taken)).infer_objects()
-    are_numbers = all(pd.api.types.is_numeric_dtype(column) for column in columns)
-    return np.column_stack([column.to_numpy(dtype=np.float64 if are_numbers else object) for column in columns])

@@ -127,27 +127,30 @@ class PermutationTestResult:
         return draw_permutation_test(self, top=top, ax=ax)
 
     def __repr__(self) -> str:
-        n_hidden = len(self.values) - _N_SHOWN
-        table = pd.DataFrame(self._write_columns())
-        table["feature"] = table["feature"].map(in_one_line)
-        lines = [f"PermutationTestResult: {self._describe()}", table.to_string(index=False)]
-        more = [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
-        return "\n".join([*lines, *more])
+        table = pd.DataFrame(self._write_columns()).head(_N_SHOWN)
+        table = table.assign(feature=table["feature"].map(in_one_line))
+        lines = [f"PermutationTestResult: {self._write_header()}", table.to_string(index=False)]
+        return "\n".join([*lines, *self._count_hidden()])
 
     def _repr_html_(self) -> str:
-        table, n_hidden = self.frame().head(_N_SHOWN), len(self.values) - _N_SHOWN
+        table = self.frame().head(_N_SHOWN)
+        columns = {title: texts[:_N_SHOWN] for title, texts in self._write_columns().items()}
         bars = draw_bars(table["importance"].tolist(), (table["p_value"] <= _ALPHA).tolist())
         notes = [f"Pale bars: p-value above {_ALPHA:g}, not adjusted for the number of features."]
-        notes += [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
-        return write_view("PermutationTestResult", self._describe(), write_table(self._write_columns(), bars), notes)
+        table_html = write_table(columns, bars)
+        return write_view("PermutationTestResult", self._write_header(), table_html, [*notes, *self._count_hidden()])
 
-    def _describe(self) -> str:
+    def _write_header(self) -> str:
         n_null = len(self.null)
         return f"{self.measure}, {count(n_null, 'permutation')}, smallest possible p-value {1 / (1 + n_null):.2g}"
 
+    def _count_hidden(self) -> list[str]:
+        n_hidden = len(self.values) - _N_SHOWN
+        return [f"{count(n_hidden, 'more feature')}; see .frame()."] * (n_hidden > 0)
+
     def _write_columns(self) -> dict[str, list[str]]:
-        """Write the top features as the text columns of a table."""
-        table = self.frame().head(_N_SHOWN)
+        """Write the columns of the table as text, all scores in one unit."""
+        table = self.frame()
         unit = find_unit(table["importance"])
         return {
             "feature": table["feature"].tolist(),

@@ -6,10 +6,17 @@ from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import truewood as tw
+from truewood._report.pair_curves import draw_pair
+from truewood._report.pairs_section import write_pairs_section
+from truewood._scoring.joint_surfaces import _cut_column
 
 pytestmark = pytest.mark.any_engine
 
@@ -85,3 +92,68 @@ def test_wrong_arguments(result):
     without = replace(result, surfaces=None)
     with pytest.raises(ValueError, match="features="):
         without.plot("curves")
+
+
+@pytest.fixture(scope="module")
+def encoded():
+    """Interactions of a pipeline that encodes two text columns."""
+    rng = np.random.default_rng(0)
+    n = 500
+    X = pd.DataFrame(
+        {
+            "rain": rng.uniform(0, 100, n),
+            "soil <b>": rng.choice(["sand", "clay & loam", "peat"], n),
+            "use": rng.choice(["field", "garden"], n),
+        }
+    )
+    sign = np.where(X["soil <b>"] == "sand", 1.0, -1.0)
+    y = sign * (X["rain"] - 50) / 25 + sign * (X["use"] == "field")
+    encoder = make_column_transformer((OneHotEncoder(), ["soil <b>", "use"]), remainder="passthrough")
+    model = make_pipeline(encoder, RandomForestRegressor(40, min_samples_leaf=5, random_state=0))
+    return tw.interactions(model.fit(X, y), X, y)
+
+
+def test_curves_of_a_text_column_have_its_levels(encoded):
+    ax = encoded.plot("curves", pair=("rain", "soil <b>"))
+    levels = ["clay & loam", "peat", "sand"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"soil <b>: {level}" for level in levels]
+    change = [line.get_ydata()[-1] - line.get_ydata()[0] for line in ax.lines[:3]]
+    assert change[2] > 0 > max(change[:2])
+    for kind in ("curves", "surface"):
+        ax = encoded.plot(kind, pair=("soil <b>", "use"))
+        assert [label.get_text() for label in ax.get_xticklabels()] == levels
+
+
+def test_levels_are_saved(encoded, tmp_path):
+    encoded.save(tmp_path / "pairs.json")
+    loaded = tw.load(tmp_path / "pairs.json")
+    np.testing.assert_array_equal(loaded.surfaces.level_names, encoded.surfaces.level_names)
+
+
+def test_the_report_draws_pairs_with_level_names(encoded):
+    numbers = [encoded.find_pair("rain", "soil <b>"), encoded.find_pair("soil <b>", "use")]
+    curves, cells = (draw_pair(encoded, number) for number in numbers)
+    assert curves.count("<polyline") == 3
+    for drawn in (curves, cells):
+        assert "clay &amp; loam" in drawn
+        assert "soil &lt;b&gt;" in drawn
+        assert "<b>" not in drawn
+    assert cells.count("<tr>") == 4  # a heading and three levels
+    section = write_pairs_section(encoded, 0.05)
+    assert section.count('<figure class="pair">') == encoded.select().sum() > 0
+
+
+def test_dates_are_cut_into_ranges_and_named():
+    days = pd.Series(pd.date_range("2024-01-01", periods=12, tz="UTC"))
+    cells, means, names = _cut_column(days)
+    assert cells.tolist() == sorted(cells.tolist())
+    assert names == [f"{pd.Timestamp(mean, unit='s'):%Y-%m-%d}" for mean in means]
+    assert names[0] == "2024-01-01"
+
+
+def test_missing_and_rare_levels_are_in_no_cell():
+    column = pd.Series([*"aabbccddeeff", "g", None], dtype=object)
+    cells, _, names = _cut_column(column)
+    assert names == list("abcdef")
+    assert cells.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, -1, -1]
+    assert _cut_column(pd.Series([2, None, 1, pd.NA], dtype=object))[2] == []

@@ -343,6 +343,10 @@ def test_long_names_are_wrapped_and_not_cut(result, tmp_path):
     assert len(lines) == 2
     assert wrap_name("x" * 500)[0].startswith("xx")
     assert len(wrap_name("x" * 500)) <= 3
+    assert (
+        "".join(wrap_name("size in centimeters (outer diameter)", is_narrow=True))
+        == "size in centimeters(outer diameter)"
+    )
 
 
 def test_many_names_are_counted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,13 @@ from sklearn.preprocessing import OneHotEncoder
 import truewood as tw
 from helpers.messages import find_lacking
 from truewood._results.explanation import Explanation
-from truewood._results.trends import describe_levels, explain_directions, find_directions, find_predicted_class
+from truewood._results.trends import (
+    Direction,
+    describe_levels,
+    explain_directions,
+    find_directions,
+    find_predicted_class,
+)
 
 pytestmark = pytest.mark.any_engine
 
@@ -95,6 +102,14 @@ def test_texts_go_by_level(table):
     assert "Rome" in city.text
     (line,) = describe_levels(result, find_directions(result, explanation, 0.05))
     assert re.fullmatch(r"Mean effects of city: Rome \+[\d.]+; Bonn -[\d.]+\.", line)
+
+
+def test_the_highest_level_is_named_only_if_all_are_known():
+    levels = Direction("by level", [-1.0, 1.0], ["Bonn", "Rome"])
+    assert levels.text == "highest: Rome"
+    assert replace(levels, n_more=3).text == "by level"
+    name = "a class with a name of more than sixteen characters"
+    assert replace(levels, output=name).text.endswith(name)
 
 
 def test_mean_effects_have_standard_errors(table):

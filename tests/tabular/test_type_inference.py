@@ -183,3 +183,30 @@ def test_values_that_trees_do_not_take(value):
 def test_no_column_is_left():
     with pytest.raises(TableError, match="column"):
         score(TABLE[["id", "country", "y"]], "y")
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ([1900, 1950, -999, 2000, -999], "-999"),
+        ([1.5, 2.5, 99, 3.5, 99], "99"),
+        ([1900, 1950, -999, 2000, 1980], None),  # once may be a value
+        ([10, 500, 999, 800, 999], None),  # within reach of the others
+        ([99, 99, 98, 98], None),
+        (["1", "2", "-99", "3", "-99"], "-99"),
+    ],
+)
+def test_codes_for_missing_values_are_noted(values, code):
+    column = infer_column("year", pd.Series(values), is_kept=True)
+    assert column.dtype == "number"
+    if code is None:
+        assert column.note is None
+    else:
+        assert f"{code} in 2 rows" in column.note
+
+
+def test_levels_that_differ_in_letter_case_are_noted():
+    column = infer_column("kind", pd.Series(["Flat", "flat", "House ", "House", "barn"] * 3))
+    assert "Flat and flat differ only in letter case" in column.note
+    assert "House" not in column.note
+    assert infer_column("kind", pd.Series(["Flat", "House"] * 3)).note is None

@@ -17,6 +17,7 @@ from warnings import catch_warnings, filterwarnings, simplefilter
 import numpy as np
 import pandas as pd
 from rich import box
+from rich.console import JustifyMethod, OverflowMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -232,7 +233,11 @@ def _head_table(headings: list[str], aligned: str | None = None) -> Table:
     table.add_column("#", justify="right")
     table.add_column("feature", overflow="fold", min_width=12)
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == aligned else "right", no_wrap=True)
+        # Directions name classes, which may be long.
+        has_names = heading == "direction"
+        overflow: OverflowMethod = "fold" if has_names else "ellipsis"
+        justify: JustifyMethod = "left" if heading == aligned else "right"
+        table.add_column(heading, justify=justify, no_wrap=not has_names, overflow=overflow)
     return table
 
 

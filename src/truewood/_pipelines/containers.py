@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from truewood._inputs.table_types import read_names
+from truewood._inputs.table_types import read_column, read_names
 
 
 def adapt_table(X: Any, first: Any, categories: Iterable[NDArray[Any]]) -> tuple[Any, list[str]]:
@@ -142,3 +142,18 @@ def shuffle_column(table: Any, column: int, order: NDArray[np.int64]) -> Any:
     values = table.copy()
     values[:, column] = table[order, column]
     return values
+
+
+def take_inputs(X: Any, inputs: list[str], names: list[str], n_rows: int) -> NDArray[Any]:
+    """Columns of the caller's table by feature name; missing values for features that combine several."""
+    columns = [pd.Series(np.full(n_rows, np.nan))] * len(names)
+    is_frame = read_names(X) is not None
+    table = X if is_frame else X.tocsc() if sparse.issparse(X) else np.asarray(X)
+    for g, name in enumerate(names):
+        if inputs.count(name) == 1:
+            j = inputs.index(name)
+            is_pandas = isinstance(table, pd.DataFrame)
+            taken = read_column(table, name) if is_frame and not is_pandas else _read_column(table, j)
+            columns[g] = pd.Series(np.asarray(taken)).infer_objects()
+    are_numbers = all(pd.api.types.is_numeric_dtype(column) for column in columns)
+    return np.column_stack([column.to_numpy(dtype=np.float64 if are_numbers else object) for column in columns])

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._arguments import find_index, is_choice
-from truewood._formatting import ROWS_IN_WORDS, count, quote, shorten
+from truewood._formatting import ROWS_IN_WORDS, count, find_unit, quote, shorten
 from truewood._plotting.style import (
     BIASED,
     MUTED,
@@ -229,13 +229,13 @@ def _draw_waterfall(explanation: Explanation, row: int, n_shown: int, what: str,
     # From the base at the bottom up to the prediction at the top, next to the largest effect.
     ends = base + np.cumsum(effects[::-1])[::-1]
     starts = ends - effects
-    size = 8.0 if len(effects) <= 40 else 5.0
+    size, unit = 8.0 if len(effects) <= 40 else 5.0, find_unit(effects)
     for position, (start, effect) in enumerate(zip(starts, effects, strict=True)):
         color = UNBIASED if effect >= 0 else BIASED
         ax.barh(position, effect, left=start, color=color, height=0.7)
         side = 1 if effect >= 0 else -1
         ax.annotate(
-            f"{effect:+.3g}",
+            unit.write(effect, sign="+"),
             (start + effect, position),
             xytext=(3 * side, 0),
             textcoords="offset points",
@@ -252,7 +252,8 @@ def _draw_waterfall(explanation: Explanation, row: int, n_shown: int, what: str,
     ax.axvline(base, color=MUTED, linewidth=0.8, linestyle=":", zorder=0)
     ax.locator_params(axis="x", nbins=5)
     label_rows(ax, names)
-    ax.set_xlabel(what, parse_math=False)
+    power = f"\nnumbers in 1e{unit.exponent}" if unit.exponent else ""
+    ax.set_xlabel(what + power, parse_math=False)
     ax.set_title(f"Row {row}: from {base:.4g} (base value) to {ends[0]:.4g}", fontsize="large")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truewood._arguments import find_index, is_choice
-from truewood._formatting import INTERVALS, count, format_p_value, list_names, quote, shorten
+from truewood._arguments import is_choice
+from truewood._formatting import INTERVALS, count, format_p_value, quote, shorten
 from truewood._plotting.style import (
     BIASED,
     FAINT,
@@ -23,20 +22,19 @@ from truewood._plotting.style import (
     set_title,
     wrap_title,
 )
+from truewood._results.pair_surface import FEWEST_ROWS, PairSurface, read_surface
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from truewood._results.interactions import Interactions
 
-Floats = NDArray[np.float64]
-
 _KINDS = ("bar", "heatmap", "surface", "curves")
 _EMPTY = "#EEEEEE"
 # Cells of a heat map show numbers if there are not more features.
 _MAX_NUMBERED = 10
-# Cells with fewer rows are not drawn.
-_FEWEST_ROWS = 2
+# Characters of all levels that fit below an axis side by side.
+_MOST_CHARACTERS = 48
 
 
 def draw(
@@ -53,7 +51,7 @@ def draw(
     if not is_choice(kind, _KINDS):
         raise ValueError(f"kind must be one of {', '.join(map(repr, _KINDS))}, got {quote(kind)}.")
     if kind in ("surface", "curves"):
-        surface = _read_surface(result, pair, output)
+        surface = read_surface(result, pair, output)
         with open_axes(1, None, ax, 4.5) as (_, ax):
             (_draw_surface if kind == "surface" else _draw_curves)(result, surface, ax, alpha)
     elif kind == "heatmap":
@@ -65,17 +63,6 @@ def draw(
         with open_axes(len(result.values), top, ax) as (n_shown, ax):
             _draw_bars(result, n_shown, ax, alpha)
     return ax
-
-
-def _find_column(result: Interactions, output: int | str | None) -> int:
-    names = [] if result.output_names is None else result.output_names.tolist()
-    if not names and output in (None, 0):
-        return 0
-    found = len(names) - 1 if output is None else find_index(output, names)
-    if found is not None:
-        return found
-    listed = f"the index or name of one of {list_names(names)}" if names else "None, because there is one output"
-    raise ValueError(f"output must be {listed}, got {quote(output)}.")
 
 
 def _name_pair(result: Interactions, number: int, most: int = 24) -> str:
@@ -169,50 +156,7 @@ def _draw_heatmap(result: Interactions, n_shown: int, ax: Axes, alpha: float) ->
     set_title(ax, title, n_shown, len(np.unique(result.pairs)), [])
 
 
-@dataclass(frozen=True, eq=False)
-class _Surface:
-    """Means in the cells of two features, for one column of the prediction; the first axis is the first feature."""
-
-    number: int
-    features: tuple[int, int]
-    levels: tuple[Floats, Floats]
-    joint: Floats
-    combined: Floats
-    observed: Floats
-    n_rows: NDArray[np.int64]
-    output: str | None
-
-
-def _read_surface(result: Interactions, pair: tuple[int | str, int | str] | None, output: int | str | None) -> _Surface:
-    """Find the surface of a pair, with the features in the order given."""
-    if pair is not None and (not isinstance(pair, tuple | list) or len(pair) != 2):
-        raise ValueError(f"pair must be two names or indices of features, got {quote(pair)}.")
-    number = int(result.order[0]) if pair is None else result.find_pair(*pair)
-    first, second = result.pairs[number].tolist()
-    names = result.feature_names[[first, second]].tolist()
-    surfaces, column = result.surfaces, _find_column(result, output)
-    places = [] if surfaces is None else np.flatnonzero(surfaces.pairs == number).tolist()
-    if surfaces is None or not places:
-        raise ValueError(
-            f"the result has no surface of {list_names(names)}, only of the pairs with the highest scores; call "
-            f"interactions with features={names!r}."
-        )
-    levels = [own[~np.isnan(own)] for own in surfaces.levels[[first, second]]]
-    if not len(levels[0]) or not len(levels[1]):
-        raise ValueError(f"a surface needs features of a single column each, got {list_names(names)}.")
-    shown = (slice(len(levels[0])), slice(len(levels[1])))
-    joint, combined, observed = (
-        numbers[places[0], column][shown] for numbers in (surfaces.joint, surfaces.combined, surfaces.observed)
-    )
-    n_rows = surfaces.n_rows[places[0]][shown]
-    output_name = None if result.output_names is None else str(result.output_names[column])
-    if pair is not None and pair[0] in (second, names[1]):
-        parts = (second, first), (levels[1], levels[0]), joint.T, combined.T, observed.T, n_rows.T
-        return _Surface(number, *parts, output_name)
-    return _Surface(number, (first, second), (levels[0], levels[1]), joint, combined, observed, n_rows, output_name)
-
-
-def _write_title(result: Interactions, surface: _Surface, alpha: float, what: str) -> str:
+def _write_title(result: Interactions, surface: PairSurface, alpha: float, what: str) -> str:
     """Name the pair, and describe its test in a few words."""
     names = " × ".join(shorten(str(result.feature_names[j]), 24) for j in surface.features)
     title = f"{what} of {names}" + ("" if surface.output is None else f" ({shorten(surface.output, 24)})")
@@ -225,7 +169,7 @@ def _write_title(result: Interactions, surface: _Surface, alpha: float, what: st
     return f"{title}\n{words}, adjusted p-value {format_p_value(adjusted)}"
 
 
-def _draw_surface(result: Interactions, surface: _Surface, ax: Axes, alpha: float) -> None:
+def _draw_surface(result: Interactions, surface: PairSurface, ax: Axes, alpha: float) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     colors = LinearSegmentedColormap.from_list("effects", [BIASED, "white", UNBIASED]).with_extremes(bad=_EMPTY)
@@ -233,9 +177,11 @@ def _draw_surface(result: Interactions, surface: _Surface, ax: Axes, alpha: floa
     shown = np.ma.masked_invalid(surface.joint.T)
     style: dict[str, Any] = {"aspect": "auto", "origin": "lower", "interpolation": "nearest"}
     image = ax.imshow(shown, cmap=colors, vmin=-largest, vmax=largest, **style)
-    (x_name, y_name), (x, y) = _name_axes(result, surface), surface.levels
-    ax.set_xticks(range(len(x)), [f"{value:.3g}" for value in x])
-    ax.set_yticks(range(len(y)), [f"{value:.3g}" for value in y])
+    (x_name, y_name), (x, y) = _name_axes(result, surface), surface.write_levels()
+    are_long = sum(map(len, x)) > _MOST_CHARACTERS
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if are_long else {}
+    ax.set_xticks(range(len(x)), [shorten(text, 24) for text in x], parse_math=False, **turned)
+    ax.set_yticks(range(len(y)), [shorten(text, 24) for text in y], parse_math=False)
     ax.set_xlabel(x_name, parse_math=False)
     ax.set_ylabel(y_name, parse_math=False)
     ax.tick_params(length=0)
@@ -243,16 +189,19 @@ def _draw_surface(result: Interactions, surface: _Surface, ax: Axes, alpha: floa
     set_title(ax, _write_title(result, surface, alpha, "Joint effect"), 1, 1, [])
 
 
-def _draw_curves(result: Interactions, surface: _Surface, ax: Axes, alpha: float) -> None:
+def _draw_curves(result: Interactions, surface: PairSurface, ax: Axes, alpha: float) -> None:
     from matplotlib import colormaps
 
-    (x_name, level_name), (x, levels) = _name_axes(result, surface), surface.levels
-    for k, level in enumerate(levels.tolist()):
+    (x_name, level_name), x, (x_texts, levels) = _name_axes(result, surface), surface.levels[0], surface.write_levels()
+    for k, level in enumerate(levels):
         color = colormaps["viridis"](0.9 * k / max(len(levels) - 1, 1))
-        is_shown = surface.n_rows[:, k] >= _FEWEST_ROWS
-        label = f"{shorten(level_name, 20)}: {level:.3g}"
+        is_shown = surface.n_rows[:, k] >= FEWEST_ROWS
+        label = f"{shorten(level_name, 20)}: {shorten(level, 24)}"
         ax.plot(x[is_shown], surface.combined[is_shown, k], color=color, linewidth=1.8, label=label)
         ax.scatter(x[is_shown], surface.observed[is_shown, k], color=color, s=14, alpha=0.6)
+    if surface.are_named[0]:
+        turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+        ax.set_xticks(x, [shorten(text, 24) for text in x_texts], parse_math=False, **turned)
     ax.set_xlabel(x_name, parse_math=False)
     ax.set_ylabel(f"effect of both on the {result.scale}")
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -260,6 +209,6 @@ def _draw_curves(result: Interactions, surface: _Surface, ax: Axes, alpha: float
     set_title(ax, _write_title(result, surface, alpha, "Effect") + points, 1, 1, [])
 
 
-def _name_axes(result: Interactions, surface: _Surface) -> tuple[str, str]:
+def _name_axes(result: Interactions, surface: PairSurface) -> tuple[str, str]:
     first, second = (shorten(str(result.feature_names[j])) for j in surface.features)
     return first, second

@@ -86,7 +86,8 @@ def _draw_all_effects(explanation: Explanation, direction: Direction, j: int) ->
     if not direction.output:
         return draw_effects(direction, name_prediction(explanation, find_predicted_class(explanation)))
     found = find_class_directions(explanation, j)[:_MAX_CURVES]
-    return "".join(draw_effects(one, name_prediction(explanation, one.output)) for one in found)
+    drawn = "".join(draw_effects(one, name_prediction(explanation, one.output)) for one in found)
+    return f'<div class="effects">{drawn}</div>'
 
 
 def _count_cards(result: ImportanceResult, alpha: float) -> int:

@@ -40,8 +40,11 @@ _LINE = 14
 # Lines of a name, and characters of a line.
 _MAX_LINES = 3
 _LINE_WIDTH = 44
+# The same for names beside a chart on a phone.
+_MAX_NARROW_LINES = 5
+_NARROW_LINE_WIDTH = 20
 # Fields with the lines of a name.
-_NAME_FIELDS = ("above", "beside", "lines")
+_NAME_FIELDS = ("above", "beside", "after")
 # Characters of all class names that fit side by side.
 _MAX_CHARACTERS = 60
 # Cells show numbers for up to this many classes, if they are this many pixels wide.
@@ -225,34 +228,37 @@ def _find_edge(fill: str) -> str:
     return {"white": MUTED, SMALL: UNBIASED}.get(fill, fill)
 
 
-def adapt_rows(chart: str, spec: dict[str, Any], n_lines: int) -> None:
-    """Adapt a compiled chart to names of up to `n_lines` lines: higher rows, and names at the middle of their rows.
+def adapt_rows(chart: str, spec: dict[str, Any], n_lines: int, n_narrow_lines: int = 1) -> None:
+    """Adapt a compiled chart to names of up to so many lines: higher rows, and names at the middle of their rows.
 
     Vega lets the lines of a text run down from its position. On phones the names of the dot plot are above the points.
     """
     on_screen = _ROW + _LINE * (n_lines - 1)
-    on_phone = _PHONE_ROW + _LINE * (n_lines - 1) if chart == "dots" else on_screen
+    on_phone = _ROW + _LINE * (n_narrow_lines - 1)
+    if chart == "dots":
+        on_phone = _PHONE_ROW + _LINE * (n_lines - 1)
     for signal in spec["signals"]:
         if signal["name"] == "y_step":
             del signal["value"]
             signal["update"] = f"{_IS_PHONE} ? {on_phone} : {on_screen}"
     for axis in spec.get("axes", []):
         if axis["scale"] == "y" and axis.get("labels", True):
-            lines = "data('features')[datum.value].lines"
-            shift = f"{_IS_PHONE} ? 0 : -{_LINE / 2} * (length({lines}) - 1)"
-            axis["encode"]["labels"]["update"]["dy"] = {"signal": shift}
+            feature = "data('features')[datum.value]"
+            lines = f"{feature}.lines" if chart == "dots" else f"({_IS_PHONE} ? {feature}.narrow : {feature}.lines)"
+            axis["encode"]["labels"]["update"]["dy"] = {"signal": f"-{_LINE / 2} * (length({lines}) - 1)"}
     for mark in spec["marks"]:
         update = mark.get("encode", {}).get("update", {})
         if mark["type"] == "text" and any(f'"{name}"' in str(update["text"]) for name in _NAME_FIELDS):
             step = _LINE if chart == "dots" else _LINE / 2
             start = update.get("dy", {}).get("value", 0)
-            update["dy"] = {"signal": f"{start} - {step} * (length(datum.lines) - 1)"}
+            lines = "datum.after" if '"after"' in str(update["text"]) else "datum.lines"
+            update["dy"] = {"signal": f"{start} - {step} * (length({lines}) - 1)"}
 
 
-def wrap_name(name: str) -> list[str]:
+def wrap_name(name: str, *, is_narrow: bool = False) -> list[str]:
     """Break a name into the lines of a label; only what exceeds them is cut, in the middle."""
-    lines = textwrap.wrap(shorten(name, _MAX_LINES * (_LINE_WIDTH - 4)), _LINE_WIDTH)
-    return lines or [""]
+    n_lines, width = (_MAX_NARROW_LINES, _NARROW_LINE_WIDTH) if is_narrow else (_MAX_LINES, _LINE_WIDTH)
+    return textwrap.wrap(shorten(name, n_lines * (width - 4)), width) or [""]
 
 
 def _make_slopes(tooltips: list[alt.Tooltip]) -> Chart:
@@ -294,7 +300,7 @@ def _make_slopes(tooltips: list[alt.Tooltip]) -> Chart:
         base.mark_text(align="right", dx=-8, fontSize=12).encode(x=at_left, y=left, text="mdi_rank:Q"),
         base.mark_text(align="right", dx=-36, **text).encode(x=at_left, y=left, text="beside:N"),
         base.mark_text(align="left", dx=8, fontSize=12).encode(x=at_right, y=right, text="rank:Q"),
-        base.mark_text(align="left", dx=36, **text).encode(x=at_right, y=right, text="lines:N"),
+        base.mark_text(align="left", dx=36, **text).encode(x=at_right, y=right, text="after:N"),
     ]
     ends = [
         base.mark_circle(size=36, opacity=1).encode(x=at_left, y=left, color=change),
@@ -308,6 +314,7 @@ def _make_slopes(tooltips: list[alt.Tooltip]) -> Chart:
         .transform_calculate(
             change=f"abs({rises}) <= 1 ? 'about the same' : {rises} > 0 ? 'rises' : 'drops'",
             beside=f"{_IS_PHONE} ? '' : datum.lines",
+            after=f"{_IS_PHONE} ? datum.narrow : datum.lines",
         )
         .properties(
             height=alt.Step(_ROW), description="Slope chart from the biased rank of each feature to its unbiased rank."
@@ -340,7 +347,7 @@ def _make_classes(classes: ClassScores, percent: Percent | None) -> Chart:
         legend=alt.Legend(format=".2~g", title=None if percent is None else name_percent_column(percent)),
     )
     feature = "data('features')[datum.value]"
-    y = _label_rows(f"{_IS_PHONE} ? ({_SHORTEN.format(f'{feature}.label', '20')}) : {feature}.lines")
+    y = _label_rows(f"{_IS_PHONE} ? {feature}.narrow : {feature}.lines")
     base = (
         alt.Chart().transform_fold(columns, as_=["class", "raw"]).transform_calculate(score=f"datum.raw * {factor!r}")
     )

@@ -201,8 +201,9 @@ def _collect(page: Page) -> dict[str, Any]:
     table, charts = page.table, {name: compile_chart(chart) for name, chart in page.charts.items()}
     labels = _make_unique(table["feature"].tolist())
     lines = [wrap_name(label) for label in labels]
+    narrow = [wrap_name(label, is_narrow=True) for label in labels]
     for name, chart in charts.items():
-        adapt_rows(name, chart, max(map(len, lines)))
+        adapt_rows(name, chart, max(map(len, lines)), max(map(len, narrow)))
     numbers = zip(page.shown, page.low, page.high, strict=True)
     return {
         "fields": table.columns.tolist(),
@@ -212,6 +213,7 @@ def _collect(page: Page) -> dict[str, Any]:
         "shown": [[None if math.isnan(number) else number for number in three] for three in numbers],
         "labels": labels,
         "lines": lines,
+        "narrow": narrow,
         "verdicts": page.verdicts,
         "directions": None if page.directions is None else list(map(_summarize_direction, page.directions)),
         "charts": charts,
@@ -222,6 +224,9 @@ def _summarize_direction(direction: Direction) -> dict[str, Any]:
     """Return what a cell of the table shows: the effects, and those of the highest and the lowest level as text."""
     effects = list_effects(direction)
     ends = effects if len(effects) <= _MAX_LEVELS else [effects[0], effects[-1]]
+    n_left = len(effects) - len(ends) + direction.n_more
+    if n_left:
+        ends = [*ends, (count(n_left, "more level"), "")]
     return {"text": direction.text, "effects": direction.effects, "levels": ends}
 
 

@@ -1,6 +1,6 @@
 // Connects the controls, the table and the Vega charts. Feature names only ever become textContent.
 const byId = (id) => document.getElementById(id);
-const { fields, rows, columns, by, shown, labels, lines, verdicts, directions, charts } = JSON.parse(byId("data").textContent);
+const { fields, rows, columns, by, shown, labels, lines, narrow, verdicts, directions, charts } = JSON.parse(byId("data").textContent);
 
 const features = rows.map((row, number) => {
   const [value, low, high] = shown[number];
@@ -13,6 +13,7 @@ const features = rows.map((row, number) => {
     high,
     label: labels[number],
     lines: lines[number],
+    narrow: narrow[number],
     number,
     verdict: verdicts ? verdicts[number] : "",
     direction: directions ? directions[number].text : "",
@@ -49,6 +50,11 @@ function add(parent, tag, text = "", attributes = {}) {
   element.textContent = text;
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   return element;
+}
+
+// Long names may break after underscores, rather than anywhere.
+function appendName(parent, name) {
+  name.split(/(?<=_)/).forEach((part, k) => parent.append(...(k ? [document.createElement("wbr")] : []), part));
 }
 
 function drawHeadings() {
@@ -127,7 +133,7 @@ function drawRow(body, feature) {
       setClass();
       drawCharts(findFeatures());
     });
-    label.append(` ${feature.feature}`);
+    appendName(label, ` ${feature.feature}`);
   }
   setClass();
 }
@@ -240,6 +246,11 @@ function openDetails() {
 }
 
 addEventListener("beforeprint", openDetails);
+for (const element of document.querySelectorAll(".card .name")) {
+  const name = element.textContent;
+  element.textContent = "";
+  appendName(element, name);
+}
 setUpTheme();
 setUpControls();
 drawHeadings();

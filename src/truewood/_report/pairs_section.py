@@ -6,10 +6,13 @@ from collections.abc import Collection
 from html import escape
 
 from truewood._formatting import count
+from truewood._report.pair_curves import draw_pair
 from truewood._results.interactions import Interactions
 from truewood._results.interactions_text import make_pairs_table, summarize_pairs
 
 _N_SHOWN = 10
+# Significant pairs whose effects are drawn.
+_N_DRAWN = 4
 _MEANING = (
     "Two features work together if the effect of one depends on the value of the other. Scores measure how much of the "
     "target's variation this explains beyond their separate effects. They are not clipped, so they may be negative."
@@ -22,13 +25,25 @@ def write_pairs_section(interactions: Interactions, alpha: float) -> str:
     rows = "".join(f"<tr>{_write_cells('td', row)}</tr>" for row in table.itertuples(index=False, name=None))
     head = _write_cells("th", table.columns.astype(str).tolist())
     n_left = len(interactions.values) - len(table)
-    note = f'<p class="note">{count(n_left, "more pair")} with lower scores.</p>' if n_left > 0 else ""
+    notes = ["* Significant."] * ("" in table and "*" in table[""].tolist())
+    notes += [f"{count(n_left, 'more pair')} with lower scores."] * (n_left > 0)
+    note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
     return (
         '<section aria-labelledby="pairs-heading"><h2 id="pairs-heading">Features that work together</h2>'
         f"<p>{escape(summarize_pairs(interactions, alpha))} {_MEANING}</p>"
         f'<div class="scroll"><table id="pairs"><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{note}</section>\n"
+        f"<tbody>{rows}</tbody></table></div>{note}{_draw_pairs(interactions, alpha)}</section>\n"
     )
+
+
+def _draw_pairs(interactions: Interactions, alpha: float) -> str:
+    """Draw the significant pairs with the highest scores."""
+    if interactions.inference_unavailable is not None:
+        return ""
+    is_found = interactions.select(alpha)
+    found = [k for k in interactions.order.tolist() if is_found[k]][:_N_DRAWN]
+    drawn = "".join(draw_pair(interactions, k) for k in found)
+    return f'<div class="pairs">{drawn}</div>' if drawn else ""
 
 
 def _write_cells(tag: str, texts: Collection[str]) -> str:

@@ -40,7 +40,10 @@ class JointSurfaces:
         Index of each pair in the result.
     levels : ndarray of shape (n_features, n_cells)
         Mean value of each feature in each of its cells, which are quantile ranges or levels; NaN for cells that do not
-        exist, and for features that combine several columns.
+        exist, and for features that combine several columns. The cells of a categorical column are its most frequent
+        levels, numbered from 0, and those of a date are in seconds since 1970.
+    level_names : ndarray of str, shape (n_features, n_cells)
+        Names of the levels of categorical columns, and dates; empty for numbers.
     joint : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
         Mean joint effect: the part of the prediction that only the two features together add. NaN for empty cells.
     combined : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
@@ -54,6 +57,7 @@ class JointSurfaces:
 
     pairs: NDArray[np.int64]
     levels: Floats
+    level_names: NDArray[np.str_]
     joint: Floats
     combined: Floats
     observed: Floats

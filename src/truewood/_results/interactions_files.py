@@ -74,8 +74,11 @@ def _read_surfaces(content: Any, n_pairs: int, n_features: int, n_columns: int) 
     if not ((pairs >= 0) & (pairs < n_pairs)).all():
         refuse("pairs of surfaces", f"numbers from 0 to {n_pairs - 1}")
     levels = read_numbers("levels", content["levels"], (n_features, None), has_nan=True)
-    n_cells = levels.shape[1]
+    n_cells, names = levels.shape[1], content["level_names"]
+    is_list = isinstance(names, list) and all(isinstance(own, list) and all(map(is_text, own)) for own in names)
+    if not is_list or [len(own) for own in names] != [n_cells] * n_features:
+        refuse("level_names", f"{n_features} lists of {n_cells} texts")
     cells = (len(pairs), n_columns, n_cells, n_cells)
     means = {name: read_numbers(name, content[name], cells, has_nan=True) for name in ("joint", "combined", "observed")}
     n_rows = read_numbers("n_rows of surfaces", content["n_rows"], (len(pairs), n_cells, n_cells), np.int64)
-    return JointSurfaces(pairs=pairs, levels=levels, n_rows=n_rows, **means)
+    return JointSurfaces(pairs=pairs, levels=levels, level_names=np.array(names, dtype=np.str_), n_rows=n_rows, **means)

@@ -28,8 +28,6 @@ _MIN_MONOTONE = 0.7
 _MIN_EXPLAINED = 0.25
 _MAX_BINS = 10
 _MAX_LEVELS = 8
-# Characters of a level in a table.
-_LONGEST_LEVEL = 24
 
 Floats = NDArray[np.float64]
 
@@ -72,8 +70,9 @@ class Direction:
 
     @property
     def text(self) -> str:
-        """The direction in a few words: the word or the level with the highest effect, and the class."""
-        return self._add_output(f"highest: {shorten(self.levels[-1], _LONGEST_LEVEL)}" if self.levels else self.word)
+        """The word, or the level with the highest effect if no level is left out, and the class."""
+        is_highest = self.levels and not self.n_more  # a less frequent level may be higher
+        return self._add_output(f"highest: {self.levels[-1]}" if is_highest else self.word)
 
     @property
     def short_text(self) -> str:
@@ -81,7 +80,7 @@ class Direction:
         return self._add_output(self.word)
 
     def _add_output(self, text: str) -> str:
-        return f"{text} for {shorten(self.output, 16)}" if self.output else text
+        return f"{text} for {self.output}" if self.output else text
 
 
 UNKNOWN = Direction()

@@ -13,6 +13,7 @@ from truewood._exceptions import warn
 from truewood._formatting import count
 from truewood._inference.pair_scores import EvaluatedRows
 from truewood._inputs.groups import Grouping
+from truewood._pipelines.containers import take_inputs
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.interactions import Interactions
 from truewood._rows.copies import Copies
@@ -103,7 +104,9 @@ def find_fold_pairs(
     used, local = find_used(pairs)
     effects = find_effects(inputs, number_pairs(groupings[0], used, local), 1)
     is_kept = find_kept(inputs, effects.is_evaluated)
-    rows = read_rows(inputs, parts.y, groupings[0], used, effects, is_kept)
+    listed = inputs.data.matrix.names.tolist() if parts.encoding is None else parts.encoding.inputs
+    data = take_inputs(X, listed, groupings[0].names[used].tolist(), inputs.data.n_rows)
+    rows = read_rows(inputs, parts.y, groupings[0], used, effects, is_kept, data)
     if not tree_model.is_additive:
         # The origin of the target differs between folds.
         origin = inputs.data.target.origin
@@ -166,6 +169,7 @@ def join_fold_pairs(
         join([part.rows.target for part in parts]),
         [join(_align([part.rows.numbers[j] for part in parts], names[j])) for j in range(n_used)],
         [np.any(_align([part.rows.are_categories[j] for part in parts], names[j]), axis=0) for j in range(n_used)],
+        join([part.rows.data for part in parts]),
     )
     used, local = find_used(first.pairs)
     joint = join([part.joint for part in parts])

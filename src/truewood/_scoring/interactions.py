@@ -15,6 +15,7 @@ from truewood._formatting import count, enumerate_names
 from truewood._inference.pair_scores import MOST_DEPENDENT, PairScores
 from truewood._inputs.groups import Grouping
 from truewood._message import Message
+from truewood._pipelines.containers import take_inputs
 from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.interactions import Interactions, JointSurfaces
 from truewood._scoring.inputs import (
@@ -83,7 +84,9 @@ def score_pairs(
             "training impurity most; to test others, pass max_pairs= or features=."
         )
         notes = (*notes, note)
-    evaluated = evaluate_pairs(inputs, parts.y, grouping, pairs, n_threads)
+    listed = inputs.data.matrix.names.tolist() if parts.encoding is None else parts.encoding.inputs
+    data = take_inputs(X, listed, grouping.names[np.unique(pairs)].tolist(), inputs.data.n_rows)
+    evaluated = evaluate_pairs(inputs, parts.y, grouping, pairs, data, n_threads)
     evaluated = replace(evaluated, problem=invalid or evaluated.problem)
     return make_interactions(
         tree_model,
@@ -143,14 +146,16 @@ class EvaluatedPairs:
     surfaces: JointSurfaces
 
 
-def evaluate_pairs(inputs: ScoringInputs, y: Any, grouping: Grouping, pairs: Pairs, n_threads: int) -> EvaluatedPairs:
+def evaluate_pairs(
+    inputs: ScoringInputs, y: Any, grouping: Grouping, pairs: Pairs, data: NDArray[Any], n_threads: int
+) -> EvaluatedPairs:
     """Score pairs, as many at a time as fit into memory."""
     used, local = find_used(pairs)
     n_at_once = max(1, _MOST_VALUES // (inputs.data.n_rows * count_columns(inputs.tree_model)))
     first, *others = (local[start : start + n_at_once] for start in range(0, len(pairs), n_at_once))
     effects = find_effects(inputs, number_pairs(grouping, used, first), n_threads)
     is_kept = find_kept(inputs, effects.is_evaluated)
-    rows = read_rows(inputs, y, grouping, used, effects, is_kept)
+    rows = read_rows(inputs, y, grouping, used, effects, is_kept, data)
     scorer = rows.make_scorer()
 
     def score(block: Pairs, found: RowEffects) -> PairScores:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from truewood._results.interactions import JointSurfaces
@@ -11,6 +14,8 @@ from truewood._scoring.pair_rows import PairRows
 Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
 
+# Objects that are numbers, apart from missing values.
+_NUMBERS = ("integer", "floating", "mixed-integer-float")
 # Cells of a feature.
 _N_CELLS = 6
 
@@ -26,10 +31,10 @@ def make_surfaces(
 ) -> JointSurfaces:
     """Means over cells of pairs of features."""
     cells, levels = dict[int, NDArray[np.int64]](), np.full((n_features, _N_CELLS), np.nan)
-    for feature, columns in zip(used.tolist(), rows.numbers, strict=True):
-        own = np.full(len(columns), -1), np.empty(0)
-        cells[feature], means = _cut(columns[:, 0]) if columns.shape[1] == 1 else own
-        levels[feature, : len(means)] = means
+    level_names = np.full((n_features, _N_CELLS), "", dtype=object)
+    for place, feature in enumerate(used.tolist()):
+        cells[feature], means, names = _cut_column(pd.Series(rows.data[:, place]).infer_objects())
+        levels[feature, : len(means)], level_names[feature, : len(names)] = means, names
     n_columns, place_of = joint.shape[2], {feature: place for place, feature in enumerate(used.tolist())}
     found = np.full((3, len(pairs), n_columns, _N_CELLS, _N_CELLS), np.nan)
     n_rows = np.zeros((len(pairs), _N_CELLS, _N_CELLS), dtype=np.int64)
@@ -44,7 +49,22 @@ def make_surfaces(
             for c in range(n_columns):
                 total = np.bincount(cell, weights=values[is_placed, c], minlength=_N_CELLS**2)
                 np.divide(total.reshape(n_rows[k].shape), n_rows[k], where=n_rows[k] > 0, out=found[kind, k, c])
-    return JointSurfaces(top, levels, found[0], found[1], found[2], n_rows)
+    return JointSurfaces(top, levels, level_names.astype(np.str_), found[0], found[1], found[2], n_rows)
+
+
+def _cut_column(column: pd.Series[Any]) -> tuple[NDArray[np.int64], Floats, list[str]]:
+    """Cell of each row, -1 if it is in none, the mean in each cell, and the names of cells that are not numbers."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        seconds = (column - pd.Timestamp(0, tz=column.dt.tz)) / pd.Timedelta(seconds=1)
+        cells, means = _cut(np.asarray(seconds, dtype=np.float64))
+        return cells, means, [f"{pd.Timestamp(mean, unit='s'):%Y-%m-%d}" for mean in means.tolist()]
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.infer_dtype(column) in _NUMBERS:
+        cells, means = _cut(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64))
+        return cells, means, []
+    texts = column.dropna().astype(str)
+    names = sorted(texts.value_counts().index[:_N_CELLS])
+    cells = pd.Index(names).get_indexer(texts.reindex(column.index)).astype(np.int64)
+    return cells, np.arange(len(names), dtype=np.float64), names
 
 
 def _cut(x: Floats) -> tuple[NDArray[np.int64], Floats]:

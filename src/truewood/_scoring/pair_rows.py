@@ -42,12 +42,15 @@ class PairRows:
         The columns of each feature.
     are_categories : list of ndarray of bool, shape (n,)
         Whether they contain codes of categories.
+    data : ndarray of shape (n_rows, n_used)
+        The features as columns of the caller's table; missing for those that combine several columns.
     """
 
     rows: EvaluatedRows
     target: Floats
     numbers: list[Floats]
     are_categories: list[NDArray[np.bool_]]
+    data: NDArray[Any]
 
     def make_scorer(self, reciprocity: float = 0.0) -> PairScorer:
         """The scorer of pairs on these rows."""
@@ -104,8 +107,9 @@ def read_rows(
     used: NDArray[np.int64],
     effects: RowEffects,
     is_kept: NDArray[np.bool_],
+    data: NDArray[Any],
 ) -> PairRows:
-    """What predictions leave of the target, and the columns of the features."""
+    """What predictions leave of the target, and the columns of the features, also as in the caller's table, `data`."""
     tree_model, target = inputs.tree_model, inputs.data.target.vectors[is_kept]
     weight = np.ones(len(is_kept)) if inputs.row_weight is None else inputs.row_weight
     weight, prediction, curvature = weight[is_kept], effects.prediction[is_kept], None
@@ -119,7 +123,7 @@ def read_rows(
     groups = None if inputs.clusters is None else np.unique(inputs.clusters[is_kept], return_inverse=True)[1]
     n_averaged = 1 if tree_model.is_additive else tree_model.target.kind.n_outputs
     rows = EvaluatedRows(residual, prediction, effects.main[is_kept], weight, curvature, n_averaged, groups)
-    return PairRows(rows, target, *_read_columns(inputs, grouping, used, is_kept))
+    return PairRows(rows, target, *_read_columns(inputs, grouping, used, is_kept), data[is_kept])
 
 
 def _differentiate(loss: Loss | None, y: Floats, raw: Floats, weight: Floats) -> tuple[Floats, Floats | None]:

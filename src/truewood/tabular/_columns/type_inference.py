@@ -36,6 +36,7 @@ from truewood.tabular._columns.text_values import (
     parse_quantities,
     parse_truth,
 )
+from truewood.tabular._columns.value_notes import note_values
 
 # Categories with at most this many levels are one-hot encoded.
 _FEW_LEVELS = 12
@@ -50,7 +51,11 @@ _WORDS_OF_TEXT = 4.0
 
 
 def infer_column(name: str, given: pd.Series[Any], *, is_kept: bool = False) -> Column:
-    """Infer the type of a column and read its values accordingly."""
+    """Infer the type of a column, read its values accordingly, and note values that may not mean what they say."""
+    return note_values(_infer_column(name, given, is_kept=is_kept))
+
+
+def _infer_column(name: str, given: pd.Series[Any], *, is_kept: bool) -> Column:
     column = _read_typed(name, given)
     if column.dtype == NESTED:
         return column
