@@ -108,7 +108,7 @@ def cross_interactions(
     >>> result.pairs[result.order[0]].tolist()
     [0, 1]
     """
-    check_n_jobs(n_jobs)
+    n_threads = check_n_jobs(n_jobs)
     if not isinstance(estimator, Mapping):
         check_estimator(estimator)
     if not is_count(max_pairs, 1):
@@ -165,7 +165,7 @@ def cross_interactions(
     if open_model(parts[0].model).target.kind.is_classification:
         invalid = find_synthetic_rows(matrix, y)
     with use_engine(chosen):
-        joined = join_fold_pairs(parts, folds, weight, codes, copies, invalid)
+        joined = join_fold_pairs(parts, folds, weight, codes, copies, invalid, n_threads)
     if stops_early:
         joined = replace(joined, notes=(*joined.notes, describe_validation(VALIDATION_FRACTION)))
     return joined

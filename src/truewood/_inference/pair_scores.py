@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -151,7 +152,9 @@ class PairScorer:
             )
         return None
 
-    def score(self, pairs: NDArray[np.int64], take_joint: Callable[[slice, int], Floats]) -> PairScores:
+    def score(
+        self, pairs: NDArray[np.int64], take_joint: Callable[[slice, int], Floats], n_threads: int = 1
+    ) -> PairScores:
         """Score some pairs.
 
         Parameters
@@ -162,30 +165,37 @@ class PairScorer:
             ``take_joint(block, column)`` gives the joint effects of a slice of the pairs in a column of the target,
             shape (n_effects, n_block, n_rows). If rows are in bag for other trees, there are three: from all trees and
             from each half of them.
+        n_threads : int
+            Number of threads, which share the pairs.
         """
-        scored = np.zeros((4, len(pairs)))
+        starts = range(0, len(pairs), _BLOCK_PAIRS)
         with _use_one_thread():
-            for start in range(0, len(pairs), _BLOCK_PAIRS):
-                block = slice(start, min(start + _BLOCK_PAIRS, len(pairs)))
-                joint = [take_joint(block, c) for c in range(len(self._columns))]
-                plain = np.sum(
-                    [column.multiply(own[0]) for column, own in zip(self._columns, joint, strict=True)], axis=0
-                )
-                shares_path = np.any([own[0].any(axis=1) for own in joint], axis=0)
-                left = [column.take_out_common(own) for column, own in zip(self._columns, joint, strict=True)]
-                for k, (first, second) in enumerate(pairs[block], start):
-                    if not shares_path[k - start]:
-                        continue
-                    found = [
-                        column.regress(first, second, effects[:, k - start])
-                        for column, effects in zip(self._columns, left, strict=True)
-                    ]
-                    scored[:3, k] = self._measure(found, is_in_bag=len(joint[0]) > 1)
-                    scored[3, k] = abs(plain[k - start] / self._rows.n_averaged - scored[0, k])
-            dependence = np.array(
-                [self._measure_dependence(first, second) for first, second in pairs], dtype=np.float64
+            parts = Parallel(n_jobs=n_threads, require="sharedmem")(
+                delayed(self._score_block)(pairs, slice(start, min(start + _BLOCK_PAIRS, len(pairs))), take_joint)
+                for start in starts
             )
-        return PairScores(scored[0], scored[1], scored[2], dependence, scored[3])
+        return PairScores.join(parts)
+
+    def _score_block(
+        self, pairs: NDArray[np.int64], block: slice, take_joint: Callable[[slice, int], Floats]
+    ) -> PairScores:
+        own_pairs = pairs[block]
+        joint = [take_joint(block, c) for c in range(len(self._columns))]
+        plain = np.sum([column.multiply(own[0]) for column, own in zip(self._columns, joint, strict=True)], axis=0)
+        shares_path = np.any([own[0].any(axis=1) for own in joint], axis=0)
+        left = [column.take_out_common(own) for column, own in zip(self._columns, joint, strict=True)]
+        scored = np.zeros((5, len(own_pairs)))
+        for k, (first, second) in enumerate(own_pairs):
+            scored[3, k] = self._measure_dependence(first, second)
+            if not shares_path[k]:
+                continue
+            found = [
+                column.regress(first, second, effects[:, k])
+                for column, effects in zip(self._columns, left, strict=True)
+            ]
+            scored[:3, k] = self._measure(found, is_in_bag=len(joint[0]) > 1)
+            scored[4, k] = abs(plain[k] / self._rows.n_averaged - scored[0, k])
+        return PairScores(*scored)
 
     def _measure(self, found: list[_Residuals], *, is_in_bag: bool) -> tuple[float, float, float]:
         """Score of a pair and its standard errors, given the residuals in each column."""

@@ -132,6 +132,7 @@ def join_fold_pairs(
     groups: NDArray[np.int64] | None,
     copies: Copies | None,
     invalid: str | None,
+    n_threads: int,
 ) -> Interactions:
     """Score pairs on the rows of all folds, each with the model that did not see it."""
     clusters = copies.groups if groups is None and copies is not None else groups
@@ -174,7 +175,7 @@ def join_fold_pairs(
     used, local = find_used(first.pairs)
     joint = join([part.joint for part in parts])
     scorer = joined.make_scorer(folds.measure_reciprocity(folds.weigh(sample_weight)))
-    scores = scorer.score(local, lambda block, column: joint[np.newaxis, :, block, column].swapaxes(1, 2))
+    scores = scorer.score(local, lambda block, column: joint[np.newaxis, :, block, column].swapaxes(1, 2), n_threads)
     top, n_features = find_top(scores), len(first.grouping.names)
     surfaces = make_surfaces(joined, joint[:, top], top, first.pairs[top], used, n_features, has_units(tree_model))
     notes = [note for part in parts for note in part.notes]

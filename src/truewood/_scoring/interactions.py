@@ -159,7 +159,7 @@ def evaluate_pairs(
     scorer = rows.make_scorer()
 
     def score(block: Pairs, found: RowEffects) -> PairScores:
-        return scorer.score(block, partial(found.take_joint, is_kept))
+        return scorer.score(block, partial(found.take_joint, is_kept), n_threads)
 
     parts = [score(first, effects)]
     parts += [score(block, find_effects(inputs, number_pairs(grouping, used, block), n_threads)) for block in others]
