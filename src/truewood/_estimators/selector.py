@@ -83,7 +83,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
         without another fit.
     n_features_in_ : int
         Number of columns seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, if all of them are strings.
 
     Notes
