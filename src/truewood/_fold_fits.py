@@ -27,6 +27,7 @@ from truewood._exceptions import warn
 from truewood._formatting import list_names, quote
 from truewood._inputs.table_types import bring_to_host
 from truewood._inputs.tables import FeatureMatrix
+from truewood._inputs.text_columns import name_text_columns
 from truewood._refitting import list_validation_params, name_weight
 from truewood._rows.copies import Copies
 from truewood._rows.dependent_rows import SYNTHETIC_ROWS, has_synthetic_rows
@@ -150,7 +151,8 @@ class FoldFits:
             inner, validation = ((take_rows(self.X, rows), take_rows(self.y, rows)) for rows in (train, rest))
             weight = None if self.weight is None else self.weight[rest]
             params = list_validation_params(self.estimator, params, inner, validation, weight) | params
-        return clone(self.estimator).fit(take_rows(self.X, train), take_rows(self.y, train), **params)
+        with name_text_columns(self.X, self.estimator):
+            return clone(self.estimator).fit(take_rows(self.X, train), take_rows(self.y, train), **params)
 
     def _split(self, train: NDArray[np.int64], fraction: float) -> list[NDArray[np.int64]]:
         """Split training rows into those of the fit and validation rows; by group, or else by class if possible."""
