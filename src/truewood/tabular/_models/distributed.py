@@ -56,6 +56,7 @@ def score_distributed(
             rows="heldout",
             measure=scoring.measure,
             sample_weight=roles.sample_weight,
+            engine=scoring.engine,
         )
         dtypes = {
             str(name): str(dtype) for name, dtype in (frame.dtypes if backend == "spark" else frame.dtypes.items())
