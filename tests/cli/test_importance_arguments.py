@@ -159,8 +159,7 @@ def test_a_library_that_is_not_installed(library, arguments, remedy, folder, ref
     def find(name, package=None):
         return None if name == library else find_spec(name, package)
 
-    for module in ("tabular._models.settings", "tabular._models.loading", "_cli.output"):
-        monkeypatch.setattr(f"truewood.{module}.find_spec", find)
+    monkeypatch.setattr("truewood._extras.find_spec", find)
     for name in ("m.cbm", "m.skops"):
         (folder / name).write_bytes(b"any")
     refuse(["./data.csv", "--target", "y", *arguments], [f"pip install '{remedy}'"])

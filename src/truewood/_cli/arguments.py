@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
+from truewood._extras import explain_missing
 from truewood.tabular import FileContent
 
 # shtab's file name completion for each shell.
@@ -67,8 +67,8 @@ class PrintCompletion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
         """Print and exit."""
         del namespace
-        if find_spec("shtab") is None:
-            parser.error(f"{option} needs shtab, which is not installed: pip install 'truewood[cli]'")
+        if (problem := explain_missing(f"{option} needs", ["shtab"], "cli")) is not None:
+            parser.error(problem)
         import shtab
 
         sys.stdout.write(shtab.complete(parser, str(values)) + "\n")

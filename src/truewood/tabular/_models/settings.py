@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from importlib.util import find_spec
 
 from truewood._arguments import check_n_jobs, check_seed, is_choice, is_count, is_fraction
+from truewood._extras import explain_missing
 from truewood._formatting import quote
 from truewood._message import Message
 from truewood.tabular._errors import TableError
@@ -155,9 +155,8 @@ default="random-forest"
 
     def check_installed(self) -> None:
         """Raise an error if the library of the model is not installed."""
-        if self.model in ("xgboost", "lightgbm", "catboost") and find_spec(self.model) is None:
-            raise TableError(
-                f"{self.model} is not installed: pip install 'truewood[{self.model}]', or choose "
-                f"{' or '.join(FORESTS)}.",
-                "model",
-            )
+        if self.model not in ("xgboost", "lightgbm", "catboost"):
+            return
+        problem = explain_missing("needs", [self.model], self.model)
+        if problem is not None:
+            raise TableError(f"{problem} Or choose {' or '.join(FORESTS)}.", "model")
