@@ -165,6 +165,11 @@ def test_a_library_that_is_not_installed(library, arguments, remedy, folder, ref
     refuse(["./data.csv", "--target", "y", *arguments], [f"pip install '{remedy}'"])
 
 
+def test_an_engine_that_is_not_installed(folder, refuse, monkeypatch):
+    monkeypatch.setattr("truewood._engines.selection._find_cuda_problem", lambda: "there is none here")
+    refuse(["./data.csv", "--target", "y", "--engine", "cuda"], ["--engine cuda", "there is none here"])
+
+
 def test_completion(capsys):
     pytest.importorskip("shtab")
     for shell in ("bash", "zsh", "tcsh", "fish"):

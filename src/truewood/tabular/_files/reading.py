@@ -23,6 +23,8 @@ from truewood.tabular._files.frames import check_names, name_columns, read_frame
 from truewood.tabular._files.json_and_excel import parse_excel, parse_json_lines
 from truewood.tabular._messages import Messages
 
+# The formats of files, for help texts.
+FORMATS = "CSV, TSV, JSON lines, Parquet, Feather (each may be gzipped) or Excel"
 _TEXT = {".csv": None, ".txt": None, ".tsv": "\t", ".tab": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson")
 _EXCEL = (".xlsx", ".xlsm")
