@@ -22,7 +22,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import _safe_indexing
 
-from truewood._arguments import check_type
+from truewood._arguments import check_type, is_fraction
 from truewood._exceptions import warn
 from truewood._formatting import list_names, quote
 from truewood._inputs.table_types import bring_to_host
@@ -108,9 +108,18 @@ def check_params(params: Any) -> None:
         if str(name).rpartition("__")[2] in _VALIDATION:
             raise ValueError(
                 f"params must not contain {quote(name)}, because early stopping could then see rows that are scored; "
-                f"leave it out, and {VALIDATION_FRACTION:.0%} of each fold's training rows (validation_fraction in "
-                "cross_importance) are used for early stopping."
+                "leave it out, and a share of each fold's training rows (validation_fraction) is used for early "
+                "stopping."
             )
+
+
+def check_validation_fraction(fraction: Any) -> None:
+    """Refuse anything but a share of the rows."""
+    if not is_fraction(fraction):
+        raise ValueError(
+            f"validation_fraction must be a number between 0 and 1, got {quote(fraction)}; the default is "
+            f"{VALIDATION_FRACTION}."
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,11 +170,11 @@ def permutation_test(
     *,
     n_permutations: int = 100,
     measure: str = "auto",
-    feature_groups: Any = None,
     sample_weight: Any = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
+    feature_groups: Any = None,
     resume: str | PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
     progress: bool = True,
     engine: str = "auto",
 ) -> PermutationTestResult:
@@ -197,17 +197,17 @@ def permutation_test(
         Number of permutations, at least 2.
     measure : str, default="auto"
         Name of the measure, one of `measures()`.
-    feature_groups : dict or sequence, default=None
-        Columns whose scores are summed, as in `importance`.
     sample_weight : array-like of shape (n_rows,), default=None
         Sample weights, for training and for scoring. They stay with the rows of X.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the permutations and fits.
-    n_jobs : int, default=None
-        Number of processes, as in scikit-learn; -1 means all cores. The result does not depend on it.
+    feature_groups : dict or sequence, default=None
+        Columns whose scores are summed, as in `importance`.
     resume : str or path, default=None
         A checkpoint file with one line per finished permutation. If it exists, the test continues from there, possibly
         to a larger number of permutations; with ``random_state=None`` it continues with the seed of the file.
+    n_jobs : int, default=None
+        Number of processes, as in scikit-learn; -1 means all cores. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the permutations and fits.
     progress : bool, default=True
         Whether to show a progress bar in a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
