@@ -38,5 +38,5 @@ right.hlines(places, low[::-1], high[::-1], color="black", linewidth=1)
 right.axvline(0, color="black", linewidth=0.8)
 right.set(title="Evaluated on out-of-bag rows, 95% intervals")
 for ax in (left, right):
-    ax.set_xlabel("decrease in Gini impurity")
+    ax.set_xlabel("importance")
 plt.show()

@@ -18,7 +18,7 @@ from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
 from truewood._trees.ensemble import TreeEnsemble
 from truewood._trees.node_sums import NodeSums
-from truewood.adapters import load_spark_model, register_adapter, to_ensemble
+from truewood.adapters import SparkModel, load_spark_model, register_adapter, to_ensemble
 
 if TYPE_CHECKING:
     from truewood import datasets, integrations, tabular, testing
@@ -63,6 +63,7 @@ __all__ = [
     "NativeEngineWarning",
     "NodeSums",
     "PermutationTestResult",
+    "SparkModel",
     "TargetKind",
     "TrainingRowsError",
     "TreeEnsemble",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,12 @@ from truewood._formatting import quote
 
 # C libraries store numbers of threads, levels or rows as int32.
 _LARGEST = np.iinfo(np.int32).max
+
+
+def get_keywords(function: Callable[..., Any]) -> list[str]:
+    """Return the names of the keyword-only arguments of a function."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
 
 
 def check_type(value: Any, kind: type | tuple[type, ...], name: str, expected: str) -> None:

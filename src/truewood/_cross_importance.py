@@ -18,7 +18,6 @@ from truewood._arguments import (
     check_length,
     check_n_jobs,
     count_rows,
-    is_fraction,
     read_inference,
 )
 from truewood._exceptions import warn
@@ -26,6 +25,7 @@ from truewood._fold_fits import (
     VALIDATION_FRACTION,
     FoldFits,
     check_params,
+    check_validation_fraction,
     describe_validation,
     find_synthetic_rows,
     leave_out_copies,
@@ -61,13 +61,13 @@ def cross_importance(
     sample_weight: Any = None,
     feature_groups: Any = None,
     groups: Any = None,
+    target: Any = None,
     inference: bool = True,
     contributions: bool = False,
     params: Mapping[str, Any] | None = None,
     validation_fraction: float = VALIDATION_FRACTION,
     n_jobs: int | None = None,
     random_state: Any = None,
-    target: Any = None,
     progress: bool = True,
     engine: str = "auto",
 ) -> ImportanceResult:
@@ -101,6 +101,9 @@ def cross_importance(
     groups : array-like of shape (n_rows,) or str, default=None
         Clusters of rows, such as all rows of a patient: a label for each row, or the name of the label column in X. No
         fold may split a cluster. The splitter receives them as its groups, and standard errors are cluster-robust.
+    target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
+        For boosted trees, what the trees are scored against instead of y, as in `importance`. The default is the
+        negative gradient of the loss at the best constant prediction for the held-out rows.
     inference : bool, default=True
         Whether to compute standard errors and p-values.
     contributions : bool, default=False
@@ -117,9 +120,6 @@ def cross_importance(
         Number of processes, each running one fold at a time, as in scikit-learn; -1 means all cores.
     random_state : int, RandomState instance or None, default=None
         Seed for ``measure="permutation"``; the estimator and the splitter have their own.
-    target : array-like of shape (n_rows,) or (n_rows, n_scores), or callable, default=None
-        For boosted trees, what the trees are scored against instead of y, as in `importance`. The default is the
-        negative gradient of the loss at the best constant prediction for the held-out rows.
     progress : bool, default=True
         Whether to show a progress bar if the output is a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
@@ -154,11 +154,7 @@ def cross_importance(
         )
     if params is not None:
         check_params(params)
-    if not is_fraction(validation_fraction):
-        raise ValueError(
-            f"validation_fraction must be a number between 0 and 1, got {quote(validation_fraction)}; the default is "
-            "0.1."
-        )
+    check_validation_fraction(validation_fraction)
     if find_streaming_scorer(X) is not None:
         raise TypeError(
             f"cross_importance needs a table in memory, got X as {type(X).__name__}; load its rows into memory first."

@@ -25,6 +25,7 @@ from truewood._inputs.correlation import read_shape
 from truewood._inputs.groups import read_feature_groups
 from truewood._inputs.table_types import read_names
 from truewood._inputs.tables import InputSpec, read_features
+from truewood._inputs.text_columns import name_text_columns
 from truewood._pipelines.final_estimator import check_bags
 from truewood._progress import show_progress
 from truewood._read_only import make_read_only, restore_read_only
@@ -169,11 +170,11 @@ def permutation_test(
     *,
     n_permutations: int = 100,
     measure: str = "auto",
-    feature_groups: Any = None,
     sample_weight: Any = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
+    feature_groups: Any = None,
     resume: str | PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
     progress: bool = True,
     engine: str = "auto",
 ) -> PermutationTestResult:
@@ -196,17 +197,17 @@ def permutation_test(
         Number of permutations, at least 2.
     measure : str, default="auto"
         Name of the measure, one of `measures()`.
-    feature_groups : dict or sequence, default=None
-        Columns whose scores are summed, as in `importance`.
     sample_weight : array-like of shape (n_rows,), default=None
         Sample weights, for training and for scoring. They stay with the rows of X.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the permutations and fits.
-    n_jobs : int, default=None
-        Number of processes, as in scikit-learn; -1 means all cores. The result does not depend on it.
+    feature_groups : dict or sequence, default=None
+        Columns whose scores are summed, as in `importance`.
     resume : str or path, default=None
         A checkpoint file with one line per finished permutation. If it exists, the test continues from there, possibly
         to a larger number of permutations; with ``random_state=None`` it continues with the seed of the file.
+    n_jobs : int, default=None
+        Number of processes, as in scikit-learn; -1 means all cores. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the permutations and fits.
     progress : bool, default=True
         Whether to show a progress bar in a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
@@ -277,7 +278,8 @@ class _Refit:
         rng = np.random.default_rng([seed, number])
         y = shuffle(self.y, random_state=int(rng.integers(N_SEEDS))) if number else self.y
         model = set_seeds(clone(self.estimator), int(rng.integers(N_SEEDS)))
-        model.fit(self.X, y, **({} if self.sample_weight is None else {name_weight(model): self.sample_weight}))
+        with name_text_columns(self.X, model):
+            model.fit(self.X, y, **({} if self.sample_weight is None else {name_weight(model): self.sample_weight}))
         if number == 0:
             check_bags(model, "pass a forest with bootstrap")
         return importance(

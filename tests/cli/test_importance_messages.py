@@ -8,14 +8,17 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from truewood import tabular
+from truewood._arguments import get_keywords
 from truewood._cli import main, make_parser
-from truewood._cli.messages import describe_error, render, translate
+from truewood._cli.messages import describe_error, name_option, render, translate
 from truewood._formatting import in_one_line
 from truewood._message import Message
 from truewood.tabular import TableError
@@ -43,6 +46,17 @@ def test_suggested_arguments_become_options(option):
     message = Message("column 'task=1' is odd.", f"Pass {{{argument}}}", **SUGGESTIONS[option])
     assert render(message) == f"column 'task=1' is odd. Pass {option}"
     assert message.text == "column 'task=1' is odd."
+
+
+def test_every_argument_is_an_option():
+    (commands,) = [action.choices for action in make_parser()._subparsers._group_actions]
+    options = {option for name in ("importance", "compare") for option in commands[name]._option_string_actions}
+    arguments = {field.name for field in fields(tabular.FitSettings)} | {"names", "same_rows", "saved_model"}
+    for function in (tabular.score_table, tabular.score_saved_model, tabular.describe_table):
+        arguments |= {*get_keywords(function)}
+    arguments -= {"settings", "messages", "progress"}
+    for argument in arguments:
+        assert {*name_option(argument).split(" or ")} <= options, argument
 
 
 def test_a_suggestion_can_be_pasted_into_a_shell():

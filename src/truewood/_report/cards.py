@@ -10,7 +10,7 @@ from truewood._formatting import LEVEL, count, enumerate_names, format_p_value, 
 from truewood._report.effects import draw_effects
 from truewood._results.caveats import TableCheck
 from truewood._results.certain_ranks import MAX_RANKED
-from truewood._results.summary import Percent, classify_features, find_shown, name_unit
+from truewood._results.summary import Percent, classify_features, find_shown, get_factor, name_unit
 from truewood._results.trends import Direction, find_class_directions, find_predicted_class, name_prediction
 
 if TYPE_CHECKING:
@@ -140,8 +140,7 @@ def _write_classes(result: ImportanceResult, percent: Percent | None, j: int) ->
     """Write the importance of a feature for each class as a table; empty without scores by class."""
     if result.classes is None:
         return ""
-    factor = 1.0 if percent is None else percent.factor
-    values = factor * result.classes.values[:, j]
+    values = get_factor(percent) * result.classes.values[:, j]
     order = (-values).argsort(kind="stable")[:_MAX_CLASSES].tolist()
     texts = [f"{text}%" for text in format_percents(values.tolist())]
     if percent is None:

@@ -81,6 +81,11 @@ def find_percent(result: ImportanceResult, target: str | None = None) -> Percent
     return None
 
 
+def get_factor(percent: Percent | None) -> float:
+    """The multiplier from a score to the number that is shown."""
+    return 1.0 if percent is None else percent.factor
+
+
 @dataclass(frozen=True, eq=False)
 class ShownScores:
     """The scores of a result as terminal, plots and report show them.
@@ -134,7 +139,7 @@ def find_shown(result: ImportanceResult, percent: Percent | None) -> ShownScores
     return ShownScores(values, low, high, None)
 
 
-def name_variation_in(target: str | None) -> str:
+def name_variation_in(target: str | None = None) -> str:
     """Name what shares are shares of, for readers who do not know impurity."""
     return f"the variation in {'the target' if target is None else shorten(target, 80)}"
 

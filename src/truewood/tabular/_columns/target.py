@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood._extras import explain_missing
 from truewood._formatting import count, format_number, quote
 from truewood._inputs.groups import read_groups
 from truewood._message import Message
@@ -274,11 +274,8 @@ def find_outcome(
 
 def check_survival_settings(settings: FitSettings, sample_weight: str | None, groups: str | None) -> None:
     """Refuse settings that survival forests do not support."""
-    if find_spec("sksurv") is None:
-        raise TableError(
-            "survival forests need scikit-survival, which is not installed: pip install 'truewood[scikit-survival]'.",
-            "event",
-        )
+    if (problem := explain_missing("survival forests need", ["sksurv"], "scikit-survival")) is not None:
+        raise TableError(problem, "event")
     if not settings.is_forest:
         raise TableError(f"must be {' or '.join(FORESTS)} for survival targets, got {quote(settings.model)}.", "model")
     unsupported = {"cv": settings.cv, "test_size": settings.test_size, "groups": groups}
