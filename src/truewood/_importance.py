@@ -106,7 +106,7 @@ def importance(
         Whether to add scores by class, with their own standard errors, as `classes` of the result. For classifiers
         only; takes one more pass per class.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees: the compiled kernel ("native"), the slower reference implementation in
+        Implementation that routes the rows through the trees: the compiled kernel ("native"), the slower reference in
         numpy, or a GPU ("cuda"). "auto" uses the GPU if X is already there, as a CuPy array, a PyTorch tensor or a cuDF
         data frame, and leaves X there. Otherwise it uses the engine named by the environment variable TRUEWOOD_ENGINE,
         or the compiled kernel if it is installed.
