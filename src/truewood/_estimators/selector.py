@@ -53,7 +53,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
     k : int, default=None
         Number of features to select by score, regardless of p-values.
     min_features : int, default=1
-        Smallest number of features to select. If fewer pass the test, `fit` warns and adds those with the largest
+        Minimum number of features to select. If fewer pass the test, `fit` warns and adds those with the largest
         scores, so that the next step of a pipeline has input. With 0, none are added; if no feature passes, `transform`
         warns and returns no columns, as scikit-learn's selectors do. Ignored with `k`.
     rows : {"oob", "heldout"} or sequence of array-like, default="oob"

@@ -134,8 +134,6 @@ def score_table(
     check_type(settings, FitSettings, "settings", "FitSettings")
     messages = read_messages(messages)
     settings.check_installed()
-    if event is not None:
-        check_survival_settings(settings, sample_weight, groups)
     scoring = Scoring(
         measure=measure,
         contributions=contributions,
@@ -146,6 +144,8 @@ def score_table(
         interactions=interactions,
         engine=engine,
     )
+    if event is not None:
+        check_survival_settings(settings, sample_weight, groups, interactions=scoring.interactions)
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)
     dtypes = read_dtypes(dtypes, list(map(str, whole)), roles.target)
