@@ -73,7 +73,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
     random_state : int, RandomState instance or None, default=None
         Seed of the default forest, of an estimator without a seed of its own, and of ``measure="permutation"``.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `truewood.importance`.
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
 
     Attributes
     ----------

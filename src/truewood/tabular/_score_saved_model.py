@@ -98,7 +98,7 @@ def score_saved_model(
     random_state : int, default=0
         Seed for ``measure="permutation"``.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `truewood.importance`.
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
     messages : Messages, default=None
         Receives messages and warnings as they arise.
     progress : callable, default=None

@@ -96,7 +96,7 @@ def score_table(
     alpha : float, default=0.05
         Significance level of the check that the model is better than chance.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `truewood.importance`.
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
     messages : Messages, default=None
         Receives messages and warnings as they arise.
     progress : callable, default=None
