@@ -74,7 +74,7 @@ def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
 
 
 def _is_number(cv: Any) -> bool:
-    """Whether `cv` leaves the choice of the splitter to us."""
+    """Whether `cv` is only a number of folds, so that we choose the splitter."""
     return cv is None or isinstance(cv, Integral)
 
 
@@ -139,7 +139,7 @@ class FoldFits:
     groups : ndarray of int64, shape (n_rows,), or None
         The group of each row.
     validation_fraction : float or None
-        Share of the training rows that early stopping gets as validation rows; None if the model does not stop early.
+        Share of the training rows to set aside for early stopping; None if the model does not stop early.
     """
 
     estimator: Any
@@ -151,7 +151,7 @@ class FoldFits:
     validation_fraction: float | None
 
     def fit(self, train: NDArray[np.int64]) -> Any:
-        """Fit a model on training rows; early stopping gets some of them as validation rows."""
+        """Fit a model on training rows, some of which are set aside for early stopping."""
         if self.validation_fraction is None:
             params = self._list_params(train)
         else:

@@ -211,7 +211,7 @@ def permutation_test(
     progress : bool, default=True
         Whether to show a progress bar in a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `importance`.
+        Implementation that routes the rows through the trees, as in `importance`.
 
     Returns
     -------

@@ -53,7 +53,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
     k : int, default=None
         Number of features to select by score, regardless of p-values.
     min_features : int, default=1
-        Smallest number of features to select. If fewer pass the test, `fit` warns and adds those with the largest
+        Minimum number of features to select. If fewer pass the test, `fit` warns and adds those with the largest
         scores, so that the next step of a pipeline has input. With 0, none are added; if no feature passes, `transform`
         warns and returns no columns, as scikit-learn's selectors do. Ignored with `k`.
     rows : {"oob", "heldout"} or sequence of array-like, default="oob"
@@ -73,7 +73,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
     random_state : int, RandomState instance or None, default=None
         Seed of the default forest, of an estimator without a seed of its own, and of ``measure="permutation"``.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `truewood.importance`.
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
 
     Attributes
     ----------

@@ -229,7 +229,7 @@ def _find_edge(fill: str) -> str:
 
 
 def adapt_rows(chart: str, spec: dict[str, Any], n_lines: int, n_narrow_lines: int = 1) -> None:
-    """Adapt a compiled chart to names of up to so many lines: higher rows, and names at the middle of their rows.
+    """Adapt a compiled chart to names of up to `n_lines` lines: increase row heights, and center names in their rows.
 
     Vega lets the lines of a text run down from its position. On phones the names of the dot plot are above the points.
     """
