@@ -153,7 +153,7 @@ def show(table: pd.DataFrame) -> str:
     cells = [f"{row.power:.2f} ({100 * row.false:.0f}%)" for row in table.itertuples()]
     wide = table.assign(cell=cells).pivot_table(index="method", columns="design", values="cell", aggfunc="first")
     wide = wide.reindex(index=table["method"].unique(), columns=table["design"].unique())
-    required = [f">{row.asked} (<{100 * row.level:.0f}%)" for row in table.drop_duplicates("design").itertuples()]
+    required = [f"> {row.asked} (< {100 * row.level:.0f}%)" for row in table.drop_duplicates("design").itertuples()]
     wide.loc["required"] = required
     return write_markdown(wide.reset_index())
 
