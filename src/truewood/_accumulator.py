@@ -186,7 +186,10 @@ class ImportanceAccumulator:
         ('Standard errors from all 242 rows.',)
         """
         if isinstance(self._sums, PartialErrors):
-            raise ValueError("second_pass() needs an accumulator of the first pass, got one of the second pass.")
+            raise ValueError(
+                "second_pass() needs an accumulator of the first pass, got one of the second pass; call it on the "
+                "accumulator that has read the rows once."
+            )
         with use_engine(self._engine):
             scores = self._aggregate()
         problem = find_inference_problem(scores.measure, self._inference)
@@ -225,7 +228,8 @@ class ImportanceAccumulator:
         if isinstance(own, PartialErrors) and isinstance(added, PartialErrors):
             return own + added
         raise ValueError(
-            "only accumulators of the same pass can be added, got one of the first pass and one of the second."
+            "only accumulators of the same pass can be added, got one of the first pass and one of the second; call "
+            "finish() on the sum of those of the second pass."
         )
 
     def _aggregate(self) -> AggregatedScores:

@@ -37,9 +37,9 @@ def compare(
     names : tuple of (str, str), default=("a", "b")
         Names of the results in tables, plots and reports.
     same_rows : bool, default=None
-        Whether both results use the same rows. None decides by the number of rows. If it differs, the results are
-        treated as independent. If it is the same, rows are paired by position, which needs ``contributions=True`` for
-        both results and is also valid for different, independent rows. Results with ``groups=`` are independent only if
+        Whether both results use the same rows. If None, results with different numbers of rows are treated as
+        independent. Otherwise, rows are paired by position, which needs ``contributions=True`` for both results and is
+        also valid for different, independent rows. Results with ``groups=`` are independent only if
         they have no group in common.
 
     Returns
@@ -114,13 +114,13 @@ def _check_scale(a: ImportanceResult, b: ImportanceResult, names: tuple[str, str
     for kind in ("task", "measure"):
         if getattr(a, kind) != getattr(b, kind):
             raise ValueError(
-                f"{both} must have the same {kind}, got {quote(getattr(a, kind))} and {quote(getattr(b, kind))}: "
-                "their scores are on different scales."
+                f"{both} must have the same {kind}, got {quote(getattr(a, kind))} and {quote(getattr(b, kind))}, "
+                f"because scores are on different scales otherwise; score both with the same {kind}."
             )
     if len(a.per_output) != len(b.per_output):
         raise ValueError(
-            f"{both} must have the same number of outputs, got {len(a.per_output)} and {len(b.per_output)}: their "
-            "scores are on different scales."
+            f"{both} must have the same number of outputs, got {len(a.per_output)} and {len(b.per_output)}, because "
+            "scores are on different scales otherwise; score models with the same outputs."
         )
     has_share = [not np.isnan(result.share).all() for result in (a, b)]
     if has_share[0] != has_share[1] or (a.is_additive != b.is_additive and not all(has_share)):

@@ -89,7 +89,7 @@ def cross_importance(
     cv : int, splitter or iterable, default=None
         How to split the rows, as in scikit-learn: a number of folds, a splitter, or pairs of training and test row
         numbers. None means 5 folds. With a number, folds are stratified by class, and rows are shuffled with a fixed
-        seed, so that sorted rows do no harm; with `groups`, folds keep groups together and nothing is shuffled. For
+        seed, so that sorted rows cause no bias; with `groups`, folds keep groups together and nothing is shuffled. For
         rows that are ordered in time, pass `TimeSeriesSplit`: with shuffled rows, each model would be scored on rows
         whose neighbors in time it was trained on.
     measure : str, default="auto"
@@ -113,9 +113,9 @@ def cross_importance(
         Additional arguments of the estimator's fit, such as ``{"model__categorical_feature": [0]}``. Arguments with an
         entry for each row are split like X. An ``eval_set`` is refused because it could contain rows of X.
     validation_fraction : float, default=0.1
-        Share of each fold's training rows that early stopping of XGBoost, LightGBM and CatBoost gets as validation
-        rows; the held-out rows of a fold never stop its fit. Only used if the model is set to stop early, such as with
-        ``early_stopping_rounds``.
+        Share of each fold's training rows to set aside as validation rows for early stopping of XGBoost, LightGBM and
+        CatBoost; the held-out rows of a fold are never used for that. Ignored unless the model stops early, for
+        example because of ``early_stopping_rounds``.
     n_jobs : int, default=None
         Number of processes, each running one fold at a time, as in scikit-learn; -1 means all cores.
     random_state : int, RandomState instance or None, default=None
@@ -123,7 +123,7 @@ def cross_importance(
     progress : bool, default=True
         Whether to show a progress bar if the output is a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `importance`.
+        Implementation that routes the rows through the trees, as in `importance`.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def _encode(y: Any) -> NDArray[np.float64]:
 
 
 def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.float64], source: str) -> None:
-    """Warn of folds of sorted rows, and of folds that are too small."""
+    """Warn about folds of sorted rows, and about folds that are too small."""
     separation = 0.0
     if joined.n_groups is None and folds.are_blocks:
         separation = max(folds.measure_separation(column) for column in target.T)

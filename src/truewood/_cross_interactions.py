@@ -75,7 +75,7 @@ def cross_interactions(
     features : sequence of int or str, default=None
         Names or indices of features; only pairs of these are scored. None means all features.
     max_pairs : int, default=500
-        Largest number of pairs to score. If there are more, raise it or pass `features`: unlike `interactions`, folds
+        Maximum number of pairs to score. If there are more, raise it or pass `features`: unlike `interactions`, folds
         cannot choose pairs on training rows, because every row is scored in one of the folds.
     sample_weight : array-like of shape (n_rows,) or str, default=None
         Weights of the rows, in the fit and in the scores, or the name of their column in X.
@@ -92,7 +92,7 @@ def cross_interactions(
     progress : bool, default=True
         Whether to show a progress bar if the output is a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `interactions`.
+        Implementation that routes the rows through the trees, as in `interactions`.
 
     Returns
     -------

@@ -23,7 +23,7 @@ _SMALLEST_PERCENT = 0.01
 # Numbers from the first to the second are written out, others in units of a power of 1,000.
 _LEAST, _MOST = 1e-3, 1e6
 _MOST_NAMES = 12
-# Most characters of a user's name or value in a message.
+# Maximum number of characters of a user's name or value in a message.
 _LONGEST = 80
 
 

@@ -106,7 +106,7 @@ def importance(
     random_state : int, RandomState instance or None, default=None
         Seed for ``measure="permutation"``; the other measures are deterministic.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees: the compiled kernel ("native"), the slower reference implementation in
+        Implementation that routes the rows through the trees: the compiled kernel ("native"), the slower reference in
         numpy, or a GPU ("cuda"). "auto" uses the GPU if X is already there, as a CuPy array, a PyTorch tensor or a cuDF
         data frame, and leaves X there. Otherwise it uses the engine named by the environment variable TRUEWOOD_ENGINE,
         or the compiled kernel if it is installed.

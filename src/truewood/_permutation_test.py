@@ -26,6 +26,7 @@ from truewood._inputs.correlation import read_shape
 from truewood._inputs.groups import read_feature_groups
 from truewood._inputs.table_types import read_names
 from truewood._inputs.tables import InputSpec, read_features
+from truewood._inputs.text_columns import name_text_columns
 from truewood._pipelines.final_estimator import check_bags
 from truewood._progress import show_progress
 from truewood._read_only import make_read_only, restore_read_only
@@ -209,7 +210,7 @@ def permutation_test(
     progress : bool, default=True
         Whether to show a progress bar in a terminal.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `importance`.
+        Implementation that routes the rows through the trees, as in `importance`.
 
     Returns
     -------
@@ -276,7 +277,8 @@ class _Refit:
         rng = np.random.default_rng([seed, number])
         y = shuffle(self.y, random_state=int(rng.integers(N_SEEDS))) if number else self.y
         model = set_seeds(clone(self.estimator), int(rng.integers(N_SEEDS)))
-        model.fit(self.X, y, **({} if self.sample_weight is None else {name_weight(model): self.sample_weight}))
+        with name_text_columns(self.X, model):
+            model.fit(self.X, y, **({} if self.sample_weight is None else {name_weight(model): self.sample_weight}))
         if number == 0:
             check_bags(model, "pass a forest with bootstrap")
         return importance(

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
         if is_many_files(options.data):
             raise ValueError("--target: name the column that the model predicts.")
         list_columns(options)
-        raise ValueError("--target: choose the column to predict, one of those above.")
+        raise ValueError("--target: choose the column to predict from those above.")
     check_outputs(options.output, _list_inputs(options))
     check_options(options)
     messages = make_messages(is_quiet=options.quiet)

@@ -111,7 +111,7 @@ def _add_model(group: Any) -> None:
         "--backend",
         choices=BACKENDS,
         default=BACKENDS[0],
-        help="what reads a folder or glob of Parquet files, with --model-file: truewood itself (local), Dask or Spark "
+        help="how to read a folder or glob of Parquet files, with --model-file: in this process (local), Dask or Spark "
         "(default: %(default)s)",
     )
     group.add_argument(

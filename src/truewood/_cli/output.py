@@ -265,7 +265,9 @@ def _explain(score: TableScore, n_hidden: int, alpha: float) -> list[str]:
     percent = find_percent(result)
     if percent is not None and percent.is_share:
         lines.append(f"Share: {name_share(result)}")
-    lines.append("Biased rank: rank by mdi, the basis of feature_importances_.")
+    lines.append(
+        "Biased rank: rank by mean decrease in impurity on the training rows, the basis of feature_importances_."
+    )
     lines += map(str, list_caveats(result, check_table(result, score.X, score.feature_groups)))
     directions = find_directions(result, score.explanation, alpha)
     if score.explanation is None or directions is None or not any(direction.word for direction in directions):

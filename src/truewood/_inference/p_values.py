@@ -14,7 +14,7 @@ from truewood._formatting import quote
 Floats = NDArray[np.float64]
 Ranks = NDArray[np.int64]
 
-# Fewest non-positive scores for an estimate of their distribution.
+# Minimum number of non-positive scores for an estimate of their distribution.
 _FEWEST_MIRRORED = 20
 
 

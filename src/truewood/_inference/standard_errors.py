@@ -7,7 +7,7 @@ means at the nodes (psi) and takes part in the choice of splits; a is both effec
 zero, every phi has mean zero given the other rows, and the variance is that of phi, plus a covariance: two rows each
 evaluate trees that the other is in bag for. That covariance is the sum of phi a, and it can be estimated from the bags:
 trees with a row in bag have different scores than trees without it. The size of a score varies over data sets by both
-roles together, phi + a. To estimate a for each row takes more trees than most models have, so g psi replaces it unless
+roles together, phi + a. Estimating a for each row takes more trees than most models have, so g psi replaces it unless
 bags are requested. docs/theory/standard_errors.md has the formulas, with the letters used here.
 
 Folds. Given the models, the contributions phi of a fold's rows have mean zero; but models are random as well: of two
@@ -28,12 +28,12 @@ from truewood._inference.moments import GroupingScores, Moments, drop_rounding, 
 
 Floats = NDArray[np.float64]
 
-# Fewest rows, and fewest groups of rows, for an estimate of their variance.
+# Minimum numbers of rows, and of groups of rows, for an estimate of their variance.
 _FEWEST_ROWS = 20
 _FEWEST_GROUPS = 20
 # Share of standard errors that may come from the randomness of the trees.
 TREE_NOISE = 0.05
-# Least forest noise as a share of the sum of phi^2, which bounds the weight of a single feature.
+# Minimum forest noise as a share of the sum of phi^2, which bounds the weight of a single feature.
 _LEAST_NOISE = 0.02
 CLUSTER_REMEDY = (
     "p-values are withheld; score more groups, or split large ones into parts that do not depend on each other"

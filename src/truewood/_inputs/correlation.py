@@ -24,7 +24,7 @@ _MOST_WITH_CATEGORIES = 100
 _MOST_LEVELS = 25
 # Bins of a numeric column that is compared with a categorical one.
 _N_BINS = 10
-# Smallest number of rows with values in both columns.
+# Minimum number of rows with values in both columns.
 _FEWEST_COMMON = 20
 _MOST_ROWS = 2_000
 

@@ -48,7 +48,7 @@ class Interactions:
     null_std_error : ndarray of shape (n_pairs,)
         Standard errors under the null hypothesis of no interaction, used by `p_value`.
     bias_bound : ndarray of shape (n_pairs,)
-        How much bias dependence between the two features may leave in a score; p-values and intervals allow for it.
+        Upper bound on the bias of a score because the two features are dependent; p-values and intervals allow for it.
     dependence : ndarray of shape (n_pairs,)
         How strongly the two features depend on each other, from 0 to 1: the largest correlation of functions of each.
     pairs : ndarray of int64, shape (n_pairs, 2)
@@ -60,8 +60,8 @@ class Interactions:
     impurity : float
         Variance or Gini impurity of the target, the denominator of `share`.
     scale : {"response", "raw score"}
-        On which scale "no interaction" is meant: that of the predictions or, for boosted trees, that of the sum of the
-        trees, such as log-odds.
+        The scale on which effects add up without an interaction: that of the predictions or, for boosted trees, that
+        of the sum of the trees, such as log-odds.
     task : {"classification", "regression"}
         What the model predicts.
     rows : {"oob", "heldout", "folds", "lists"}
@@ -113,7 +113,7 @@ class Interactions:
 
     @property
     def is_withheld(self) -> NDArray[np.bool_]:
-        """Whether a p-value is withheld because the two features depend too much on each other, shape (n_pairs,)."""
+        """Whether a p-value is withheld because the features depend too strongly on each other, shape (n_pairs,)."""
         return np.isnan(self.null_std_error) & (self.inference_unavailable is None)
 
     @property

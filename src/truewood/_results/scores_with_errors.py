@@ -85,9 +85,9 @@ class ScoresWithErrors:
         level : float, default=0.95
             Confidence level: the share of data sets whose interval contains the expected score.
         share : bool, default=False
-            Whether to return intervals of the shares that features explain. A feature explains neither less than
-            nothing nor more than everything, so both ends are limited to the range from 0 to 1. Scores and their
-            intervals have no such limits.
+            Whether to return intervals of the shares that features explain. A feature cannot explain less than 0% or
+            more than 100%, so both ends are clipped to the range from 0 to 1. Scores and their intervals are not
+            clipped.
 
         Returns
         -------

@@ -5,8 +5,8 @@ and its linear term; its score is the covariance of this part with the target ov
 
 All trees share one penalty, the one with which their average predicts the evaluation rows best. Leaving out in-bag rows
 would choose far too small a penalty, because the splits were chosen to fit these rows. Regressions on all rows, as in
-the paper, would not do for clustered or copied rows: the tree's splits never saw a row, but its coefficients would have
-seen others of the same cluster.
+the paper, would be invalid for clustered or copied rows: the tree's splits never saw a row, but its coefficients
+would have seen others of the same cluster.
 """
 
 from __future__ import annotations

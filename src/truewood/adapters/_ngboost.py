@@ -105,8 +105,8 @@ def _make_loss(model: Any) -> Loss:
             target: NDArray[np.float64] = -model.Manifold(np.tile(params, (len(y), 1)).T).grad(outcome, natural=False)
         if not np.isfinite(target).all():
             raise ValueError(
-                f"y must be possible under the distribution that this {type(model).__name__} predicts in every row; "
-                "correct or drop the other rows."
+                f"y must be a possible value of the distribution that {type(model).__name__} predicts; correct or drop "
+                "rows with other values."
             )
         return target
 

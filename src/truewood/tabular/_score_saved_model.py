@@ -88,8 +88,8 @@ def score_saved_model(
     alpha : float, default=0.05
         Significance level of the check that the model is better than chance.
     backend : {"local", "dask", "spark"}, default="local"
-        What reads Parquet files: this process or a cluster. For a cluster, `table` is their location as its workers
-        see it.
+        Where Parquet files are read: in this process or on a cluster. For a cluster, `table` is their location as its
+        workers see it.
     address : str, default=None
         The Dask scheduler or Spark master, such as "spark://host:7077", or "sc://host" for Spark Connect; None uses
         this machine, or the configuration of Spark.
@@ -98,7 +98,7 @@ def score_saved_model(
     random_state : int, default=0
         Seed for ``measure="permutation"``.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `truewood.importance`.
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
     messages : Messages, default=None
         Receives messages and warnings as they arise.
     progress : callable, default=None

@@ -96,7 +96,7 @@ def score_table(
     alpha : float, default=0.05
         Significance level of the check that the model is better than chance.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `truewood.importance`.
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
     messages : Messages, default=None
         Receives messages and warnings as they arise.
     progress : callable, default=None
@@ -134,8 +134,6 @@ def score_table(
     check_type(settings, FitSettings, "settings", "FitSettings")
     messages = read_messages(messages)
     settings.check_installed()
-    if event is not None:
-        check_survival_settings(settings, sample_weight, groups)
     scoring = Scoring(
         measure=measure,
         contributions=contributions,
@@ -146,6 +144,8 @@ def score_table(
         interactions=interactions,
         engine=engine,
     )
+    if event is not None:
+        check_survival_settings(settings, sample_weight, groups, interactions=scoring.interactions)
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)
     dtypes = read_dtypes(dtypes, list(map(str, whole)), roles.target)

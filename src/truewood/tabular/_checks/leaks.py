@@ -40,12 +40,12 @@ from truewood.tabular._messages import Messages
 
 Floats = NDArray[np.float64]
 
-# Smallest share of the target that counts as possible leakage.
+# Minimum share of the target that counts as possible leakage.
 NEARLY_ALL = 0.99
-# Largest number of rows to use, drawn at random, and smallest.
+# Maximum number of rows to use, drawn at random, and minimum.
 _MOST_ROWS = 5_000
 _FEWEST_ROWS = 20
-# Fewer rows with another target than most can be neighbors by chance.
+# If fewer rows differ from the most frequent target, they can be neighbors by chance.
 _FEWEST_OTHERS = 5
 # Pairs are searched among this many columns: those most correlated with the target.
 _MOST_PAIRED = 1_000
@@ -57,11 +57,11 @@ _MOST_NAMED = 5
 _MOST_BY_CHANCE = 1e-3
 # In fewer texts, a word that is right 97% of the time may be right in all: in 200 texts, once in 400 tables.
 _FEWEST_TEXTS = 200
-# Largest number of words per text, and of classes.
+# Maximum number of words per text, and of classes.
 _MOST_WORDS, _MOST_CLASSES = 50, 50
 _WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
-# Smallest share of rows with a value for columns in pairs.
+# Minimum share of rows with a value for columns in pairs.
 _MOSTLY_THERE = 0.8
 
 

@@ -272,7 +272,9 @@ def find_outcome(
     return has_target, read_survival_outcome(rows, roles.target, roles.event, messages)
 
 
-def check_survival_settings(settings: FitSettings, sample_weight: str | None, groups: str | None) -> None:
+def check_survival_settings(
+    settings: FitSettings, sample_weight: str | None, groups: str | None, *, interactions: bool
+) -> None:
     """Refuse settings that survival forests do not support."""
     if (problem := explain_missing("survival forests need", ["sksurv"], "scikit-survival")) is not None:
         raise TableError(problem, "event")
@@ -281,9 +283,14 @@ def check_survival_settings(settings: FitSettings, sample_weight: str | None, gr
     unsupported = {"cv": settings.cv, "test_size": settings.test_size, "groups": groups}
     for argument, given in unsupported.items():
         if given is not None:
-            raise TableError("not supported for survival forests, which are scored on out-of-bag rows only.", argument)
+            remedy = "use one row per group instead" if argument == "groups" else "leave it out"
+            raise TableError(
+                f"not supported for survival forests, which are scored on out-of-bag rows only; {remedy}.", argument
+            )
     if sample_weight is not None:
-        raise TableError("not supported for survival targets.", "sample_weight")
+        raise TableError("not supported for survival targets; leave it out.", "sample_weight")
+    if interactions:
+        raise TableError("not supported for survival targets; leave it out.", "interactions")
 
 
 def read_survival_outcome(rows: pd.DataFrame, time: str, event: str, messages: Messages) -> Outcome:

@@ -31,7 +31,7 @@ from truewood.tabular._messages import Messages
 from truewood.tabular._models.fitting import Fitted
 from truewood.tabular._table_score import ColumnSummary, TableScore
 
-# Largest number of rows to explain; a larger table is sampled.
+# Maximum number of rows to explain; a larger table is sampled.
 _MOST_EXPLAINED = 2_000
 # Scores are split by class if the number of classes is in this range; two classes share every score equally.
 _FEWEST_CLASSES, _MOST_CLASSES = 3, 12
