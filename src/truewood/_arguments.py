@@ -78,7 +78,7 @@ def find_index(value: Any, names: list[str]) -> int | None:
     return int(value) if is_number and 0 <= value < len(names) else None
 
 
-def read_features(features: Any) -> list[Any] | None:
+def read_feature_list(features: Any) -> list[Any] | None:
     """Read a list of names or indices of features; None for all."""
     if features is None:
         return None

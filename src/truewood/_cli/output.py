@@ -25,7 +25,8 @@ from truewood._extras import explain_missing
 from truewood._formatting import CI, align, count, format_p_value, in_one_line, list_names
 from truewood._message import as_message
 from truewood._results.caveats import check_table, explain_intervals, explain_verdicts, list_caveats
-from truewood._results.comparison import Comparison, write_differences
+from truewood._results.comparison import Comparison
+from truewood._results.comparison_text import write_differences
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.importance_text import STARS
