@@ -37,7 +37,6 @@ from truewood._pipelines.final_estimator import extract_final_estimator
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.scores_with_errors import ClassScores
 from truewood._rows.dependent_rows import MOST_ROWS, warn_of_dependent_rows
-from truewood._scoring.fused import can_fuse
 from truewood._scoring.influence import allocate_influence
 from truewood._scoring.inputs import (
     ScoringInputs,
@@ -156,11 +155,8 @@ def score_in_memory(
         if unavailable is not None:
             results = make_results(_make_metadata(inputs), chosen, score_all(), groupings)
             return [replace(result, inference_unavailable=unavailable) for result in results]
-        # Influence that is only summed can stay with the engine.
         is_summed = column is None and inference is True and not contributions and inputs.clusters is None
-        blocks = allocate_influence(
-            inputs, with_bags=inference == "bags", on_engine=is_summed and can_fuse(inputs, chosen)
-        )
+        blocks = allocate_influence(inputs, chosen, with_bags=inference == "bags", is_summed=is_summed)
 
         def fill(block: InfluenceBlock) -> InfluenceBlock:
             score_all(influence=block)
