@@ -287,7 +287,7 @@ class CudaEngine(NativeEngine):
         return scores
 
     def _find_roles(self, rows: TreeRows, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
-        """Return the roles of rows in each tree, and how often a row evaluates the same tree at most."""
+        """Return the roles of rows in each tree, and the maximum number of times that a row evaluates a tree."""
         import cupy
 
         if isinstance(rows, EveryRow):

@@ -27,9 +27,8 @@ class ModelPerformance:
     Parameters
     ----------
     name : {"AUC", "one-vs-rest AUC", "R2", "concordance"}
-        The metric: area under the ROC curve for two classes, one-vs-rest for more, the coefficient of determination for
-        regression,
-        Harrell's concordance index for survival times.
+        The metric: area under the ROC curve for two classes, its one-vs-rest form for more classes, the coefficient of
+        determination for regression, or Harrell's concordance index for survival times.
     value : float
         The score.
     std_error : float
