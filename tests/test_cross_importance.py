@@ -212,19 +212,19 @@ def test_results_of_cross_validate_need_no_fit():
 
 def test_levels_that_folds_do_not_share():
     rng = np.random.default_rng(0)
-    colour = rng.choice(["red", "blue", "green"], N_ROWS).astype(object)
-    colour[[3, 4]] = "rare"  # only in the first fold
-    frame = pd.DataFrame({"colour": colour, "x": X[:, 0]})
+    color = rng.choice(["red", "blue", "green"], N_ROWS).astype(object)
+    color[[3, 4]] = "rare"  # only in the first fold
+    frame = pd.DataFrame({"color": color, "x": X[:, 0]})
     encoder = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["colour"]), remainder="passthrough"
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["color"]), remainder="passthrough"
     )
     result = tw.cross_importance(make_pipeline(encoder, BOOSTING), frame, y, cv=KFold(3))
-    assert result.feature_names.tolist() == ["colour", "x"]
+    assert result.feature_names.tolist() == ["color", "x"]
     columns = result.expand()
-    levels = [f"onehotencoder__colour_{level}" for level in ("blue", "green", "rare", "red")]
+    levels = [f"onehotencoder__color_{level}" for level in ("blue", "green", "rare", "red")]
     assert sorted(columns.feature_names) == [*levels, "remainder__x"]
-    is_colour = np.char.startswith(columns.feature_names, "onehotencoder")
-    np.testing.assert_allclose(columns.values[is_colour].sum(), result.values[0], rtol=1e-10)
+    is_color = np.char.startswith(columns.feature_names, "onehotencoder")
+    np.testing.assert_allclose(columns.values[is_color].sum(), result.values[0], rtol=1e-10)
     assert columns.per_fold[0, columns.feature_names.tolist().index(levels[2])] == 0.0
 
 

@@ -185,14 +185,14 @@ MAKERS: dict[str, Callable[[Floats], Floats]] = {
 }
 
 
-def _standardise(kind: str, x: Floats) -> Floats:
+def _standardize(kind: str, x: Floats) -> Floats:
     """What a feature of this kind does to the target at strength 1; levels have an effect each, in no order."""
     if kind.endswith("levels"):
         return np.random.default_rng(7).standard_normal(50)[x.astype(int)]
     return 2 * x - 1 if kind == "binary" else x
 
 
-# The mean of the target by the features with signal (in columns, as `_standardise` gives them) and their strengths.
+# The mean of the target by the features with signal (in columns, as `_standardize` gives them) and their strengths.
 EFFECTS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "sum": lambda z, strength: z @ strength,
     "xor": lambda z, strength: strength[0] * (2.0 * ((z[:, 0] > 0) ^ (z[:, 1] > 0)) - 1.0),
@@ -229,7 +229,7 @@ def draw(design: Design, rng: np.random.Generator, n_rows: int, *, is_heldout: b
     X = np.column_stack([make(u) for make, u in zip(makers, latent.T, strict=True)]).astype(float)
     mean = np.zeros(n_rows)
     if n_signal:
-        parts = [_standardise(kind, X[:, j]) for j, (kind, _) in enumerate(design.signal)]
+        parts = [_standardize(kind, X[:, j]) for j, (kind, _) in enumerate(design.signal)]
         mean = EFFECTS[design.effect](np.column_stack(parts), np.array([strength for _, strength in design.signal]))
     moving = [j for j, kind in enumerate(design.features) if moves and kind.endswith(moves)]
     moved = design.moved_noise * stats.zscore(X[:, moving], axis=0).sum(axis=1) if moving else np.zeros(n_rows)

@@ -121,7 +121,7 @@ def run(
         print(f"failed {n_times} times: {failure}")
 
 
-def summarise(title: str, study: Study, entries: Entries, folder: Path) -> None:
+def summarize(title: str, study: Study, entries: Entries, folder: Path) -> None:
     """Write the table and the plot of all that is done."""
     designs = study.designs
     table = study.tabulate(designs, entries)
@@ -179,7 +179,7 @@ def main() -> None:
         if not entries:
             print(f"{title}: nothing is done yet")
             continue
-        summarise(title, study, entries, options.folder)
+        summarize(title, study, entries, options.folder)
         if options.costs:
             print(tabulate_costs(study.designs, entries).to_string(index=False))
 

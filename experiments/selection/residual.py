@@ -152,7 +152,7 @@ def describe(p_value: np.ndarray, roles: tuple[str, ...]) -> dict[str, float]:
     }
 
 
-def summarise(results: pd.DataFrame) -> pd.DataFrame:
+def summarize(results: pd.DataFrame) -> pd.DataFrame:
     """Means over data sets, in percent, with their standard errors over data sets; z_sd is of noise."""
     rows = []
     for (design, label, test), found in results.groupby(["design", "label", "test"], sort=False):
@@ -245,7 +245,7 @@ def main() -> None:
     for lines in steps:
         with options.results.open("a", newline="") as file:
             csv.DictWriter(file, FIELDS).writerows(lines)
-    summary = summarise(pd.read_csv(options.results))
+    summary = summarize(pd.read_csv(options.results))
     summary.to_csv(options.results.with_name("residual_summary.csv"), index=False, float_format="%.4g")
     print(summary.to_string(index=False, float_format=lambda number: f"{number:.1f}"))
     if importlib.util.find_spec("matplotlib") is None:

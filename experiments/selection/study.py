@@ -27,7 +27,7 @@ from joblib import Parallel, delayed
 from methods import NAMES, NoAnswerError, make_forest, run_method, score_by
 from plots import draw_selection
 from sklearn.metrics import get_scorer
-from tables import ALL, ORACLE, compare_methods, summarise, write_markdown
+from tables import ALL, ORACLE, compare_methods, summarize, write_markdown
 
 FIELDS = ("design", "dataset", "method", "seconds", "score", SIGNAL, BESIDE, NOISE, REAL, "problem")
 Line = dict[str, object]
@@ -127,7 +127,7 @@ def main() -> None:
     os.environ["TQDM_DISABLE"] = "1"
     run(options.results, options.datasets, options.designs, options.methods, options.n_jobs)
     lines, folder = pd.read_csv(options.results), options.results.parent
-    summary = summarise(lines)
+    summary = summarize(lines)
     table = compare_methods(summary)
     summary.to_csv(folder / "summary.csv", index=False, float_format="%.4g")
     table.to_csv(folder / "methods.csv", index=False, float_format="%.4g")

@@ -28,9 +28,9 @@ from skrub import Cleaner, TableVectorizer
 from truewood.tabular import Messages, TableError
 from truewood.tabular._columns.columns import DATE, NUMBER, Column, join_used, take_rows
 from truewood.tabular._columns.dtype_overrides import read_columns
-from truewood.tabular._columns.encoding import make_encoder
+from truewood.tabular._columns.encoders import make_encoder
 from truewood.tabular._columns.roles import Roles
-from truewood.tabular._columns.target import Outcome, find_outcome
+from truewood.tabular._columns.target_column import Outcome, find_outcome
 from truewood.tabular._files.reading import read_table
 
 FOLDER = Path(__file__).parent

@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import truewood as tw
 from helpers.mixed_table import TABLE, add_types
-from truewood._cli.messages import render
+from truewood._cli.message_text import render
 from truewood.tabular import FitSettings, score_saved_model, score_table
 
 pytestmark = pytest.mark.any_engine

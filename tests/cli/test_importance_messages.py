@@ -19,7 +19,7 @@ import pytest
 from truewood import tabular
 from truewood._arguments import get_keywords
 from truewood._cli import main, make_parser
-from truewood._cli.messages import describe_error, name_option, render, translate
+from truewood._cli.message_text import describe_error, name_option, render, translate
 from truewood._formatting import in_one_line
 from truewood._message import Message
 from truewood.tabular import TableError

@@ -104,8 +104,8 @@ def contributions_by_loops(built, n_features):
     targets = oracle.vectors(built.codes, 0, built.n_classes)
     for tree in built.trees:
         inner = tree.tree
-        in_bag = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
-        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.evaluation)
+        in_bag = oracle.summarize(inner, tree.columns, built.dense, targets, tree.training)
+        scored = oracle.summarize(inner, tree.columns, built.dense, targets, tree.evaluation)
         expected = expect_at_nodes(inner, in_bag, scored)
         for rows, out in ((tree.evaluation, phi), (tree.training, psi)):
             for row, weight in rows:
@@ -169,8 +169,8 @@ def biased_by_loops(built, n_features):
     biased, targets = np.zeros(n_features), oracle.vectors(built.codes, 0, built.n_classes)
     for tree in built.trees:
         inner = tree.tree
-        in_bag = oracle.summarise(inner, tree.columns, built.dense, targets, tree.training)
-        scored = oracle.summarise(inner, tree.columns, built.dense, targets, tree.evaluation)
+        in_bag = oracle.summarize(inner, tree.columns, built.dense, targets, tree.training)
+        scored = oracle.summarize(inner, tree.columns, built.dense, targets, tree.evaluation)
         for m, children in enumerate(zip(inner.children_left, inner.children_right, strict=True)):
             if children[0] < 0 or any(scored[c] is None for c in children):
                 continue

@@ -54,7 +54,7 @@ TRANSFORMERS = {
         ["empty", "a", "c"],
         ["a", "c", "empty", "c"],
     ),
-    "nearest neighbours": (KNNImputer(add_indicator=True), "abc", "abcc"),
+    "nearest neighbors": (KNNImputer(add_indicator=True), "abc", "abcc"),
     "iterative": (IterativeImputer(max_iter=3, tol=10, add_indicator=True), "abc", "abcc"),
     "indicator": (MissingIndicator(features="all"), "abc", "abc"),
     "bins": (KBinsDiscretizer(3, strategy="uniform"), "ab", "aaabbb"),

@@ -114,8 +114,8 @@ def test_points_say_what_was_found(result):
     order = np.argsort(-result.values, kind="stable")
     is_found = result.select(alpha)
     is_small = is_found & (result.share < 0.01)
-    colours = np.select([is_small, is_found], [SMALL, UNBIASED], "white")[order]
-    assert [tuple(fill) for fill in find_points(ax).get_facecolors()] == [to_rgba(colour) for colour in colours]
+    colors = np.select([is_small, is_found], [SMALL, UNBIASED], "white")[order]
+    assert [tuple(fill) for fill in find_points(ax).get_facecolors()] == [to_rgba(color) for color in colors]
     n_large = int(np.count_nonzero(is_found & ~is_small))
     assert 0 < n_large < np.count_nonzero(is_found) < 30
     assert re.match(r"\d+ features? explains? \d+%", ax.get_title())

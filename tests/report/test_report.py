@@ -360,7 +360,7 @@ def test_finds_columns_that_tell_the_same():
     X["birth"] = pd.Timestamp("2020-01-01") - pd.to_timedelta(365 * X["age"], unit="D")
     X["school"] = X["years"].map(lambda year: f"grade {year}")
     X["noise"] = np.where(rng.random(n_rows) < 0.1, np.nan, rng.standard_normal(n_rows))
-    X["colour"] = rng.choice(["red", "green", "blue"], n_rows)
+    X["color"] = rng.choice(["red", "green", "blue"], n_rows)
     X["constant"] = 1
     X["id"] = [f"person {j}" for j in range(n_rows)]
     names = X.columns.tolist()

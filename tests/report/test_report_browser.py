@@ -312,7 +312,7 @@ def test_names_stay_text(open_report, tmp_path):
 
 
 def test_light_and_dark(open_report):
-    def read_colours(page):
+    def read_colors(page):
         return page.evaluate(
             """() => [getComputedStyle(document.body).backgroundColor,
                       getComputedStyle(document.querySelector("#dots .role-axis-label text")).fill]"""
@@ -320,12 +320,12 @@ def test_light_and_dark(open_report):
 
     light, dark = ["rgb(255, 255, 255)", "rgb(26, 29, 33)"], ["rgb(22, 25, 29)", "rgb(230, 233, 236)"]
     page = open_report("many.html", color_scheme="dark")
-    assert read_colours(page) == dark
+    assert read_colors(page) == dark
     page.get_by_role("button", name="Light").click()
-    assert read_colours(page) == light
+    assert read_colors(page) == light
     page.get_by_role("button", name="Dark").click()
-    assert read_colours(page) == dark
-    assert read_colours(open_report("many.html", color_scheme="light")) == light
+    assert read_colors(page) == dark
+    assert read_colors(open_report("many.html", color_scheme="light")) == light
 
 
 def test_the_answer_comes_first_and_the_background_is_folded(open_report, table):
