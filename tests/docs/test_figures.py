@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 import pandas as pd
 import pytest
@@ -191,3 +192,11 @@ def test_rates_of_columns_correlated_with_a_signal_are_the_committed_ones():
             text.split()
         )
     assert set(followers["data_sets"]) == {66}
+
+
+def test_rates_before_and_after_are_those_of_the_studies(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "experiments" / "calibration")
+    study = import_module("before_after")
+    committed = pd.read_csv(study.FOLDER / "before_after.csv")
+    pd.testing.assert_frame_equal(study.tabulate(), committed, rtol=1e-3, check_dtype=False)
+    assert study.write_markdown(committed) in (DOCS / "calibration.md").read_text(encoding="utf-8")
