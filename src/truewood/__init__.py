@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from truewood._permutation_test import PermutationTestResult, permutation_test
     from truewood._results.comparison import Comparison
     from truewood._results.explanation import Explanation
-    from truewood._results.interactions import Interactions, JointSurfaces
+    from truewood._results.interactions import Interactions
+    from truewood._results.pair_surfaces import JointSurfaces
     from truewood._show_versions import show_versions
 
 __version__ = _version("truewood")
@@ -103,7 +104,7 @@ _LAZY = {
     "ImportanceAccumulator": "_accumulator",
     "ImportanceDisplay": "_estimators.display",
     "Interactions": "_results.interactions",
-    "JointSurfaces": "_results.interactions",
+    "JointSurfaces": "_results.pair_surfaces",
     "PermutationTestResult": "_permutation_test",
     "UnbiasedExtraTreesClassifier": "_estimators.forests",
     "UnbiasedExtraTreesRegressor": "_estimators.forests",

@@ -81,13 +81,13 @@ def compare(
     values_b = b.values[b_order]
     variance = independent = a.std_error**2 + b.std_error[b_order] ** 2
     if is_paired and a.contributions is not None and b.contributions is not None:
-        phi_a, phi_b = a.contributions, b.contributions[:, b_order]
+        contributions_a, contributions_b = a.contributions, b.contributions[:, b_order]
         if a.rows == "heldout":
-            variance = measure_paired_variance(phi_a, phi_b, a.groups)
+            variance = measure_paired_variance(contributions_a, contributions_b, a.groups)
         else:
             errors = (a.std_error, b.std_error[b_order])
             noise = (get_forest_noise(a), get_forest_noise(b)[b_order])
-            variance = measure_paired_oob_variance(phi_a, phi_b, *errors, *noise, a.groups)
+            variance = measure_paired_oob_variance(contributions_a, contributions_b, *errors, *noise, a.groups)
     return Comparison(
         difference=a.values - values_b,
         std_error=np.sqrt(drop_rounding(variance, np.sqrt(independent))),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 
-from truewood._arguments import check_estimator, check_length, check_n_jobs, count_rows, is_count, read_features
+from truewood._arguments import check_estimator, check_length, check_n_jobs, count_rows, is_count, read_feature_list
 from truewood._engines.selection import place_rows, use_engine
 from truewood._exceptions import warn
 from truewood._fold_fits import (
@@ -119,7 +119,7 @@ def cross_interactions(
     if params is not None:
         check_params(params)
     check_validation_fraction(validation_fraction)
-    listed = read_features(features)
+    listed = read_feature_list(features)
     if listed is not None:
         check_n_pairs(len(listed) * (len(listed) - 1) // 2, int(max_pairs))
     X, y, sample_weight, groups = take_named(X, y=y, sample_weight=sample_weight, groups=groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from truewood._arguments import check_n_jobs, is_count, read_features
+from truewood._arguments import check_n_jobs, is_count, read_feature_list
 from truewood._engines.selection import place_rows, use_engine
 from truewood._formatting import quote
 from truewood._inputs.table_types import bring_to_host, take_from_device, take_named
@@ -83,7 +83,7 @@ def interactions(
     """
     if not is_count(max_pairs, 1):
         raise ValueError(f"max_pairs must be a whole number above 0, got {quote(max_pairs)}.")
-    listed = read_features(features)
+    listed = read_feature_list(features)
     X, chosen = place_rows(X, engine)
     X = take_from_device(X, "interactions")
     y, sample_weight, groups = map(bring_to_host, (y, sample_weight, groups))

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm, rankdata
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils import shuffle
 from sklearn.utils.parallel import Parallel, delayed
@@ -21,6 +21,7 @@ from truewood._arguments import check_estimator, check_n_jobs, check_path, check
 from truewood._checkpoint import append_to, read_entries, read_first_entry
 from truewood._formatting import count, find_unit, format_p_value, in_one_line, quote
 from truewood._importance import importance
+from truewood._inference.p_values import find_p_value
 from truewood._inputs.correlation import read_shape
 from truewood._inputs.groups import read_feature_groups
 from truewood._inputs.table_types import read_names
@@ -85,9 +86,7 @@ class PermutationTestResult:
         permutations.
         """
         excess, spread = self.values - self.null.mean(axis=0), self.null.std(axis=0, ddof=1)
-        z_score = np.divide(excess, spread, out=np.where(excess > 0, np.inf, -np.inf), where=spread > 0)
-        p_value: NDArray[np.float64] = norm.sf(z_score)
-        return p_value
+        return np.where(spread > 0, find_p_value(excess, spread), np.where(excess > 0, 0.0, 1.0))
 
     def frame(self) -> pd.DataFrame:
         """Return scores and p-values as a data frame, the most important feature first.

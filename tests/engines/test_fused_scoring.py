@@ -19,6 +19,7 @@ from truewood._engines.records import BrokenTreeError, EveryRow, SplitCriterion
 from truewood._engines.selection import ENGINE_VARIABLE, resolve_engine
 from truewood._inputs.tables import FeatureMatrix
 from truewood._inputs.target import NumberTarget, TargetKind
+from truewood._measures.split_measures import make_ufi_centered_terms
 from truewood._scoring import fused
 from truewood._trees.ensemble import TreeArrays
 from truewood.adapters import TrainingRecord, TreeModel, open_model
@@ -151,7 +152,7 @@ STUMP = TreeArrays(
 def score_in_place(tree, formula="ufi_centered"):
     target = NumberTarget.of_numbers(NUMBERS[:, np.newaxis])
     matrix = FeatureMatrix(X, np.array(list("abcde")), False)
-    criterion = SplitCriterion(formula, skips=True, scale=1.0, is_additive=False)
+    criterion = SplitCriterion(formula, skips=True, scale=1.0, is_additive=False, row_terms=make_ufi_centered_terms)
     engine = resolve_engine("native")
     return engine.score_fused(
         [tree], TargetKind(), matrix, target, rows=EveryRow(), row_weight=None, criterion=criterion

@@ -35,7 +35,7 @@ from truewood._engines.cuda_trees import (
     sum_rows,
 )
 from truewood._engines.engine import MOST_INFLUENCE_VALUES
-from truewood._engines.native_engine import NativeEngine, wrap_target, wrap_trees
+from truewood._engines.native_engine import NativeEngine, wrap_criterion, wrap_target, wrap_trees
 from truewood._engines.records import (
     Bags,
     BrokenTreeError,
@@ -266,7 +266,7 @@ class CudaEngine(NativeEngine):
                 forest,
                 n_features,
                 wrap_target(kind, target, row_weight, with_largest=True),
-                _kernel.SplitCriterion(**vars(criterion)),
+                wrap_criterion(criterion),
                 n_threads,
                 leaf_sums,
                 _kernel.Scores(**vars(scores)),

@@ -205,10 +205,10 @@ class PairScorer:
         def add(role: int, *, is_noise: bool = False) -> Floats:
             """Contributions of rows, or groups of rows, by the joint effect of all trees (0) or of half (1 and 2)."""
             rows = sum(own.inflation * (own.left - own.effects[0] * is_noise) * own.effects[role] for own in found)
-            phi = np.asarray((rows - np.mean(rows)) / (n_rows * n_averaged))
+            contributions = np.asarray((rows - np.mean(rows)) / (n_rows * n_averaged))
             if self._rows.groups is None or self._size is None:
-                return phi
-            return sum_row_groups(phi[:, np.newaxis], self._rows.groups, len(self._size))[:, 0]
+                return contributions
+            return sum_row_groups(contributions[:, np.newaxis], self._rows.groups, len(self._size))[:, 0]
 
         correction = 1.0 if self._size is None else find_cluster_correction(self._size)
         squares = float((add(0) ** 2).sum())

@@ -13,6 +13,7 @@ import numpy as np
 
 from truewood._formatting import CI, Unit, find_unit, shorten
 from truewood._plotting.style import BIASED, FAINT, MUTED, SMALL, UNBIASED
+from truewood._results.comparison_text import name_differences
 from truewood._results.summary import (
     NOT_SIGNIFICANT,
     SIGNIFICANT,
@@ -20,7 +21,6 @@ from truewood._results.summary import (
     Percent,
     get_factor,
     name_axis,
-    name_differences,
     name_measure,
     name_percent_column,
 )

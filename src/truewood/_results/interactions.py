@@ -21,6 +21,7 @@ from truewood._formatting import (
 from truewood._inference.p_values import adjust, find_interval, find_p_value, find_z_score
 from truewood._read_only import make_read_only, restore_read_only
 from truewood._results.interactions_text import write_html, write_text
+from truewood._results.pair_surfaces import JointSurfaces
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,45 +29,6 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _MATRICES = ("values", "share", "p_value", "adjusted_p_value", "dependence")
-
-
-@dataclass(frozen=True, eq=False)
-class JointSurfaces:
-    """Means over the evaluation rows in cells of two features, for some pairs.
-
-    Attributes
-    ----------
-    pairs : ndarray of int64, shape (n_surfaces,)
-        Index of each pair in the result.
-    levels : ndarray of shape (n_features, n_cells)
-        Mean value of each feature in each of its cells, which are quantile ranges or levels; NaN for cells that do not
-        exist, and for features that combine several columns. The cells of a categorical column are its most frequent
-        levels, numbered from 0, and those of a date are in seconds since 1970.
-    level_names : ndarray of str, shape (n_features, n_cells)
-        Names of the levels of categorical columns, and dates; empty for numbers.
-    joint : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
-        Mean joint effect: the part of the prediction that only the two features together add. NaN for empty cells.
-    combined : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
-        Mean of all that the two features add to the prediction, separately and together.
-    observed : ndarray of shape (n_surfaces, n_columns, n_cells, n_cells)
-        Mean of the target minus the prediction without the two features; NaN if the model predicts a raw score that is
-        not in units of the target.
-    n_rows : ndarray of int64, shape (n_surfaces, n_cells, n_cells)
-        Number of evaluation rows in each cell.
-    """
-
-    pairs: NDArray[np.int64]
-    levels: Floats
-    level_names: NDArray[np.str_]
-    joint: Floats
-    combined: Floats
-    observed: Floats
-    n_rows: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        make_read_only(self)
-
-    __setstate__ = restore_read_only
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,8 +163,6 @@ class Interactions:
             Lower and upper ends; NaN for pairs whose p-value is withheld.
         """
         self._require_inference()
-        if not is_fraction(level):
-            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
         bound = self.bias_bound
         low, _ = find_interval(self.values - bound, self.null_std_error, self.std_error, level)
         _, high = find_interval(self.values + bound, self.null_std_error, self.std_error, level)

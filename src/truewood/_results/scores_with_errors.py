@@ -95,8 +95,6 @@ class ScoresWithErrors:
             Lower and upper ends.
         """
         self._require_inference()
-        if not is_fraction(level):
-            raise ValueError(f"level must lie between 0 and 1, got {quote(level)}; pass 0.95 for 95% intervals.")
         low, high = find_interval(self.values, self.null_std_error, self.std_error, level)
         if not read_flag(share, "share"):
             return low, high

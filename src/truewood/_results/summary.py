@@ -325,36 +325,3 @@ def describe_skipped(result: ImportanceResult) -> str:
         f"{format_percent(100 * result.skipped_weight)} of splits (weighted by training rows) were not scored because "
         f"no {row} reached one of the two children."
     )
-
-
-def classify_differences(comparison: Comparison, alpha: float) -> NDArray[np.str_]:
-    """Classify features as higher in one of two results, or not significant, shape (n_features,)."""
-    is_found = comparison.adjusted_p_value() <= alpha
-    verdicts: NDArray[np.str_] = np.where(
-        is_found, np.where(comparison.difference > 0, *name_differences(comparison)), NOT_SIGNIFICANT
-    )
-    return verdicts
-
-
-def name_differences(comparison: Comparison) -> tuple[str, str]:
-    """Name the verdicts for features that score higher in the first result, and in the second."""
-    a, b = (shorten(name, 24) for name in comparison.names)
-    return (f"higher in {a}", f"higher in {b}") if a != b else ("higher", "lower")
-
-
-def summarize_differences(
-    comparison: Comparison, alpha: float, *, with_names: bool = True, with_level: bool = True
-) -> str:
-    """Summarize a comparison in a sentence or two: how many features differ, and which."""
-    verdicts, names = classify_differences(comparison, alpha)[comparison.order], comparison.feature_names
-    n_found, n_features = int(np.count_nonzero(verdicts != NOT_SIGNIFICANT)), len(verdicts)
-    level = f" ({name_level(alpha)})" if with_level else ""
-    if not n_found:
-        return f"No evidence that any feature differs{level}."
-    verb = "differs" if n_found == 1 else "differ"
-    sentences = [f"{n_found:,} of {count(n_features, 'feature')} {verb}{level}."]
-    for verdict in name_differences(comparison) if with_names else ():
-        found = names[comparison.order][verdicts == verdict].tolist()
-        if found:
-            sentences.append(f"{verdict[0].upper()}{verdict[1:]}: {enumerate_names(found)}.")
-    return " ".join(sentences)

@@ -17,7 +17,8 @@ from truewood._inputs.groups import Grouping
 from truewood._message import Message
 from truewood._pipelines.containers import take_inputs
 from truewood._pipelines.final_estimator import extract_final_estimator
-from truewood._results.interactions import Interactions, JointSurfaces
+from truewood._results.interactions import Interactions
+from truewood._results.pair_surfaces import JointSurfaces
 from truewood._scoring.inputs import (
     ScoringInputs,
     describe_rows,

@@ -147,7 +147,8 @@ def fit_ridges(
         if fit is None:
             continue
         columns, in_bag, own = fit.columns, fit.in_bag, fit.evaluation
-        phi, psi = np.zeros((len(own.rows), len(columns))), np.zeros((len(in_bag.rows), len(columns)))
+        eval_influence = np.zeros((len(own.rows), len(columns)))
+        inbag_influence = np.zeros((len(in_bag.rows), len(columns)))
         for output in range(n_outputs):
             solver = fit.factorize(float(penalties[output]))
             for c in range(bounds[output], bounds[output + 1]):
@@ -160,8 +161,11 @@ def fit_ridges(
                 found.in_bag[k, columns, output] += gained.sum(axis=0)
                 found.magnitude[k, columns] += np.abs(products).sum(axis=0) / n_outputs
                 if with_rows:
-                    phi += products / n_outputs
-                    psi += fit.measure_influence(solver, c) / n_outputs
+                    eval_influence += products / n_outputs
+                    inbag_influence += fit.measure_influence(solver, c) / n_outputs
         if with_rows:
-            found.contributions[k] = RowValues(own.rows, columns, phi), RowValues(in_bag.rows, columns, psi)
+            found.contributions[k] = (
+                RowValues(own.rows, columns, eval_influence),
+                RowValues(in_bag.rows, columns, inbag_influence),
+            )
     return found

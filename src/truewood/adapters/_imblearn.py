@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood._inputs.target import Target
 from truewood._sklearn_compat import draw_unrecorded_bag
-from truewood.adapters._sklearn_trees import view_trees, weigh_bag
+from truewood.adapters._sklearn_bags import weigh_bag
+from truewood.adapters._sklearn_trees import view_trees
 from truewood.adapters._training_record import InBagRows, TrainingRecord
 from truewood.adapters._tree_model import TreeModel
 

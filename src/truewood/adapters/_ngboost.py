@@ -63,7 +63,7 @@ def open_model(model: Any) -> TreeModel:
             why_no_missing=find_missing_problem(model, trees[0]),
             takes_sparse_missing=False,
         ),
-        target=TargetSpec(_target_kind(model), loss=_make_loss(model), n_scores=n_scores),
+        target=TargetSpec(_find_target_kind(model), loss=_make_loss(model), n_scores=n_scores),
         reader=TreeReader(
             count_nodes(trees),
             read,
@@ -82,7 +82,7 @@ def open_model(model: Any) -> TreeModel:
     )
 
 
-def _target_kind(model: Any) -> TargetKind:
+def _find_target_kind(model: Any) -> TargetKind:
     n_params = model.Manifold.n_params
     if issubclass(model.Dist, ClassificationDistn):
         return TargetKind((np.arange(n_params + 1),))

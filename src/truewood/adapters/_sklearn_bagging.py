@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from truewood._inputs.target import ClassTarget, Target
 from truewood._sklearn_compat import WEIGHTS_ARE_DRAWN, count_training_rows, draw_bagging_bag, has_all_bagging_bags
-from truewood.adapters._sklearn_trees import describe_draws, view_trees
+from truewood.adapters._sklearn_bags import describe_draws
+from truewood.adapters._sklearn_trees import view_trees
 from truewood.adapters._training_record import InBagRows, TrainingRecord
 from truewood.adapters._tree_model import TreeModel
 
