@@ -161,7 +161,7 @@ def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: Floats | None,
 
 
 def check_target(own: Any, tree_model: TreeModel, expected: str) -> None:
-    """Refuse the caller's own target for trees that are scored against y, and none where the loss yields no target."""
+    """Refuse a target for trees that are scored against y, and a missing one if the loss yields none."""
     if own is not None and not tree_model.is_additive:
         raise ValueError(
             f"target is for boosted trees, got {tree_model.name}, which is scored against y; pass the target as y."
