@@ -2,7 +2,7 @@
 From a CSV file to the answer
 =============================
 
-Which columns of a CSV file predict who cancels? One command answers the question. In a terminal::
+One command shows which columns of a CSV file predict who cancels. In a terminal::
 
     truewood importance customers.csv --target cancelled --output scores.csv --output result.json
 """

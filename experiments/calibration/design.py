@@ -37,6 +37,8 @@ HIST = "sklearn.ensemble.HistGradientBoosting"
 FOLLOWER = "follower, correlation "
 _ENDING = {"classification": "Classifier", "regression": "Regressor"}
 _CAUSAL = ("causal", "causal residuals")
+# Versions before the residual test run the studies as well, to measure what a change does.
+HAS_RESIDUAL_TEST = "residual_values" in tw.ImportanceResult.__dataclass_fields__
 _DIGITS = 5
 
 
@@ -124,12 +126,12 @@ class Design:
 
     @property
     def has_residual_test(self) -> bool:
-        """Whether the residual test is available."""
+        """Whether the residual test is available, in this design and this version of truewood."""
         has_scores = self.model in (BOOSTING, HIST) and self.task == "classification" and len(self.classes) > 2
         is_ufi = self.measure == "ufi" and self.task != "classification"
         is_weighted = self.measure == "mdi_oob" or self.weights or self.options.get("class_weight") == "balanced"
         is_available = not (has_scores or is_ufi or is_weighted or self.task == "survival")
-        return self.inference is True and is_available
+        return self.inference is True and is_available and HAS_RESIDUAL_TEST
 
     @property
     def absent_library(self) -> str | None:

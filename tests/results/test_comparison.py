@@ -257,6 +257,7 @@ def test_picture_shows_what_differs_and_which_way(pair):
     assert n_found > 0
     assert not find_lacking(ax.get_title(), f"{n_found} of 4 features")
     assert re.search(r"\b3\b.* of 4\b", ax.get_title())
+    assert not find_lacking(ax.get_xlabel(), "importance, deep minus flat", "(centered UFI)")
     order = comparison.order[:3]
     np.testing.assert_array_equal(ax.collections[1].get_offsets()[:, 0], comparison.difference[order])
     for j, colour in zip(order, ax.collections[1].get_edgecolors(), strict=True):

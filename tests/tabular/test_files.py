@@ -193,14 +193,14 @@ def test_paths_that_lead_nowhere(path, words, tmp_path):
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
-    monkeypatch.setattr("truewood.tabular._files.reading.find_spec", {}.get)
+    monkeypatch.setattr("truewood._extras.find_spec", {}.get)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(TableError, match=r"Parquet.*pyarrow.*'truewood\[cli\]'"):
         score_table(tmp_path / "a.parquet", "y")
 
 
 def test_excel_without_openpyxl(tmp_path, monkeypatch):
-    monkeypatch.setattr("truewood.tabular._files.json_and_excel.find_spec", {}.get)
+    monkeypatch.setattr("truewood._extras.find_spec", {}.get)
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     with pytest.raises(TableError, match=r"a\.xlsx.*openpyxl.*'truewood\[excel\]'"):
         score_table(tmp_path / "a.xlsx", "y")

@@ -183,9 +183,7 @@ def test_a_class_of_one_row_cannot_be_held_out():
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_a_library_that_is_not_installed(library, monkeypatch):
-    monkeypatch.setattr(
-        "truewood.tabular._models.settings.find_spec", lambda name: None if name == library else find_spec(name)
-    )
+    monkeypatch.setattr("truewood._extras.find_spec", lambda name: None if name == library else find_spec(name))
     with pytest.raises(TableError, match=rf"pip install 'truewood\[{library}\]'") as caught:
         score(TABLE, "y", model=library)
     assert caught.value.argument == "model"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import numpy as np
@@ -229,6 +230,14 @@ def test_leaks_are_warned_of_and_left_out():
     kept = score(table, "amount", keep="log", n_estimators=10)
     assert kept.warnings[0].endswith("drop=['log']")
     assert kept.result.feature_names[kept.result.order[0]] == "log"
+
+
+def test_report_of_python_users_has_the_argument(tmp_path):
+    pytest.importorskip("altair")
+    scored = score(TABLE.assign(log=TABLE["amount"] / 2).drop(columns="y"), "amount", n_estimators=5)
+    scored.report(tmp_path / "report.html")
+    page = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "pass keep=['log']" in page.partition('id="summary"')[0]
 
 
 def test_both_columns_of_a_pair_are_left_out_unless_one_is_kept():

@@ -26,7 +26,7 @@ from truewood._inputs.target import Target, TargetKind
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
 from truewood._trees.node_sums import NodeSums, RowTerms
 
-# Most influence values held in host memory at a time.
+# Maximum number of influence values in host memory at a time.
 MOST_INFLUENCE_VALUES = 1 << 25
 
 Floats = NDArray[np.float64]
@@ -298,7 +298,7 @@ class Engine(ABC):
 
     @property
     def most_influence_values(self) -> int:
-        """Most influence values to hold at a time in arrays made by `make_zeros`."""
+        """Maximum number of influence values at a time in arrays made by `make_zeros`."""
         return MOST_INFLUENCE_VALUES
 
     def keep_device(self) -> Callable[[], AbstractContextManager[Any]]:

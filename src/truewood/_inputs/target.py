@@ -122,7 +122,7 @@ class ClassTarget:
         return np.zeros(self.kind.n_columns)
 
     def find_largest(self, n_columns: int) -> NDArray[np.float64]:
-        """Largest absolute value of what is summed, shape (n_columns,)."""
+        """Largest absolute value by column, shape (n_columns,)."""
         return np.ones(n_columns)
 
     @property
@@ -182,7 +182,7 @@ class NumberTarget:
         return self.numbers
 
     def find_largest(self, n_columns: int) -> NDArray[np.float64]:
-        """Largest absolute value of what is summed, shape (n_columns,); their sum where trees have others."""
+        """Largest absolute value by column, shape (n_columns,); the sum over columns if trees have other columns."""
         by_column = self._largest
         return by_column if len(by_column) == n_columns else np.full(n_columns, by_column.sum())
 

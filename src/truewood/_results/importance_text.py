@@ -72,7 +72,7 @@ def write_certain_top(result: ImportanceResult, alpha: float) -> str:
     confidence, n_features = f"{100 * (1 - alpha):g}% confidence", len(worst)
     n_top = max((k for k in range(1, n_features) if np.count_nonzero(worst <= k) == k), default=0)
     if not n_top and worst.min() == n_features:
-        return f"At {confidence}, no feature can be ranked above another one."
+        return f"With {confidence}, no feature can be ranked above another one."
     k = n_top or int(worst.min())
     named = enumerate_names([str(result.feature_names[j]) for j in result.order.tolist() if worst[j] <= k])
     if n_top:

@@ -16,7 +16,7 @@ from truewood.adapters import WeightedDraws
 
 Floats = NDArray[np.float64]
 
-# Fewest evaluation rows of a class for valid tests (docs/calibration.md): over all trees, and per tree on average.
+# Minimum number of evaluation rows of a class for valid tests (docs/calibration.md): in all trees, and per tree.
 _FEWEST_IN_ALL = 100
 _FEWEST_PER_TREE = 0.5
 # A number per tree that is enough for any forest.

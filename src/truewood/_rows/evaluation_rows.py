@@ -220,13 +220,10 @@ def _refuse_training(tree_model: TreeModel, data: RowData, n_threads: int) -> No
     if tree_model.n_nodes[largest] > 1 and is_known:
         remedy = "pass rows='oob' to score each tree on its out-of-bag rows"
         if not tree_model.has_bags:
-            remedy = (
-                "pass rows that were held out from the fit, or refit the model per fold with cross_importance or "
-                "cross_interactions, because "
-                f"{tree_model.name} {tree_model.why_no_bags}. If the rows are new and equal training rows by "
-                f"coincidence, pass rows=[range(len(X))] * {tree_model.n_trees}"
-            )
-        raise TrainingRowsError(f"rows='heldout' needs rows the model never saw, got its training data; {remedy}.")
+            remedy = "pass a test set, or refit it per fold with cross_importance (for pairs, cross_interactions)"
+        raise TrainingRowsError(
+            f"rows='heldout' needs rows that this {tree_model.name} never saw, got its training data; {remedy}."
+        )
 
 
 def _choose_lists(rows: Any, tree_model: TreeModel, data: RowData, n_threads: int) -> EvaluationRows:

@@ -28,7 +28,7 @@ from truewood._scoring.scores_by_tree import ScoresByTree, place_outputs
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
 from truewood.adapters import TreeModel
 
-# Largest number of nodes, and of rows times trees, in a batch, if trees have to be read and rows have to be listed.
+# Maximum number of nodes, and of rows times trees, in a batch, if trees have to be read and rows have to be listed.
 _BATCH_NODES = 1 << 18
 _BATCH_ROWS = 1 << 22
 

@@ -21,7 +21,7 @@ from truewood._scoring.node_means import read_with_means
 from truewood._scoring.permutation import permute_columns
 from truewood._scoring.scores_by_tree import ScoresByTree, score_sums
 
-# Largest number of nodes, and of rows times trees, in a batch; a single tree may be larger.
+# Maximum number of nodes, and of rows times trees, in a batch; a single tree may be larger.
 _BATCH_NODES = 1 << 15
 _BATCH_ROWS = 1 << 20
 

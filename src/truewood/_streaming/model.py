@@ -29,7 +29,7 @@ from truewood.adapters._verification import verify_against_library
 
 Floats = NDArray[np.float64]
 
-# Largest number of nodes and trees processed at a time; a single tree may exceed the number of nodes.
+# Maximum number of nodes and trees to process at a time; a single tree may exceed the number of nodes.
 _BATCH_NODES = 1 << 18
 _BATCH_TREES = 64
 # Rows that pass through the trees at a time.

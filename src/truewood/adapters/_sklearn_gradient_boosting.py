@@ -67,7 +67,7 @@ def open_model(model: Any) -> TreeModel:
             encode=find_encoder(model, trees),
         ),
         target=TargetSpec(
-            _target_kind(model),
+            _find_target_kind(model),
             loss=None if find_loss is None else find_loss(model),
             why_no_loss=f"truewood has no target for loss={model.loss!r} of {name}" if find_loss is None else None,
             n_scores=n_scores,
@@ -88,7 +88,7 @@ def open_model(model: Any) -> TreeModel:
     )
 
 
-def _target_kind(model: Any) -> TargetKind:
+def _find_target_kind(model: Any) -> TargetKind:
     if is_classifier(model):
         return TargetKind((np.asarray(model.classes_),))
     return TargetKind((), 2 if model.loss in _SURVIVAL else 1)

@@ -50,6 +50,7 @@ def score_table(
     interactions: bool = False,
     group_correlated: float | None = None,
     alpha: float = 0.05,
+    engine: str = "auto",
     messages: Messages | None = None,
     progress: Progress | None = None,
 ) -> TableScore:
@@ -94,6 +95,8 @@ def score_table(
         Score columns together if their rank correlation is at least this large; see `truewood.correlated_groups`.
     alpha : float, default=0.05
         Significance level of the check that the model is better than chance.
+    engine : {"auto", "native", "numpy", "cuda"}, default="auto"
+        Implementation that routes the rows through the trees, as in `truewood.importance`.
     messages : Messages, default=None
         Receives messages and warnings as they arise.
     progress : callable, default=None
@@ -131,8 +134,6 @@ def score_table(
     check_type(settings, FitSettings, "settings", "FitSettings")
     messages = read_messages(messages)
     settings.check_installed()
-    if event is not None:
-        check_survival_settings(settings, sample_weight, groups)
     scoring = Scoring(
         measure=measure,
         contributions=contributions,
@@ -141,7 +142,10 @@ def score_table(
         random_state=settings.random_state,
         n_jobs=settings.n_jobs,
         interactions=interactions,
+        engine=engine,
     )
+    if event is not None:
+        check_survival_settings(settings, sample_weight, groups, interactions=scoring.interactions)
     roles = read_roles(target, sample_weight=sample_weight, groups=groups, event=event, drop=drop, keep=keep)
     whole = open_table(table, roles, messages)
     dtypes = read_dtypes(dtypes, list(map(str, whole)), roles.target)
