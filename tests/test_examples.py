@@ -1,4 +1,4 @@
-"""The examples run as they are, and say what they are there to show."""
+"""The examples run as they are, and print what they demonstrate."""
 
 from __future__ import annotations
 
