@@ -79,7 +79,7 @@ def aggregate_to_root(model, splits, *, weight=None, groups=None, both_roles=1.0
                 unit = row if groups is None else groups[row]
                 own = size / sum(sizes) * (result.contributions[place, j] - result.values[j] / len(test))
                 phi[unit, j] = phi.get((unit, j), 0.0) + own
-    if groups is not None:  # groups of 3 of the 90 rows, which tell less of their spread
+    if groups is not None:  # groups of 3 of the 90 rows, which estimate the spread less precisely
         phi = {key: own * np.sqrt(30 * (90 - 3) / (90 * (30 - 3))) for key, own in phi.items()}
     squares = [sum(own**2 for (_, feature), own in phi.items() if feature == j) for j in range(n_features)]
     units = {unit for unit, _ in phi}
@@ -390,7 +390,7 @@ def test_tables_files_pictures_and_words(tmp_path):
 
 @pytest.mark.statistical
 def test_useless_features_are_rejected_at_the_level_of_the_test():
-    """Scores of useless features vary by `null_std_error`, and twice their variance is needed to say so."""
+    """Scores of useless features vary by `null_std_error`, and twice their variance is needed to show it."""
     values, errors, p_values = [], [], []
     for seed in range(120):
         rng = np.random.default_rng([5, seed])

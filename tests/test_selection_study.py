@@ -1,4 +1,4 @@
-"""The study of selection: its data sets are what they say, its methods run, and a run that was stopped goes on."""
+"""The study of selection: its data sets are as described, its methods run, and a run that was stopped continues."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def study(monkeypatch):
         del sys.modules[name]
 
 
-def test_noise_tells_nothing_of_the_target_and_roles_fit(study):
+def test_noise_is_independent_of_the_target_and_roles_fit(study):
     for name, design in study["designs"].DESIGNS.items():
         X, y = design.draw_rows(np.random.default_rng(0), 20_000)
         assert X.shape[1] == len(design.roles), name

@@ -145,7 +145,7 @@ def test_categories_given_as_numbers(name, missing, engine):
 
 
 def test_codes_that_no_row_had_go_where_missing_values_go(engine):
-    """Encoding leaves no such codes, but whoever takes the trees alone may have them."""
+    """Encoding leaves no such codes, but they may occur if the trees are used alone."""
     model = fit_hist("squared", categorical=list(CATEGORICAL))
     ensemble = tw.to_ensemble(model)
     codes = draw_odd_rows(ensemble, N_FEATURES, seed=1, categorical=CATEGORICAL)

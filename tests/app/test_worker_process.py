@@ -15,7 +15,11 @@ pytestmark = pytest.mark.any_engine
 
 
 def test_answers_to_other_jobs_are_dropped(monkeypatch):
+<<<<<<< HEAD
     """If a process answers the last job, the next one and this one, the answer to this one is returned."""
+=======
+    """Lines of the previous and the next job are skipped: the answer is that of this job."""
+>>>>>>> names
     program = """
 import json, sys
 for text in sys.stdin:
@@ -43,7 +47,7 @@ for text in sys.stdin:
 
 
 def test_a_job_that_is_given_up_does_not_answer_the_next_one(tmp_path):
-    """Neither when it is canceled, nor when whoever hears of it fails."""
+    """Neither when it is canceled, nor when the callback fails."""
     tables = [write_table(tmp_path / f"{n_rows}.csv", n_rows) for n_rows in (20_000, 30, 40)]
 
     def fail(line):

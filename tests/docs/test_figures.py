@@ -1,4 +1,4 @@
-"""What the documents say is what was measured."""
+"""The numbers in the documents are those that were measured."""
 
 from __future__ import annotations
 

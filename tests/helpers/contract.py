@@ -87,7 +87,7 @@ def count_calls(work: Callable[[], object]) -> int:
 
 
 def add_leaf_values(model: Any, X: Any) -> np.ndarray:
-    """Sum of the leaf values of each row, shape (n_rows, n_scores): the raw prediction less its constant."""
+    """Sum of the leaf values of each row, shape (n_rows, n_scores): the raw prediction minus its constant."""
     view = open_model(model)
     ensemble = view.read(range(view.n_trees))
     values = ensemble.value[route(model, X) + ensemble.offset[:-1]]

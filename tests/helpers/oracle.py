@@ -193,9 +193,9 @@ def permute_tree(oracle_tree, X, y, n_classes, donors):
 
 
 def project_rows(root, children, is_out, choose, training, evaluation, targets):
-    """What a tree says of its evaluation rows without some splits: {row: mean of its cell}.
+    """Predictions of a tree for its evaluation rows without some splits: {row: mean of its cell}.
 
-    `children(node)` is empty at leaves, `is_out(node)` says whether a split is left out, `choose(node, row)` is the
+    `children(node)` is empty at leaves, `is_out(node)` is whether a split is left out, `choose(node, row)` is the
     child that the row goes to, and `training` has pairs of a row and its weight in the bag.
     """
 
@@ -257,8 +257,8 @@ def project_forest(trees, X, y, n_classes, row_weight, groups):
         targets = vectors(y, output, n_classes)
 
         def predict(is_out, targets=targets):
-            said = [project_tree(tree, X, targets, is_out) for tree in trees]
-            means = {row: [own[row] for own in said if row in own] for row in rows}
+            predicted = [project_tree(tree, X, targets, is_out) for tree in trees]
+            means = {row: [own[row] for own in predicted if row in own] for row in rows}
             return {row: [math.fsum(part) / len(own) for part in zip(*own, strict=True)] for row, own in means.items()}
 
         def distance(a, b):
@@ -277,7 +277,7 @@ def project_forest(trees, X, y, n_classes, row_weight, groups):
 
 
 def average_out(oracle_tree, in_bag, x, node, is_out):
-    """What a tree says of a row below a node if splits on some columns send it both ways, by weight in training."""
+    """Prediction for a row below a node if splits on some columns send it both ways, by weight in training."""
     tree = oracle_tree.tree
     if tree.children_left[node] == -1:
         return in_bag[node].mean
@@ -285,21 +285,24 @@ def average_out(oracle_tree, in_bag, x, node, is_out):
         return average_out(oracle_tree, in_bag, x, step(tree, oracle_tree.columns, node, x), is_out)
     pair = int(tree.children_left[node]), int(tree.children_right[node])
     total = sum(in_bag[c].weight for c in pair)
-    said = [average_out(oracle_tree, in_bag, x, c, is_out) for c in pair]
-    return [sum(in_bag[c].weight * v[k] for c, v in zip(pair, said, strict=True)) / total for k in range(len(said[0]))]
+    predicted = [average_out(oracle_tree, in_bag, x, c, is_out) for c in pair]
+    return [
+        sum(in_bag[c].weight * v[k] for c, v in zip(pair, predicted, strict=True)) / total
+        for k in range(len(predicted[0]))
+    ]
 
 
 def leave_residuals(trees, X, y, n_classes, row_weight, group):
-    """What is left of y after the prediction with the columns of a group averaged out: {row: vector}, less its mean."""
+    """Residuals of y after the prediction without a group of columns, minus their mean: {row: vector}."""
     targets = vectors(y, 0, n_classes)
     nodes = [summarize(t.tree, t.columns, X, targets, t.training) for t in trees]
 
     def predict(is_out):
-        said = {}
+        predicted = {}
         for tree, in_bag in zip(trees, nodes, strict=True):
             for row, _ in tree.evaluation:
-                said.setdefault(row, []).append(average_out(tree, in_bag, X[row], 0, is_out))
-        return {row: [float(add(part)) / len(own) for part in zip(*own, strict=True)] for row, own in said.items()}
+                predicted.setdefault(row, []).append(average_out(tree, in_bag, X[row], 0, is_out))
+        return {row: [float(add(part)) / len(own) for part in zip(*own, strict=True)] for row, own in predicted.items()}
 
     def center(values):
         total = math.fsum(row_weight[row] for row in values)
@@ -558,8 +561,8 @@ def split_nodes_of_arrays(trees, tree, X, target, row_weight, rows, outputs):
         members = {node: [] for node in range(root, end)}
         for i, path in zip(rows, paths, strict=True):
             for node in path:
-                said = [Fraction(float(target[i, k])) for k in own]
-                members[node].append((Fraction(float(row_weight[i])), said))
+                values = [Fraction(float(target[i, k])) for k in own]
+                members[node].append((Fraction(float(row_weight[i])), values))
         evaluation = {node: summarize_members(member) for node, member in members.items()}
         trained = {node: train_from_leaves(trees, node, columns) for node in range(root, end)}
         for m in range(root, end):
@@ -601,7 +604,7 @@ def summarize_members(member):
 def best_constant_gradient(loss, y, weight, level=0.5):
     """Negative gradient of a loss at its best constant raw score, (n_rows, n_scores), from the loss's definition."""
     mean = math.fsum(w * v for w, v in zip(weight, y, strict=True)) / math.fsum(weight)
-    if loss in ("squared", "logistic", "poisson"):  # identity link, logit link, log link: y less its mean
+    if loss in ("squared", "logistic", "poisson"):  # identity link, logit link, log link: y minus its mean
         return np.array([[v - mean] for v in y])
     if loss == "gamma":
         return np.array([[v / mean - 1.0] for v in y])
@@ -629,7 +632,7 @@ def quantile_of(y, weight, level):
 
 
 def sum_by_group(values, labels):
-    """Sums of rows of each label, less the mean of all rows for each of them; labels in order of appearance."""
+    """Sums of rows of each label, minus the mean of all rows for each of them; labels in order of appearance."""
     mean = values.mean(axis=0)
     sums = {}
     for label, value in zip(labels, values, strict=True):

@@ -149,7 +149,7 @@ def bad_calls():
 
 
 @pytest.mark.parametrize("name", bad_calls())
-def test_bad_calls_say_what_to_do(name):
+def test_errors_suggest_what_to_do(name):
     trees, X, y, options, message = bad_calls()[name]
     with pytest.raises(ValueError, match=message):
         tw.importance(trees, X, y, rows="heldout", **options)

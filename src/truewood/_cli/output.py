@@ -20,7 +20,7 @@ from rich.console import JustifyMethod, OverflowMethod
 from rich.table import Table
 from rich.text import Text
 
-from truewood._cli.messages import render
+from truewood._cli.message_text import render
 from truewood._cli.streams import Console, write_message
 from truewood._extras import explain_missing
 from truewood._formatting import CI, align, count, format_p_value, in_one_line, list_names
