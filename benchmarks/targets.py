@@ -65,9 +65,9 @@ def _next_to(name: str, seconds: float, ours: float, limit: int | None) -> Row:
     """Give the time of a slow peer in units that people wait in, instead of a ratio."""
     unit, length = next((u for u in (("hours", 3600), ("minutes", 60)) if seconds >= u[1]), ("seconds", 1))
     row = Row(f"{name}, where truewood takes {ours:.2f} seconds", f"{seconds / length:.1f} {unit}")
-    return (
-        row if limit is None else replace(row, target=f"at least {limit:,} times as long", met=seconds >= limit * ours)
-    )
+    if limit is None:
+        return row
+    return replace(row, target=f"at least {limit:,} times as long", met=seconds >= limit * ours)
 
 
 # Groups that can be measured separately, in the order of the table.

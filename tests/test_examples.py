@@ -1,4 +1,4 @@
-"""The examples run as they are, and print what they demonstrate."""
+"""The examples run unmodified, and show what they claim."""
 
 from __future__ import annotations
 

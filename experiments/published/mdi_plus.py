@@ -162,11 +162,8 @@ def show(table: pd.DataFrame) -> str:
     gains = table.groupby("method")["gain"]
     gain, error = gains.mean()[wide.index], gains.sem()[wide.index]
     differences = [f"{a:+.3f} ± {b:.3f}" if b > 0 else "" for a, b in zip(gain, error, strict=True)]
-    parts = {
-        "All responses": pd.DataFrame(
-            {"AUROC": wide.mean(axis=1).map("{:.3f}".format), "minus the default": differences}
-        )
-    }
+    means = wide.mean(axis=1).map("{:.3f}".format)
+    parts = {"All responses": pd.DataFrame({"AUROC": means, "minus the default": differences})}
     for kind in STRENGTHS:
         own = wide.filter(regex=f", {kind}$").map("{:.3f}".format)
         parts[kind.capitalize()] = own.rename(columns=lambda column: column.rpartition(", ")[0])

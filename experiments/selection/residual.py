@@ -1,11 +1,12 @@
-"""Which test finds more features: the usual one, the residual test, or univariate tests? And what do they call noise?
+"""Which test finds more features, the usual one, the residual test or univariate tests? And how much noise?
 
 Run: python experiments/selection/residual.py [--first 0] [--datasets 20] [--designs PATTERN] [--label after]
 [--n-jobs N] [--seconds S] [--results FILE] [--only-summary]
 
-Appends a line per data set, test and number of trees to residual.csv, so that a run that was stopped goes on where it
-was, and writes residual_summary.csv and residual.png. Tests are at 5%, for power and false discoveries after Benjamini
-and Hochberg's correction. `--label before` has the usual test only, for a version of truewood without the other.
+Appends a line per data set, test and number of trees to residual.csv, so that an interrupted run continues where it
+stopped, and writes residual_summary.csv and residual.png. Tests are at 5%, for power and false discoveries after
+Benjamini and Hochberg's correction. `--label before` has only the usual test, for a version of truewood without the
+other.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def draw_classes(rng: np.random.Generator, n_rows: int) -> Table:
 
 
 def draw_logistic(share: float, slopes: tuple[float, ...]) -> Callable[[np.random.Generator, int], Table]:
-    """Fifteen columns, the first of which move the log-odds of a class."""
+    """Fifteen columns; the first ones affect the log-odds of a class."""
 
     def draw_rows(rng: np.random.Generator, n_rows: int) -> Table:
         X = rng.standard_normal((n_rows, 15))

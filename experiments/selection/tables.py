@@ -1,4 +1,4 @@
-"""Tables of the study: a line a design and method, and a line a method."""
+"""Tables of the study: one line per design and method, and one line per method."""
 
 from __future__ import annotations
 

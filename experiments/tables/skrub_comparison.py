@@ -7,7 +7,7 @@ Writes skrub.csv beside this file, in a few minutes of one core. Each table is w
 the types of its columns; skrub's Cleaner does so after `pandas.read_csv`. `differing` lists the columns that one of
 them reads as numbers or dates and the other does not. Then the columns that truewood uses are encoded by truewood, and
 by skrub's TableVectorizer with its default encoders, and a forest of 100 trees is scored on out-of-bag rows: R2, or
-accuracy for classes. Seconds are those of reading types and encoding.
+accuracy for classes. Seconds are for type inference and encoding.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ N_TREES = 100
 
 
 def name_kind(values: pd.Series[Any]) -> str:
-    """The kind of a column that skrub has read."""
+    """The type of a column that skrub has read."""
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return "date"
     is_number = pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype)

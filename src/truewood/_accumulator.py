@@ -140,7 +140,8 @@ class ImportanceAccumulator:
             own, given = getattr(self, f"_{name}"), getattr(other, f"_{name}")
             if own is not given and _freeze(own) != _freeze(given):
                 raise ValueError(
-                    f"only accumulators with the same {name} can be added, got {quote(own)} and {quote(given)}."
+                    f"only accumulators with the same {name} can be added, got {quote(own)} and {quote(given)}; create "
+                    f"both with the same {name}."
                 )
         merged = copy(self if self._model is not None else other)
         merged._sums = self._add_sums(other._sums)
@@ -228,8 +229,8 @@ class ImportanceAccumulator:
         if isinstance(own, PartialErrors) and isinstance(added, PartialErrors):
             return own + added
         raise ValueError(
-            "only accumulators of the same pass can be added, got one of the first pass and one of the second; call "
-            "finish() on the sum of those of the second pass."
+            "only accumulators of the same pass can be added, got one of the first pass and one of the second; add up "
+            "those of the second pass alone, and call finish()."
         )
 
     def _aggregate(self) -> AggregatedScores:

@@ -125,8 +125,13 @@ def check_length(values: Any, n_rows: int, name: str) -> None:
         shape = (len(values),)
     if not shape:
         raise TypeError(f"{name} must have an entry for each row of X, got {quote(values)}.")
-    if shape[0] != n_rows:
-        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {shape[0]}.")
+    check_n_rows(shape[0], n_rows, name)
+
+
+def check_n_rows(n_given: int, n_rows: int, name: str) -> None:
+    """Refuse values for another number of rows than X has."""
+    if n_given != n_rows:
+        raise ValueError(f"X and {name} must have the same number of rows, got {n_rows} and {n_given}.")
 
 
 def count_rows(X: Any) -> int:

@@ -39,8 +39,8 @@ def compare(
     same_rows : bool, default=None
         Whether both results use the same rows. If None, results with different numbers of rows are treated as
         independent. Otherwise, rows are paired by position, which needs ``contributions=True`` for both results and is
-        also valid for different, independent rows. Results with ``groups=`` are independent only if
-        they have no group in common.
+        also valid for different, independent rows. Results with ``groups=`` are independent only if they have no group
+        in common.
 
     Returns
     -------

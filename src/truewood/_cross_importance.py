@@ -150,7 +150,7 @@ def cross_importance(
     if measure != AUTO and get_measure(measure).needs_training_rows:
         raise ValueError(
             f"measure={quote(measure)} needs the in-bag rows of each tree, but folds score held-out rows; use another "
-            "measure, or score a forest by importance() with rows='oob'."
+            "measure, or score a forest with importance(..., rows='oob')."
         )
     if params is not None:
         check_params(params)
@@ -265,7 +265,7 @@ def _warn_of_folds(joined: ImportanceResult, folds: Folds, target: NDArray[np.fl
         separation = max(folds.measure_separation(column) for column in target.T)
     if separation:
         warn(
-            f"{source} holds out consecutive rows that differ from the rest: which fold a row is in explains "
+            f"{source} holds out consecutive rows that differ from the rest: the fold of a row explains "
             f"{separation:.0%} of the target's variance. The rows appear to be sorted; shuffle them, as "
             "cv=KFold(5, shuffle=True, random_state=0) does, or pass cv=TimeSeriesSplit() if they are ordered in time."
         )

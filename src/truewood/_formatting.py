@@ -39,7 +39,7 @@ def list_names(names: Sequence[str], most: int = 12) -> str:
 
 
 def format_p_value(p_value: float) -> str:
-    """A p-value with three decimals, so that all of a column have the same digits."""
+    """A p-value with three decimals, so that all numbers of a column have the same number of digits."""
     if math.isnan(p_value):
         return "-"
     return f"<{_SMALLEST_P_VALUE:g}" if p_value < _SMALLEST_P_VALUE else f"{p_value:.3f}"

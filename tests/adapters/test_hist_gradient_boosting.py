@@ -98,7 +98,7 @@ def check_hist(model, rows):
     for t in range(ensemble.n_trees):
         own = slice(*ensemble.offset[t : t + 2])
         at_leaves = ensemble.value[own][ensemble.left[own] < 0]
-        # Or a wrong leaf would go unseen; monotonic constraints make some leaves the same.
+        # Otherwise a wrong leaf would go unnoticed; monotonic constraints make some leaves equal.
         assert len(np.unique(at_leaves)) >= (0.9 if model.monotonic_cst is None else 0.5) * len(at_leaves)
     return leaves
 

@@ -1,4 +1,4 @@
-"""Who gets in: browsers that were logged in, with requests of the page itself, and nobody else."""
+"""Only logged-in browsers are admitted, with requests of the page itself."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_report(data, tmp_path, call):
     assert '"text":"rising"' in page
     assert re.search(rf'id="about">{re.escape(data.name)} · [\d,]+ rows · ', page)
     assert "variation in y" in page
-    # Whoever reads the report has given no options.
+    # There are no warnings, and notes have no options.
     assert not re.search(r"--\w|task=|drop=", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
 
 

@@ -1,4 +1,4 @@
-"""Every code block of README and docs is run, or compared with what there is."""
+"""Every code block of README and docs is run, or compared with the real thing."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def draw_odd_rows(
     missing: bool = True,
     infinite: bool = True,
 ) -> np.ndarray:
-    """Random rows, rows on thresholds and one float32 or float64 beside them, extremes, unseen categories, NaN, inf."""
+    """Random rows, rows on thresholds and one float32 or float64 beside them, extremes, new categories, NaN, inf."""
     rng = np.random.default_rng(seed)
 
     def draw(n_rows: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""`groups=`: errors of rows that belong together are those of sums over groups."""
+"""`groups=`: standard errors of clustered rows are those of sums over groups."""
 
 from __future__ import annotations
 

@@ -346,6 +346,8 @@ def test_the_answer_comes_first_and_the_background_is_folded(open_report, table)
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("section > details:not([open])").count() == 0
+    assert page.locator(".caveat.severe").is_visible()
+    assert note.is_visible()
 
 
 def test_the_table_is_in_percent(open_report, table):

@@ -13,7 +13,7 @@ from truewood._extras import explain_missing
 
 _DESCRIPTION = """Analyze a table in the browser: drop a file, choose the target, check the column
 types, and read the report. The page is available only on this computer. The command
-prints an address that logs in one browser, and then a new address for the next browser.
+prints an address that logs in one browser, and a new one after each login.
 Files are deleted when you close the page or stop the command."""
 _FIRST_ADDRESS = """truewood is running. Open this address, which works once: {}
 Press Ctrl-C to stop truewood and delete its files.

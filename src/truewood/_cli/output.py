@@ -20,13 +20,13 @@ from rich.console import JustifyMethod, OverflowMethod
 from rich.table import Table
 from rich.text import Text
 
+from truewood._cli.message_text import render
 from truewood._cli.streams import Console, write_message
 from truewood._extras import explain_missing
 from truewood._formatting import CI, align, count, format_p_value, in_one_line, list_names
-from truewood._message import as_message
 from truewood._results.caveats import check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.comparison import Comparison
-from truewood._results.comparison_text import write_differences
+from truewood._results.comparison_text import summarize_differences, write_differences
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.importance_text import STARS
@@ -44,6 +44,7 @@ from truewood._results.trends import describe_levels, explain_directions, find_d
 from truewood._writing import check_writable, write_figure, write_file
 from truewood.tabular import TableScore
 from truewood.tabular._columns.columns import LEAK
+from truewood.tabular._table_score import write_score_report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +92,7 @@ def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> 
     result, explanation = score.result, score.explanation
     match path.suffix.lower():
         case ".html":
-            score.report(path, title=title, alpha=alpha)
+            write_score_report(score, path, title=title, alpha=alpha, render=render)
         case ".csv":
             write_table(extend_frame(result, alpha, explanation), path)
         case ".md":
@@ -105,8 +106,12 @@ def write_output(score: TableScore, path: Path, *, alpha: float, title: str) -> 
 def _make_markdown(score: TableScore, alpha: float, title: str) -> str:
     columns = _list_cells(score.result, extend_frame(score.result, alpha, score.explanation), alpha)
     rows = list(zip(*columns.values(), strict=True))
-    notes = [*_head(score, alpha), *score.notes, *(" ".join(line.split()) for line in _explain(score, 0, alpha))]
-    return format_markdown(title, list(columns), rows, notes, [as_message(text).text for text in score.warnings])
+    notes = [
+        *_head(score, alpha),
+        *score.notes,
+        *(" ".join(line.split()) for line in _explain(score, 0, alpha)),
+    ]
+    return format_markdown(title, list(columns), rows, notes, list(map(render, score.warnings)))
 
 
 def write_comparison(comparison: Comparison, path: Path, *, alpha: float) -> None:
@@ -221,7 +226,8 @@ def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
     lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
     if (frame["adjusted_p_value"] <= alpha).any():
         lines.append(f"*  Significant: adjusted two-sided p-value (Benjamini-Hochberg) at most {alpha:g}.")
-    show([in_one_line(comparison.describe()), table, "\n".join(lines)], sys.stdout)
+    above = [f"{comparison.describe()}.", summarize_differences(comparison, alpha)]
+    show(["\n".join(map(in_one_line, above)), table, "\n".join(lines)], sys.stdout)
 
 
 def _head_table(headings: list[str], aligned: str | None = None) -> Table:

@@ -35,7 +35,7 @@ from truewood._engines.cuda_trees import (
     sum_rows,
 )
 from truewood._engines.engine import MOST_INFLUENCE_VALUES
-from truewood._engines.native_engine import NativeEngine, wrap_target, wrap_trees
+from truewood._engines.native_engine import NativeEngine, wrap_criterion, wrap_target, wrap_trees
 from truewood._engines.records import (
     Bags,
     BrokenTreeError,
@@ -266,7 +266,7 @@ class CudaEngine(NativeEngine):
                 forest,
                 n_features,
                 wrap_target(kind, target, row_weight, with_largest=True),
-                _kernel.SplitCriterion(**vars(criterion)),
+                wrap_criterion(criterion),
                 n_threads,
                 leaf_sums,
                 _kernel.Scores(**vars(scores)),
@@ -287,7 +287,7 @@ class CudaEngine(NativeEngine):
         return scores
 
     def _find_roles(self, rows: TreeRows, n_rows: int, *, with_weights: bool) -> tuple[Roles, int]:
-        """Return the roles of rows in each tree, and how often a row evaluates the same tree at most."""
+        """Return the roles of rows in each tree, and the maximum number of times that a row evaluates a tree."""
         import cupy
 
         if isinstance(rows, EveryRow):

@@ -129,7 +129,7 @@ def name_prediction(explanation: Explanation, output_name: str | None = None) ->
 
 
 def find_predicted_class(explanation: Explanation) -> str | None:
-    """Return the class whose prediction effects refer to, if it is the same for all features."""
+    """Return the class that effects refer to, if it is the same for all features."""
     names = explanation.output_names
     if names is None:
         return explanation.positive_class

@@ -3,10 +3,10 @@
 The regression of a tree is fit on its in-bag rows alone. A feature's part of the prediction is the sum over its stumps
 and its linear term; its score is the covariance of this part with the target over the rows that the tree never saw.
 
-All trees share one penalty, the one with which their average predicts the evaluation rows best. Leaving out in-bag rows
-would choose far too small a penalty, because the splits were chosen to fit these rows. Regressions on all rows, as in
-the paper, would be invalid for clustered or copied rows: the tree's splits never saw a row, but its coefficients
-would have seen others of the same cluster.
+All trees share one penalty, the one with which their average predicts the evaluation rows best. Cross-validation within
+the in-bag rows would choose far too small a penalty, because the splits were chosen to fit these rows. Regressions on
+all rows, as in the paper, would be invalid for clustered or copied rows: the tree's splits never saw a row, but its
+coefficients would have seen others of the same cluster.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class RowValues:
 
 
 def choose_penalties(inputs: ScoringInputs, n_jobs: int | None) -> Floats:
-    """The penalty of each output with the least error of the average over trees on evaluation rows, (n_outputs,).
+    """The penalty of each output with the lowest error of the average over trees on evaluation rows, (n_outputs,).
 
     It is one of a few numbers, chosen by all rows and trees together, so a useless feature still scores zero on
-    average. Of equal errors, that of the largest penalty counts.
+    average. Ties are resolved in favor of the largest penalty.
     """
     tree_model, kind, n_rows = inputs.tree_model, inputs.tree_model.target.kind, inputs.data.n_rows
 

@@ -43,7 +43,7 @@ def open_model(model: Any) -> TreeModel:
 
 
 def _draw_positions(forest: Any, tree: int) -> NDArray[Any]:
-    """Where in the tree's balanced sample its training rows stand."""
+    """Positions of the tree's training rows in its balanced sample."""
     n_balanced = len(forest.samplers_[tree].sample_indices_)
     if not forest.bootstrap:
         return np.arange(n_balanced)

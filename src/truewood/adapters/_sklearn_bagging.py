@@ -48,7 +48,7 @@ def _list_training_rows(
     # Draws are given to the tree as weights of distinct rows, or as copied rows where it may not be given weights.
     are_copied = fitted.tree_.n_node_samples[0] == len(bag)
     if getattr(fitted, "class_weight", None) is not None and isinstance(target, ClassTarget):
-        # The tree met the codes of the classes, not their labels, and of copied rows only those in the bag.
+        # The tree was fit on class codes instead of labels and, if rows were copied, only on those in the bag.
         indices = bag if are_copied else None
         weight *= compute_sample_weight(fitted.class_weight, target.codes[:, 0], indices=indices)
     if sample_weight is not None and not WEIGHTS_ARE_DRAWN:

@@ -68,7 +68,7 @@ def open_model(model: Any) -> TreeModel:
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """The input columns: how their values become numbers, and values for the library again.
+    """The input columns: conversion of their values to numbers and back.
 
     Parameters
     ----------

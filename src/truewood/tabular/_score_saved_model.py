@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from truewood._exceptions import TrainingRowsError
 from truewood._measures.registry import AUTO, get_measure
 from truewood._progress import show_nothing
-from truewood.tabular._checks.duplicates import warn_of_duplicates
 from truewood.tabular._checks.leaks import warn_of_leaks
+from truewood.tabular._checks.performance import warn_of_duplicates
 from truewood.tabular._columns.roles import read_roles
 from truewood.tabular._columns.target_column import Outcome, find_rows_with_target, read_group_column, read_weight
 from truewood.tabular._errors import TableError

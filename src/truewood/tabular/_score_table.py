@@ -13,8 +13,8 @@ from truewood._arguments import check_type, is_choice
 from truewood._formatting import ROWS_IN_WORDS, quote
 from truewood._progress import show_nothing
 from truewood.tabular._checks.cost import Cost, choose_sample
-from truewood.tabular._checks.duplicates import warn_of_duplicates
 from truewood.tabular._checks.leaks import leave_out_leaks
+from truewood.tabular._checks.performance import warn_of_duplicates
 from truewood.tabular._columns.columns import Column, check_finite, describe_columns, join_used, take_rows
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
 from truewood.tabular._columns.encoders import count_encoded

@@ -6,7 +6,7 @@ the target,
 
     share = 1 - D / V
 
-estimates the share of variance that any function of the column explains (Rice 1984; on ranks it is related to
+estimates the largest share of variance that a function of the column can explain (Rice 1984; on ranks it is related to
 Chatterjee's coefficient, 2021), without fitting a model: it is close to 1 for a copy, a monotone transform, a rounded
 copy and a recoding. Classes are one-hot vectors, so V is their Gini impurity; numbers are replaced by their ranks.
 
@@ -53,7 +53,7 @@ _MOST_PAIRED = 1_000
 _WORTH_OF_PAIR = 10.0
 # Number of separate warnings.
 _MOST_NAMED = 5
-# Largest expected number of words that match the classes by chance.
+# Maximum expected number of words that match the classes by chance.
 _MOST_BY_CHANCE = 1e-3
 # In fewer texts, a word that is right 97% of the time may be right in all: in 200 texts, once in 400 tables.
 _FEWEST_TEXTS = 200

@@ -125,5 +125,5 @@ _OPENERS: dict[str, Callable[[str, str | None], AbstractContextManager[Any]]] = 
     "dask": _open_dask,
     "spark": _open_spark,
 }
-# What reads the files, the default first.
+# Where files are read, the default first.
 BACKENDS = ("local", *_OPENERS)
