@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """The examples run unmodified, and show what they claim."""
+=======
+"""The examples run as they are, and print what they demonstrate."""
+>>>>>>> names
 
 from __future__ import annotations
 
