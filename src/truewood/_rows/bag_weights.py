@@ -16,8 +16,9 @@ from truewood.adapters import WeightedDraws
 
 Floats = NDArray[np.float64]
 
-# Fewest evaluation rows of a class for valid tests (docs/calibration.md): over all trees, and per tree on average.
-_FEWEST_IN_ALL = 100
+# Fewest evaluation rows of a class for valid tests: over all trees, and per tree on average. Found by simulation
+# (docs/calibration.md, rare classes and class weights).
+_FEWEST_IN_ALL = 250
 _FEWEST_PER_TREE = 0.5
 # A number per tree that is enough for any forest.
 _ENOUGH_OOB = 5.0
