@@ -1,4 +1,4 @@
-"""What do tests do where their conditions fail? Copied rows, rare classes, early stopping, serial dependence, a search.
+"""How do tests behave if assumptions fail? Copied rows, rare classes, early stopping, serial dependence, a search.
 
 Run: python experiments/calibration/conditions.py [--repetitions 100] [--n-jobs N] [--designs PATTERN] [--label LABEL]
 
@@ -38,7 +38,7 @@ from truewood._checkpoint import append_to, read_entries
 
 Floats = np.ndarray
 FORESTS = {"classes": RandomForestClassifier, "numbers": RandomForestRegressor}
-# Words by which warnings are told apart.
+# Words that distinguish warnings.
 WARNINGS = {
     "warned_copies": "copies",
     "warned_synthetic": "SMOTE",

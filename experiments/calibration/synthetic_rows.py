@@ -1,4 +1,4 @@
-"""How often are rows of SMOTE recognized, and how often is a table without such rows taken for one?
+"""How often are SMOTE rows detected, and how often is a table without such rows flagged?
 
 Run: python experiments/calibration/synthetic_rows.py [--repetitions 60]
 
@@ -22,7 +22,7 @@ Rng = np.random.Generator
 
 
 def draw_amounts(rng: Rng, n_rows: int, n_columns: int, share: float) -> np.ndarray:
-    """Amounts, a share of which is zero."""
+    """Amounts, a share of them zero."""
     return rng.gamma(1.0, 1.0, (n_rows, n_columns)) * (rng.random((n_rows, n_columns)) >= share)
 
 
