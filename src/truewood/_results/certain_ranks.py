@@ -11,7 +11,7 @@ from truewood._formatting import enumerate_names
 if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult
 
-# Rank sets take the differences of all pairs of features; reports of more features leave them out.
+# Rank sets take the differences of all pairs of features; reports and frames of more features leave them out.
 MAX_RANKED = 200
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
+from truewood._results.certain_ranks import MAX_RANKED
 from truewood._results.scores_with_errors import get_classes
 
 if TYPE_CHECKING:
@@ -24,8 +25,12 @@ def make_frame(result: ImportanceResult) -> pd.DataFrame:
     if result.inference_unavailable is None:
         low, high = result.interval()
         columns |= {"std_error": result.std_error, "ci_low": low, "ci_high": high, "p_value": result.p_value}
+    columns["rank"] = rankdata(-result.values, method="min").astype(int)
+    has_differences = result.inference_unavailable is None and result.contributions is not None
+    if has_differences and len(result.values) <= MAX_RANKED:
+        with np.errstate(all="ignore"):  # a file may hold contributions whose squares are infinite
+            columns["best_rank"], columns["worst_rank"] = result.rank_sets()
     columns |= {
-        "rank": rankdata(-result.values, method="min").astype(int),
         "mdi": result.mdi,
         "mdi_rank": rankdata(-result.mdi, method="min").astype(int),
     }
