@@ -115,7 +115,7 @@ def test_weights_that_nothing_can_be_drawn_by(weight):
 
 @pytest.mark.filterwarnings("ignore:When fitting BaggingRegressor with sample_weight")
 @pytest.mark.parametrize("size", [16, 48, 72])
-def test_bags_without_replacement_leave_rows_out_as_often_as_is_said(size):
+def test_bags_without_replacement_leave_rows_out_at_the_stated_rate(size):
     rng = np.random.default_rng(0)
     X, weight = rng.standard_normal((80, 2)), np.exp(rng.standard_normal(80))
     options = {"max_samples": size, "bootstrap": False, "random_state": 0}

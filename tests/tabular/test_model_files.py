@@ -201,8 +201,6 @@ def test_a_small_skops_file_does_not_become_a_large_model(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(("library", "name", "extra"), [("catboost", "m.cbm", "catboost"), ("skops", "m.skops", "cli")])
 def test_a_library_that_is_not_installed(library, name, extra, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "truewood.tabular._models.loading.find_spec", lambda name: None if name == library else find_spec(name)
-    )
+    monkeypatch.setattr("truewood._extras.find_spec", lambda name: None if name == library else find_spec(name))
     (tmp_path / name).write_bytes(b"any")
     assert_refused(tmp_path / name, f"pip install 'truewood[{extra}]'")

@@ -14,11 +14,11 @@ _DTYPES = {"number": "number", "category": "category", "date": "date", "left out
 _LEAK, _KEPT = "left out (possible leak)", "use anyway"
 # Why a column cannot be the target, by its type.
 _REFUSALS = {
-    "identifier": "{} looks like a row identifier, so there is nothing to predict.",
-    "group identifier": "{} looks like a group identifier, so there is nothing to predict.",
+    "identifier": "{} looks like a row identifier, so there is nothing to predict; choose another column.",
+    "group identifier": "{} looks like a group identifier, so there is nothing to predict; choose another column.",
     "free text": "{} is free text; choose a column of classes or numbers.",
     "date": "{} contains dates; choose a column of classes or numbers.",
-    "constant": "{} has the same value in every row, so there is nothing to predict.",
+    "constant": "{} has the same value in every row, so there is nothing to predict; choose another column.",
     "empty": "{} has no values; choose another column.",
     "nested values": "{} contains neither numbers nor text; choose another column.",
 }

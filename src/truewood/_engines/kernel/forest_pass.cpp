@@ -92,7 +92,7 @@ private:
     const RowMatrix& rows_;
     ThreadTeam& team_;
     std::unique_ptr<BlockLoader> loader_;
-    // One of them for jobs that add influence.
+    // Jobs that add influence have one of these two.
     std::optional<InfluencePass> influence_pass_;
     std::optional<LookUpPass> look_up_pass_;
     std::vector<Worker> workers_;
