@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """The examples run unmodified, and show what they claim."""
-=======
-"""The examples run as they are, and print what they demonstrate."""
->>>>>>> names
 
 from __future__ import annotations
 

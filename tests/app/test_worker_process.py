@@ -15,11 +15,7 @@ pytestmark = pytest.mark.any_engine
 
 
 def test_answers_to_other_jobs_are_dropped(monkeypatch):
-<<<<<<< HEAD
     """If a process answers the last job, the next one and this one, the answer to this one is returned."""
-=======
-    """Lines of the previous and the next job are skipped: the answer is that of this job."""
->>>>>>> names
     program = """
 import json, sys
 for text in sys.stdin:

@@ -61,11 +61,7 @@ def train_on(first, missing):
 
 
 def forget_missing_type(booster):
-<<<<<<< HEAD
     """Text of a model whose categorical splits do not record missing values, as in old files."""
-=======
-    """Text of a model whose categorical splits do not handle missing values, as in old files."""
->>>>>>> names
     text = booster.model_to_string(num_iteration=-1)
     return re.sub("(?m)^decision_type=.*$", lambda line: re.sub(r"\b9\b", "1", line[0]), text)
 

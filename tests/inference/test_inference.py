@@ -194,11 +194,7 @@ def bags_by_loops(built, n_rows):
 
 
 def variance_by_loops(phi, psi, phi_a):
-<<<<<<< HEAD
     """Variance of the score of a useless feature."""
-=======
-    """Variance of the score of an uninformative feature."""
->>>>>>> names
     return (phi**2).sum() + max(phi_a, (phi * psi).sum(), 0.0)
 
 

@@ -130,11 +130,7 @@ def test_lists_are_checked_by_the_largest_suitable_tree():
     forest = RandomForestClassifier(20, random_state=0).fit(X[::2], np.append(1, y[2::2]))
     n_nodes = [tree.tree_.node_count for tree in forest.estimators_]
     assert max(n_nodes) > min(n_nodes) == 3
-<<<<<<< HEAD
     # The first tree was not trained on the odd row, and cannot distinguish the new rows from its own.
-=======
-    # The first tree did not see the odd row, and cannot distinguish the new rows from its own.
->>>>>>> names
     forest.estimators_.insert(0, forest.estimators_.pop(int(np.argmin(n_nodes))))
     assert tw.importance(forest, X[1::2], y[1::2], rows=[range(20)] * 20).values > 0
 

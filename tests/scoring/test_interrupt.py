@@ -72,11 +72,7 @@ ONE_CALL = {
 
 
 def interrupt(work, setting, engine):
-<<<<<<< HEAD
     """Send SIGINT to a working process: it must report that soon, and then end normally."""
-=======
-    """Send SIGINT to a busy process: it must report it soon, and then end like any other."""
->>>>>>> names
     script = PROLOGUE + setting + f"\nwork = lambda: {work}\n" + EPILOGUE
     environment = {**os.environ, "TRUEWOOD_ENGINE": engine}
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment) as child:
