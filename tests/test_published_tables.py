@@ -1,4 +1,4 @@
-"""Tables that others published: designs and closed forms are what they say, and the page holds what was measured."""
+"""Tables that others published: designs and closed forms are as published, and the page shows the measured numbers."""
 
 from __future__ import annotations
 

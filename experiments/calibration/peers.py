@@ -72,7 +72,7 @@ def _permute(fitted: Fitted) -> float:
 
 
 def _run_ranger(fitted: Fitted) -> dict[str, Answer]:
-    """P-values by ranger's importance_pvalues, where R and ranger are installed."""
+    """P-values by ranger's importance_pvalues, if R and ranger are installed."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.csv"
         X: np.ndarray = fitted.X

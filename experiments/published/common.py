@@ -81,7 +81,7 @@ def has_data(variable: str, name: str) -> bool:
     return bool(os.environ.get(variable)) and (Path(os.environ[variable]) / name).exists()
 
 
-def summarise(lines: pd.DataFrame, by: list[str], value: str) -> pd.DataFrame:
+def summarize(lines: pd.DataFrame, by: list[str], value: str) -> pd.DataFrame:
     """Mean and standard error over repetitions, groups in the order of the lines."""
     groups = lines.groupby(by, sort=False)[value]
     table = groups.agg(measured="mean", std_error="sem", repetitions="size")

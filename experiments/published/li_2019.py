@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from common import complete, find_auroc, find_data, has_data, parse_options, summarise, write_parts, write_table
+from common import complete, find_auroc, find_data, has_data, parse_options, summarize, write_parts, write_table
 from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.preprocessing import minmax_scale
@@ -139,7 +139,7 @@ def list_published() -> pd.DataFrame:
 def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
     """Means beside the published ones; methods that were only published come last."""
     published = list_published()
-    table = summarise(lines, ["design", "depth", "method"], "auroc").merge(published, how="outer")
+    table = summarize(lines, ["design", "depth", "method"], "auroc").merge(published, how="outer")
     order = list(dict.fromkeys([*METHODS, *published["method"]]))
     places = {"design": DESIGNS.index, "depth": [*DEPTHS].index, "method": order.index}
     keys = pd.DataFrame({name: table[name].map(place) for name, place in places.items()})

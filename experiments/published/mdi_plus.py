@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import complete, find_auroc, find_data, has_data, parse_options, summarise, write_parts, write_table
+from common import complete, find_auroc, find_data, has_data, parse_options, summarize, write_parts, write_table
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -149,8 +149,8 @@ def tabulate(lines: pd.DataFrame) -> pd.DataFrame:
     lines = lines.assign(
         gain=lines["auroc"] - usual.loc[list(lines[[*keys, "number"]].itertuples(index=False))].to_numpy()
     )
-    table = summarise(lines, [*keys, "method"], "auroc")
-    table["gain"] = summarise(lines, [*keys, "method"], "gain")["measured"]
+    table = summarize(lines, [*keys, "method"], "auroc")
+    table["gain"] = summarize(lines, [*keys, "method"], "gain")["measured"]
     return table
 
 

@@ -1,11 +1,12 @@
-"""Which test finds more features: the usual one, the residual test, or univariate tests? And what do they call noise?
+"""Which test finds more features, the usual one, the residual test or univariate tests? And how much noise?
 
 Run: python experiments/selection/residual.py [--first 0] [--datasets 20] [--designs PATTERN] [--label after]
 [--n-jobs N] [--seconds S] [--results FILE] [--only-summary]
 
-Appends a line per data set, test and number of trees to residual.csv, so that a run that was stopped goes on where it
-was, and writes residual_summary.csv and residual.png. Tests are at 5%, for power and false discoveries after Benjamini
-and Hochberg's correction. `--label before` has the usual test only, for a version of truewood without the other.
+Appends a line per data set, test and number of trees to residual.csv, so that an interrupted run continues where it
+stopped, and writes residual_summary.csv and residual.png. Tests are at 5%, for power and false discoveries after
+Benjamini and Hochberg's correction. `--label before` has only the usual test, for a version of truewood without the
+other.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def draw_classes(rng: np.random.Generator, n_rows: int) -> Table:
 
 
 def draw_logistic(share: float, slopes: tuple[float, ...]) -> Callable[[np.random.Generator, int], Table]:
-    """Fifteen columns, the first of which move the log-odds of a class."""
+    """Fifteen columns; the first ones affect the log-odds of a class."""
 
     def draw_rows(rng: np.random.Generator, n_rows: int) -> Table:
         X = rng.standard_normal((n_rows, 15))
@@ -152,7 +153,7 @@ def describe(p_value: np.ndarray, roles: tuple[str, ...]) -> dict[str, float]:
     }
 
 
-def summarise(results: pd.DataFrame) -> pd.DataFrame:
+def summarize(results: pd.DataFrame) -> pd.DataFrame:
     """Means over data sets, in percent, with their standard errors over data sets; z_sd is of noise."""
     rows = []
     for (design, label, test), found in results.groupby(["design", "label", "test"], sort=False):
@@ -245,7 +246,7 @@ def main() -> None:
     for lines in steps:
         with options.results.open("a", newline="") as file:
             csv.DictWriter(file, FIELDS).writerows(lines)
-    summary = summarise(pd.read_csv(options.results))
+    summary = summarize(pd.read_csv(options.results))
     summary.to_csv(options.results.with_name("residual_summary.csv"), index=False, float_format="%.4g")
     print(summary.to_string(index=False, float_format=lambda number: f"{number:.1f}"))
     if importlib.util.find_spec("matplotlib") is None:

@@ -86,7 +86,7 @@ def cross_interactions(
     params : dict, default=None
         Additional arguments of the estimator's fit, as in `cross_importance`.
     validation_fraction : float, default=0.1
-        Share of each fold's training rows that early stopping gets as validation rows, as in `cross_importance`.
+        Share of each fold's training rows to set aside for early stopping, as in `cross_importance`.
     n_jobs : int, default=None
         Number of processes, each running one fold at a time, as in scikit-learn; -1 means all cores.
     progress : bool, default=True

@@ -1,4 +1,4 @@
-"""Who gets in: browsers that were logged in, with requests of the page itself, and nobody else."""
+"""Only logged-in browsers are admitted, with requests of the page itself."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_uploads_that_hold_no_table(app, open_page):
         page.get_by_role("heading", name="a.csv", exact=True).wait_for()
 
 
-def test_an_upload_that_is_refused_is_told_on_the_page(app, browser, tmp_path):
+def test_a_refused_upload_is_reported_on_the_page(app, browser, tmp_path):
     page = browser.new_page()
     page.goto(app.address)
     app.address = app.read_address()

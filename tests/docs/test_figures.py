@@ -1,8 +1,9 @@
-"""What the documents say is what was measured."""
+"""The numbers in the documents are those that were measured."""
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 import pandas as pd
 import pytest
@@ -191,3 +192,28 @@ def test_rates_of_columns_correlated_with_a_signal_are_the_committed_ones():
             text.split()
         )
     assert set(followers["data_sets"]) == {66}
+
+
+def test_rates_before_and_after_are_those_of_the_studies(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "experiments" / "calibration")
+    study = import_module("before_after")
+    committed = pd.read_csv(study.FOLDER / "before_after.csv")
+    pd.testing.assert_frame_equal(study.tabulate(), committed, rtol=1e-3, check_dtype=False)
+    assert study.write_markdown(committed) in (DOCS / "calibration.md").read_text(encoding="utf-8")
+
+
+def test_rates_of_recognized_synthetic_rows_are_the_committed_ones():
+    text = " ".join((DOCS / "calibration.md").read_text(encoding="utf-8").split())
+    table = pd.read_csv(ROOT / "experiments" / "calibration" / "synthetic_rows.csv").set_index("kind")
+    is_plain = ~table.index.str.startswith("SMOTE")
+    found = 100 * table["found"]
+    third = found[table.index.str.endswith("rows, a class of 40%")]
+    half = found[table.index.str.contains(r"SMOTE, \d+ rows, a class of [123]0%")]
+    assert found[is_plain].eq(0).all()
+    for figure in (
+        f"in {half.min():.0f} to {half.max():.0f}% of tables",
+        f"in {third.min():.0f} to {third.max():.0f}% if they were a third",
+        f"in {found['SMOTE, 30% of 1000 rows, a class of 10%']:.0f}% if it was given only a random 30%",
+        f"In {table.loc[is_plain, 'tables'].sum():,} tables without synthetic rows",
+    ):
+        assert figure in text

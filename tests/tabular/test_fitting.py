@@ -18,7 +18,7 @@ import truewood as tw
 from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import FitSettings, TableError, score_table
-from truewood.tabular._columns.encoding import make_encoder
+from truewood.tabular._columns.encoders import make_encoder
 from truewood.tabular._columns.type_inference import infer_column
 
 pytestmark = pytest.mark.any_engine

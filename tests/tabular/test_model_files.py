@@ -50,6 +50,7 @@ BROKEN_MODELS = {
     "broken CatBoost JSON": ("m.json", json.dumps({"oblivious_trees": []}), ["m.json", "CatBoost"]),
     "broken skops": ("m.skops", b"PK and then nothing", ["m.skops", "skops"]),
     "pickle": ("m.pkl", pickle.dumps(1), ["m.pkl", "pickle", "trust_pickle=True"]),
+    "MOJO of H2O": ("m.zip", b"PK", ["m.zip", "H2O", "Java", "another library"]),
     "joblib": ("m.joblib", pickle.dumps(1), ["m.joblib", "pickle", "trust_pickle=True"]),
 }
 NEEDED = {"XGBoost": "xgboost", "LightGBM": "lightgbm", "CatBoost": "catboost", "skops": "skops", "ubj": "xgboost"}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from truewood._cli.messages import name_option
+from truewood._cli.message_text import name_option
 from truewood._extras import explain_missing
 from truewood.tabular import FileContent
 from truewood.tabular._files.reading import FORMATS

@@ -14,7 +14,7 @@ from rich.text import Text
 import truewood
 from truewood._arguments import get_keywords
 from truewood._cli.arguments import add_columns, add_data, add_target, open_data, take_options, use_time_as_target
-from truewood._cli.messages import make_messages, render
+from truewood._cli.message_text import make_messages, render
 from truewood._cli.output import print_json, show
 from truewood._formatting import in_one_line
 from truewood.tabular import ColumnDescription, Messages, describe_table

@@ -13,7 +13,7 @@ from truewood._arguments import get_keywords
 from truewood._cli.arguments import open_data, take_options, use_time_as_target
 from truewood._cli.describe import list_columns
 from truewood._cli.importance_options import add_options, check_options, list_settings
-from truewood._cli.messages import make_messages, render
+from truewood._cli.message_text import make_messages, render
 from truewood._cli.output import check_outputs, extend_frame, print_json, print_table, write_output
 from truewood._progress import show_progress
 from truewood._results.caveats import check_table, list_caveats

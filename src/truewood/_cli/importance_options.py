@@ -22,7 +22,7 @@ from truewood._cli.arguments import (
     positive,
     rows_to_use,
 )
-from truewood._cli.messages import name_option
+from truewood._cli.message_text import name_option
 from truewood._engines.selection import AUTO, ENGINES
 from truewood._measures.registry import measures
 from truewood.tabular import FitSettings, score_saved_model, score_table

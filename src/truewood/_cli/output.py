@@ -20,13 +20,13 @@ from rich.console import JustifyMethod, OverflowMethod
 from rich.table import Table
 from rich.text import Text
 
-from truewood._cli.messages import render
+from truewood._cli.message_text import render
 from truewood._cli.streams import Console, write_message
 from truewood._extras import explain_missing
 from truewood._formatting import CI, align, count, format_p_value, in_one_line, list_names
 from truewood._results.caveats import check_table, explain_intervals, explain_verdicts, list_caveats
 from truewood._results.comparison import Comparison
-from truewood._results.comparison_text import write_differences
+from truewood._results.comparison_text import summarize_differences, write_differences
 from truewood._results.explanation import Explanation
 from truewood._results.importance_result import ImportanceResult
 from truewood._results.importance_text import STARS
@@ -226,7 +226,8 @@ def print_comparison(comparison: Comparison, *, top: int, alpha: float) -> None:
     lines = [f"{count(n_hidden, 'more feature')}; use --top N to show more."] * (n_hidden > 0)
     if (frame["adjusted_p_value"] <= alpha).any():
         lines.append(f"*  Significant: adjusted two-sided p-value (Benjamini-Hochberg) at most {alpha:g}.")
-    show([in_one_line(comparison.describe()), table, "\n".join(lines)], sys.stdout)
+    above = [f"{comparison.describe()}.", summarize_differences(comparison, alpha)]
+    show(["\n".join(map(in_one_line, above)), table, "\n".join(lines)], sys.stdout)
 
 
 def _head_table(headings: list[str], aligned: str | None = None) -> Table:

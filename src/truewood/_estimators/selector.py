@@ -150,7 +150,7 @@ class UnbiasedSelector(HTMLViewMixin, MetaEstimatorMixin, SelectorMixin, BaseEst
             Sample weights, for training and for scoring.
         groups : array-like of shape (n_rows,), default=None
             The group of each row, for cluster-robust standard errors, see `importance`. Not available for out-of-bag
-            rows of forests that draw single rows into their bootstrap samples, as those of scikit-learn do.
+            rows of forests that draw single rows into their bootstrap samples, as scikit-learn's do.
         **fit_params : object
             Further arguments for the fit of `estimator`; ignored with `prefit`. With scikit-learn's metadata routing,
             these and `sample_weight` are routed to `estimator` as it requests.

@@ -91,7 +91,7 @@ class EvaluatedRows:
     curvature : ndarray of shape (n_rows, n_columns), or None
         Second derivative of the loss; None if it is 1.
     n_averaged : int
-        What sums over columns are divided by: the number of outputs.
+        Divisor of sums over columns: the number of outputs.
     groups : ndarray of int64, shape (n_rows,), or None
         The group of each row; None if rows are not grouped.
     """

@@ -76,8 +76,8 @@ class TargetKind:
         if not self.is_classification:
             return np.arange(self.n_outputs).astype(np.str_)
         several = self.n_outputs > 1
-        labelled = ((o, label) for o, labels in enumerate(self.classes) for label in labels)
-        return np.array([f"{o}: {label}" if several else str(label) for o, label in labelled], dtype=np.str_)
+        labeled = ((o, label) for o, labels in enumerate(self.classes) for label in labels)
+        return np.array([f"{o}: {label}" if several else str(label) for o, label in labeled], dtype=np.str_)
 
     def sum_columns(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum the value columns of each output from left to right, shape (n, n_columns) -> (n, n_outputs)."""

@@ -35,7 +35,7 @@ SIGNIFICANT, SIGNIFICANT_SMALL, NOT_SIGNIFICANT = "significant", "significant, b
 SMALL = 1.0
 # Percentages of a sum of scores are shown only if the sum is at least this many standard errors above zero.
 _MIN_Z_OF_SUM = 5.0
-# The summary names the top features that reach this part of the explained total, or all if there are at most so few.
+# The summary names the top features that reach this part of the explained total, or all if there are at most this many.
 _MAIN_PART = 2 / 3
 _FEW = 4
 _N_TOP = 5

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truewood._engines.engine import ScoreFused
 from truewood._engines.records import (
@@ -27,7 +26,7 @@ from truewood._scoring.inputs import ScoringInputs, weigh_evaluation, weigh_in_b
 from truewood._scoring.node_means import read_with_means
 from truewood._scoring.scores_by_tree import ScoresByTree, place_outputs
 from truewood._trees.ensemble import TreeArrays, TreeEnsemble
-from truewood.adapters import BagSeeds, TreeModel
+from truewood.adapters import TreeModel
 
 # Maximum number of nodes, and of rows times trees, in a batch, if trees have to be read and rows have to be listed.
 _BATCH_NODES = 1 << 18
@@ -64,7 +63,8 @@ def _read_batches(
     training = tree_model.training if evaluation_rows.are_training else None
     # Nodes of honest trees hold other means than those of the rows that chose the splits.
     in_place = None if training is not None and training.is_honest else tree_model.find_tree_arrays()
-    bag_seeds = find_bag_seeds(inputs, with_inbag=with_influence)
+    is_counted = training is not None and training.weighs_by_count(inputs.data.weight is not None)
+    bag_seeds = evaluation_rows.bag_seeds if is_counted or not with_influence else None
     needs_lists = evaluation_rows.name != "heldout" and bag_seeds is None
     most_nodes = math.inf if in_place is not None else _BATCH_NODES
     most_trees = max(1, _BATCH_ROWS // n_rows) if needs_lists else math.inf
@@ -76,30 +76,6 @@ def _read_batches(
             rows = SeededBags(bag_seeds.seeds[trees.start : trees.stop], bag_seeds.n_draws)
         batch = read_with_means(inputs, trees) if in_place is None else in_place[trees.start : trees.stop]
         yield trees, batch, rows
-
-
-def find_bag_seeds(inputs: ScoringInputs, *, with_inbag: bool) -> BagSeeds | None:
-    """Seeds of the bags, if they reproduce the first and the last bag of the library; None to list the bags."""
-    training, n_rows, n_trees = inputs.tree_model.training, inputs.data.n_rows, inputs.tree_model.n_trees
-    if not inputs.evaluation_rows.are_all_oob or training is None or training.bag_seeds is None:
-        return None
-    if with_inbag and not training.weighs_by_count(inputs.data.weight is not None):
-        return None
-    found, draw_bag = training.bag_seeds, get_engine().draw_bag
-    if len(found.seeds) != n_trees or not 0 < n_rows < 1 << 31:
-        return None
-    for tree in (0, n_trees - 1):
-        if not np.array_equal(draw_bag(int(found.seeds[tree]), found.n_draws, n_rows), training.list_bag(tree, n_rows)):
-            return None
-    return found
-
-
-def find_row_lister(inputs: ScoringInputs) -> Callable[[int], NDArray[np.int64]]:
-    """Return a function that lists the evaluation rows of a tree; the engine draws bags faster than the library."""
-    engine, n_rows, bags = get_engine(), inputs.data.n_rows, find_bag_seeds(inputs, with_inbag=False)
-    if bags is None:
-        return inputs.evaluation_rows.of_tree
-    return lambda tree: engine.list_oob_rows(engine.draw_bag(int(bags.seeds[tree]), bags.n_draws, n_rows), n_rows)
 
 
 def _list_rows(inputs: ScoringInputs, trees: range, *, with_influence: bool) -> TreeRows:

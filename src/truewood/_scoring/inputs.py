@@ -161,7 +161,7 @@ def _find_target(y: Any, own: Any, tree_model: TreeModel, weight: Floats | None,
 
 
 def check_target(own: Any, tree_model: TreeModel, expected: str) -> None:
-    """Refuse the caller's own target for trees that are scored against y, and none where the loss yields no target."""
+    """Refuse a target for trees that are scored against y, and a missing one if the loss yields none."""
     if own is not None and not tree_model.is_additive:
         raise ValueError(
             f"target is for boosted trees, got {tree_model.name}, which is scored against y; pass the target as y."
@@ -227,16 +227,11 @@ def describe_early_stopping(tree_model: TreeModel) -> Iterable[str]:
 
 def find_invalid_rows(inputs: ScoringInputs, *, check_rows: bool = True) -> str | None:
     """Why errors are unavailable: evaluation rows were computed from other rows, or are too few of a class."""
-    has_classes = inputs.tree_model.target.kind.is_classification and not inputs.has_own_target
-    if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, inputs.data.target.encoded[:, 0]):
-        return SYNTHETIC_ROWS
-    return _find_shortage(inputs)
-
-
-def _find_shortage(inputs: ScoringInputs) -> str | None:
-    """Why errors are unavailable, if bags leave out too few rows of a class to evaluate trees on it."""
     evaluation_rows, target, n_rows = inputs.evaluation_rows, inputs.data.target, inputs.data.n_rows
     n_trees = inputs.tree_model.n_trees
+    has_classes = inputs.tree_model.target.kind.is_classification and not inputs.has_own_target
+    if check_rows and has_classes and has_synthetic_rows(inputs.data.matrix, target.encoded[:, 0]):
+        return SYNTHETIC_ROWS
     if not isinstance(target, ClassTarget):
         return None
     if evaluation_rows.copies is not None:

@@ -12,7 +12,6 @@ from truewood._engines.joint_effects import JointEffects, PairedFeatures
 from truewood._engines.records import RowLists
 from truewood._engines.selection import get_engine
 from truewood._inputs.groups import Grouping
-from truewood._scoring.fused import find_row_lister
 from truewood._scoring.inputs import ScoringInputs
 from truewood._scoring.node_means import read_fitted_means, read_with_means
 from truewood._scoring.path_values import count_columns
@@ -127,16 +126,15 @@ def _sum_trees(
     with_training_means: bool = False,
 ) -> tuple[JointEffects, Floats]:
     """Sums over some trees, and the weight of the trees that each row evaluates."""
-    tree_model, n_rows = inputs.tree_model, inputs.data.n_rows
+    tree_model, evaluation_rows, n_rows = inputs.tree_model, inputs.evaluation_rows, inputs.data.n_rows
     out = JointEffects.zeros(n_rows, n_features, features.n_pairs, count_columns(tree_model))
-    list_rows = find_row_lister(inputs)
     weight, tree_weight = np.zeros(n_rows), weigh_trees(tree_model)
     most_trees = max(1, _BATCH_ROWS // n_rows)
     for batch in tree_model.split_trees(most_nodes=_BATCH_NODES, most_trees=most_trees, trees=trees):
         ensemble = read_with_means(inputs, batch) if with_training_means else read_fitted_means(tree_model, batch)
         own = tree_weight[batch.start : batch.stop]
-        lists = [list_rows(tree) for tree in batch]
-        rows = RowLists.join([np.unique(own) for own in lists] if inputs.evaluation_rows.name == "lists" else lists)
+        lists = [evaluation_rows.of_tree(tree) for tree in batch]
+        rows = RowLists.join([np.unique(own) for own in lists] if evaluation_rows.name == "lists" else lists)
         weight += np.bincount(rows.index, weights=np.repeat(own, np.diff(rows.offset)), minlength=n_rows)
         value = ensemble.value if tree_model.is_additive else ensemble.value - inputs.data.target.origin
         value = value * np.reshape(ensemble.repeat_for_nodes(own), (-1, 1))

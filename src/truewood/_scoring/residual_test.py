@@ -24,7 +24,7 @@ from truewood._inference.standard_errors import find_cluster_correction, measure
 from truewood._inputs.groups import Grouping, sum_feature_groups
 from truewood._measures.registry import Measure
 from truewood._results.importance_result import ImportanceResult
-from truewood._scoring.fused import find_criterion, find_row_lister
+from truewood._scoring.fused import find_criterion
 from truewood._scoring.inputs import ScoringInputs, weigh_evaluation
 from truewood._scoring.joint_effects import find_main_effects
 from truewood._scoring.node_means import read_with_means
@@ -136,11 +136,11 @@ def _sum_residuals(inputs: ScoringInputs, measure: Measure, residual: Floats, n_
     """
     tree_model = inputs.tree_model
     by_row, by_tree = np.zeros((len(residual), residual.shape[2])), np.zeros((tree_model.n_trees, residual.shape[2]))
-    tree_weight, list_rows = weigh_trees(tree_model), find_row_lister(inputs)
+    tree_weight = weigh_trees(tree_model)
     most_trees = max(1, _BATCH_ROWS // inputs.data.n_rows)
     for trees in tree_model.split_trees(most_nodes=_BATCH_NODES, most_trees=most_trees):
         ensemble = read_with_means(inputs, trees)
-        lists = [list_rows(tree) for tree in trees]
+        lists = [inputs.evaluation_rows.of_tree(tree) for tree in trees]
         get_engine().add_residuals(
             ensemble,
             inputs.data.matrix,

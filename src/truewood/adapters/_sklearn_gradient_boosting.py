@@ -22,7 +22,7 @@ from truewood.adapters._tree_model import ReferencePredictor, TargetSpec, TreeMo
 _SURVIVAL = ("coxph", "squared", "ipcwls")
 _LOSSES: dict[str, Callable[[Any], losses.Loss]] = {
     "log_loss": lambda model: losses.logistic() if model.n_classes_ == 2 else losses.softmax(model.n_classes_),
-    # Any function of y will do, and this one is of the same sign.
+    # Any function of y works; this one has the same sign.
     "exponential": lambda _model: losses.logistic(),
     "squared_error": lambda _model: losses.squared_error(),
     "absolute_error": lambda _model: losses.absolute_error(),

@@ -19,7 +19,7 @@ from truewood._progress import show_nothing
 from truewood.tabular._checks.leaks import warn_of_leaks
 from truewood.tabular._checks.performance import warn_of_duplicates
 from truewood.tabular._columns.roles import read_roles
-from truewood.tabular._columns.target import Outcome, find_rows_with_target, read_group_column, read_weight
+from truewood.tabular._columns.target_column import Outcome, find_rows_with_target, read_group_column, read_weight
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.reading import is_many_files, name_data, open_table
 from truewood.tabular._messages import Messages, read_messages

@@ -17,10 +17,15 @@ from truewood.tabular._checks.leaks import leave_out_leaks
 from truewood.tabular._checks.performance import warn_of_duplicates
 from truewood.tabular._columns.columns import Column, check_finite, describe_columns, join_used, take_rows
 from truewood.tabular._columns.dtype_overrides import list_dropped, read_columns, read_dtypes
-from truewood.tabular._columns.encoding import count_encoded
+from truewood.tabular._columns.encoders import count_encoded
 from truewood.tabular._columns.identifiers import warn_of_groups
 from truewood.tabular._columns.roles import read_roles
-from truewood.tabular._columns.target import check_survival_settings, find_outcome, read_group_column, read_weight
+from truewood.tabular._columns.target_column import (
+    check_survival_settings,
+    find_outcome,
+    read_group_column,
+    read_weight,
+)
 from truewood.tabular._errors import TableError
 from truewood.tabular._files.reading import is_many_files, name_data, open_table
 from truewood.tabular._messages import Messages, read_messages

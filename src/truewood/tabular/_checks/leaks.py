@@ -34,7 +34,7 @@ from truewood._formatting import list_names
 from truewood._message import Message
 from truewood.tabular._columns.columns import LEAK, Column, join_used
 from truewood.tabular._columns.identifiers import is_time_name
-from truewood.tabular._columns.target import Outcome
+from truewood.tabular._columns.target_column import Outcome
 from truewood.tabular._columns.text_values import parse_numbers
 from truewood.tabular._messages import Messages
 

@@ -62,6 +62,12 @@ def _load_model(path: Path, *, trust_pickle: bool) -> SavedModel:
         raise TableError(f"{path} does not exist.", "saved_model")
     if path.is_dir():
         return _load_folder(path)
+    if ending == ".zip":
+        raise TableError(
+            f"{path.name} cannot be read: a MOJO file of H2O needs Java for its predictions, which truewood compares "
+            "with the trees that it reads; fit the model with another library.",
+            "saved_model",
+        )
     if ending not in ENDINGS:
         raise TableError(f"{path.name} must end in one of {', '.join(ENDINGS)}.", "saved_model")
     if ending in _PICKLES and not trust_pickle:

@@ -51,7 +51,7 @@ def translate(text: str) -> str:
 
     Examples
     --------
-    >>> from truewood._cli.messages import translate
+    >>> from truewood._cli.message_text import translate
     >>> translate("measure='sobol_mda' needs more rows; use measure='ufi'.")
     '--measure sobol_mda needs more rows; use --measure ufi.'
     >>> translate("no tree has evaluation rows; pass rows='heldout'.")
@@ -74,7 +74,7 @@ def spell_option(argument: str, value: Any) -> str:
 
     Examples
     --------
-    >>> from truewood._cli.messages import spell_option
+    >>> from truewood._cli.message_text import spell_option
     >>> spell_option("drop", ["a b", "-c"]), spell_option("dtypes", {"height": "number"})
     ("--drop 'a b' --drop=-c", '--dtype height=number')
     """
