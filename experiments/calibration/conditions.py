@@ -5,8 +5,9 @@ Run: python experiments/calibration/conditions.py [--repetitions 100] [--n-jobs 
 No feature carries information in any design. The table, conditions.csv beside this script, has the share of tests that
 reject at 5%, for single features that any split uses and for all features together, with standard errors over data
 sets; the share of data sets whose p-values are withheld; and the share with each kind of warning. `label` names the
-state of the library ("before" and "after" in the committed table). A checkpoint keeps one line per data set, so an
-interrupted run continues where it stopped. Remove its lines after a change to the library.
+state of the library: "before" and "after" in the committed table, and where p-values are now withheld also "after, 100
+rows enough", with the earlier threshold of 100 evaluation rows of a class. A checkpoint keeps one line per data set,
+so an interrupted run continues where it stopped. Remove its lines after a change to the library.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def test_a_class_that_is_in_nearly_all_bags_is_warned_about_and_the_remedy_works
     X, y = data
     options = {"n_estimators": 80, "class_weight": "balanced", "random_state": 0}
     with pytest.warns(
-        UserWarning, match=r"withheld.* 0\.\d+ rows of class 1\b.* 1\.2 needed with 80 trees.*max_samples=\d+"
+        UserWarning, match=r"withheld.* 0\.\d+ rows of class 1\b.* 3\.1 needed with 80 trees.*max_samples=\d+"
     ) as caught:
         withheld = tw.importance(RandomForestClassifier(**options).fit(X, y), X, y, contributions=True)
     assert caught[0].filename == __file__

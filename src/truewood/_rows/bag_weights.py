@@ -16,8 +16,9 @@ from truewood.adapters import WeightedDraws
 
 Floats = NDArray[np.float64]
 
-# Minimum number of evaluation rows of a class for valid tests (docs/calibration.md): in all trees, and per tree.
-_FEWEST_IN_ALL = 100
+# Minimum number of evaluation rows of a class for valid tests: in all trees, and per tree. Found by simulation
+# (docs/calibration.md, rare classes and class weights).
+_FEWEST_IN_ALL = 250
 _FEWEST_PER_TREE = 0.5
 # A number per tree that is enough for any forest.
 _ENOUGH_OOB = 5.0
