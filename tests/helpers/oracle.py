@@ -393,8 +393,8 @@ def make_stumps(oracle_tree, X, weight):
 
 def make_lines(oracle_tree, X, weight, stumps):
     """The columns that the stumps split on, but not by category, with mean zero and the spread of the largest stump."""
-    kinds = getattr(oracle_tree.tree, "split_kind", np.zeros(oracle_tree.tree.node_count))
-    by_category = {oracle_tree.columns[oracle_tree.tree.feature[m]] for m in np.flatnonzero(kinds)}
+    kinds = getattr(oracle_tree.tree, "split_kind", np.zeros(oracle_tree.tree.node_count))  # -1 at leaves
+    by_category = {oracle_tree.columns[oracle_tree.tree.feature[m]] for m in np.flatnonzero(kinds > 0)}
     lines = []
     for column in sorted({column for column, _, _ in stumps} - by_category):
         x, share = np.float32(X[:, column]).astype(float), weight / weight.sum()

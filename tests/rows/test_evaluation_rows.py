@@ -120,7 +120,7 @@ def test_new_rows_in_the_same_leaves_are_taken_as_lists():
     """Halves of a table whose classes are far apart: each half has the counts and means of the other."""
     X, y = np.repeat([0.0, 1.0], 20)[:, np.newaxis], np.repeat([0, 1], 20)
     tree = DecisionTreeClassifier().fit(X[::2], y[::2])
-    with pytest.raises(ValueError, match=r"rows=\[range\(len\(X\)\)\] \*"):
+    with pytest.raises(ValueError, match=r"^rows='heldout'.*DecisionTreeClassifier.*training data"):
         tw.importance(tree, X[1::2], y[1::2], rows="heldout")
     assert tw.importance(tree, X[1::2], y[1::2], rows=[range(20)]).values == [0.5]
 

@@ -43,7 +43,7 @@ def replaced(value):
 
 
 INFINITE = r"X\b.*infinite.*float32"
-# Fixture of the model, X, y, options, and what is said.
+# Fixture of the model, X, y, options, and the facts in the message.
 CASES = {
     "no rows": ("classifier", X[:0], y[:0], {}, r"X\b.*row"),
     "columns": ("classifier", X[:, :2], y, {}, r"X\b.*\b3 columns.*RandomForestClassifier.*\b2\b"),

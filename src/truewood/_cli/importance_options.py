@@ -140,7 +140,7 @@ def _add_model(group: Any) -> None:
         "--engine",
         choices=[AUTO, *ENGINES],
         default=AUTO,
-        help="what sends the rows down the trees: the compiled kernel (native), its slower reference (numpy) or a GPU "
+        help="engine that computes the scores: the compiled kernel (native), its slower reference (numpy) or a GPU "
         "(cuda); auto is the one that TRUEWOOD_ENGINE names, or native (default: %(default)s)",
     )
 

@@ -165,8 +165,10 @@ def _take_scored_trees(result: ImportanceResult) -> NDArray[np.float64]:
 def _draw_boxes(result: ImportanceResult, n_shown: int, ax: Axes, _alpha: float) -> None:
     order, percent = result.order[:n_shown].tolist(), find_percent(result)
     scored, unit = (_take_scored_trees(result), "tree") if result.per_fold is None else (result.per_fold, "fold")
+    largest = np.finfo(np.float32).max  # boxes of larger numbers, which a file may hold, would overflow
+    shown = np.clip(get_factor(percent) * scored, -largest, largest)
     ax.boxplot(
-        [get_factor(percent) * scored[:, j] for j in order],
+        [shown[:, j] for j in order],
         positions=range(n_shown),
         orientation="horizontal",
         widths=0.6,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from truewood._formatting import LEVEL, count, enumerate_names, format_p_value, format_percents
 from truewood._report.effects import draw_effects
 from truewood._results.caveats import TableCheck
-from truewood._results.importance_text import MAX_RANKED
+from truewood._results.importance_frame import MAX_RANKED
 from truewood._results.summary import Percent, classify_features, find_shown, get_factor, name_unit
 from truewood._results.trends import Direction, find_class_directions, find_predicted_class, name_prediction
 

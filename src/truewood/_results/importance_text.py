@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 _N_SHOWN = 10
 _ALPHA = 0.05
-# Rank sets take the differences of all pairs of features; reports of more features leave them out.
-MAX_RANKED = 200
 # Marks of significant features.
 STARS = {SIGNIFICANT: "*", SIGNIFICANT_SMALL: "(*)"}
 
@@ -103,8 +101,14 @@ def _make_top_table(result: ImportanceResult) -> pd.DataFrame:
         columns["p-value"] = [format_p_value(p_value) for p_value in result.p_value[order].tolist()]
         columns[""] = [STARS.get(verdict, "") for verdict in classify_features(result, _ALPHA)[order].tolist()]
     columns[unit.name("importance")] = [unit.write(value) for value in result.values[order].tolist()]
-    columns["rank"] = result.frame()["rank"][:_N_SHOWN].astype(str).tolist()
-    columns["biased rank"] = result.frame()["mdi_rank"][:_N_SHOWN].astype(str).tolist()
+    table = result.frame()[:_N_SHOWN].astype(str)
+    columns["rank"] = table["rank"].tolist()
+    if "best_rank" in table:
+        columns["possible ranks"] = [
+            best if best == worst else f"{best} to {worst}"
+            for best, worst in zip(table["best_rank"], table["worst_rank"], strict=True)
+        ]
+    columns["biased rank"] = table["mdi_rank"].tolist()
     return pd.DataFrame(columns)
 
 
