@@ -2,9 +2,9 @@
 Noise with many levels looks important
 ======================================
 
-Why does ``feature_importances_`` rank noise first? Here, six features with 2 to 64 levels are pure noise, and one
-feature with 2 levels is real. The usual importance rewards features for the number of splits they offer. On out-of-bag
-rows, noise scores around zero.
+The usual importance rewards features for the number of splits they offer. Here, six features with 2 to 64 levels are
+pure noise, and one feature with 2 levels is real: ``feature_importances_`` ranks noise first. On out-of-bag rows, noise
+scores around zero.
 """
 
 import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""`SkoreCheck`: what it says of reports, and which rows it scores."""
+"""`SkoreCheck`: its findings on reports, and the rows that it scores."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def change(tree_model, **changes):
 
 
 def move_thresholds(ensemble):
-    """One float32 up: only rows on thresholds can tell."""
+    """One float32 up: only rows on thresholds show the difference."""
     moved = np.nextafter(ensemble.threshold.astype(np.float32), np.float32(np.inf)).astype(np.float64)
     return replace(ensemble, threshold=np.where(ensemble.left < 0, ensemble.threshold, moved))
 

@@ -22,7 +22,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import _safe_indexing
 
-from truewood._arguments import check_type
+from truewood._arguments import check_type, is_fraction
 from truewood._exceptions import warn
 from truewood._formatting import list_names, quote
 from truewood._inputs.table_types import bring_to_host
@@ -74,7 +74,7 @@ def _choose_splitter(cv: Any, estimator: Any, y: Any, groups: Any) -> Any:
 
 
 def _is_number(cv: Any) -> bool:
-    """Whether `cv` leaves the choice of the splitter to us."""
+    """Whether `cv` is only a number of folds, so that we choose the splitter."""
     return cv is None or isinstance(cv, Integral)
 
 
@@ -108,9 +108,18 @@ def check_params(params: Any) -> None:
         if str(name).rpartition("__")[2] in _VALIDATION:
             raise ValueError(
                 f"params must not contain {quote(name)}, because early stopping could then see rows that are scored; "
-                f"leave it out, and {VALIDATION_FRACTION:.0%} of each fold's training rows (validation_fraction in "
-                "cross_importance) are used for early stopping."
+                "leave it out, and a share of each fold's training rows (validation_fraction) is used for early "
+                "stopping."
             )
+
+
+def check_validation_fraction(fraction: Any) -> None:
+    """Refuse anything but a share of the rows."""
+    if not is_fraction(fraction):
+        raise ValueError(
+            f"validation_fraction must be a number between 0 and 1, got {quote(fraction)}; the default is "
+            f"{VALIDATION_FRACTION}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +139,7 @@ class FoldFits:
     groups : ndarray of int64, shape (n_rows,), or None
         The group of each row.
     validation_fraction : float or None
-        Share of the training rows that early stopping gets as validation rows; None if the model does not stop early.
+        Share of the training rows to set aside for early stopping; None if the model does not stop early.
     """
 
     estimator: Any
@@ -142,7 +151,7 @@ class FoldFits:
     validation_fraction: float | None
 
     def fit(self, train: NDArray[np.int64]) -> Any:
-        """Fit a model on training rows; early stopping gets some of them as validation rows."""
+        """Fit a model on training rows, some of which are set aside for early stopping."""
         if self.validation_fraction is None:
             params = self._list_params(train)
         else:

@@ -183,7 +183,7 @@ def test_bags_are_not_recorded(case, saved, rows):
 @pytest.mark.parametrize(
     "case", ["tree of classes", "tree of numbers", "forest without bags", "boosted classes", "boosted numbers"]
 )
-def test_training_rows_are_recognised(case, saved):
+def test_training_rows_are_recognized(case, saved):
     X, y = read_vectors(make_features()[1]), make_table()[MODELS[case].keywords["labelCol"]]
     with pytest.raises(TrainingRowsError, match="rows='heldout'"):
         tw.importance(saved, X, y, rows="heldout")

@@ -51,7 +51,7 @@ def test_every_kind_draws_on_a_pyplot_figure_of_its_own(result, kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_draws_where_it_is_told(result, kind):
+def test_every_kind_draws_on_the_given_axes(result, kind):
     ax = Figure().subplots()
     assert result.plot(kind, ax=ax) is ax
     assert not plt.get_fignums()
@@ -108,14 +108,14 @@ def test_axes_are_in_the_words_of_readers(result, kind):
     assert not [text for text in texts if "Gini" in text or "impurity" in text]
 
 
-def test_points_say_what_was_found(result):
+def test_points_show_significance(result):
     alpha = float(np.sort(result.adjusted_p_value())[10])
     ax = result.plot("bar", top=None, alpha=alpha)
     order = np.argsort(-result.values, kind="stable")
     is_found = result.select(alpha)
     is_small = is_found & (result.share < 0.01)
-    colours = np.select([is_small, is_found], [SMALL, UNBIASED], "white")[order]
-    assert [tuple(fill) for fill in find_points(ax).get_facecolors()] == [to_rgba(colour) for colour in colours]
+    colors = np.select([is_small, is_found], [SMALL, UNBIASED], "white")[order]
+    assert [tuple(fill) for fill in find_points(ax).get_facecolors()] == [to_rgba(color) for color in colors]
     n_large = int(np.count_nonzero(is_found & ~is_small))
     assert 0 < n_large < np.count_nonzero(is_found) < 30
     assert re.match(r"\d+ features? explains? \d+%", ax.get_title())
@@ -140,7 +140,7 @@ def test_the_level_of_significance_is_the_readers(result):
         result.plot(alpha=0)
 
 
-def test_nothing_significant_is_said_so():
+def test_no_significant_feature_is_reported():
     ax = make_result(3, measure="loss_oob").plot()
     assert "biased downward" in ax.get_title()
     assert ax.get_legend() is None

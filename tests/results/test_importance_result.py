@@ -129,7 +129,7 @@ def test_other_files_are_refused(text, message, tmp_path):
         tw.load(tmp_path / "other.json")
 
 
-def test_repr_says_what_was_measured_on_what(result):
+def test_repr_names_measure_and_rows(result):
     lines = repr(result).splitlines()
     assert lines[0] == "ImportanceResult: ufi, classification, 10 trees, 90 out-of-bag rows"
     headings = "feature share % 95% CI p-value importance rank biased rank"

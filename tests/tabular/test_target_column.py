@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from truewood.tabular._columns.target import WHY_NO_TARGET
 
 from helpers.messages import find_lacking
 from helpers.mixed_table import N_ROWS, TABLE, find_significant, find_values, score
 from truewood.tabular import TableError, describe_table
-from truewood.tabular._columns.target import WHY_NO_TARGET
 
 pytestmark = pytest.mark.any_engine
 
@@ -46,7 +46,7 @@ def test_a_dash_is_a_label():
 
 
 @pytest.mark.parametrize(("task", "found"), [(None, "classification"), ("regression", "regression")])
-def test_few_whole_numbers_are_classes_unless_told_otherwise(task, found):
+def test_few_whole_numbers_are_classes_unless_the_task_is_given(task, found):
     table = TABLE[["x", "city"]].assign(grade=pd.cut(TABLE["amount"], 5, labels=False))
     scored = score(table, "grade", task=task, n_estimators=10)
     assert scored.result.task == found
@@ -73,9 +73,9 @@ def test_labels(case):
     n_rows = 120 // len(values) * len(values)
     table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=n_rows), "t": values * (n_rows // len(values))})
     scored = score(table, "t", task=task, n_estimators=5)
-    said = next(text for text in scored.messages if text.startswith("target t: "))
-    assert said.startswith(f"target t: classification, {words}")
-    assert said.endswith(words) or case == "two numbers"
+    message = next(text for text in scored.messages if text.startswith("target t: "))
+    assert message.startswith(f"target t: classification, {words}")
+    assert message.endswith(words) or case == "two numbers"
     assert scored.result.task == "classification"
 
 

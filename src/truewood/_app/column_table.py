@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from truewood.tabular._columns.columns import DATE, GROUPS, IDENTIFIER, TEXT
-from truewood.tabular._columns.target import WHY_NO_TARGET
+from truewood.tabular._columns.target_column import WHY_NO_TARGET
 
 _ROWS_PER_PAGE = 25
 # Types that can be chosen, and what `score_table` calls them.

@@ -58,7 +58,7 @@ class _ScoredForest(HTMLViewMixin):
         if not self.bootstrap:
             raise ValueError(
                 f"bootstrap must be True for {type(self).__name__}, which scores each tree on its out-of-bag rows, got "
-                f"{quote(self.bootstrap)}; score a forest without bootstrap by importance() with rows='heldout'."
+                f"{quote(self.bootstrap)}; use importance(..., rows='heldout') to score a forest without bootstrap."
             )
         with self._leave_out_rows(y, sample_weight), name_text_columns(X, self):
             super().fit(X, y, sample_weight)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Scores of pairs of features, with standard errors: how much of what is left of the target a joint effect explains.
+"""Scores of pairs of features, with standard errors: how much of the residual target a joint effect explains.
 
 The target minus the additive part of the prediction, r, and the joint effect g are both regressed on functions that do
 not combine the two features: an additive basis of each, the predictions without one of them or without both, and a
@@ -39,9 +39,9 @@ _ROWS_PER_CURVE = 20
 _RANK = 1e-7
 # Joint effects that regressors explain up to this share of their square are additive.
 _ADDITIVE = 1e-18
-# Larger leverages count as this.
+# Larger leverages are replaced by this.
 _MOST_LEVERAGE = 0.9
-# Pairs whose joint effects are in the processor's cache together.
+# Number of pairs whose joint effects fit into the processor's cache.
 _BLOCK_PAIRS = 16
 
 
@@ -76,7 +76,7 @@ class PairScores:
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedRows:
-    """The evaluation rows: what is left of their target, and how they count.
+    """The evaluation rows: their residuals, effects and weights.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class EvaluatedRows:
     curvature : ndarray of shape (n_rows, n_columns), or None
         Second derivative of the loss; None if it is 1.
     n_averaged : int
-        What sums over columns are divided by: the number of outputs.
+        Divisor of sums over columns: the number of outputs.
     groups : ndarray of int64, shape (n_rows,), or None
         The group of each row; None if rows are not grouped.
     """
@@ -205,23 +205,23 @@ class PairScorer:
         def add(role: int, *, is_noise: bool = False) -> Floats:
             """Contributions of rows, or groups of rows, by the joint effect of all trees (0) or of half (1 and 2)."""
             rows = sum(own.inflation * (own.left - own.effects[0] * is_noise) * own.effects[role] for own in found)
-            phi = np.asarray((rows - np.mean(rows)) / (n_rows * n_averaged))
+            contributions = np.asarray((rows - np.mean(rows)) / (n_rows * n_averaged))
             if self._rows.groups is None or self._size is None:
-                return phi
-            return sum_row_groups(phi[:, np.newaxis], self._rows.groups, len(self._size))[:, 0]
+                return contributions
+            return sum_row_groups(contributions[:, np.newaxis], self._rows.groups, len(self._size))[:, 0]
 
         correction = 1.0 if self._size is None else find_cluster_correction(self._size)
         squares = float((add(0) ** 2).sum())
         tested, spread = (1.0 + self._reciprocity) * squares, (1.0 + self._reciprocity) ** 2 * squares
         if is_in_bag:
-            # The sums of products of the two halves are at most those of all trees, but for noise.
+            # The sums of products of the two halves exceed those of all trees only because of noise.
             tested += float(np.clip((add(1) * add(2)).sum(), 0.0, tested))
             noise = (add(1, is_noise=True) * add(2, is_noise=True)).sum()
             spread = max(tested, spread + 3.0 * float(np.clip(noise, 0.0, None)))
         return value, float(np.sqrt(correction * tested)), float(np.sqrt(correction * spread))
 
     def _measure_dependence(self, first: int, second: int) -> float:
-        """Largest canonical correlation of two bases, minus what independent features have by chance."""
+        """Largest canonical correlation of two bases, minus its expectation for independent features."""
         a, b = self._bases[first], self._bases[second]
         if not a.shape[1] or not b.shape[1]:
             return 0.0
@@ -260,7 +260,7 @@ class _Residuals:
 
 
 class _ColumnRegression:
-    """Regressions in one column of the target. What all pairs have in common is taken out first (Frisch & Waugh).
+    """Regressions in one column of the target; regressors of all pairs are partialled out first (Frisch & Waugh).
 
     Functions of rows are the rows of matrices here, so that each is contiguous.
     """
@@ -347,6 +347,6 @@ def _invert(products: Floats) -> tuple[Floats, int]:
 
 
 def _orthonormalize(columns: Floats) -> Floats:
-    """An orthonormal basis of what columns span, shape (n_rows, rank)."""
+    """An orthonormal basis of the span of the columns, shape (n_rows, rank)."""
     left, values, _ = np.linalg.svd(columns, full_matrices=False)
     return np.ascontiguousarray(left[:, values > _RANK * max(values.max(initial=0.0), _RANK)])

@@ -17,12 +17,10 @@ from truewood._plotting.style import (
     open_axes,
     set_title,
 )
+from truewood._results.comparison_text import classify_differences, name_differences, summarize_differences
 from truewood._results.summary import (
     NOT_SIGNIFICANT,
-    classify_differences,
-    name_differences,
     name_measure,
-    summarize_differences,
 )
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from truewood._plotting.style import (
     set_title,
     wrap_title,
 )
-from truewood._results.certain_ranks import write_certain_top
+from truewood._results.importance_text import write_certain_top
 from truewood._results.scores_with_errors import get_classes
 from truewood._results.summary import (
     NOT_SIGNIFICANT,

@@ -22,7 +22,7 @@ from truewood._plotting.style import (
     set_title,
     wrap_title,
 )
-from truewood._results.pair_surface import FEWEST_ROWS, PairSurface, read_surface
+from truewood._results.pair_surfaces import FEWEST_ROWS, PairSurface, read_surface
 from truewood._results.summary import name_variation_in
 
 if TYPE_CHECKING:

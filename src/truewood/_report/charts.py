@@ -13,6 +13,7 @@ import numpy as np
 
 from truewood._formatting import CI, Unit, find_unit, shorten
 from truewood._plotting.style import BIASED, FAINT, MUTED, SMALL, UNBIASED
+from truewood._results.comparison_text import name_differences
 from truewood._results.summary import (
     NOT_SIGNIFICANT,
     SIGNIFICANT,
@@ -20,7 +21,6 @@ from truewood._results.summary import (
     Percent,
     get_factor,
     name_axis,
-    name_differences,
     name_measure,
     name_percent_column,
 )
@@ -229,7 +229,7 @@ def _find_edge(fill: str) -> str:
 
 
 def adapt_rows(chart: str, spec: dict[str, Any], n_lines: int, n_narrow_lines: int = 1) -> None:
-    """Adapt a compiled chart to names of up to so many lines: higher rows, and names at the middle of their rows.
+    """Adapt a compiled chart to names of up to `n_lines` lines: increase row heights, and center names in their rows.
 
     Vega lets the lines of a text run down from its position. On phones the names of the dot plot are above the points.
     """

@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from truewood._results.certain_ranks import MAX_RANKED
 from truewood._results.scores_with_errors import get_classes
 
 if TYPE_CHECKING:
     from truewood._results.importance_result import ImportanceResult
+
+# Rank sets take the differences of all pairs of features; reports and frames of more features leave them out.
+MAX_RANKED = 200
 
 
 def make_frame(result: ImportanceResult) -> pd.DataFrame:

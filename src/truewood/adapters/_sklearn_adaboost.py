@@ -37,7 +37,7 @@ def open_model(model: Any) -> TreeModel:
         )
     else:
         why_no_bags, training = "does not record the bootstrap samples its trees were fit on", None
-    # Where boosting stopped early the last weights are of no tree, and a single bad tree has none.
+    # If boosting stopped early, the last weights belong to no tree; a single bad tree has no weight.
     weight = np.asarray(model.estimator_weights_[: len(trees)], dtype=np.float64)
     return view_trees(
         model,

@@ -102,7 +102,7 @@ class TableScore:
         trees = count(result.n_trees, "tree")
         if result.per_fold is not None:
             trees += f" in {count(len(result.per_fold), 'fold')}"
-        return f"{self.model_name}, {trees}, {rows}, {result.measure}"
+        return f"{self.model_name}, {trees}, {rows}, measure {result.measure}"
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None, alpha: float = 0.05) -> None:
         """Write the HTML report, with performance, notes and warnings.

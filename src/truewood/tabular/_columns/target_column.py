@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from truewood._extras import explain_missing
 from truewood._formatting import count, format_number, quote
 from truewood._inputs.groups import read_groups
 from truewood._message import Message
@@ -282,21 +282,25 @@ def find_outcome(
     return has_target, read_survival_outcome(rows, roles.target, roles.event, messages)
 
 
-def check_survival_settings(settings: FitSettings, sample_weight: str | None, groups: str | None) -> None:
+def check_survival_settings(
+    settings: FitSettings, sample_weight: str | None, groups: str | None, *, interactions: bool
+) -> None:
     """Refuse settings that survival forests do not support."""
-    if find_spec("sksurv") is None:
-        raise TableError(
-            "survival forests need scikit-survival, which is not installed: pip install 'truewood[scikit-survival]'.",
-            "event",
-        )
+    if (problem := explain_missing("survival forests need", ["sksurv"], "scikit-survival")) is not None:
+        raise TableError(problem, "event")
     if not settings.is_forest:
         raise TableError(f"must be {' or '.join(FORESTS)} for survival targets, got {quote(settings.model)}.", "model")
     unsupported = {"cv": settings.cv, "test_size": settings.test_size, "groups": groups}
     for argument, given in unsupported.items():
         if given is not None:
-            raise TableError("not supported for survival forests, which are scored on out-of-bag rows only.", argument)
+            remedy = "use one row per group instead" if argument == "groups" else "leave it out"
+            raise TableError(
+                f"not supported for survival forests, which are scored on out-of-bag rows only; {remedy}.", argument
+            )
     if sample_weight is not None:
-        raise TableError("not supported for survival targets.", "sample_weight")
+        raise TableError("not supported for survival targets; leave it out.", "sample_weight")
+    if interactions:
+        raise TableError("not supported for survival targets; leave it out.", "interactions")
 
 
 def read_survival_outcome(rows: pd.DataFrame, time: str, event: str, messages: Messages) -> Outcome:
