@@ -86,7 +86,7 @@ class Interactions:
     null_std_error : ndarray of shape (n_pairs,)
         Standard errors under the null hypothesis of no interaction, used by `p_value`.
     bias_bound : ndarray of shape (n_pairs,)
-        How much bias dependence between the two features may leave in a score; p-values and intervals allow for it.
+        How much bias dependence between features may leave in a score; p-values and intervals allow for it.
     dependence : ndarray of shape (n_pairs,)
         How strongly the two features depend on each other, from 0 to 1: the largest correlation of functions of each.
     pairs : ndarray of int64, shape (n_pairs, 2)
