@@ -222,18 +222,18 @@ def test_weights_of_two_count_a_row_twice():
 
 
 def test_grouped_rows_have_errors_by_group():
-    X, y = draw(300, seed=3)
+    X, y = draw(600, seed=3)
     model = fit(*draw(seed=1))
     alone = tw.interactions(model, X, y, rows="heldout")
-    single = tw.interactions(model, X, y, rows="heldout", groups=np.arange(300))
+    single = tw.interactions(model, X, y, rows="heldout", groups=np.arange(600))
     np.testing.assert_allclose(single.null_std_error, alone.null_std_error)
     # Four rows that are nearly the same are worth as much as one.
-    near = np.repeat(X, 4, axis=0) + 1e-4 * np.random.default_rng(0).normal(size=(1200, 5))
-    four = tw.interactions(model, near, np.repeat(y, 4), rows="heldout", groups=np.arange(1200) // 4)
+    near = np.repeat(X, 4, axis=0) + 1e-4 * np.random.default_rng(0).normal(size=(2400, 5))
+    four = tw.interactions(model, near, np.repeat(y, 4), rows="heldout", groups=np.arange(2400) // 4)
     plain = tw.interactions(model, near, np.repeat(y, 4), rows="heldout")
-    assert four.n_groups == 300
+    assert four.n_groups == 600
     np.testing.assert_allclose(four.null_std_error / plain.null_std_error, 2.0, rtol=0.05)
-    few = tw.interactions(model, X, y, rows="heldout", groups=np.arange(300) % 5)
+    few = tw.interactions(model, X, y, rows="heldout", groups=np.arange(600) % 5)
     assert "5" in few.inference_unavailable
     with pytest.raises(ValueError, match="5"):
         few.interval()

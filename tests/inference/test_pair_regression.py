@@ -41,7 +41,7 @@ def solve(regressors, values, weight):
 def test_all_bases_are_taken_out(pair):
     X, main, joint, prediction, residual, weight = draw(600)
     bases = make_bases(X)
-    column = ColumnRegression(WeightedBases(bases, np.sqrt(weight)), residual, prediction, main)
+    column = ColumnRegression(WeightedBases(bases, np.sqrt(weight)), residual, prediction, main, len(X))
     found = column.regress(*pair, column.take_out_common(np.stack([joint, 2 * joint + 1])))
     without = [prediction - main[:, pair[0]], prediction - main[:, pair[1]]]
     without.append(without[0] - main[:, pair[1]] + joint)
@@ -57,7 +57,7 @@ def test_curves_replace_bases_where_rows_are_few():
     """120 rows allow 15 functions in common: a constant, 6 curves, and more of the basis of the largest effect."""
     X, main, joint, prediction, residual, weight = draw(120, 9)
     bases = make_bases(X)
-    column = ColumnRegression(WeightedBases(bases, np.sqrt(weight)), residual, prediction, main)
+    column = ColumnRegression(WeightedBases(bases, np.sqrt(weight)), residual, prediction, main, len(X))
     found = column.regress(0, 8, column.take_out_common(joint[np.newaxis]))
     curves = []
     for j, basis in enumerate(bases):
@@ -79,9 +79,18 @@ def test_curves_replace_bases_where_rows_are_few():
     assert found.n_regressors == rank
 
 
+def test_fewer_functions_are_taken_out_of_grouped_rows():
+    X, main, _, prediction, residual, weight = draw(600)
+    bases = WeightedBases(make_bases(X), np.sqrt(weight))
+    rows, groups = (ColumnRegression(bases, residual, prediction, main, n_units) for n_units in (600, 60))
+    assert rows.n_common == 1 + sum(len(functions) for functions in bases.functions)
+    assert groups.n_common == 4  # a constant and 3 curves
+    assert rows.n_own == 0 < groups.n_own
+
+
 def test_products_without_a_regression():
     X, main, joint, prediction, residual, weight = draw(100)
-    column = ColumnRegression(WeightedBases(make_bases(X), np.sqrt(weight)), residual, prediction, main)
+    column = ColumnRegression(WeightedBases(make_bases(X), np.sqrt(weight)), residual, prediction, main, len(X))
     expected = np.average((residual + joint) * (joint - np.average(joint, weights=weight)), weights=weight)
     assert column.multiply(joint[np.newaxis])[0] == pytest.approx(expected, rel=1e-12)
 
@@ -89,7 +98,7 @@ def test_products_without_a_regression():
 def test_nearly_equal_features_are_no_problem():
     X, main, joint, prediction, residual, weight = draw(600)
     X[:, 3] = X[:, 0] * (1 + 1e-9)
-    column = ColumnRegression(WeightedBases(make_bases(X), np.sqrt(weight)), residual, prediction, main)
+    column = ColumnRegression(WeightedBases(make_bases(X), np.sqrt(weight)), residual, prediction, main, len(X))
     found = column.regress(0, 1, column.take_out_common(joint[np.newaxis]))
     span = np.column_stack([np.ones(600), *make_bases(X)])
     assert abs(found.left @ (np.sqrt(weight)[:, np.newaxis] * span)).max() < 1e-6

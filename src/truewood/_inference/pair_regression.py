@@ -90,6 +90,8 @@ class ColumnRegression:
         The target minus the prediction, and the prediction.
     main : ndarray of shape (n_rows, n_features)
         Main effects of the features.
+    n_units : int
+        Number of rows or, if rows are grouped, of groups: how many functions can be taken out depends on it.
 
     Attributes
     ----------
@@ -98,16 +100,16 @@ class ColumnRegression:
         that are not among these.
     """
 
-    def __init__(self, bases: WeightedBases, residual: Floats, prediction: Floats, main: Floats) -> None:
-        self._root, n_rows = bases.root, len(bases.root)
+    def __init__(self, bases: WeightedBases, residual: Floats, prediction: Floats, main: Floats, n_units: int) -> None:
+        self._root = bases.root
         weighted_main = self._root * main.T
         # The curve of a feature: its main effect as a function of the feature alone.
         curves = np.array([(own @ x) @ own for own, x in zip(bases.functions, weighted_main, strict=True)])
         size = np.sqrt((curves**2).sum(axis=1))
-        largest = np.argsort(-size, kind="stable")[: max(1, n_rows // _ROWS_PER_CURVE)]
+        largest = np.argsort(-size, kind="stable")[: max(1, n_units // _ROWS_PER_CURVE)]
         largest = largest[size[largest] > 0]
         n_more = np.array([len(bases.functions[j]) - 1 for j in largest], dtype=np.int64)
-        is_whole = 1 + len(largest) + np.cumsum(n_more) <= n_rows // _ROWS_PER_COMMON
+        is_whole = 1 + len(largest) + np.cumsum(n_more) <= n_units // _ROWS_PER_COMMON
         whole, smooth = set(largest[is_whole].tolist()), largest[~is_whole]
         listed = [self._root[np.newaxis] / np.sqrt((self._root**2).sum()), *(bases.functions[j] for j in sorted(whole))]
         self._common = _join_spans(np.vstack([*listed, curves[smooth] / size[smooth, np.newaxis]]))
